@@ -28,22 +28,21 @@ from xdist.scheduler import LoadScopeScheduling
 from accounts.pictures import reencoder_runner
 from config.infrastructure import cache as redis_cache
 from oauth_bridge.storage import activity, activity_counts
-from tests import factories, forms, openapi_responses, pages
-from tests.databases import migrate
+from tests import factories, pages
+from tests.contract import openapi_responses
+from tests.databases import OwnRedis, migrate
 from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
-from tests.dump import database_text
-from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
-from tests.factors import Account
-from tests.own_redis import OwnRedis
+from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered, database_text
+from tests.pages import Account
+from tests.peers import MailServer
 from tests.server import ROOT, Server, environment, running, serve, worker_number
-from tests.smtp import MailServer
 
 Launch = Callable[..., Server]
 SCATTERED = ("tests/unit/", "tests/security/")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    RequestFactory.post = forms.post  # type: ignore[method-assign]
+    RequestFactory.post = pages.post  # type: ignore[method-assign]
     config.addinivalue_line("markers", "contract(*sentences): the sentences of the contract that the test holds")
     RESPONSE_CHECKS.append(openapi_responses.check)
     if os.environ.get("REDIS_URL"):

@@ -1,10 +1,12 @@
-"""A PostgreSQL server that a test may stop or kill, and a way to use another database in one block."""
+"""A PostgreSQL, a PgBouncer and a Redis that a test may stop or kill; a way to use another database in a block."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,8 +16,10 @@ from typing import Any
 import psycopg
 import pytest
 from django.core.management import call_command
-from django.db import connections
+from django.db import connection, connections
 from django.db.utils import load_backend
+from redis import Redis
+from redis.exceptions import ConnectionError
 
 from config import environment
 from tests.server import children_of, free_port
@@ -162,3 +166,95 @@ class Standby(Cluster):
 
     def promote(self) -> None:
         self._run("pg_ctl", "promote")
+
+
+# PgBouncer in transaction mode, in front of the database that this process uses ---------------------------------------
+
+POOL = 2
+SETTINGS = """
+[databases]
+* = host={HOST} port={PORT}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = trust
+auth_file = {folder}/accounts
+pool_mode = transaction
+default_pool_size = {POOL}
+ignore_startup_parameters = options
+"""
+
+
+@contextmanager
+def pooler() -> Iterator[str]:
+    """The DATABASE_URL of the database through PgBouncer."""
+    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+    if program is None:
+        pytest.skip("needs pgbouncer")
+    database, port = connection.settings_dict, free_port()
+    folder = Path(tempfile.mkdtemp(prefix="pgbouncer-"))
+    settings = SETTINGS.format(**database, port=port, folder=folder, POOL=POOL)
+    (folder / "settings").write_text(settings, encoding="utf-8")
+    (folder / "accounts").write_text('"{USER}" "{PASSWORD}"\n'.format(**database), encoding="utf-8")
+    if is_root := os.geteuid() == 0:  # PgBouncer refuses to run as root
+        subprocess.run(["chown", "-R", "postgres", folder], check=True)
+    process = subprocess.Popen(
+        [program, "--quiet", folder / "settings"], user="postgres" if is_root else None, stderr=subprocess.DEVNULL
+    )
+    try:
+        wait_for(f"host=127.0.0.1 port={port} user={database['USER']} dbname={database['NAME']}", process)
+        yield f"postgres://{database['USER']}@127.0.0.1:{port}/{database['NAME']}"
+    finally:
+        process.kill()
+        process.wait()
+        shutil.rmtree(folder)
+
+
+def wait_for(place: str, process: subprocess.Popen[bytes]) -> None:
+    for _ in range(1200):
+        try:
+            psycopg.connect(place).close()
+        except psycopg.OperationalError:
+            assert process.poll() is None, "PgBouncer did not start"
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError("PgBouncer does not answer")
+
+
+# A Redis server for one test ------------------------------------------------------------------------------------------
+
+
+class OwnRedis:
+    """Started at once; the test may stop and start it."""
+
+    def __init__(self, program: str, folder: Path) -> None:
+        self.port = free_port()
+        self.command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL)
+        with Redis(port=self.port) as client:
+            for _ in range(1200):
+                try:
+                    client.ping()
+                except ConnectionError:
+                    time.sleep(0.05)
+                else:
+                    return
+        raise AssertionError("Redis did not start")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def pause(self) -> None:
+        """Stop answering, with all connections open."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Answer again, after `pause`."""
+        self.process.send_signal(signal.SIGCONT)

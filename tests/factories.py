@@ -1,9 +1,13 @@
-"""Rows for tests. Factories of credentials return the raw value with the row, which contains only a digest."""
+"""Rows for tests, pictures as people upload them, and the database as text.
+
+Factories of credentials return the raw value with the row, which contains only a digest.
+"""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import io
 import secrets
 import uuid
 from dataclasses import dataclass, field
@@ -13,8 +17,10 @@ from typing import Any
 import factory
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
-from django.db import models
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection, models
 from django.utils import timezone
+from PIL import Image
 
 from accounts.models import User
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
@@ -150,3 +156,51 @@ def rewind(row: models.Model, seconds: float) -> None:
     moved = {name: getattr(row, name) - timedelta(seconds=seconds) for name in times if getattr(row, name) is not None}
     type(row)._default_manager.filter(pk=row.pk).update(**moved)
     row.refresh_from_db()
+
+
+# Pictures as people upload them ---------------------------------------------------------------------------------------
+
+
+def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
+    output = io.BytesIO()
+    image.save(output, kind, **options)
+    return output.getvalue()
+
+
+def picture(kind: str = "PNG", size: tuple[int, int] = (40, 30), mode: str = "RGB", **options: Any) -> bytes:
+    return encoded(Image.new(mode, size, "red" if mode != "P" else 1), kind, **options)
+
+
+def striped(width: int = 90, height: int = 30) -> Image.Image:
+    """Three squares: red, green, blue, from left to right."""
+    image = Image.new("RGB", (width, height), "green")
+    image.paste("red", (0, 0, width // 3, height))
+    image.paste("blue", (2 * width // 3, 0, width, height))
+    return image
+
+
+def upload(content: bytes, name: str = "me.png") -> SimpleUploadedFile:
+    return SimpleUploadedFile(name, content)
+
+
+def opened(png: bytes) -> Image.Image:
+    image = Image.open(io.BytesIO(png))
+    image.load()
+    return image
+
+
+# The whole database as text, to search for values that must not be in it ----------------------------------------------
+
+
+def database_text() -> str:
+    """All values of all tables; binary ones as hexadecimal and as Latin-1."""
+    parts: list[str] = []
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f'SELECT * FROM "{table}"')
+            for row in cursor.fetchall():
+                for value in row:
+                    is_binary = isinstance(value, bytes | memoryview)
+                    raw = bytes(value) if is_binary else str(value).encode()
+                    parts += [raw.decode("latin-1"), raw.hex() if is_binary else ""]
+    return "\n".join(parts)

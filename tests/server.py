@@ -1,4 +1,4 @@
-"""Runs the service as deployments do: under gunicorn, on a loopback port, with its log in a file."""
+"""Runs the service as deployments do: under gunicorn, on a loopback port. Reads its log and its metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 import requests
 from django.db import connection
+from prometheus_client.parser import text_string_to_metric_families
 
 ROOT = Path(__file__).resolve().parent.parent
 running: list[Server] = []
@@ -252,3 +253,33 @@ def _wait_for(server: Server, url: str, seconds: int) -> None:
         except (requests.ConnectionError, requests.Timeout):
             time.sleep(0.05)
     raise AssertionError(f"The server did not start:\n{server.log}")
+
+
+# Reads the metrics of a server over HTTP ------------------------------------------------------------------------------
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def scrape(port: int) -> Samples:
+    """Each sample by name and labels."""
+    answer = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=30)
+    assert answer.status_code == 200
+    families = text_string_to_metric_families(answer.text)
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def value(port: int, name: str, **labels: str) -> float:
+    """The sample with these labels; 0 when there is none."""
+    return scrape(port).get((name, frozenset(labels.items())), 0.0)
+
+
+def eventually(expected: object, read: Callable[[], object], seconds: float = 60) -> None:
+    """The server gives the same answer for a second, and workers take time to start."""
+    end = time.monotonic() + seconds
+    while (seen := read()) != expected and time.monotonic() < end:
+        time.sleep(0.2)
+    assert seen == expected

@@ -25,9 +25,8 @@ from tests.bench.attackers import BY_STRANGERS, CSRF, Attack, Site, Tally, lowes
 from tests.bench.phases import percentile
 from tests.bench.stored import Stored
 from tests.bench.targets import CALLBACK, Failed, Service
-from tests.nginx import nginx, program
+from tests.peers import MailServer, nginx, program
 from tests.server import Server, free_port, serve
-from tests.smtp import MailServer
 
 WORKERS = 4
 CLIENTS = 8

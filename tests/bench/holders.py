@@ -49,7 +49,7 @@ def create(domain: str, addresses: tuple[str, ...]) -> Holders:
 
 
 def _passkey(number: int) -> dict[str, Any]:
-    from tests.factors import Device
+    from tests.pages import Device
 
     device = Device("http://localhost")
     made = device.made({"user": {"id": "bWFsbG9yeQ"}, "rp": {"id": "localhost"}, "challenge": "bWFsbG9yeQ"})

@@ -52,7 +52,7 @@ def measure(operations: int, say: Callable[[str], None]) -> dict[str, float]:
         with stack.floor(given, under=under, workers=1, **PATIENCE) as floor:
             counted = {"floor": _of_floor(floor, given.folder, operations)}
         say("The service …")
-        with stack.service(given, under=under, wsgi="tests.patient_wsgi", WEB_CONCURRENCY="1", **PATIENCE) as service:
+        with stack.service(given, under=under, wsgi="tests.bench.patient", WEB_CONCURRENCY="1", **PATIENCE) as service:
             return counted | _of_service(service, given.folder, operations) | _of_openid(given, service, operations)
 
 

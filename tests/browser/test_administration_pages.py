@@ -17,8 +17,8 @@ from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_counts
 from tests.browser.conftest import flaws
 from tests.driver import OAuthDriver
-from tests.events import HTML, Attempt
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
+from tests.grants import HTML, Attempt
 
 
 @pytest.fixture

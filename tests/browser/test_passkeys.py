@@ -13,7 +13,7 @@ from playwright.sync_api import Page, Route, expect
 from accounts.models import User
 from tests.browser.conftest import Device, Way, confirm, flaws, press
 from tests.factories import PersonFactory
-from tests.factors import code_of
+from tests.pages import code_of
 
 OPTIONS = "**/accounts/sign-in/passkey*"
 

@@ -16,7 +16,7 @@ from accounts.sessions.credential_changes import set_active
 from tests.browser.conftest import Way, ask_for_password, choose_password, confirm, mailed_codes, press, sign_in
 from tests.driver import Page as Html
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory
-from tests.factors import APP, code_of, codes_on
+from tests.pages import APP, code_of, codes_on
 
 CODE, FACTOR = "Enter the code from the mail", "Confirm that it is you"
 SIGN_IN = "Sign in to continue to"

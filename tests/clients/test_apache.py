@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import requests
 
-from tests.apache import apache
+from tests.clients.apache import apache
 from tests.clients.conftest import Answer, code_of
 from tests.driver import OAuthDriver, Page
 from tests.factories import ApplicationFactory

@@ -18,7 +18,7 @@ from tests.contract.test_openid_backchannel import wait_for
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import ApplicationFactory, Registered
-from tests.logout_receiver import Receiver
+from tests.peers import Receiver
 from tests.server import Server
 
 SOURCES = Path(__file__).resolve().parent / "node"

@@ -106,7 +106,7 @@ def test_a_form_from_elsewhere_is_a_403_page(signed_in: OAuthDriver) -> None:
 def test_a_fault_of_ours_is_a_500_with_a_reference_that_is_in_the_log(
     launch: Launch, application: Registered, alice: Any
 ) -> None:
-    server = launch(wsgi="tests.broken_wsgi")
+    server = launch(wsgi="tests.wsgi.broken")
     driver = OAuthDriver(server.base_url, server.auth_url).signed_in(alice.email, PASSWORD)
     page = driver.get(driver.authorization_url(ApplicationFactory(is_trusted=True)))
     assert page.status_code == 500

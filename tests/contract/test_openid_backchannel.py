@@ -13,7 +13,7 @@ from tests.contract.test_openid import signed_in, verified
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import ApplicationFactory, Registered
-from tests.logout_receiver import Receiver
+from tests.peers import Receiver
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from requests.adapters import HTTPAdapter
 
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD
-from tests.upgrading import CALLBACK, Client, form_with
+from tests.faults.upgrading import CALLBACK, Client, form_with
 
 APPLICATION_THREADS = ("alice", "bob", "carol")
 PROFILE, SIGN_IN, READER = "dave", "load", "backend"

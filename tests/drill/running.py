@@ -18,9 +18,9 @@ import requests
 from tests.drill.failures import Failure
 from tests.drill.load import OPERATIONS, PROFILE, Load
 from tests.drill.machines import WEBS, Site, wait_until
-from tests.nginx import certificate_for, nginx
+from tests.faults.upgrading import SEED, Client
+from tests.peers import certificate_for, nginx
 from tests.server import ROOT, environment, free_port
-from tests.upgrading import SEED, Client
 
 
 @dataclass(frozen=True)

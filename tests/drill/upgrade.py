@@ -7,8 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.databases import Cluster, postgresql_programs
-from tests.own_redis import OwnRedis
+from tests.databases import Cluster, OwnRedis, postgresql_programs
 from tests.server import ROOT
 
 TEST = "tests/faults/test_upgrade.py"

@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.databases import Cluster, in_use, postgresql_programs
-from tests.nginx import serve_behind_nginx
-from tests.own_redis import OwnRedis
-from tests.pooler import pooler
+from tests.databases import Cluster, OwnRedis, in_use, pooler, postgresql_programs
+from tests.peers import serve_behind_nginx
 from tests.server import ROOT, Server
 
 

@@ -17,12 +17,12 @@ from urllib.parse import quote
 import pytest
 import requests
 
-from tests import nginx
+from tests import peers
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, PersonFactory, Registered
+from tests.peers import wait_until
 from tests.server import Server, free_port
-from tests.smtp import wait_until
 
 KEY = "nobody-may-read-this-key"
 RESET_LINK = f"/accounts/password/reset/{KEY}?code={KEY}"
@@ -108,7 +108,7 @@ def upstream(server: Server) -> int:
 def test_a_refusal_of_nginx_itself_is_logged_without_a_path(server_behind_nginx: Server, tmp_path: Path) -> None:
     port, folder = free_port(), tmp_path / "nginx"
     request = f"GET {RESET_LINK} HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode()
-    with nginx.nginx(folder, port, upstream(server_behind_nginx)), ExitStack() as opened:
+    with peers.nginx(folder, port, upstream(server_behind_nginx)), ExitStack() as opened:
         for _ in range(140):  # limit_req delays 80 of them and refuses those beyond its burst of 100
             opened.enter_context(socket.create_connection(("127.0.0.1", port))).sendall(request)
         wait_until(lambda: len(lines(folder, status="429", reference="-")) > 20)
@@ -136,7 +136,7 @@ def test_nginx_counts_an_ipv6_address_by_its_64(
         return len(re.findall(pattern, (folder / "sign-in.log").read_text(encoding="utf-8")))
 
     with (
-        nginx.nginx(folder, port, f"{service} set_real_ip_from 127.0.0.1; real_ip_header X-Client;"),
+        peers.nginx(folder, port, f"{service} set_real_ip_from 127.0.0.1; real_ip_header X-Client;"),
         ExitStack() as opened,
     ):
         for number in range(140):
@@ -159,7 +159,7 @@ def test_nginx_without_free_connections_logs_no_path(server_behind_nginx: Server
             return None
 
     with (
-        nginx.nginx(folder, port, upstream(server_behind_nginx), worker_connections=12),
+        peers.nginx(folder, port, upstream(server_behind_nginx), worker_connections=12),
         ThreadPoolExecutor(12) as pool,
     ):
         statuses = Counter(pool.map(ask, range(100)))

@@ -17,12 +17,10 @@ from config import environment as env
 from config.deployment import database, mails, outside, redis_state
 from config.deployment.findings import Finding, bounded
 from config.infrastructure.postgresql import timeouts
-from tests.checks import by_name
-from tests.databases import Cluster, in_use
-from tests.nginx import certificate_for, nginx
-from tests.own_redis import OwnRedis
+from tests.databases import Cluster, OwnRedis, in_use
+from tests.faults.findings import by_name
+from tests.peers import DRIPS, MailServer, certificate_for, nginx
 from tests.server import Server, free_port, serve
-from tests.smtp import DRIPS, MailServer
 
 
 class Site(NamedTuple):

@@ -16,8 +16,8 @@ from oauth_bridge.models import AccessToken
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
+from tests.faults.load import Caller, Redemptions, statuses
 from tests.grants import answer, browser_at_pages, consent_page, read, redeem
-from tests.load import Caller, Redemptions, statuses
 
 MINUTE = timedelta(minutes=1)
 steps = pytest.mark.parametrize("step", [-MINUTE, MINUTE], ids=["back", "forward"])
@@ -134,7 +134,7 @@ def test_the_clock_of_two_workers_is_set_under_load(
     """Each worker applies the change at its next request, so their clocks differ by a minute for a moment."""
     clock = tmp_path / "clock"
     clock.write_text("0", encoding="ascii")
-    server = launch(wsgi="tests.shifted_wsgi", CLOCK=str(clock), WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
+    server = launch(wsgi="tests.wsgi.shifted", CLOCK=str(clock), WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
     redemptions = Redemptions(server, ApplicationFactory(), 300)
     (tmp_path / "set").write_text(str(step.total_seconds()), encoding="ascii")
     # Atomically, because workers read the file at any moment.

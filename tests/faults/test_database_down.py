@@ -15,13 +15,11 @@ from django.db import connection
 from django.test import Client
 
 from tests.contract_coverage import contract
-from tests.databases import Cluster
+from tests.databases import Cluster, OwnRedis
 from tests.driver import OAuthDriver, Page, away_of, away_page_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
-from tests.load import Caller, Redemptions, statuses
-from tests.own_redis import OwnRedis
-from tests.scraping import eventually, value
-from tests.server import Server, free_port, serve
+from tests.faults.load import Caller, Redemptions, statuses
+from tests.server import Server, eventually, free_port, serve, value
 
 EXCHANGES = 300
 

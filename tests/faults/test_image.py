@@ -21,8 +21,8 @@ from tests import documented
 from tests.databases import Cluster
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD
-from tests.image import NAME, START_SECONDS, STOP_SECONDS, Container, Image, built
-from tests.nginx import nginx
+from tests.faults.image import NAME, START_SECONDS, STOP_SECONDS, Container, Image, built
+from tests.peers import nginx
 from tests.server import free_port
 
 pytestmark = pytest.mark.long

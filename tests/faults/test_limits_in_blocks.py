@@ -16,12 +16,12 @@ from redis import Redis
 
 from tests.conftest import Launch
 from tests.contract_coverage import contract
+from tests.databases import OwnRedis
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, Registered, TokenFactory
-from tests.load import Caller, Unanswered, codes_for
-from tests.own_redis import OwnRedis
+from tests.faults.load import Caller, Unanswered, codes_for
+from tests.peers import wait_until
 from tests.server import Server
-from tests.smtp import wait_until
 
 THREADS = 10
 BLOCK = 6

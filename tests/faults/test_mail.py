@@ -25,8 +25,8 @@ from tests.conftest import Launch
 from tests.databases import Cluster, in_use
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory
+from tests.peers import BUSY, HANGS, TAKES, MailServer, wait_until
 from tests.server import ROOT, Server, environment
-from tests.smtp import BUSY, HANGS, TAKES, MailServer, wait_until
 
 MAILS = 20
 ON_ITS_WAY = "The mail is on its way. It can take a few minutes."

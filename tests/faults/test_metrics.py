@@ -9,9 +9,8 @@ from pathlib import Path
 
 import requests
 
-from tests.own_redis import OwnRedis
-from tests.scraping import eventually, scrape, value
-from tests.server import Server, free_port, is_open, serve
+from tests.databases import OwnRedis
+from tests.server import Server, eventually, free_port, is_open, scrape, serve, value
 
 ROUTE = "/oauth/userinfo"
 

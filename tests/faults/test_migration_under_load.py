@@ -15,7 +15,7 @@ from config.management.commands import migrate as command
 from tests.conftest import Launch
 from tests.databases import Cluster, in_use
 from tests.factories import ApplicationFactory
-from tests.load import Redemptions
+from tests.faults.load import Redemptions
 
 CODES, TOKENS = "oauth_bridge_authorizationcode", "oauth_bridge_accesstoken"
 EXCHANGES = 5000

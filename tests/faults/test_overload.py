@@ -25,7 +25,7 @@ from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, TokenFactory
-from tests.load import FORM, Caller, Unanswered
+from tests.faults.load import FORM, Caller, Unanswered
 from tests.server import Server
 
 PEOPLE = 32

@@ -17,7 +17,7 @@ from accounts.models import StoredPicture, User
 from accounts.pictures import current_picture, reencoder_runner, stored_pictures
 from oauth_bridge.models import Application
 from tests.contract_coverage import contract
-from tests.pictures import encoded
+from tests.factories import encoded
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 DISK = "64k"

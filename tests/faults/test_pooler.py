@@ -7,7 +7,7 @@ from typing import Any
 from tests.conftest import Launch
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory
-from tests.load import Redemptions
+from tests.faults.load import Redemptions
 
 EXCHANGES = 100
 

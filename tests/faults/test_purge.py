@@ -20,9 +20,9 @@ from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, PersonFactory, Registered, TokenFactory
-from tests.load import Redemptions
+from tests.faults.load import Redemptions
+from tests.peers import wait_until
 from tests.server import ROOT, environment
-from tests.smtp import wait_until
 
 pytestmark = pytest.mark.usefixtures("postgresql")
 

@@ -33,8 +33,8 @@ from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import in_use
 from tests.factories import ApplicationFactory, CodeFactory, Issued, PersonFactory, Registered, digest_of, rewind
+from tests.faults.load import Answer, Caller, codes_for, statuses
 from tests.faults.races import begin, wait_until_it_waits
-from tests.load import Answer, Caller, codes_for, statuses
 from tests.server import Server
 
 # One code by many callers ---------------------------------------------------------------------------------------------

@@ -11,12 +11,12 @@ import pytest
 from allauth.mfa.models import Authenticator
 
 from tests.contract_coverage import contract
+from tests.databases import OwnRedis
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory
-from tests.load import Redemptions
-from tests.own_redis import OwnRedis
+from tests.faults.load import Redemptions
+from tests.peers import wait_until
 from tests.server import Server, serve
-from tests.smtp import wait_until
 
 SECOND_FACTORS, PASSWORDS, WORKERS = 3, 4, 2
 

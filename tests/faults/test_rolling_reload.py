@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import Launch
-from tests.gaps import Gaps
-from tests.load import Caller
+from tests.faults.gaps import Gaps
+from tests.faults.load import Caller
+from tests.peers import wait_until
 from tests.server import Server
-from tests.smtp import wait_until
 
 # The modules of the service are about 120,000.
 EXAMINED_OBJECTS = 30_000
@@ -28,7 +28,7 @@ def late(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def served(launch: Launch, late: Path, redis_server: Any) -> Server:
-    return launch(wsgi="tests.late_wsgi", WEB_CONCURRENCY="2", REDIS_URL=redis_server.url, LATE=str(late))
+    return launch(wsgi="tests.wsgi.late", WEB_CONCURRENCY="2", REDIS_URL=redis_server.url, LATE=str(late))
 
 
 def begin_reload(server: Server, late: Path) -> set[int]:
@@ -102,7 +102,7 @@ def test_systemd_is_told_when_the_first_worker_has_answered(launch: Launch, tmp_
         late = tmp_path / "late"
         late.touch()
         server = launch(
-            wsgi="tests.late_wsgi", LATE=str(late), NOTIFY_SOCKET=str(tmp_path / "notify"), is_awaited=False
+            wsgi="tests.wsgi.late", LATE=str(late), NOTIFY_SOCKET=str(tmp_path / "notify"), is_awaited=False
         )
         wait_until(lambda: len(server.workers()) == 1)
         systemd.settimeout(1)
@@ -121,7 +121,7 @@ def test_systemd_is_told_when_the_first_worker_has_answered(launch: Launch, tmp_
 
 
 def test_a_full_garbage_collection_of_a_worker_examines_few_objects(launch: Launch) -> None:
-    server = launch(wsgi="tests.collecting_wsgi")
+    server = launch(wsgi="tests.wsgi.collecting")
     assert status(server, "/accounts/sign-in") == 200
     assert int(Caller(server, keeps=False).call("GET", "/collect").body) < EXAMINED_OBJECTS
 

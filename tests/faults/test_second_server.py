@@ -18,9 +18,8 @@ import requests
 from tests.conftest import Launch
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
-from tests.nginx import nginx
+from tests.peers import nginx, wait_until
 from tests.server import free_port
-from tests.smtp import wait_until
 
 PEOPLE = 4
 SIGN_INS = 12  # of all people, before and after the kill

@@ -17,9 +17,8 @@ from accounts.factors.adapter import FactorAdapter
 from accounts.models import OutgoingMail, User
 from oauth_bridge.key_models import SigningKey
 from tests.factories import PersonFactory
-from tests.factors import SECOND, code_of
 from tests.faults.races import begin
-from tests.pages import browser_of, is_signed_in, sign_in
+from tests.pages import SECOND, browser_of, code_of, is_signed_in, sign_in
 
 OLD, NEW = secrets.token_urlsafe(50), secrets.token_urlsafe(50)
 SECRET = base64.b32encode(b"a secret of twenty b").decode()

@@ -15,10 +15,10 @@ import requests
 from oauth_bridge.models import AccessToken
 from tests.conftest import run_here
 from tests.contract_coverage import contract
+from tests.databases import OwnRedis
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
-from tests.load import Redemptions
-from tests.own_redis import OwnRedis
+from tests.faults.load import Redemptions
 from tests.server import Server, serve
 
 

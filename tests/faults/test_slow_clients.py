@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.conftest import Launch
+from tests.peers import wait_until
 from tests.server import Server, serve
-from tests.smtp import wait_until
 
 ALICE, MALLORY = "127.0.0.2", "127.0.0.3"
 MANY = 60

@@ -13,7 +13,7 @@ from tests.conftest import Launch
 from tests.databases import Cluster, Standby
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory
-from tests.smtp import wait_until
+from tests.peers import wait_until
 
 
 @pytest.fixture

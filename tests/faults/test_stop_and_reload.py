@@ -1,4 +1,4 @@
-"""SIGHUP and SIGTERM under load. `tests.load` defines a failure."""
+"""SIGHUP and SIGTERM under load. `tests.faults.load` defines a failure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Launch
 from tests.factories import ApplicationFactory
-from tests.load import CALLERS, Redemptions
+from tests.faults.load import CALLERS, Redemptions
 from tests.server import socket_unit
 
 PLENTY = 5000

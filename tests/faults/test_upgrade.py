@@ -19,14 +19,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests import releases
 from tests.conftest import Launch
 from tests.databases import Cluster
-from tests.gaps import Gaps
-from tests.load import Caller
+from tests.faults import releases
+from tests.faults.gaps import Gaps
+from tests.faults.load import Caller
+from tests.faults.upgrading import HELD_BY_THE_NEW, HOLDINGS, SEED, Client, Holding, Load, Site
+from tests.peers import BUSY, TAKES, MailServer, wait_until
 from tests.server import Server, environment, free_port, socket_unit
-from tests.smtp import BUSY, TAKES, MailServer, wait_until
-from tests.upgrading import HELD_BY_THE_NEW, HOLDINGS, SEED, Client, Holding, Load, Site
 
 DATABASE = "upgraded"
 START_SECONDS = 120  # beside the load

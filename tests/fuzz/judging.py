@@ -7,7 +7,7 @@ import json
 import re
 from urllib.parse import unquote_to_bytes
 
-from tests import openapi_responses
+from tests.contract import openapi_responses
 from tests.driver import DESCRIPTION
 from tests.fuzz.rendering import Sent
 from tests.fuzz.wire import Answer

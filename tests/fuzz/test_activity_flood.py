@@ -16,9 +16,9 @@ from django.db.models import Sum
 from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord
 from oauth_bridge.storage.activity import FLOOD, NARROW, SLOTS
 from tests.conftest import Launch
+from tests.databases import OwnRedis
 from tests.factories import ApplicationFactory, Registered
-from tests.load import FORM, Caller
-from tests.own_redis import OwnRedis
+from tests.faults.load import FORM, Caller
 from tests.server import Server
 
 REQUESTS = int(os.environ.get("FLOOD_REQUESTS", "100000"))

@@ -9,7 +9,7 @@ from typing import Any
 from tests.conftest import Launch
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, PersonFactory
-from tests.smtp import wait_until
+from tests.peers import wait_until
 
 
 def test_a_failed_sign_in_is_explained_by_the_file_alone(launch: Launch, manage: Any, tmp_path: Path) -> None:

@@ -84,4 +84,4 @@ def test_a_head_that_the_server_refuses_by_itself_has_no_body(provider: Server, 
 
 
 def test_head_of_a_fault_of_ours_has_no_body(launch: Launch) -> None:
-    check(launch(wsgi="tests.broken_wsgi"), "/oauth/userinfo", 500, f"Authorization: Bearer {TokenFactory().raw}")
+    check(launch(wsgi="tests.wsgi.broken"), "/oauth/userinfo", 500, f"Authorization: Bearer {TokenFactory().raw}")

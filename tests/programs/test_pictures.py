@@ -13,7 +13,7 @@ from PIL import ExifTags, Image, ImageCms, PngImagePlugin
 
 from accounts.pictures import reencoder, reencoder_runner
 from accounts.pictures.reencoder_runner import Crop, reencode
-from tests.pictures import encoded, opened, picture, striped, upload
+from tests.factories import encoded, opened, picture, striped, upload
 
 RED, GREEN, BLUE = (255, 0, 0, 255), (0, 128, 0, 255), (0, 0, 255, 255)
 

@@ -24,8 +24,8 @@ from oauth_bridge.management.commands.quickstart import Command
 from oauth_bridge.management.demonstration import demo_account
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
+from tests.peers import wait_until
 from tests.server import ROOT, children_of, free_port, is_open
-from tests.smtp import wait_until
 
 needs_demo = pytest.mark.skipif(
     not all(map(find_spec, ("authlib", "flask"))), reason="needs config/requirements/quickstart.txt"

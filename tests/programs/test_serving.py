@@ -18,8 +18,8 @@ from config import gunicorn
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
+from tests.peers import wait_until
 from tests.server import Server, is_open
-from tests.smtp import wait_until
 
 
 def send(server: Server, target: str, *headers: str) -> tuple[int, bytes]:

@@ -13,8 +13,8 @@ import requests
 from django.conf import settings
 
 from tests.contract_coverage import contract
+from tests.peers import wait_until
 from tests.server import ROOT, free_port
-from tests.smtp import wait_until
 
 
 @contract("O.serve")

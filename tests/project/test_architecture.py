@@ -14,7 +14,7 @@ from django.urls import URLPattern, URLResolver, get_resolver, resolve, reverse
 
 from config.infrastructure import paths
 from oauth_bridge.views import unknown_path
-from tests.paths import example_paths
+from tests.grants import example_paths
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGES = ("config", "accounts", "oauth_bridge")

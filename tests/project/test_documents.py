@@ -13,9 +13,10 @@ from django.conf import settings
 
 from oauth_bridge.documentation.rendering import anchor
 from oauth_bridge.openapi.document import document as openapi_document
-from tests import documented, releases
+from tests import documented
 from tests.contract.sentences import SENTENCES
 from tests.contract_coverage import TESTS, holders
+from tests.faults import releases
 from tests.project.test_architecture import ROOT
 from tests.unit.test_config_environment import READ_VARIABLES
 

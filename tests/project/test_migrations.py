@@ -1,4 +1,4 @@
-"""The last release can serve on the database of the next one. `tests.migration_rules` says what that forbids."""
+"""The last release can serve on the next one's database. `tests.project.migration_rules` says what that forbids."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from django.db import migrations, models
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.state import ModelState, ProjectState
 
-from tests.migration_rules import CONCURRENTLY, LARGE, LATER, faults
+from tests.project.migration_rules import CONCURRENTLY, LARGE, LATER, faults
 
 # The last ones that were written before these rules.
 UNCHECKED = {"accounts": "0013_profile_changed_at", "oauth_bridge": "0023_logout"}

@@ -18,7 +18,7 @@ from oauth_bridge.models import Application
 from oauth_bridge.pkce import challenge_of
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, Registered, TokenFactory
-from tests.sending import (
+from tests.grants import (
     ANOTHER,
     HERS,
     VERIFIER,

@@ -23,10 +23,8 @@ from accounts.models import Session, User
 from accounts.pictures import reencoder, reencoder_runner
 from config.infrastructure import rate_limits
 from tests.contract_coverage import contract
-from tests.factories import PASSWORD, PersonFactory
-from tests.pages import browser_of, deliver_all, known_browser, mailed_code, type_code
-from tests.pictures import picture, upload
-from tests.sending import (
+from tests.factories import PASSWORD, PersonFactory, picture, upload
+from tests.grants import (
     ANOTHER,
     HERS,
     add_second_factor,
@@ -36,6 +34,7 @@ from tests.sending import (
     statuses,
     try_password,
 )
+from tests.pages import browser_of, deliver_all, known_browser, mailed_code, type_code
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment")]
 # The limits that no variable changes, by the row of the table.

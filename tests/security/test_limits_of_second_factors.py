@@ -19,9 +19,21 @@ from django.test import Client
 from accounts.models import FailedFactor, User
 from oauth_bridge.maintenance import purging
 from tests.factories import PASSWORD, PersonFactory
-from tests.factors import SECOND, Account, Device, add, add_many, code_of, creation, request_options
-from tests.pages import browser_of, deliver_all, html_of, is_signed_in
-from tests.sending import ANOTHER, HERS, site_address, statuses, try_password
+from tests.grants import ANOTHER, HERS, site_address, statuses, try_password
+from tests.pages import (
+    SECOND,
+    Account,
+    Device,
+    add,
+    add_many,
+    browser_of,
+    code_of,
+    creation,
+    deliver_all,
+    html_of,
+    is_signed_in,
+    request_options,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment")]
 

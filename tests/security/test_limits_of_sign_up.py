@@ -14,8 +14,8 @@ from django.test import Client
 
 from accounts.models import User
 from tests.factories import PASSWORD, PersonFactory
+from tests.grants import ANOTHER, HERS, ask_for_reset, choose_password_by_mail, site_address, statuses, try_password
 from tests.pages import browser_of, known_browser
-from tests.sending import ANOTHER, HERS, ask_for_reset, choose_password_by_mail, site_address, statuses, try_password
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment")]
 

@@ -17,8 +17,8 @@ from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.activity_titles import title_of
 from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_counts, applications, secret_rotation
-from tests.events import HTML, Attempt
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
+from tests.grants import HTML, Attempt
 from tests.pages import html_of, proven, secret_on, text_of, with_session
 
 pytestmark = pytest.mark.django_db

@@ -9,7 +9,7 @@ from django.test import Client
 
 from oauth_bridge.activity_causes import FIXES
 from oauth_bridge.activity_models import ActivityRecord
-from tests.events import Attempt
+from tests.grants import Attempt
 
 pytestmark = pytest.mark.django_db
 

@@ -16,8 +16,8 @@ from oauth_bridge.administration import recheck
 from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_counts, activity_reading, attempts
 from oauth_bridge.storage.activity_reading import Filters
-from tests.events import HTML, Attempt
 from tests.factories import PASSWORD
+from tests.grants import HTML, Attempt
 from tests.pages import CODE_PAGE, mailed_code, sign_up
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sign_up_is_open")]

@@ -16,8 +16,7 @@ from django.utils import timezone
 from accounts.models import Session, User
 from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord
 from tests.factories import PASSWORD
-from tests.paths import example_paths
-from tests.sending import try_password
+from tests.grants import example_paths, try_password
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment")]
 

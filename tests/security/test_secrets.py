@@ -10,8 +10,7 @@ from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCod
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
-from tests.dump import database_text
-from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
+from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered, database_text
 
 STATE = "state-that-nobody-may-keep-71f3"
 WRONG_PASSWORD = "wrong-password-that-nobody-may-keep"

@@ -12,8 +12,8 @@ from django.utils import timezone
 from accounts.models import Session, User
 from accounts.sessions import store
 from tests.factories import PASSWORD, PersonFactory
+from tests.grants import add_second_factor, try_password
 from tests.pages import is_signed_in, known_browser
-from tests.sending import add_second_factor, try_password
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment")]
 

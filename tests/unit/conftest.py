@@ -11,10 +11,10 @@ import pytest
 from django.test import Client
 
 from oauth_bridge.maintenance import backchannel
-from tests.events import Log
 from tests.factories import ApplicationFactory, Registered
-from tests.logout_receiver import Receiver
+from tests.grants import Log
 from tests.pages import admin_browser, proven
+from tests.peers import Receiver
 
 
 @pytest.fixture(autouse=True)

@@ -12,10 +12,9 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts.models import AuditEntry, User
-from tests.events import Log
 from tests.factories import PASSWORD, PersonFactory
-from tests.factors import SECOND, Account, code_of
-from tests.pages import browser_of, known_browser, sign_in, with_session
+from tests.grants import Log
+from tests.pages import SECOND, Account, browser_of, code_of, known_browser, sign_in, with_session
 
 pytestmark = pytest.mark.django_db
 

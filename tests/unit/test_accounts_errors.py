@@ -19,11 +19,10 @@ from accounts.factors.authenticators import remove_all
 from accounts.models import User
 from accounts.passwords.hashing import HashingBusy
 from accounts.sessions.credential_changes import set_active
-from tests import factors, pages
-from tests.events import Log
-from tests.factories import PASSWORD, PersonFactory
-from tests.factors import SECOND, Device
-from tests.pictures import picture, upload
+from tests import pages
+from tests.factories import PASSWORD, PersonFactory, picture, upload
+from tests.grants import Log
+from tests.pages import SECOND, Device
 from tests.unit import test_accounts_address_pages as addresses
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("passkeys_over_http")]
@@ -57,7 +56,7 @@ class World:
 
     def code(self, code: str | None = None) -> None:
         """The code, or that of the app, as the second factor."""
-        self.post(SECOND, code=factors.code_of(self.app.secret) if code is None else code)
+        self.post(SECOND, code=pages.code_of(self.app.secret) if code is None else code)
 
     def no_code(self) -> None:
         self.code("00000000")
@@ -87,7 +86,7 @@ class World:
 
     def account(self) -> None:
         """Alice has an authenticator app, and has typed the password."""
-        self.app = factors.Account(self.alice)
+        self.app = pages.Account(self.alice)
         self.sign_in()
 
     def unconfirmed(self) -> None:
@@ -102,13 +101,13 @@ class World:
     def add(self) -> None:
         """A passkey, which her device has made."""
         self.sign_in()
-        factors.add(self.browser, Device().made(factors.creation(self.browser)))
+        pages.add(self.browser, Device().made(pages.creation(self.browser)))
 
     def stranger(self, origin: str = "") -> None:
         """The answer of a device whose passkey is not known."""
         device = Device(origin)
         device.person = "AAAA"
-        self.post(factors.PASSKEY, credential=json.dumps(device.signed(factors.request_options(self.browser))))
+        self.post(pages.PASSKEY, credential=json.dumps(device.signed(pages.request_options(self.browser))))
 
     def picture(self, content: bytes = b"") -> None:
         self.sign_in()
@@ -154,7 +153,7 @@ for limit, cause, act in (
     ("sign_up", "sign_up_limited", World.sign_up),
     ("mail", "mails_limited", World.sign_up),
     ("reset", "reset_limited", World.reset),
-    ("passkey", "passkeys_limited", lambda w: w.post(factors.PASSKEY)),
+    ("passkey", "passkeys_limited", lambda w: w.post(pages.PASSKEY)),
 ):
     refused(Fault.REQUESTS_LIMITED, cause, partial(World.reach, limit=limit), act, nobody=True)
 refused(Fault.REQUESTS_LIMITED, "new_address_limited", World.sign_in, lambda w: w.reach("new_address"), World.ask)
@@ -177,7 +176,7 @@ refused(
     Fault.NEW_APP_CODE_WRONG,
     "",
     World.sign_in,
-    lambda w: [w.browser.get(factors.APP), w.post(factors.APP, code="none")],
+    lambda w: [w.browser.get(pages.APP), w.post(pages.APP, code="none")],
 )
 refused(Fault.SIGN_IN_ENDED, "", World.account, lambda w: remove_all(w.alice), recovery_code)
 refused(Fault.ACCOUNT_INACTIVE, "", World.account, lambda w: set_active(w.alice, False), recovery_code)
@@ -187,7 +186,7 @@ refused(Fault.SIGN_IN_ENDED, "", World.account, lambda _: User.objects.all().del
 
 
 ELSEWHERE = "https://mallory.example"
-refused(Fault.PASSKEY_UNREADABLE, "", lambda w: w.post(factors.PASSKEY, credential="x"), nobody=True)
+refused(Fault.PASSKEY_UNREADABLE, "", lambda w: w.post(pages.PASSKEY, credential="x"), nobody=True)
 refused(Fault.PASSKEY_UNREADABLE, "passkey_of_another_origin", lambda w: w.stranger(ELSEWHERE), nobody=True)
 refused(Fault.PASSKEY_UNKNOWN, "", World.stranger, nobody=True)
 refused(Fault.NEW_PASSKEYS_LIMITED, "", lambda w: w.reach("new_passkey"), World.add)

@@ -16,10 +16,25 @@ from django.test import Client
 
 from accounts.factors import passkey_host
 from accounts.models import User
-from tests.dump import database_text
-from tests.factories import PersonFactory
-from tests.factors import ADD, APP, CODES, PASSKEY, SECOND, Account, code_of, codes_on
-from tests.pages import ask_for_link, browser_of, choose, deliver_all, html_of, is_signed_in, mailed_path, sign_in
+from tests.factories import PersonFactory, database_text
+from tests.pages import (
+    ADD,
+    APP,
+    CODES,
+    PASSKEY,
+    SECOND,
+    Account,
+    ask_for_link,
+    browser_of,
+    choose,
+    code_of,
+    codes_on,
+    deliver_all,
+    html_of,
+    is_signed_in,
+    mailed_path,
+    sign_in,
+)
 
 pytestmark = pytest.mark.django_db
 

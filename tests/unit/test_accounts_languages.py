@@ -13,9 +13,8 @@ from django.test import Client
 
 from accounts.models import User
 from tests.factories import PASSWORD, CodeFactory, PersonFactory, Registered
-from tests.grants import link_of
+from tests.grants import exchange, link_of
 from tests.pages import deliver_all, sign_in, sign_up
-from tests.sending import exchange
 
 pytestmark = pytest.mark.django_db
 

@@ -16,10 +16,9 @@ from django.utils import timezone
 
 from accounts.models import Session, User
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
-from tests.factories import CodeFactory, ConsentFactory, PersonFactory, Registered, TokenFactory
+from tests.factories import CodeFactory, ConsentFactory, PersonFactory, Registered, TokenFactory, picture, upload
+from tests.grants import exchange
 from tests.pages import browser_of, is_signed_in, with_session
-from tests.pictures import picture, upload
-from tests.sending import exchange
 
 pytestmark = pytest.mark.django_db
 

@@ -15,8 +15,7 @@ from django.utils import timezone
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
 from tests.factories import PersonFactory
-from tests.factors import SECOND, Account
-from tests.pages import browser_of, deliver_all, mailed_code, sign_in, sign_up, type_code
+from tests.pages import SECOND, Account, browser_of, deliver_all, mailed_code, sign_in, sign_up, type_code
 
 pytestmark = pytest.mark.django_db
 

@@ -27,10 +27,9 @@ from accounts.models import OutgoingMail, User
 from config.infrastructure import work_queue
 from oauth_bridge.maintenance import purging
 from tests.contract_coverage import contract
-from tests.dump import database_text
-from tests.factories import PersonFactory
+from tests.factories import PersonFactory, database_text
 from tests.pages import deliver_all, html_of, sign_in
-from tests.smtp import BREAKS, BUSY, HANGS, REFUSES, TAKES, MailServer
+from tests.peers import BREAKS, BUSY, HANGS, REFUSES, TAKES, MailServer
 
 pytestmark = pytest.mark.django_db
 

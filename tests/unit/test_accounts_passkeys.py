@@ -17,8 +17,24 @@ from django.test import Client
 
 from accounts.models import User
 from tests.factories import PASSWORD, PersonFactory
-from tests.factors import ADD, APP, PASSKEY, SECOND, Account, Device, add, add_many, code_of, creation, request_options
-from tests.pages import browser_of, deliver_all, html_of, is_signed_in, sign_in
+from tests.pages import (
+    ADD,
+    APP,
+    PASSKEY,
+    SECOND,
+    Account,
+    Device,
+    add,
+    add_many,
+    browser_of,
+    code_of,
+    creation,
+    deliver_all,
+    html_of,
+    is_signed_in,
+    request_options,
+    sign_in,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("passkeys_over_http")]
 

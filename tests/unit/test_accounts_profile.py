@@ -25,9 +25,8 @@ from accounts.sign_in import verification
 from config.infrastructure.colors import WHITE, contrast
 from oauth_bridge.protocol.claims import values as claims_of
 from tests.contract_coverage import contract
-from tests.factories import PersonFactory
+from tests.factories import PersonFactory, encoded, opened, picture, striped, upload
 from tests.pages import admin_browser, browser_of, mailed_code, type_code
-from tests.pictures import encoded, opened, picture, striped, upload
 
 pytestmark = pytest.mark.django_db
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from django.test import Client
 
-from tests.factors import CODES, SECOND, Account
-from tests.pages import html_of, is_signed_in
+from tests.pages import CODES, SECOND, Account, html_of, is_signed_in
 
 pytestmark = pytest.mark.django_db
 

@@ -25,8 +25,8 @@ from accounts.sign_in import who_may_sign_up
 from accounts.sign_in.adapter import AccountAdapter
 from accounts.sign_in.sign_up import SignUpForm
 from tests.factories import PASSWORD, PersonFactory
+from tests.grants import choose_password_by_mail
 from tests.pages import AUTHORIZE, CODE_PAGE, NEW, SIGN_UP, html_of, is_signed_in, mailed_code, sign_in, sign_up
-from tests.sending import choose_password_by_mail
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sign_up_is_open")]
 

@@ -18,17 +18,23 @@ from accounts.models import User
 from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in import who_may_sign_up
 from tests.factories import PASSWORD
-from tests.factors import ADD, PASSKEY, SECOND, Device, add, creation, request_options
 from tests.pages import (
+    ADD,
     AUTHORIZE,
     CODE_PAGE,
     NEW,
+    PASSKEY,
+    SECOND,
+    Device,
+    add,
     choose,
+    creation,
     html_of,
     is_signed_in,
     mailed_code,
     mailed_path,
     proven,
+    request_options,
     with_session,
 )
 

@@ -19,8 +19,8 @@ from oauth_bridge.activity_causes import FIXES
 from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application, AuthorizationCode
 from oauth_bridge.storage import activity, activity_counts
-from tests.events import HTML, Attempt, Log
 from tests.factories import PASSWORD
+from tests.grants import HTML, Attempt, Log
 from tests.pages import text_of
 
 pytestmark = pytest.mark.django_db

@@ -19,10 +19,9 @@ from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.storage import activity_counts
 from oauth_bridge.storage.attempts import OVER_AFTER
 from oauth_bridge.storage.exported_data import stored_about
-from tests.events import HTML
 from tests.factories import PASSWORD, PersonFactory
-from tests.factors import Account, code_of
-from tests.pages import html_of, text_of
+from tests.grants import HTML
+from tests.pages import Account, code_of, html_of, text_of
 from tests.unit.test_activity import Tried, listing
 
 pytestmark = pytest.mark.django_db

@@ -21,8 +21,8 @@ from accounts.sign_in.adapter import AccountAdapter
 from oauth_bridge.activity_models import ActivityRecord
 from oauth_bridge.storage import activity_counts
 from oauth_bridge.storage.exported_data import stored_about
-from tests.events import HTML
 from tests.factories import PASSWORD, PersonFactory
+from tests.grants import HTML
 from tests.pages import browser_of, html_of
 
 pytestmark = pytest.mark.django_db

@@ -21,8 +21,8 @@ from oauth_bridge.activity_titles import TITLES
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.storage import activity_counts, secret_rotation
-from tests.events import HTML, Attempt
 from tests.factories import CodeFactory, ConsentFactory, PersonFactory
+from tests.grants import HTML, Attempt
 from tests.pages import admin_browser, deliver_all, html_of, is_signed_in, sign_in, text_of, with_session
 
 pytestmark = pytest.mark.django_db

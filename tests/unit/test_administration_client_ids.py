@@ -12,8 +12,8 @@ from oauth_bridge.activity_models import ActivityRecord, Step
 from oauth_bridge.administration.near_applications import MOST_NEAR, PART
 from oauth_bridge.models import CLIENT_ID_LENGTH, MISTYPED_CLIENT_ID, Application
 from oauth_bridge.storage.activity_statistics import MOST_RECORDS
-from tests.events import HTML, Attempt
 from tests.factories import PersonFactory
+from tests.grants import HTML, Attempt
 from tests.pages import html_of, text_of, with_session
 from tests.unit.test_administration import staff
 from tests.unit.test_administration_records import ACTIVITY, named, page_of

@@ -18,8 +18,8 @@ from oauth_bridge.applications import summaries
 from oauth_bridge.maintenance import purging
 from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_counts, activity_statistics
-from tests.events import HTML, Attempt
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory
+from tests.grants import HTML, Attempt
 from tests.pages import html_of, text_of
 
 pytestmark = pytest.mark.django_db

@@ -16,8 +16,8 @@ from django.utils import timezone
 from accounts.models import User
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.storage import activity_counts, applications, secret_rotation
-from tests.events import HTML, Attempt
 from tests.factories import ApplicationFactory, PersonFactory, Registered
+from tests.grants import HTML, Attempt
 from tests.pages import html_of, text_of, with_session
 
 pytestmark = pytest.mark.django_db

@@ -25,9 +25,9 @@ from oauth_bridge.models import ActivityRecord, Application, ApplicationSession
 from oauth_bridge.storage import activity_counts, application_sessions, applications, consents, signing_keys
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
-from tests.logout_receiver import HANGS, Receiver
+from tests.peers import HANGS, Receiver
 from tests.server import free_port
-from tests.sign_outs import begin, begin_and_end, make_due, sign_in, tell
+from tests.unit.sign_outs import begin, begin_and_end, make_due, sign_in, tell
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("receiver")]
 

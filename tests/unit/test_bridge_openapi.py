@@ -12,7 +12,7 @@ from config.infrastructure.errors import SiteFault
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.openapi.document import CALLBACK, document
 from oauth_bridge.protocol import authorization_request, openid_request
-from tests import openapi_responses
+from tests.contract import openapi_responses
 
 # Said of pages outside the three operations only, or by a page that no program meets.
 ELSEWHERE = {SiteFault.BUSY, SiteFault.FORBIDDEN, OAuthFault.ATTEMPT_FINISHED, OAuthFault.CONSENT_PAGE_OUTDATED}

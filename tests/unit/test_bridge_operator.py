@@ -22,8 +22,8 @@ from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.random_values import digest_of
 from oauth_bridge.storage import applications
 from tests.contract_coverage import contract
-from tests.events import Log
 from tests.factories import ApplicationFactory, Registered
+from tests.grants import Log
 
 pytestmark = pytest.mark.django_db
 

@@ -17,8 +17,8 @@ from config.infrastructure.errors import RequestError
 from oauth_bridge import application_mails
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.storage import activity_counts, applications, tokens
-from tests.events import HTML, Attempt
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
+from tests.grants import HTML, Attempt
 from tests.pages import html_of, text_of, with_session
 
 pytestmark = pytest.mark.django_db

@@ -13,7 +13,7 @@ from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_masking import masked
 from oauth_bridge.redirect_uri_mismatch import compare
 from oauth_bridge.redirect_uri_mismatch_reasons import WEIGHTS, reason
-from tests.events import HTML, Attempt
+from tests.grants import HTML, Attempt
 from tests.pages import html_of
 
 APP = "https://app.example.org/oauth/callback"

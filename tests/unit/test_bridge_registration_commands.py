@@ -13,8 +13,8 @@ from django.test import Client
 
 from accounts.models import AuditEntry
 from oauth_bridge.models import Application
-from tests.events import Log
 from tests.factories import ApplicationFactory
+from tests.grants import Log
 
 pytestmark = pytest.mark.django_db
 

@@ -19,7 +19,7 @@ from accounts.sessions.store import SessionStore
 from config.infrastructure import sealing
 from config.management.commands import reseal
 from oauth_bridge.storage import signing_keys
-from tests.dump import database_text
+from tests.factories import database_text
 from tests.server import ROOT
 
 pytestmark = pytest.mark.django_db

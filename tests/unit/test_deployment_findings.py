@@ -22,7 +22,7 @@ from config.deployment import files, findings, outside, proxies, questions, upke
 from oauth_bridge.key_models import SigningKey
 from oauth_bridge.models import PurgeRun
 from oauth_bridge.storage import signing_keys
-from tests.checks import by_name
+from tests.faults.findings import by_name
 
 HTTPS, FORGED = "https://auth.example.com", proxies.FORGED
 OWN, PROXY, INNER, HERE = "203.0.113.9", "10.0.0.1", "10.0.0.2", "127.0.0.1"

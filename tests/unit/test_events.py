@@ -22,11 +22,22 @@ from oauth_bridge.maintenance import backchannel
 from oauth_bridge.models import Application, ApplicationSecret, ApplicationSession
 from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.storage import signing_keys
-from tests.events import Attempt, Log
 from tests.factories import PASSWORD, CodeFactory, Issued, Registered, rewind
-from tests.factors import SECOND, Account, code_of
-from tests.logout_receiver import Receiver
-from tests.pages import admin_browser, ask_for_link, choose, mailed_code, mailed_path, sign_in, sign_up, type_code
+from tests.grants import Attempt, Log
+from tests.pages import (
+    SECOND,
+    Account,
+    admin_browser,
+    ask_for_link,
+    choose,
+    code_of,
+    mailed_code,
+    mailed_path,
+    sign_in,
+    sign_up,
+    type_code,
+)
+from tests.peers import Receiver
 from tests.server import free_port
 
 # By a command, or by the thread that tells applications.

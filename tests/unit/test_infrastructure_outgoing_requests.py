@@ -15,8 +15,7 @@ import pytest
 
 from config.infrastructure import outgoing_requests
 from tests.contract_coverage import contract
-from tests.logout_receiver import DRIPS, HANGS, Receiver
-from tests.nginx import certificate_for
+from tests.peers import DRIPS, HANGS, Receiver, certificate_for
 
 LOOPBACK = [ip_network("127.0.0.0/8")]
 INTERNAL = (

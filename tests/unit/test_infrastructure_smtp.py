@@ -14,7 +14,7 @@ from django.core.mail import EmailMessage
 
 from config.infrastructure import smtp
 from config.infrastructure.smtp import EmailBackend
-from tests.smtp import DRIPS, HANGS, MailServer
+from tests.peers import DRIPS, HANGS, MailServer
 
 BOUND = 0.5
 

@@ -37,8 +37,8 @@ from config.infrastructure.events import Event
 from config.metrics import meter, port, serving, slots, state
 from oauth_bridge.key_models import SigningKey
 from oauth_bridge.models import PurgeRun
+from tests.peers import wait_until
 from tests.server import free_port
-from tests.smtp import wait_until
 
 
 @pytest.fixture

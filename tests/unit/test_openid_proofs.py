@@ -13,8 +13,8 @@ from django.test import Client
 from accounts.sign_in import proofs
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, Issued, Registered
-from tests.factors import SECOND, Account, code_of
 from tests.grants import PAGE, link_of, redeem
+from tests.pages import SECOND, Account, code_of
 
 pytestmark = pytest.mark.django_db
 STRONG = {"acr_values": "2"}

@@ -22,10 +22,9 @@ from config.http import gunicorn_errors
 from config.infrastructure import paths, references
 from config.infrastructure.errors import RequestError, SiteFault, report
 from oauth_bridge.models import AuthorizationCode
-from tests.events import HTML, Attempt, Log
 from tests.factories import PersonFactory, TokenFactory
+from tests.grants import HTML, Attempt, Log, example_paths
 from tests.pages import admin_browser, sign_in, with_session
-from tests.paths import example_paths
 
 pytestmark = pytest.mark.django_db
 

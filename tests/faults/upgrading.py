@@ -19,10 +19,10 @@ import requests
 
 from tests.driver import Form, OAuthDriver, Page
 from tests.factories import PASSWORD
-from tests.factors import Device, code_of
-from tests.load import FORM, Caller
+from tests.faults.load import FORM, Caller
+from tests.pages import Device, code_of
+from tests.peers import MailServer, wait_until
 from tests.server import Server
-from tests.smtp import MailServer, wait_until
 
 PATIENCE_SECONDS = 300
 PAUSE_SECONDS = 0.2

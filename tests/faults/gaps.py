@@ -8,9 +8,9 @@ import time
 from collections import Counter
 from types import TracebackType
 
-from tests.load import Caller, NotListening, Unanswered
+from tests.faults.load import Caller, NotListening, Unanswered
+from tests.peers import wait_until
 from tests.server import Server
-from tests.smtp import wait_until
 
 PAUSE_SECONDS = 0.02
 # A page, and the API with a look into the database: what each answers.

@@ -1,0 +1,316 @@
+"""Servers beside the service: the documented nginx, a mail server, an application that is told of sign-outs."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import os
+import re
+import shutil
+import socketserver
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from email.message import EmailMessage
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import parse_qs
+
+import pytest
+
+from tests import documented, peers
+from tests.server import Server, free_port, is_open, serve
+
+# nginx with the configuration of docs/operations.md, in front of a server under test ----------------------------------
+
+START_SECONDS = 60
+# The documented addresses of one server and of two.
+SERVERS = {1: ("127.0.0.1",), 2: ("10.0.0.1", "10.0.0.2")}
+# The directives that Debian's nginx.conf has around the documented block, with folders of the test.
+AROUND = """
+{user}
+daemon off;
+worker_processes 1;
+worker_rlimit_nofile 16384;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{ worker_connections {worker_connections}; }}
+http {{
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    {documented}
+}}
+"""
+
+
+def certificate_for(folder: Path, days: int) -> Path:
+    """A self-signed certificate for localhost and 127.0.0.1, with its key in the same file."""
+    path = folder / f"{days}.pem"
+    request = f"req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days {days} -subj /CN=localhost"
+    names = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", path, "-out", f"{path}.crt"]
+    subprocess.run(["openssl", *request.split(), *names], check=True, capture_output=True)
+    path.write_text(path.read_text() + Path(f"{path}.crt").read_text())
+    return path
+
+
+Upstream = int | tuple[int, int] | str
+
+
+def configuration(
+    folder: Path, port: int, upstream: Upstream, certificate: Path | None, worker_connections: int
+) -> str:
+    """The documented configuration at loopback ports, without TLS unless there is a certificate with its key.
+
+    `upstream` is the port of a server; the ports of two, with what docs/second-server.md changes; or a block in place
+    of the documented upstream. Nothing else is changed.
+    """
+    changes = {
+        r"listen 80;": f"listen 127.0.0.1:{free_port()};",
+        r"listen 443 ssl;": f"listen 127.0.0.1:{port};",
+        r"listen \[::\]:(80|443 ssl);": "",
+        r"ssl_certificate(_key)? .*": "",
+        r"server_name .*;": "server_name localhost;",
+        r"/var/log/nginx/": f"{folder}/",
+    }
+    text = documented.file("/etc/nginx/conf.d/sign-in.conf")
+    if isinstance(upstream, str):
+        changes[r"upstream sign_in \{.*\}"] = upstream
+    else:
+        ports = upstream if isinstance(upstream, tuple) else (upstream,)
+        if len(ports) == 2:
+            text = re.sub("upstream sign_in .*", documented.nginx_block("second-server.md"), text)
+        for server, at in zip(SERVERS[len(ports)], ports, strict=True):
+            changes[rf"{re.escape(server)}:8000"] = f"127.0.0.1:{at}"
+    if certificate:
+        changes[r"listen 443 ssl;"] = f"listen 127.0.0.1:{port} ssl;"
+        changes[r"ssl_certificate(_key)? .*"] = rf"ssl_certificate\1 {certificate};"
+    for pattern, replacement in changes.items():
+        text, count = re.subn(pattern, replacement, text)
+        assert count, f"docs/operations.md has no {pattern} any more"
+    # Temporary files are in a folder of pytest's, which is root's alone.
+    user = "user root;" if os.geteuid() == 0 else ""
+    return AROUND.format(folder=folder, documented=text, user=user, worker_connections=worker_connections)
+
+
+def program() -> str | None:
+    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+
+
+@contextmanager
+def nginx(
+    folder: Path,
+    port: int,
+    upstream: Upstream,
+    certificate: Path | None = None,
+    worker_connections: int = 4096,
+    **replaced: str,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """nginx on the loopback `port`, which forwards to `upstream`, as in `configuration`; it ends with the block.
+
+    `replaced` are values of headers that it passes on, with `_` for `-`.
+    """
+    if (found := program()) is None:
+        pytest.skip("needs nginx")
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o755)
+    path = folder / "nginx.conf"
+    text = configuration(folder, port, upstream, certificate, worker_connections)
+    for name, value in replaced.items():
+        text, count = re.subn(rf"(proxy_set_header {name.replace('_', '-')}) .*", rf"\1 {value};", text)
+        assert count
+    path.write_text(text, encoding="utf-8")
+    with subprocess.Popen([found, "-p", folder, "-c", path, "-e", folder / "start.log"]) as process:
+        try:
+            end = time.monotonic() + START_SECONDS
+            while not is_open(port):
+                assert process.poll() is None, (folder / "start.log").read_text(encoding="utf-8")
+                assert time.monotonic() < end, "nginx did not start"
+                time.sleep(0.02)
+            yield process
+        finally:
+            process.terminate()
+
+
+@contextmanager
+def serve_behind_nginx(folder: Path) -> Iterator[Server]:
+    """As `serve`, behind the nginx of docs/operations.md. `base_url` and `auth_url` are the address of nginx."""
+    port, origin_port = free_port(), free_port()
+    address = f"http://localhost:{origin_port}"
+    origin = {"BASE_URL": address, "AUTH_URL": address, "TRUSTED_PROXIES": "127.0.0.1"}
+    with serve(folder / "server", port=port, **origin) as server, nginx(folder / "nginx", origin_port, port):
+        yield server
+
+
+# An SMTP server that takes e-mails, late or at once, refuses them, hangs, drips, breaks off, or is away ---------------
+
+TAKES, BUSY, REFUSES, HANGS, DRIPS, BREAKS = "takes", "busy", "refuses", "hangs", "drips", "breaks"
+
+
+class MailServer:
+    """Listens from `open` to `close`, on the same port each time. `mode` may change at any time."""
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.mode = TAKES
+        self.data_seconds = self.quit_seconds = self.step_seconds = 0.0  # until DATA, QUIT, any command is answered
+        self.connections = 0
+        self.mails: list[EmailMessage] = []
+        self._released = threading.Event()
+        self._server: socketserver.ThreadingTCPServer | None = None
+
+    @property
+    def url(self) -> str:
+        return f"smtp://127.0.0.1:{self.port}"
+
+    def open(self) -> None:
+        class Server(socketserver.ThreadingTCPServer):
+            allow_reuse_address = daemon_threads = True
+            block_on_close = False
+            request_queue_size = 100
+
+        self._released.clear()
+        self._server = Server(("127.0.0.1", self.port), lambda *given: _Session(self, *given))
+        threading.Thread(target=self._server.serve_forever, args=[0.02], daemon=True).start()
+
+    def close(self) -> None:
+        """Go away: a connection is refused from now on, and one that hangs ends."""
+        self._released.set()
+        if self._server:
+            self._server.shutdown()
+            self._server.server_close()
+            self._server = None
+
+    def wait(self, seconds: float) -> bool:
+        """False once the server has gone away."""
+        return not self._released.wait(seconds)
+
+
+class _Session(socketserver.StreamRequestHandler):
+    def __init__(self, server: MailServer, *given: Any) -> None:
+        self.mail_server = server
+        super().__init__(*given)
+
+    def handle(self) -> None:
+        server = self.mail_server
+        server.connections += 1
+        if server.mode == HANGS:
+            server.wait(60)
+            return
+        with suppress(ConnectionError):
+            while server.mode == DRIPS and server.wait(0.05):
+                self._say("220-not yet")
+        self._say("220 ready")
+        while line := self.rfile.readline():
+            command = line[:4].upper()
+            server.wait(server.quit_seconds if command == b"QUIT" else server.step_seconds)
+            if command == b"RCPT" and server.mode in (BUSY, REFUSES):
+                self._say("451 try later" if server.mode == BUSY else "550 nobody here")
+            elif command == b"DATA":
+                self._say("354 go on")
+                data = b"".join(iter(self.rfile.readline, b".\r\n"))
+                if server.mode == BREAKS:
+                    return
+                message = email.message_from_bytes(data, policy=email.policy.default)
+                server.mails.append(cast(EmailMessage, message))
+                server.wait(server.data_seconds)
+                self._say("250 taken")
+            else:
+                self._say("221 bye" if command == b"QUIT" else "250 ok")
+
+    def _say(self, line: str) -> None:
+        self.wfile.write(f"{line}\r\n".encode())
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.02)
+
+
+# An HTTP server of a test, which the service calls --------------------------------------------------------------------
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads, block_on_close = True, False
+
+    def handle_error(self, *given: Any) -> None:
+        """Say nothing of a service that went away: it does so after its time."""
+
+
+@contextmanager
+def listening(handler: type[BaseHTTPRequestHandler], port: int, released: threading.Event, host: str) -> Iterator[None]:
+    """Serve until the block ends, which sets `released`."""
+    server = _Server((host, port), handler)
+    threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
+    try:
+        yield
+    finally:
+        released.set()
+        server.shutdown()
+        server.server_close()
+
+
+# An application's address that is told of sign-outs: it takes them, refuses them, redirects, drips or hangs -----------
+
+HANGS, DRIPS = -1, -2
+
+
+class Receiver:
+    """`answers` are the statuses of the next requests, or HANGS or DRIPS; then 200."""
+
+    def __init__(self, *answers: int, location: str = "") -> None:
+        self.port = free_port()
+        self.answers = list(answers)
+        self.location = location
+        self.requests: list[tuple[str, dict[str, str], dict[str, list[str]]]] = []
+        self.released = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/told?a=1"
+
+    @property
+    def tokens(self) -> list[str]:
+        return [form["logout_token"][0] for _path, _headers, form in self.requests]
+
+    @contextmanager
+    def listening(self, host: str = "127.0.0.1") -> Iterator[Receiver]:
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                receiver.handle(self)
+
+            do_GET = do_POST
+
+            def log_message(self, *given: Any) -> None:
+                pass
+
+        with peers.listening(Handler, self.port, self.released, host):
+            yield self
+
+    def handle(self, handler: BaseHTTPRequestHandler) -> None:
+        body = handler.rfile.read(int(handler.headers.get("Content-Length") or 0)).decode()
+        self.requests.append((handler.path, dict(handler.headers), parse_qs(body)))
+        status = self.answers.pop(0) if self.answers else 200
+        if status == HANGS:
+            self.released.wait(30)
+        elif status == DRIPS:
+            with suppress(OSError):
+                handler.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+                while not self.released.wait(0.05):
+                    handler.wfile.write(b"x")
+                    handler.wfile.flush()
+        else:
+            handler.send_response(status)
+            if self.location:
+                handler.send_header("Location", self.location)
+            handler.send_header("Content-Length", "0")
+            handler.end_headers()
