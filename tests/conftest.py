@@ -64,16 +64,20 @@ def use_own_redis() -> None:
         each["LOCATION"] = url
 
 
-@pytest.hookimpl(trylast=True)  # after pytest-django has put the tests in transactions first
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what the integration run repeats. Unit, contract and security tests have the mark where they need it."""
+    if item.path.relative_to(ROOT / "tests").parts[0] not in ("unit", "contract", "security"):
+        item.add_marker("integration")
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what the integration run repeats, and put tests in a transaction first: they expect empty tables.
+    """Put tests in a transaction first, because they expect empty tables.
 
     Raises UsageError: a test uses `db` and `committed` unmarked, so that the order of its fixtures would decide whether
     its rows are rolled back.
     """
     for item in items:
-        if item.path.relative_to(ROOT / "tests").parts[0] not in ("unit", "contract", "security"):
-            item.add_marker("integration")
         if {"db", "committed"} <= {*getattr(item, "fixturenames", ())} and not item.get_closest_marker("django_db"):
             raise pytest.UsageError(f"{item.nodeid} must be marked with django_db.")
     items.sort(key=lambda item: not (item.nodeid.startswith(SCATTERED) and is_in_transaction(item)))
