@@ -27,8 +27,9 @@ attack: ## Measure how attacks from one machine slow normal requests, directly a
 fuzz: ## Send 100,000 hostile requests, measure their CPU time, rejections, overload and reloads; takes minutes, FUZZ_SEED=… repeats a run
 	$(PYTHON) -m pytest tests/fuzz tests/faults -m long -rP
 
-drill: ## Let each machine of docs/high-availability.md fail under load, as root; needs Debian's patroni, etcd-server, haproxy; takes minutes
+drill: ## Let each machine of docs/high-availability.md fail under load, and run the image, as root; needs Debian's patroni, etcd-server, haproxy, buildah, runc; takes minutes
 	$(PYTHON) -m tests.drill
+	$(PYTHON) -m pytest tests/faults/test_image.py -m long
 
 messages: ## Bring the catalogues in locale/ up to date, and compile them; needs Debian's gettext
 	$(MEMORY) $(PYTHON) manage.py makemessages --all --no-obsolete --no-wrap --no-location --ignore tests --ignore docs
