@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +15,7 @@ from tests.factories import PASSWORD, Registered
 from tests.server import Server
 
 Answer = Callable[..., Callback]
+PATIENCE_SECONDS = 120
 
 
 @pytest.fixture(autouse=True)
@@ -41,3 +44,14 @@ def code_of(name: str, application: Registered) -> str:
 
 def expected(alice: Any, profile: dict[str, Any]) -> dict[str, Any]:
     return {"sub": str(alice.pk), "nickname": alice.nickname, "email": alice.email, "avatar": profile["avatar"]}
+
+
+def outcome_of(command: list[Any], answer: Answer, decision: str = "allow", **options: Any) -> dict[str, Any]:
+    """What a client program prints after the callback that it reads; before, it printed where to send the browser."""
+    with subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options) as process:
+        assert process.stdout
+        callback = answer(json.loads(process.stdout.readline())["url"], decision)
+        output, _ = process.communicate(f"{callback.url}\n", timeout=PATIENCE_SECONDS)
+    assert process.returncode == 0
+    outcome: dict[str, Any] = json.loads(output)
+    return outcome

@@ -6,13 +6,14 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from oauth_bridge.documentation import snippets
-from tests.clients.conftest import Answer, expected
+from tests.clients.conftest import PATIENCE_SECONDS, Answer, expected, outcome_of
 from tests.contract.test_openid import signed_in, verified
 from tests.contract.test_openid_backchannel import wait_for
 from tests.contract_coverage import contract
@@ -23,6 +24,7 @@ from tests.server import Server
 
 SOURCES = Path(__file__).resolve().parent / "node"
 INSTALL_SECONDS = 600
+Run = Callable[..., dict[str, Any]]
 # Document (none: the file stands here), name of the code, how it is driven, path of the callback.
 SNIPPETS = [
     ("", "authjs_oauth", "authjs", "/api/auth/callback/service"),
@@ -52,67 +54,38 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class Program:
-    """A client program: it returns the authorization URL, accepts the callback and prints the result."""
+def variables(provider: Server, application: Registered, **more: str) -> dict[str, str]:
+    own = {"BASE_URL": provider.base_url, "AUTH_URL": provider.auth_url, "REDIRECT_URI": application.redirect_uri}
+    credentials = {"CLIENT_ID": application.client_id, "CLIENT_SECRET": application.client_secret}
+    return {**os.environ, **own, **credentials, **more}
 
-    def __init__(self, folder: Path, name: str, provider: Server, application: Registered, **variables: str) -> None:
-        self.process = subprocess.Popen(
-            ["node", name],
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={
-                **os.environ,
-                "BASE_URL": provider.base_url,
-                "AUTH_URL": provider.auth_url,
-                "CLIENT_ID": application.client_id,
-                "CLIENT_SECRET": application.client_secret,
-                "REDIRECT_URI": application.redirect_uri,
-                **variables,
-            },
-        )
 
-    def url(self) -> str:
-        return str(self._line()["url"])
+@pytest.fixture
+def run(programs: Path, provider: Server, answer: Answer) -> Run:
+    """`run(name, application, decision, VARIABLE=…)` is the outcome of the program."""
 
-    def outcome(self, callback: str) -> dict[str, Any]:
-        assert self.process.stdin
-        self.process.stdin.write(f"{callback}\n")
-        self.process.stdin.flush()
-        outcome = self._line()
-        assert self.process.wait(120) == 0
-        return outcome
+    def run(name: str, application: Registered, decision: str = "allow", **more: str) -> dict[str, Any]:
+        environment = variables(provider, application, **more)
+        return outcome_of(["node", name], answer, decision, cwd=programs, env=environment)
 
-    def _line(self) -> dict[str, Any]:
-        assert self.process.stdout
-        answer: dict[str, Any] = json.loads(self.process.stdout.readline())
-        return answer
+    return run
 
 
 @contract("1.4", "1.5", "5.2", "4.3", "4.4", "D9.s256", "D12.basic", "3.4", "4.2/error", "7/callback")
-def test_the_whole_flow_and_a_refusal(
-    programs: Path, provider: Server, answer: Answer, application: Registered, alice: Any
-) -> None:
+def test_the_whole_flow_and_a_refusal(run: Run, application: Registered, alice: Any) -> None:
     """With openid-client and plain OAuth."""
-    program = Program(programs, "openid_client.mjs", provider, application)
-    outcome = program.outcome(answer(program.url()).url)
+    outcome = run("openid_client.mjs", application)
     assert (outcome["type"].lower(), outcome["expires_in"]) == ("bearer", 3600)
     assert outcome["profile"] == expected(alice, outcome["profile"])
-    program = Program(programs, "openid_client.mjs", provider, application)
-    outcome = program.outcome(answer(program.url(), "refuse").url)
+    outcome = run("openid_client.mjs", application, "refuse")
     assert "profile" not in outcome
     assert outcome["error"] == "access_denied"
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
-def test_openid_connect_with_all_checks(
-    programs: Path, provider: Server, answer: Answer, alice: Any, algorithm: str
-) -> None:
+def test_openid_connect_with_all_checks(run: Run, provider: Server, alice: Any, algorithm: str) -> None:
     """Discovery, signature, nonce, max_age, PKCE, `iss`; user info, introspection, revocation."""
-    application = ApplicationFactory(id_token_alg=algorithm)
-    program = Program(programs, "openid_connect.mjs", provider, application, ALGORITHM=algorithm)
-    outcome = program.outcome(answer(program.url()).url)
+    outcome = run("openid_connect.mjs", ApplicationFactory(id_token_alg=algorithm), ALGORITHM=algorithm)
     assert outcome.get("alg") == algorithm, outcome
     assert (outcome["claims"]["iss"], outcome["claims"]["sub"]) == (provider.base_url, str(alice.pk))
     assert (outcome["profile"]["name"], outcome["profile"]["email"]) == (alice.nickname, alice.email)
@@ -128,8 +101,13 @@ def test_jose_verifies_the_logout_token_that_is_delivered(
         content = verified(driver, application, signed_in(driver, application, alice)["id_token"])
         driver.submit(next(form for form in Page(driver.open("/accounts/sign-out")).forms if "sign-out" in form.action))
         wait_for(receiver, 1)
-    program = Program(programs, "logout_token.mjs", provider, application, ALGORITHM=algorithm)
-    outcome = program.outcome(receiver.tokens[0])
+    environment = variables(provider, application, ALGORITHM=algorithm)
+    command = ["node", "logout_token.mjs"]
+    token = f"{receiver.tokens[0]}\n"
+    said = subprocess.check_output(
+        command, input=token, text=True, cwd=programs, env=environment, timeout=PATIENCE_SECONDS
+    )
+    outcome = json.loads(said)
     assert outcome.get("header", {}).get("alg") == algorithm, outcome
     assert (outcome["content"]["sub"], outcome["content"]["sid"]) == (str(alice.pk), content["sid"])
     assert outcome["content"]["events"] == {"http://schemas.openid.net/event/backchannel-logout": {}}
@@ -137,7 +115,7 @@ def test_jose_verifies_the_logout_token_that_is_delivered(
 
 @pytest.mark.parametrize(("document", "name", "kind", "path"), SNIPPETS, ids=[name for _, name, *_ in SNIPPETS])
 def test_the_code_of_the_documents(
-    programs: Path, provider: Server, answer: Answer, alice: Any, document: str, name: str, kind: str, path: str
+    programs: Path, run: Run, alice: Any, document: str, name: str, kind: str, path: str
 ) -> None:
     application = ApplicationFactory(redirect_uris=f"https://client.example{path}")
     file = programs / f"{application.client_id}.mjs"
@@ -146,7 +124,6 @@ def test_the_code_of_the_documents(
         file.write_text(code.replace("{CLIENT_SECRET}", application.secret), encoding="utf-8")
     else:
         file = programs / f"{name}.mjs"
-    program = Program(programs, "snippet.mjs", provider, application, SNIPPET=str(file), KIND=kind)
-    profile = program.outcome(answer(program.url()).url)["profile"]
+    profile = run("snippet.mjs", application, SNIPPET=str(file), KIND=kind)["profile"]
     assert (profile["sub"], profile["email"]) == (str(alice.pk), alice.email)
     assert alice.nickname in (profile.get("nickname"), profile.get("name"))

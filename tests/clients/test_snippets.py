@@ -15,20 +15,15 @@ from urllib.parse import urlsplit
 import jwt
 import pytest
 import requests
-from authlib.integrations.base_client import OAuthError
-from authlib.integrations.requests_client import OAuth2Session
 from oauthlib.oauth2 import AccessDeniedError, InvalidGrantError
 from social_core.storage import BaseStorage, NonceMixin
 from social_core.strategy import BaseStrategy
 
 from oauth_bridge.documentation import rendering, snippets
-from tests.clients.conftest import Answer, code_of, expected
+from tests.clients.conftest import PATIENCE_SECONDS, Answer, code_of, expected, outcome_of
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, Registered
-from tests.server import Server
-
-PATIENCE_SECONDS = 120
 
 
 def connected(name: str, application: Registered) -> dict[str, Any]:
@@ -149,53 +144,20 @@ def test_authlib(answer: Answer, application: Registered, alice: Any) -> None:
     assert (profile["sub"], profile["name"], profile["email"]) == (str(alice.pk), alice.nickname, alice.email)
 
 
-@contract("1.4", "1.5", "5.2", "4.3", "4.4", "3.1", "D12.basic", "D13.twice", "D19/invalid_grant")
-@pytest.mark.parametrize(
-    ("method", "more"), [("client_secret_post", {}), ("client_secret_basic", {"code_verifier": "v" * 43})]
-)
-def test_authlib_without_openid_connect(
-    provider: Server, answer: Answer, application: Registered, alice: Any, method: str, more: dict[str, str]
-) -> None:
-    """With and without PKCE; a code that was spent is an error that it understands."""
-    session = OAuth2Session(
-        application.client_id,
-        application.client_secret,
-        redirect_uri=application.redirect_uri,
-        token_endpoint_auth_method=method,
-        code_challenge_method="S256" if more else None,
-        scope="profile",
-    )
-    url, state = session.create_authorization_url(f"{provider.auth_url}/oauth/authorize", **more)
-    allowed = {"authorization_response": answer(url).url, "state": state, **more}
-    token = session.fetch_token(f"{provider.base_url}/oauth/token", **allowed)
-    assert token["token_type"] == "Bearer"
-    profile = session.get(f"{provider.base_url}/oauth/userinfo").json()
-    assert profile == expected(alice, profile)
-    with pytest.raises(OAuthError, match="invalid_grant"):
-        session.fetch_token(f"{provider.base_url}/oauth/token", **allowed)
-
-
 def test_django_allauth(answer: Answer, alice: Any, tmp_path: Path) -> None:
     """In a process of its own: this one has the settings of the service."""
     application = ApplicationFactory(redirect_uris="https://client.example/oidc/service/login/callback/")
     file = tmp_path / "settings.py"
     file.write_text(code_of("django-allauth", application), encoding="utf-8")
     site = Path(__file__).with_name("allauth_site.py")
-    with subprocess.Popen(
-        [sys.executable, site, file], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        callback = answer(json.loads(process.stdout.readline())["url"])
-        output, _ = process.communicate(f"{callback.url}\n", timeout=PATIENCE_SECONDS)
-    outcome = json.loads(output)
+    outcome = outcome_of([sys.executable, site, file], answer)
     assert outcome["location"] == "/signed-in"
     [account] = outcome["accounts"]
     assert (account["sub"], account["email"], account["is_verified"]) == (str(alice.pk), alice.email, True)
     assert account["name"] == alice.nickname
 
 
-@contract("1.4", "1.5", "5.2", "4.3", "4.4", "3.4", "4.2/error", "7/callback", "D13.twice")
+@contract("1.4", "1.5", "5.2", "4.3", "4.4", "3.1", "3.4", "4.2/error", "7/callback", "D13.twice", "D19/invalid_grant")
 def test_requests_oauthlib(answer: Answer, application: Registered, alice: Any) -> None:
     """With plain OAuth; a refusal and a code that was spent are errors that it understands."""
     client = connected("requests-oauthlib", application)
