@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -32,7 +33,6 @@ from tests.server import Server
 
 PATIENCE_MS = 60_000
 CALLBACK = re.compile(r"127\.0\.0\.1:\d+/callback")
-NEW_PASSWORD = "another battery staple"
 Open = Callable[..., BrowserContext]
 # What the headless shell says to a page that asks for a passkey and has no Device. Whole browsers wait for one.
 NO_DEVICE = "Resident credentials or empty 'allowCredentials' lists are not supported at this time."
@@ -44,29 +44,19 @@ SQUEEZED = """() => [...document.querySelectorAll("main :is(h1, h2, p):not(.unse
 class Client:
     """An application's web server. It stores the queries of its callback. /forward redirects to another origin."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(self, certificate: Path | None = None) -> None:
         self.calls: list[dict[str, str]] = []
         self.landed = 0
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self.scheme = "http"
-        if tls:
-            self.scheme = "https"
+        if certificate:
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(certificate)
             # The handshake is made in the thread of the connection.
             self.server.socket = tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
-        self.port = self.server.server_address[1]
+        self.origin = f"http{'s' if certificate else ''}://127.0.0.1:{self.server.server_address[1]}"
+        self.callback, self.forward = f"{self.origin}/callback", f"{self.origin}/forward"
+        self.landing = f"{self.origin}/landing".replace("127.0.0.1", "localhost")
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    @property
-    def callback(self) -> str:
-        return f"{self.scheme}://127.0.0.1:{self.port}/callback"
-
-    @property
-    def forward(self) -> str:
-        return f"{self.scheme}://127.0.0.1:{self.port}/forward"
-
-    @property
-    def landing(self) -> str:
-        return f"{self.scheme}://localhost:{self.port}/landing"
 
     @property
     def last(self) -> dict[str, str]:
@@ -302,19 +292,6 @@ def confirm(page: Page, code: str) -> None:
     """Type the code from the mail."""
     page.get_by_label("Code from the mail").fill(code)
     press(page, "Confirm the address")
-
-
-def ask_for_password(page: Page, email: str) -> None:
-    page.get_by_label("E-mail address").fill(email)
-    press(page, "Send the link")
-
-
-def choose_password(page: Page, server: Server, password: str = NEW_PASSWORD) -> None:
-    """With the link that was mailed last."""
-    page.goto(server.reset_link())
-    page.get_by_label("New password", exact=True).fill(password)
-    page.get_by_label("New password again").fill(password)
-    press(page, "Save the password")
 
 
 # What is wrong with a page --------------------------------------------------------------------------------------------

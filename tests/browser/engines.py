@@ -6,9 +6,7 @@ import json
 import os
 import re
 import shutil
-import ssl
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +25,7 @@ from selenium.webdriver.webkitgtk.options import Options as WebKitOptions
 from selenium.webdriver.webkitgtk.service import Service as WebKitService
 
 from tests.browser.marionette import Marionette
+from tests.peers import wait_until
 
 START_SECONDS = 120
 PATIENCE_SECONDS = 60
@@ -55,12 +54,7 @@ class Browser:
         self._wait(lambda: self.evaluate(kind) in ("reload", "back_forward"), "a fresh page")
 
     def forget(self, origin: str) -> None:
-        """Close all tabs but one, and delete the cookies of the origin."""
-        first, *others = self.driver.window_handles
-        for tab in others:
-            self.tab = tab
-            self.driver.close()
-        self.tab = first
+        """Delete the cookies of the origin."""
         # Not a page: the answer to its last request could set a cookie again.
         self.open(f"{origin}/static/css/tokens.css")
         self.evaluate("document.cookie = 'probe=1; path=/'")
@@ -68,18 +62,6 @@ class Browser:
         # Once only: WebKit deletes later than it says, and a second deletion could take the cookies of the next page.
         self.driver.delete_all_cookies()
         self._wait(lambda: not self.driver.get_cookies(), "an end of the cookies")
-
-    @property
-    def tab(self) -> str:
-        return self.driver.current_window_handle
-
-    @tab.setter
-    def tab(self, handle: str) -> None:
-        self.driver.switch_to.window(handle)
-
-    def new_tab(self) -> str:
-        self.driver.switch_to.new_window("tab")
-        return self.tab
 
     def evaluate(self, expression: str) -> Any:
         return self.driver.execute_script(f"return {expression}")
@@ -162,11 +144,9 @@ def firefox(folder: Path) -> Iterator[Browser]:
         environment = {**os.environ, "HOME": str(folder)}
         process = subprocess.Popen([program("firefox-esr"), *options], stdout=log, stderr=log, env=environment)
     try:
-        port, end = folder / "MarionetteActivePort", time.monotonic() + START_SECONDS
-        while not (port.exists() and port.read_text()):
-            if process.poll() is not None or time.monotonic() > end:
-                raise AssertionError((folder / "log").read_text())
-            time.sleep(0.05)
+        port = folder / "MarionetteActivePort"
+        wait_until(lambda: process.poll() is not None or (port.exists() and port.read_text() != ""), START_SECONDS)
+        assert process.poll() is None, (folder / "log").read_text()
         capabilities = FirefoxOptions()
         capabilities.accept_insecure_certs = True
         yield Browser(webdriver.Remote(Marionette(int(port.read_text())), options=capabilities))
@@ -208,14 +188,3 @@ def webkit(folder: Path) -> Iterator[Browser]:
 
 
 ENGINES = {"firefox": firefox, "webkit": webkit}
-
-
-def certificate(folder: Path) -> ssl.SSLContext:
-    """A certificate for localhost that the browsers accept, as they accept every one."""
-    key, made = folder / "key", folder / "certificate"
-    options = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=localhost", "-days", "2"]
-    command = [program("openssl"), "req", "-x509", *options, "-keyout", key, "-out", made]
-    subprocess.run(command, check=True, capture_output=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(made, key)
-    return context

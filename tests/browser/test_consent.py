@@ -123,7 +123,7 @@ def test_enter_allows_nothing_by_accident(way: Way) -> None:
 
 
 def test_your_applications_policy_and_terms_open_beside_the_request_and_learn_nothing_of_it(way: Way) -> None:
-    address = f"http://127.0.0.1:{way.client.port}/privacy"
+    address = f"{way.client.origin}/privacy"
     Application.objects.filter(pk=way.application.row.pk).update(**{**DETAILS, "policy_uri": address})
     page = way.to_consent()
     for name, expected in {"Privacy policy of": address, "Your applications": re.compile("/applications$")}.items():

@@ -118,18 +118,6 @@ def is_used_up(page: Page) -> None:
     assert page.locator("[name=decision]").count() == 0
 
 
-@contract("D8.leads-on", "D5.state")
-def test_two_tabs(way: Way) -> None:
-    one = way.begin(state="one")
-    two = way.begin(one.context.new_page(), state="two")
-    way.sign_in(one)
-    way.sign_in(two)
-    for tab, state in ((two, "two"), (one, "one")):
-        allow(tab)
-        assert way.client.last["state"] == state
-        way.redeem()
-
-
 @contract("D7.remembered", "D7.trusted")
 def test_a_remembered_consent_right_after_a_password(way: Way) -> None:
     first = way.to_consent()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from playwright.sync_api import Page
 
 from oauth_bridge.models import Application
@@ -33,7 +31,7 @@ READ = """async ([api, token, method]) => {
 
 def code_of_application_without_backend(way: Way, page: Page) -> str:
     """The code, on the application's page, after the person allowed it."""
-    page.goto("{0.scheme}://{0.netloc}/".format(urlsplit(way.client.callback)))
+    page.goto(way.client.origin)
     with page.expect_navigation():
         page.evaluate(START, [way.link()])
     if page.locator("[name=decision]").count() == 0:

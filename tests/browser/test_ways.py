@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import User
 from accounts.sessions.credential_changes import set_active
-from tests.browser.conftest import Way, ask_for_password, choose_password, confirm, mailed_codes, press, sign_in
+from tests.browser.conftest import Way, confirm, mailed_codes, press, sign_in
 from tests.driver import Page as Html
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory
 from tests.pages import APP, code_of, codes_on
@@ -74,19 +74,6 @@ def test_a_double_click_signs_up_once(way: Way) -> None:
             confirm(page, code)
     way.ends(page)
     assert User.objects.filter(email=email).count() == 1
-
-
-def test_a_new_password_is_chosen_in_the_same_browser(way: Way) -> None:
-    first = way.begin()
-    press(first, first.get_by_role("link", name="Forgot it?"))
-    names(way, first, "Get a new password")
-    ask_for_password(first, way.person.email)
-    names(way, first, "Look at your mail")
-    second = first.context.new_page()
-    choose_password(second, way.server)
-    expect(second.get_by_role("button", name="Allow")).to_be_visible()
-    press(first, first.get_by_role("link", name="Back to sign-in"))
-    way.ends(first)
 
 
 @pytest.fixture
