@@ -1,15 +1,127 @@
-"""The ways into the administration and out of it, in Chromium."""
+"""The administration in Chromium: the ways in and out; each page in light, dark and at 320 px; the keyboard."""
 
 from __future__ import annotations
 
 import re
+from datetime import timedelta
+from uuid import uuid4
 
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from accounts.models import User
+from accounts.models import AuditEntry, User
+from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.models import Application
+from oauth_bridge.storage import activity_counts
 from tests.browser.conftest import Device, flaws, press, sign_in
 from tests.conftest import Launch
-from tests.factories import PASSWORD, PersonFactory
+from tests.driver import OAuthDriver
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
+from tests.grants import HTML, Attempt
+
+
+@pytest.fixture
+def pages(driver: OAuthDriver, application: Registered) -> list[str]:
+    """The addresses of all pages, each with something to show."""
+    attempt = Attempt()
+    attempt.application = application
+    attempt.browser = Client(raise_request_exception=False)
+    person = PersonFactory(nickname="Ada Lovelace")
+    Application.objects.filter(pk=application.row.pk).update(name="Wirtschaftsprüfung Nord-West Mandantenportal")
+    attempt.browser.get(attempt.link(redirect_uri="https://www.client.example/callback"), **HTML)
+    CodeFactory(application=application, user=person, issued_at=timezone.now() - timedelta(seconds=700))
+    now = timezone.now()
+    CodeFactory(application=application, user=person, redeemed_at=now, profile_read_at=now)
+    ConsentFactory(application=application.row, user=person, fingerprint="x")
+    changes = {"name": ["Portal", "Mandantenportal"], "redirect_uris": [[], ["https://client.example/" + "a" * 80]]}
+    for kind, key in (("application", application.row.client_id), ("person", str(person.pk)), ("group", "0")):
+        AuditEntry.objects.create(
+            actor_name="Grace", action=f"{kind}_changed", kind=kind, key=key, name="", changes=changes
+        )
+    # Names and addresses without a place to break a line.
+    long = ApplicationFactory(name="W" * 60).row
+    named = PersonFactory(email=f"0{uuid4().hex}{'x' * 31}@{'y' * 60}.example", nickname="N" * 60, is_staff=True)
+    long.owners.set([named])
+    Application.objects.filter(pk=long.pk).update(
+        homepage=f"https://{'a' * 60}.{'b' * 60}.example/",
+        redirect_uris=f"http://{'a' * 60}.example/{'c' * 120}",
+        is_enabled=False,
+        disabled_at=now,
+        disabled_by="N" * 60,
+        disabled_reason="R" * 200,
+    )
+    activity_counts.count(now, long.client_id, Step.EXCHANGE, Outcome.FAILED, "secret_wrong")
+    activity_counts.flush()
+    record = ActivityRecord.objects.latest("id").pk
+    return [
+        "/admin/",
+        "/admin/find/?q=nothing",
+        "/admin/activity/",
+        reverse("admin:record", args=[record]),
+        reverse("admin:application", args=[application.row.pk]),
+        reverse("admin:application", args=[long.pk]),
+        reverse("admin:waiting", args=[application.row.pk]),
+        f"{reverse('admin:waiting', args=[application.row.pk])}?since={(now - timedelta(hours=1)).isoformat()[:19]}Z",
+        reverse("admin:oauth_bridge_application_changelist"),
+        reverse("admin:oauth_bridge_application_change", args=[application.row.pk]),
+        reverse("admin:oauth_bridge_application_add"),
+        reverse("admin:oauth_bridge_application_delete", args=[application.row.pk]),
+        reverse("admin:oauth_bridge_application_secret", args=[application.row.pk]),
+        *(
+            reverse("admin:application_act", args=[application.row.pk, act])
+            for act in ("switch-off", "trust", "owners", "end-access")
+        ),
+        reverse("admin:oauth_bridge_application_history", args=[application.row.pk]),
+        reverse("admin:trail"),
+        reverse("admin:accounts_user_changelist"),
+        reverse("admin:accounts_user_change", args=[person.pk]),
+        reverse("admin:person", args=[person.pk]),
+        f"{reverse('admin:person', args=[person.pk])}?act=sign-out",
+        reverse("admin:accounts_user_delete", args=[person.pk]),
+        reverse("admin:auth_group_changelist"),
+        reverse("admin:auth_group_add"),
+    ]
+
+
+def test_each_page_is_right_in_each_look(administrator: Page, driver: OAuthDriver, pages: list[str]) -> None:
+    page, wrong = administrator, []
+    for path in pages:
+        page.goto(driver.auth_url + path)
+        page.evaluate("document.querySelectorAll('main details').forEach((each) => { each.open = true })")
+        wrong += flaws(page)
+    assert wrong == []
+
+
+def test_the_board_ticks_each_step_as_it_happens(
+    administrator: Page, driver: OAuthDriver, application: Registered
+) -> None:
+    page = administrator
+    page.goto(driver.auth_url + reverse("admin:waiting", args=[application.row.pk]))
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Waiting for")
+    code = CodeFactory(application=application)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("came as far as the callback")
+    driver.exchange(application, code.raw, client_secret="wrong" * 8)
+    expect(page.get_by_text("The client secret is wrong").first).to_be_visible()
+    token = driver.exchange(application, code.raw).json()["access_token"]
+    expect(page.get_by_role("heading", level=1)).to_contain_text("came as far as the exchange")
+    driver.userinfo(token)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("works: it signed somebody in")
+
+
+def test_the_keyboard_opens_an_attempt_and_its_record(
+    administrator: Page, driver: OAuthDriver, pages: list[str]
+) -> None:
+    page = administrator
+    page.goto(f"{driver.auth_url}/admin/activity/")
+    page.locator(".attempts summary", has_text="The callback address isn’t registered").first.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Open the record").first).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Would it pass now? No.")).to_be_visible()
 
 
 def test_an_administrator_gets_in_with_a_second_factor_that_is_added_on_the_way_and_nobody_else(
