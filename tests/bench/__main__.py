@@ -1,5 +1,5 @@
-"""`python -m tests.bench`: ratios of CPU time; `… instructions`: ratios of instructions; `… growth`: on full tables;
-`… attack`: during attacks; `… load`: fill tables.
+"""`python -m tests.bench`: ratios of CPU time; `… instructions`: ratios of instructions; `… attack`: during attacks;
+`… load`: fill tables.
 
 Exits with 1 when an operation failed or executes too many instructions, never because one was slow.
 """
@@ -18,7 +18,7 @@ from typing import Any
 
 import django
 
-from tests.bench import attack, growth, instructions, phases, plot, report, rows, stack
+from tests.bench import attack, instructions, phases, report, rows, stack
 
 
 def compare(rounds: int, operations: int, racing: int) -> tuple[list[phases.Measured], Counter[int]]:
@@ -78,18 +78,8 @@ def attacked(arguments: argparse.Namespace) -> int:
 
 
 def measure(arguments: argparse.Namespace) -> int:
-    winners: Counter[int] = Counter()
-    if arguments.command == "growth":
-        measured = growth.measure(
-            arguments.sizes, arguments.rounds, arguments.operations, arguments.shared_buffers, say
-        )
-        table = growth.table(measured, arguments.sizes)
-        if arguments.plot:
-            arguments.plot.write_text(plot.svg(measured, arguments.sizes), encoding="utf-8")
-    else:
-        measured, winners = compare(arguments.rounds, arguments.operations, arguments.race)
-        table = report.ratio_table(measured)
-    sys.stdout.write(f"{table}\n\n{report.remarks(measured, winners)}\n")
+    measured, winners = compare(arguments.rounds, arguments.operations, arguments.race)
+    sys.stdout.write(f"{report.ratio_table(measured)}\n\n{report.remarks(measured, winners)}\n")
     if arguments.json:
         found = {"measured": [asdict(each) for each in measured], "race": winners}
         arguments.json.write_text(json.dumps(found, indent=1), encoding="utf-8")
@@ -98,19 +88,16 @@ def measure(arguments: argparse.Namespace) -> int:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    add_measuring(parser)
+    parser.add_argument("--rounds", type=number(1, 100), default=3, help="all that is compared, in turn (default 3)")
+    parser.add_argument(
+        "--operations",
+        type=number(1, 100_000),
+        default=2000,
+        help="codes and tokens a round; twice as many user infos, half as many whole flows (default 2000)",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure of every round there")
     parser.add_argument("--race", type=number(0, 1000), default=20, help="codes that ten calls redeem at once")
     commands = parser.add_subparsers(dest="command")
-    growing = commands.add_parser("growth", help="empty and full databases in turn")
-    add_measuring(growing)
-    growing.add_argument("--sizes", type=number(0, 100_000_000), nargs="+", default=[0, 100_000, 10_000_000])
-    growing.add_argument(
-        "--shared-buffers",
-        default=stack.SHIPPED_BUFFERS,
-        metavar="SIZE",
-        help="of PostgreSQL (default 128MB, as it ships)",
-    )
-    growing.add_argument("--plot", type=Path, metavar="FILE", help="draw the table there, as SVG")
     counting = commands.add_parser("instructions", help="counted by valgrind, which must be installed; takes minutes")
     counting.add_argument("--operations", type=number(1, 10_000), default=50, help="of each kind (default 50)")
     attacking = commands.add_parser("attack", help="normal requests beside attacks, directly and behind nginx")
@@ -122,17 +109,6 @@ def parsed() -> argparse.Namespace:
         filling.add_argument(f"--{name}", type=number(1, 100_000_000), default=default, help=f"default {default:,}")
     filling.add_argument("--dead", action="store_true", help="tokens and codes past use, for `manage.py purge`")
     return parser.parse_args()
-
-
-def add_measuring(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=number(1, 100), default=3, help="all that is compared, in turn (default 3)")
-    parser.add_argument(
-        "--operations",
-        type=number(1, 100_000),
-        default=2000,
-        help="codes and tokens a round; twice as many user infos, half as many whole flows (default 2000)",
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write every figure of every round there")
 
 
 def number(smallest: int, largest: int) -> Any:

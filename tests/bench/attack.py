@@ -142,7 +142,8 @@ def _served(given: stack.Stack, name: str, port: int, **changes: str) -> Iterato
     folder = given.folder / f"served-{name}"
     folder.mkdir()
     variables = {"RATE_LIMITS": "on", "WEB_CONCURRENCY": str(WORKERS), "TRUSTED_PROXIES": "127.0.0.1"}
-    with serve(folder, port=port, SECRET_KEY=stack.secret_key(), **variables, **changes) as server:
+    variables |= {"SECRET_KEY": stack.secret_key(), **stack.SETTINGS}
+    with serve(folder, port=port, **variables, **changes) as server:
         yield server
 
 

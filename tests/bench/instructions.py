@@ -91,7 +91,7 @@ def _of_openid(given: stack.Stack, service: Service, operations: int) -> dict[st
     line, counted = service.line(), {}
     ask = functools.partial(service.authorize, scope="openid")
     for signature in SIGNATURES:
-        stack.execute(given.postgresql_port, CHOOSE.format(signature), database="service")
+        given.postgresql.administer(CHOOSE.format(signature), "service")
         for number in range(WARM):
             service.token(line, ask(line, number))
         numbers = range(operations)

@@ -230,6 +230,7 @@ class Site:
             "AUTH_URL": origin,
             "SECRET_KEY": self.secret_key,
             "RATE_LIMITS": "on",
+            "DJANGO_SETTINGS_MODULE": "config.settings",
             **RATES,
         }
 

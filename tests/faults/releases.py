@@ -1,45 +1,20 @@
-"""The last release, which tests/faults/releases.toml names, and its files. They are in the history of the checkout.
-
-A release is the commit that writes its heading, with a date, into CHANGELOG.md.
-"""
+"""The files of the last release, which are in the history of the checkout, and those of the checkout."""
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
-import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 
 from tests.server import ROOT
 
-
-@dataclass(frozen=True)
-class Release:
-    version: str
-    fails: dict[str, str]  # what an upgrade from it breaks today: the check, and the reason
+LAST = "45078e3e8414f8061935a1e747b3dae29c54e3d7"  # 0.2.0
 
 
-def last() -> Release:
-    return Release(**tomllib.loads((ROOT / "tests" / "faults" / "releases.toml").read_text(encoding="utf-8")))
-
-
-def commit_of(release: Release) -> str:
-    """The commit of the release. Raises AssertionError: the clone does not reach back to it, or there is none."""
-    shallow = _git("rev-parse", "--is-shallow-repository").stdout.strip() == b"true"
-    heading = f"^## {re.escape(release.version)} — [0-9]"
-    log = _git("log", "--reverse", "--format=%H", "--pickaxe-regex", f"-S{heading}", "--", "CHANGELOG.md")
-    found = log.stdout.decode().split()
-    commit = "" if shallow else next(iter(found), "")
-    assert commit, f"This clone has no release {release.version}: git fetch --unshallow"
-    return commit
-
-
-def unpack(release: Release, folder: Path) -> None:
-    """Write the files of the release into the folder. Raises AssertionError: as `commit_of`."""
-    archive = _git("archive", "--format=tar", commit_of(release))
-    assert archive.returncode == 0, archive.stderr.decode()
+def unpack(folder: Path) -> None:
+    """Write the files of the release into the folder. Raises AssertionError: the clone does not reach back to it."""
+    archive = _git("archive", "--format=tar", LAST)
+    assert archive.returncode == 0, f"git fetch --unshallow: {archive.stderr.decode()}"
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run(["tar", "--extract"], input=archive.stdout, cwd=folder, check=True)
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from urllib.parse import quote_from_bytes
 
 from tests.fuzz.nasties import HEADER_NAMES, NAMES
-from tests.fuzz.plans import BASES, FORM, Change, Plan, Request
+from tests.fuzz.plans import BASES, FORM, Change, Plan, Request, framings
 from tests.fuzz.world import Hand
 
-CHUNK_BYTES = 7
 LEFT_UNREAD_BYTES = 64 * 1024
 # After these mutations the end or the meaning of the request is uncertain.
 UNFRAMED = {
@@ -144,7 +143,8 @@ def _bytes_of(request: Request) -> bytes:
     if request.query:
         target += (b"&" if b"?" in target else b"?") + _encoded(request.query, request.raw)
     body = b"" if request.form is None else _encoded(request.form, request.raw)
-    version, framing, body = _framed(request.framing, body, has_body=request.form is not None)
+    kind = "none" if request.framing == "length" and request.form is None else request.framing
+    version, framing, body = framings(body)[kind]
     headers = [*request.headers, *framing]
     end = b"\n" if request.framing == "bare lf" else b"\r\n"
     lines = [b"%b %b %b" % (request.method, target, version), *(b"%b: %b" % pair for pair in headers), b"", body]
@@ -156,32 +156,3 @@ def _encoded(pairs: list[tuple[bytes, bytes]], raw: set[bytes]) -> bytes:
         return part if part in raw else quote_from_bytes(part, safe="").encode()
 
     return b"&".join(b"%b=%b" % (quoted(name), quoted(value)) for name, value in pairs)
-
-
-def _framed(kind: str, body: bytes, *, has_body: bool) -> tuple[bytes, list[tuple[bytes, bytes]], bytes]:
-    """The version, the headers that frame the body, and the framed body."""
-    size = b"%d" % len(body)
-    length, chunked = (b"Content-Length", size), (b"Transfer-Encoding", b"chunked")
-    pieces = [body[start : start + CHUNK_BYTES] for start in range(0, len(body), CHUNK_BYTES)]
-    chunks = b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n"
-    one = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"
-    if kind == "length" and not has_body:
-        return b"HTTP/1.1", [], b""
-    return {
-        "chunked": (b"HTTP/1.1", [chunked], chunks + b"\r\n"),
-        "one chunk": (b"HTTP/1.1", [chunked], one),
-        "chunked trailer": (b"HTTP/1.1", [chunked], chunks + b"Authorization: Bearer x\r\nX: y\r\n\r\n"),
-        "bad chunk": (b"HTTP/1.1", [chunked], b"zz;=\r\n" + body + b"\r\n"),
-        "both": (b"HTTP/1.1", [length, chunked], one),
-        "short": (b"HTTP/1.1", [(b"Content-Length", b"%d" % (len(body) + 9))], body),
-        "long": (b"HTTP/1.1", [(b"Content-Length", b"%d" % (len(body) // 2))], body),
-        "negative": (b"HTTP/1.1", [(b"Content-Length", b"-" + size)], body),
-        "words": (b"HTTP/1.1", [(b"Content-Length", b"many")], body),
-        "none": (b"HTTP/1.1", [], body),
-        "two lengths": (b"HTTP/1.1", [length, (b"Content-Length", b"1")], body),
-        "unknown coding": (b"HTTP/1.1", [(b"Transfer-Encoding", b"zip, chunked")], one),
-        "http/1.0": (b"HTTP/1.0", [length], body),
-        "http/2.0": (b"HTTP/2.0", [length], body),
-        "expect": (b"HTTP/1.1", [length, (b"Expect", b"100-continue")], body),
-        "folded": (b"HTTP/1.1", [length, (b"X", b"y\r\n z")], body),
-    }.get(kind, (b"HTTP/1.1", [length], body))

@@ -5,10 +5,9 @@ Measured on a real server as CPU time of its worker, and compared with plain req
 
 from __future__ import annotations
 
-import socket
 import statistics
 from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -20,6 +19,7 @@ import pytest
 from tests.conftest import Launch
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD
+from tests.fuzz.wire import Silence, Wire
 from tests.server import Server
 
 LONG = 31_000
@@ -57,24 +57,16 @@ class Meter:
     def __init__(self, server: Server) -> None:
         self.server = server
         self.host = urlsplit(server.base_url).netloc.encode()
+        self.wire = Wire(urlsplit(server.base_url).port or 0)
         [self.worker] = server.workers()
         self._before = self._used()
 
     def cost(self, request: Request) -> int:
-        self._send(request.render(self.host))
+        with suppress(Silence):
+            self.wire.ask_alone(request.render(self.host))
         used = self._used()
         spent, self._before = used - self._before, used
         return spent
-
-    def _send(self, data: bytes) -> None:
-        port = int(self.host.rpartition(b":")[2])
-        connection = socket.create_connection(("127.0.0.1", port), timeout=30)
-        with closing(connection), suppress(ConnectionError):  # an answer may come before all was sent
-            connection.sendall(data)
-            with suppress(OSError):  # the connection has ended already
-                connection.shutdown(socket.SHUT_WR)
-            while connection.recv(65536):
-                pass
 
     def _used(self) -> int:
         """proc(5): the first field of `schedstat`, of every thread."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import select
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from http.client import HTTPException, HTTPResponse
 
 from requests.structures import CaseInsensitiveDict
 
@@ -43,7 +45,11 @@ class Wire:
         connection = connection or self._connect()
         try:
             _send(connection, request, pieces)
-            answer, rest = _read(connection, head=head)
+            stream = _Stream(socket.SocketIO(connection, "r"))
+            answer = _read(stream, head=head)
+            connection.setblocking(False)
+            rest = stream.peek(1)
+            connection.settimeout(TIMEOUT_SECONDS)
         except OSError as error:
             connection.close()
             raise Silence(type(error).__name__) from None
@@ -98,78 +104,29 @@ def _send(connection: socket.socket, request: bytes, pieces: int) -> None:
         connection.sendall(request[start : start + size])
 
 
+class _Stream(io.BufferedReader):
+    """What was received, of which one response after the other is read: none of them closes it."""
+
+    def makefile(self, _mode: str) -> _Stream:
+        return self
+
+    def close(self) -> None:
+        pass
+
+
 def _all_of(received: bytes, *, head: bool) -> Iterator[Answer]:
-    while received:
-        answer, received = _parse(received, head=head, is_over=True)
-        yield answer
+    stream = _Stream(io.BytesIO(received))  # type: ignore[arg-type]
+    while stream.peek(1):
+        yield _read(stream, head=head)
         if head:  # the bytes after such a response can't be distinguished from a body
             return
 
 
-def _read(connection: socket.socket, *, head: bool) -> tuple[Answer, bytes]:
-    received = b""
-    while True:
-        try:
-            return _parse(received, head=head, is_over=False)
-        except EOFError:
-            part = connection.recv(65536)
-            if not part:
-                return _parse(received, head=head, is_over=True)
-            received += part
-
-
-def _parse(received: bytes, *, head: bool, is_over: bool) -> tuple[Answer, bytes]:
-    """The first response that is not informational, and the bytes after it.
-
-    Raises EOFError: the response is incomplete so far. Raises Silence: it ended incomplete.
-    """
+def _read(stream: _Stream, *, head: bool) -> Answer:
+    """The next response that is not informational. Raises Silence: it ended incomplete, or it is not HTTP."""
     try:
-        top, rest = _cut(received, b"\r\n\r\n")
-        lines = top.decode("latin-1").split("\r\n")
-        version, _, after = lines[0].partition(" ")
-        if version not in ("HTTP/1.1", "HTTP/1.0") or not after[:3].isdecimal():
-            raise Silence("not HTTP")
-        status = int(after[:3])
-        if status < 200:
-            return _parse(rest, head=head, is_over=is_over)
-        pairs = [line.partition(":") for line in lines[1:]]
-        headers = CaseInsensitiveDict({name: value.strip() for name, _, value in pairs})
-        if head or status in (204, 304):
-            body = b""
-        elif headers.get("Transfer-Encoding") == "chunked":
-            body, rest = _dechunked(rest)
-        elif "Content-Length" in headers:
-            body, rest = _taken(rest, int(headers["Content-Length"]))
-        elif is_over:
-            body, rest = rest, b""
-        else:
-            raise EOFError
-    except EOFError:
-        if is_over:
-            raise Silence("half an answer" if received else "hung up") from None
-        raise
-    return Answer(status, headers, body), rest
-
-
-def _dechunked(rest: bytes) -> tuple[bytes, bytes]:
-    body = b""
-    while True:
-        size, rest = _cut(rest, b"\r\n")
-        chunk, rest = _taken(rest, int(size, 16))
-        _, rest = _cut(rest, b"\r\n")
-        body += chunk
-        if not chunk:
-            return body, rest
-
-
-def _cut(received: bytes, at: bytes) -> tuple[bytes, bytes]:
-    before, found, after = received.partition(at)
-    if not found:
-        raise EOFError
-    return before, after
-
-
-def _taken(received: bytes, length: int) -> tuple[bytes, bytes]:
-    if len(received) < length:
-        raise EOFError
-    return received[:length], received[length:]
+        answer = HTTPResponse(stream, method="HEAD" if head else "GET")  # type: ignore[arg-type]
+        answer.begin()
+        return Answer(answer.status, CaseInsensitiveDict(answer.getheaders()), answer.read())
+    except (HTTPException, ValueError) as error:
+        raise Silence(type(error).__name__) from None
