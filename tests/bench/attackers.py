@@ -122,27 +122,13 @@ def flood(site: Site, until: float, requests: Iterable[bytes], connections: int)
         list(pool.map(send, range(connections)))  # raises what a thread raised
 
 
-def plain(site: Site, until: float) -> None:
-    flood(site, until, itertools.repeat(site.request(b"GET /oauth/userinfo", b"Authorization: Bearer x\r\n")), 16)
+def repeated(connections: int, *requests: tuple[bytes, ...]) -> Attack:
+    """Sends these requests, each of a line, headers and a body, in turn."""
 
+    def attack(site: Site, until: float) -> None:
+        flood(site, until, itertools.cycle([site.request(*each) for each in requests]), connections)
 
-def pages(site: Site, until: float) -> None:
-    flood(site, until, itertools.repeat(site.request(b"GET /accounts/sign-in")), 16)
-
-
-def long_accept(site: Site, until: float) -> None:
-    header = b"Accept: ;" + b"*" * LONG + b"\r\n"
-    flood(site, until, itertools.repeat(site.request(b"GET /oauth/userinfo", header)), 4)
-
-
-def quoted_cookie(site: Site, until: float) -> None:
-    header = b'Cookie: a="' + b"\\" * LONG + b'"\r\n'
-    flood(site, until, itertools.repeat(site.request(b"GET /accounts/sign-in", header)), 4)
-
-
-def long_length(site: Site, until: float) -> None:
-    request = site.request(b"POST /oauth/token", FORM + b"Content-Length: " + b"0" * 4301 + b"\r\n")
-    flood(site, until, itertools.repeat(request), 4)
+    return attack
 
 
 def sign_ins(site: Site, until: float) -> None:
@@ -187,14 +173,8 @@ def resets(site: Site, until: float) -> None:
 PARTS = b"".join(
     b'--b\r\nContent-Disposition: form-data; name="%d"%s\r\n\r\nx\r\n' % (number, b";" * 930) for number in range(38)
 )
+MULTIPART = b"Content-Type: multipart/form-data; boundary=b\r\n"
 TAKES_MULTIPART = (b"/health/live", b"/oauth/token", b"/accounts/sign-in", b"/accounts/profile", b"/nowhere")
-
-
-def multiparts(site: Site, until: float) -> None:
-    """Forms whose parts have long headers, at five paths in turn."""
-    header = b"Content-Type: multipart/form-data; boundary=b\r\n"
-    paths = [site.request(b"POST " + path, header, PARTS + b"--b--\r\n") for path in TAKES_MULTIPART]
-    flood(site, until, itertools.cycle(paths), 16)
 
 
 STORING = (
@@ -218,10 +198,8 @@ STORING = (
 )
 
 
-def without_tokens(site: Site, until: float) -> None:
-    """Posts without a CSRF token and without a cookie, at each path that has a form."""
-    body = b"login=a%40a.example&email=a%40a.example&password=x&language=de&next=%2Faccounts%2Fprofile"
-    flood(site, until, itertools.cycle([site.request(b"POST " + path, FORM, body) for path in STORING]), 16)
+# Without a CSRF token and without a cookie.
+FIELDS = b"login=a%40a.example&email=a%40a.example&password=x&language=de&next=%2Faccounts%2Fprofile"
 
 
 def unread_answers(site: Site, until: float) -> None:
@@ -269,15 +247,23 @@ def _hold(site: Site, until: float, count: int, beginning: bytes, *, trickle: by
 
 
 BY_STRANGERS: dict[str, Attack] = {
-    "`Accept` of 31,000 stars, 4 connections": long_accept,
-    "quoted cookie of 31,000 backslashes, 4 connections": quoted_cookie,
-    "`Content-Length` of 4,301 zeros, 4 connections": long_length,
+    "`Accept` of 31,000 stars, 4 connections": repeated(
+        4, (b"GET /oauth/userinfo", b"Accept: ;" + b"*" * LONG + b"\r\n")
+    ),
+    "quoted cookie of 31,000 backslashes, 4 connections": repeated(
+        4, (b"GET /accounts/sign-in", b'Cookie: a="' + b"\\" * LONG + b'"\r\n')
+    ),
+    "`Content-Length` of 4,301 zeros, 4 connections": repeated(
+        4, (b"POST /oauth/token", FORM + b"Content-Length: " + b"0" * 4301 + b"\r\n")
+    ),
     "sign-ins for addresses nobody has, 16 connections": sign_ins,
     "exchanges for public and invented clients, 16 connections": exchanges,
-    "bad tokens, 16 connections": plain,
-    "sign-in pages, 16 connections": pages,
-    "38 parts of 930 semicolons, 16 connections": multiparts,
-    "posts without a token, 16 connections": without_tokens,
+    "bad tokens, 16 connections": repeated(16, (b"GET /oauth/userinfo", b"Authorization: Bearer x\r\n")),
+    "sign-in pages, 16 connections": repeated(16, (b"GET /accounts/sign-in",)),
+    "38 parts of 930 semicolons, 16 connections": repeated(
+        16, *((b"POST " + path, MULTIPART, PARTS + b"--b--\r\n") for path in TAKES_MULTIPART)
+    ),
+    "posts without a token, 16 connections": repeated(16, *((b"POST " + path, FORM, FIELDS) for path in STORING)),
     "reset mails while the mail server is slow, 6 connections": resets,
     "answers that are not read, 40 connections": unread_answers,
     "headers that trickle, 40 connections": trickled_headers,

@@ -1,6 +1,6 @@
 """Millions of people, tokens and codes in PostgreSQL, made inside the database: `python -m tests.bench load`.
 
-Their credentials can be guessed (`token`, `code`), so they are inserted only where no other people exist.
+Their credentials can be guessed, so they are inserted only where no other people exist.
 """
 
 from __future__ import annotations
@@ -68,14 +68,6 @@ Say = Callable[[str], None]
 
 class NotHere(Exception):
     """This database may not be filled."""
-
-
-def token(number: int) -> str:
-    return f"bench-token-{number}"
-
-
-def code(number: int) -> str:
-    return f"bench-code-{number}"
 
 
 def person_id(number: int) -> UUID:

@@ -96,15 +96,15 @@ def secret_key() -> str:
 
 
 @contextmanager
-def service(given: Stack, name: str = "service", under: Sequence[str] = (), **changes: str) -> Iterator[Service]:
+def service(given: Stack, under: Sequence[str] = (), **changes: str) -> Iterator[Service]:
     """The service with default settings and two workers, on the database of `connection`."""
-    folder = given.folder / f"served-{name}"
+    folder = given.folder / "served"
     folder.mkdir()
     changes = {"RATE_LIMITS": "on", "WEB_CONCURRENCY": "2", "SECRET_KEY": secret_key(), **SETTINGS, **RATES, **changes}
     with serve(folder, under=under, start_seconds=START_SECONDS, **changes) as server:
         port = int(server.base_url.rpartition(":")[2])
         roots = given.roots(server.process.pid)
-        yield Service(name, port, roots, given.client_id, given.client_secret, given.cookies)
+        yield Service("service", port, roots, given.client_id, given.client_secret, given.cookies)
 
 
 @contextmanager

@@ -12,10 +12,10 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.drill import failures, report, upgrade
+from tests.drill import failures, upgrade
 from tests.drill.load import Load
 from tests.drill.machines import Missing, require_programs
-from tests.drill.running import judge, running
+from tests.drill.running import HEAD, judge, running
 
 
 def main() -> int:
@@ -30,7 +30,7 @@ def main() -> int:
     except Missing as reason:
         sys.exit(str(reason))
     chosen = [failure for failure in failures.FAILURES if arguments.text in failure.name]
-    results = []
+    has_failed = False
     with ExitStack() as opened:
         folder = arguments.folder or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="drill-")))
         folder.mkdir(exist_ok=True)
@@ -39,11 +39,18 @@ def main() -> int:
             return 1
         if chosen:
             site, application, url, certificate = opened.enter_context(running(folder))
+            print_row(HEAD)
+            print_row(["---"] * len(HEAD))
         for failure in chosen:
-            results.append(judge(failure, site, Load(url, str(certificate), application)))
-            report.say(report.line(results[-1]))
-    sys.stdout.write(f"{report.table(results)}\n")
-    return int(any(each.is_bad for each in results))
+            result = judge(failure, site, Load(url, str(certificate), application))
+            print_row(result.cells)
+            has_failed |= result.is_bad
+    return int(has_failed)
+
+
+def print_row(cells: list[str]) -> None:
+    sys.stdout.write(f"| {' | '.join(cells)} |\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -33,10 +33,6 @@ def machine_is_killed(site: Site, load: Load, name: str) -> None:
     site.start_database(name)
 
 
-def primary_is_killed(site: Site, load: Load) -> None:
-    machine_is_killed(site, load, site.primary())
-
-
 def primary_is_suspended(site: Site, load: Load) -> None:
     """Its connections stay open, as those to a machine that has lost its network."""
     pids = site.database_pids(site.primary())
@@ -45,10 +41,6 @@ def primary_is_suspended(site: Site, load: Load) -> None:
     time.sleep(SUSPENDED_SECONDS / 4)
     send(signal.SIGCONT, pids)
     time.sleep(SUSPENDED_SECONDS / 4)  # in which it could take its place back
-
-
-def standby_is_killed(site: Site, load: Load) -> None:
-    machine_is_killed(site, load, site.standby())
 
 
 def primary_is_switched(site: Site, load: Load) -> None:
@@ -98,10 +90,14 @@ def service_is_suspended(site: Site, load: Load) -> None:
 
 FAILURES = (
     Failure("PostgreSQL of the primary is killed", 20, postgresql_is_killed),
-    Failure("the machine of the primary is killed", 40, primary_is_killed),
+    Failure(
+        "the machine of the primary is killed", 40, lambda site, load: machine_is_killed(site, load, site.primary())
+    ),
     Failure("the machine of the primary is silent", 45, primary_is_suspended),
     Failure("the primary is changed: patronictl switchover", 15, primary_is_switched),
-    Failure("the machine of the standby is killed", 20, standby_is_killed),
+    Failure(
+        "the machine of the standby is killed", 20, lambda site, load: machine_is_killed(site, load, site.standby())
+    ),
     Failure("etcd is killed, all three", 5, etcd_is_away),
     Failure("Redis is killed, then its spare", 5, redis_is_killed),
     Failure("a server of ours is killed", 10, service_is_killed),

@@ -22,6 +22,9 @@ from tests.faults.upgrading import SEED, Client
 from tests.peers import certificate_for, nginx
 from tests.server import ROOT, environment, free_port
 
+# As docs/high-availability.md has it.
+HEAD = ["failure", "requests", "failed", *OPERATIONS, "must", "slowest", "acknowledged", "lost"]
+
 
 @dataclass(frozen=True)
 class Result:
@@ -36,6 +39,23 @@ class Result:
     @property
     def is_bad(self) -> bool:
         return bool(self.broken) or "500" in self.failed or max(self.gaps.values()) > self.failure.seconds
+
+    @property
+    def cells(self) -> list[str]:
+        return [
+            self.failure.name,
+            f"{self.requests:,}",
+            counted(self.failed),
+            *(f"{self.gaps[name]:.1f}" for name in OPERATIONS),
+            f"≤ {self.failure.seconds:g}",
+            f"{self.slowest_seconds:.1f}",
+            f"{self.acknowledged:,}",
+            counted(self.broken) + (" **BAD**" if self.is_bad else ""),
+        ]
+
+
+def counted(found: Counter[str]) -> str:
+    return ", ".join(f"{count} × {what}" for what, count in found.most_common()) or "none"
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import itertools
 import threading
 import time
 from collections import Counter
-from types import TracebackType
 
 from tests.faults.load import Caller, NotListening, Unanswered
 from tests.peers import wait_until
@@ -41,9 +40,7 @@ class Gaps:
             del times[:-1]  # the first ones had to wait for the callers
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._is_over.set()
         for thread in self._threads:
             thread.join()

@@ -118,21 +118,12 @@ def nickname_of(driver: OAuthDriver, token: str) -> str:
 Holding = Callable[[Site], Iterator[None]]
 
 
-def a_session(site: Site) -> Iterator[None]:
-    driver = site.signed_in("alice")
+def a_password_and_sessions(site: Site) -> Iterator[None]:
+    driver, administrator = site.signed_in("alice"), site.signed_in("root")
+    assert administrator.get("/admin/").status_code == 200
     yield
     assert is_signed_in(driver)
-
-
-def a_session_of_an_administrator(site: Site) -> Iterator[None]:
-    driver = site.signed_in("root")
-    assert driver.get("/admin/").status_code == 200
-    yield
-    assert driver.get("/admin/").status_code == 200
-
-
-def a_password(site: Site) -> Iterator[None]:
-    yield
+    assert administrator.get("/admin/").status_code == 200
     site.signed_in("alice")
 
 
@@ -220,19 +211,15 @@ def a_passkey(site: Site) -> Iterator[None]:
     assert is_signed_in(driver)
 
 
-def a_sign_up_whose_mail_waits(site: Site) -> Iterator[None]:
-    driver = site.browser()
-    page = sign_up(driver, "new@example.org")
-    yield
-    code = site.mailed("new@example.org", r"^\s*([A-Z0-9]{3,}-[A-Z0-9]{3,})\s*$")
-    driver.submit(form_with(page, "code"), code=code)
-    assert is_signed_in(driver)
-
-
-def a_reset_whose_mail_waits(site: Site) -> Iterator[None]:
-    driver = site.browser()
+def mails_that_wait(site: Site) -> Iterator[None]:
+    """Of a sign-up and of a reset."""
+    newcomer, driver = site.browser(), site.browser()
+    page = sign_up(newcomer, "new@example.org")
     ask_for_reset(driver, "carol@example.com")
     yield
+    code = site.mailed("new@example.org", r"^\s*([A-Z0-9]{3,}-[A-Z0-9]{3,})\s*$")
+    newcomer.submit(form_with(page, "code"), code=code)
+    assert is_signed_in(newcomer)
     page = driver.open(site.mailed("carol@example.com", r"(https?://\S+/accounts/password/reset/\S+)"))
     new = "a wholly different password"
     form = form_with(page, "password1")
@@ -242,9 +229,7 @@ def a_reset_whose_mail_waits(site: Site) -> Iterator[None]:
 
 # What the new version also gives, and the released one takes after the way back.
 HELD_BY_THE_NEW: tuple[Holding, ...] = (
-    a_session,
-    a_session_of_an_administrator,
-    a_password,
+    a_password_and_sessions,
     a_code,
     a_redeemed_code,
     a_token,
@@ -256,8 +241,7 @@ HOLDINGS: tuple[Holding, ...] = (
     a_remembered_consent,
     an_authenticator_app,
     a_passkey,
-    a_sign_up_whose_mail_waits,
-    a_reset_whose_mail_waits,  # the last ends Carol's consents
+    mails_that_wait,  # the last, because a reset ends Carol's consents
 )
 
 

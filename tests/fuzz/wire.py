@@ -115,7 +115,7 @@ class _Stream(io.BufferedReader):
 
 
 def _all_of(received: bytes, *, head: bool) -> Iterator[Answer]:
-    stream = _Stream(io.BytesIO(received))  # type: ignore[arg-type]
+    stream = _Stream(io.BytesIO(received))
     while stream.peek(1):
         yield _read(stream, head=head)
         if head:  # the bytes after such a response can't be distinguished from a body
