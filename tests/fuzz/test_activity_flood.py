@@ -79,10 +79,11 @@ def test_a_flood_of_refused_requests_fills_no_table_and_hides_nothing(
     assert set(proven) <= set(rows.filter(is_proven=True).values_list("reference", flat=True))
     kept = ActivityRecord.objects.filter(client_id=other.client_id).values_list("reference", flat=True)
     assert set(others) <= set(kept)
-    for application, cause, expected in (
-        (attacked, "secret_wrong", REQUESTS),
-        (attacked, "code_unknown", PROVEN),
-        (other, "secret_wrong", OTHERS),
-    ):
-        counts = ActivityCount.objects.filter(client_id=application.client_id, cause=cause)
-        wait_until(lambda counts=counts, expected=expected: sum(counts.values_list("number", flat=True)) == expected)
+    wait_until(lambda: counted(attacked, "secret_wrong") == REQUESTS)
+    wait_until(lambda: counted(attacked, "code_unknown") == PROVEN)
+    wait_until(lambda: counted(other, "secret_wrong") == OTHERS)
+
+
+def counted(application: Registered, cause: str) -> int:
+    rows = ActivityCount.objects.filter(client_id=application.client_id, cause=cause)
+    return sum(rows.values_list("number", flat=True))
