@@ -153,21 +153,15 @@ def test_no_filter_breaks_the_page_and_the_records_can_be_downloaded(tried: Atte
 # People --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_person_can_be_signed_out_everywhere_after_a_question(grace: Client) -> None:
+def test_a_person_is_signed_out_everywhere_after_a_question_and_sent_a_link_to_set_a_password(grace: Client) -> None:
     person = PersonFactory()
     browser = with_session(person)
     assert is_signed_in(browser)
     url = reverse("admin:person", args=[person.pk])
     assert "Ends 1 browser" in text_of(grace.get(f"{url}?act=sign-out"))
     assert is_signed_in(browser)
-    page = grace.post(f"{url}?act=sign-out", follow=True)
-    assert "Signed out of 1 browser" in text_of(page)
+    assert "Signed out of 1 browser" in text_of(grace.post(f"{url}?act=sign-out", follow=True))
     assert not is_signed_in(browser)
-
-
-def test_a_person_is_sent_a_link_to_set_a_password(grace: Client) -> None:
-    person = PersonFactory()
-    url = reverse("admin:person", args=[person.pk])
     assert f"goes to {person.email}" in text_of(grace.post(f"{url}?act=reset", follow=True))
     deliver_all()
     assert person.email in mail.outbox[-1].to
@@ -187,9 +181,9 @@ def test_the_access_of_one_application_is_ended_and_that_of_all(grace: Client) -
     assert grace.post(f"{url}?act=end&client_id={client_id}").status_code == 404
 
 
-def test_an_account_is_deactivated_and_activated_on_its_page(grace: Client) -> None:
-    person = PersonFactory()
-    url = reverse("admin:person", args=[person.pk])
+def test_an_account_is_switched_off_and_on_on_its_page_but_not_that_of_the_last_administrator(grace: Client) -> None:
+    person, last = PersonFactory(), User.objects.get(is_superuser=True)
+    url, of_last = (reverse("admin:person", args=[each.pk]) for each in (person, last))
     assert "act=activate" not in html_of(grace.get(url))
     page = grace.post(f"{url}?act=deactivate", follow=True)
     assert "The account is switched off" in text_of(page)
@@ -197,13 +191,8 @@ def test_an_account_is_deactivated_and_activated_on_its_page(grace: Client) -> N
     assert not User.objects.get(pk=person.pk).is_active
     assert "The account is switched on again." in text_of(grace.post(f"{url}?act=activate", follow=True))
     assert User.objects.get(pk=person.pk).is_active
-
-
-def test_the_last_administrator_can_not_be_deactivated(grace: Client) -> None:
-    last = User.objects.get(is_superuser=True)
-    url = f"{reverse('admin:person', args=[last.pk])}?act=deactivate"
     chosen = {"action": "deactivate", "_selected_action": [str(last.pk)]}
-    for path, form in ((url, {}), ("/admin/accounts/user/", chosen)):
+    for path, form in ((f"{of_last}?act=deactivate", {}), ("/admin/accounts/user/", chosen)):
         assert "Nobody could administer the service then." in text_of(grace.post(path, form, follow=True))
     last.refresh_from_db()
     assert last.is_active
@@ -252,11 +241,6 @@ def test_each_page_needs_its_permission(tried: Attempt) -> None:
         has, others = staff(permission), staff(*{*pages.values()} - {permission})
         for url in (url for url, needed in pages.items() if needed == permission):
             assert [each.get(url).status_code for each in (has, others, Client())] == [200, 403, 302], url
-
-
-def test_the_permission_to_see_the_activity_can_be_given(grace: Client) -> None:
-    helper = PersonFactory(is_staff=True)
-    assert "Can view activity record" in text_of(grace.get(f"/admin/accounts/user/{helper.pk}/change/"))
 
 
 def test_without_the_right_for_people_nobody_is_named(grace: Client) -> None:

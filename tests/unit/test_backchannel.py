@@ -25,35 +25,53 @@ from oauth_bridge.models import ActivityRecord, Application, ApplicationSession
 from oauth_bridge.storage import activity_counts, application_sessions, applications, consents, signing_keys
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
+from tests.pages import browser_of
 from tests.peers import HANGS, Receiver
 from tests.server import free_port
-from tests.unit.sign_outs import begin, begin_and_end, make_due, sign_in, tell
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("receiver")]
 
 
+def sign_in(person: User) -> SessionStore:
+    """The session of a browser in which the person has just signed in."""
+    return SessionStore(browser_of(person).session.session_key)
+
+
+def begin(session: SessionStore, person: User, application: Registered, *, is_disconnected: bool = False) -> UUID:
+    """The sign-in that the application knows. The person may disconnect it while the code is redeemed."""
+    code = CodeFactory(application=application, user=person).row
+    if is_disconnected:
+        consents.disconnect(person, application.row)
+    names = {"person_id": person.pk, "application_id": application.row.pk, "person_version": person.credentials_version}
+    return UUID(application_sessions.begin(session["sign_in"], code_id=code.pk, **names))
+
+
+def begin_and_end(application: Registered, person: User) -> UUID:
+    session = sign_in(person)
+    sid = begin(session, person, application)
+    session.delete()
+    return sid
+
+
+def tell() -> None:
+    """All that a worker's thread does while something is due."""
+    backchannel._next_look = 0.0
+    while backchannel.tell_next():
+        pass
+
+
 # What ends ------------------------------------------------------------------------------------------------------------
 
-
-def flicker(_session: SessionStore, person: User, _application: Application) -> None:
-    credential_changes.set_active(person, False)
-    credential_changes.set_active(person, True)
-
-
-def new_password(session: SessionStore, person: User, _application: Application) -> None:
-    """Also in the browser in which it was chosen, whose session stays."""
-    credential_changes.set_password(person, "another long password 17", except_session=session.session_key)
-    assert Session.objects.filter(user=person).exists()
-
-
+# By what ends it, which gets the browser's session, the person and the application.
 ENDS: dict[str, Callable[[SessionStore, User, Application], Any]] = {
     "session": lambda session, _person, _application: session.delete(),
-    "expired": lambda _session, person, _application: Session.objects.filter(user=person).update(
-        expire_date=timezone.now()
+    "expired": lambda *_: Session.objects.update(expire_date=timezone.now()),
+    "deactivated for a moment": lambda _session, person, _application: [
+        credential_changes.set_active(person, is_active) for is_active in (False, True)
+    ],
+    "password": lambda session, person, _application: credential_changes.set_password(
+        person, "another long password 17", except_session=session.session_key
     ),
-    "deactivated": lambda _session, person, _application: credential_changes.set_active(person, False),
-    "flicker": flicker,
-    "password": new_password,
     "account": lambda _session, person, _application: delete_account(person),
     "disconnected": lambda _session, person, application: consents.disconnect(person, application),
     "access": lambda _session, _person, application: applications.end_access(application),
@@ -75,8 +93,8 @@ def test_each_end_of_a_sign_in_is_told_once(end: str, told: Registered, receiver
     claims = verified(token, told)
     assert (claims["sub"], claims["sid"]) == (sub, str(sid))
     row = ApplicationSession.objects.get(pk=sid)
-    assert row.told_at
-    assert row.due_at is None
+    assert (bool(row.told_at), row.due_at) == (True, None)
+    assert end != "password" or Session.objects.filter(user=alice).exists(), "also in the browser where it was chosen"
 
 
 def verified(token: str, application: Registered) -> dict[str, Any]:
@@ -130,17 +148,8 @@ def test_a_sign_in_after_the_end_has_a_new_sid(told: Registered, receiver: Recei
     tell()
     assert first != second
     assert len(receiver.tokens) == 1
-    new_password(session, alice, told.row)
+    credential_changes.set_password(alice, "another long password 17", except_session=session.session_key)
     assert begin(session, alice, told) != second, "also before anybody has looked"
-
-
-def test_without_an_address_nothing_is_told(alice: User) -> None:
-    application = ApplicationFactory()
-    sid = begin_and_end(application, alice)
-    consents.disconnect(alice, application.row)
-    tell()
-    row = ApplicationSession.objects.get(pk=sid)
-    assert (row.due_at, row.told_at, bool(row.ended_at)) == (None, None, True)
 
 
 def test_what_ended_is_kept_for_a_week_and_what_nobody_is_told_goes_with_its_session(
@@ -151,8 +160,7 @@ def test_what_ended_is_kept_for_a_week_and_what_nobody_is_told_goes_with_its_ses
         return set(ApplicationSession.objects.values_list("pk", flat=True))
 
     other = ApplicationFactory()
-    living, gone = begin(sign_in(alice), alice, other), begin_and_end(other, alice)
-    sid = begin_and_end(told, alice)
+    living, gone, sid = begin(sign_in(alice), alice, other), begin_and_end(other, alice), begin_and_end(told, alice)
     assert kept(timedelta(hours=23)) == {living, gone, sid}
     assert kept(timedelta(hours=25)) == {living, sid}
     ApplicationSession.objects.filter(pk=living).delete()
@@ -167,13 +175,9 @@ def test_what_ended_is_kept_for_a_week_and_what_nobody_is_told_goes_with_its_ses
 def test_whoever_disconnects_while_a_code_is_redeemed_is_signed_out_there(
     told: Registered, receiver: Receiver, alice: User, is_told: bool
 ) -> None:
-    application = told if is_told else ApplicationFactory()
-    session, code = sign_in(alice), CodeFactory(application=application, user=alice).row
-    consents.disconnect(alice, application.row)
-    names = {"person_id": alice.pk, "application_id": application.row.pk, "person_version": alice.credentials_version}
-    row = ApplicationSession.objects.get(pk=application_sessions.begin(session["sign_in"], code_id=code.pk, **names))
-    assert row.ended_at
-    assert bool(row.due_at) is is_told
+    application, session = told if is_told else ApplicationFactory(), sign_in(alice)
+    row = ApplicationSession.objects.get(pk=begin(session, alice, application, is_disconnected=True))
+    assert (bool(row.ended_at), bool(row.due_at)) == (True, is_told)
     tell()
     assert len(receiver.tokens) == is_told
     again = begin(session, alice, application)
@@ -188,23 +192,34 @@ def test_whoever_disconnects_while_a_code_is_redeemed_is_signed_out_there(
 
 # Attempts: what is not told at once is told later, or it is recorded that it was not ---------------------------------
 
+Ended = Callable[[Receiver | str], ApplicationSession]
+
 
 @pytest.fixture
-def ended(alice: User) -> Callable[[Receiver | str], ApplicationSession]:
+def ended(alice: User) -> Ended:
     """A sign-in that ended, of an application with this receiver."""
 
     def make(receiver: Receiver | str) -> ApplicationSession:
         url = receiver if isinstance(receiver, str) else receiver.url
-        application = ApplicationFactory(backchannel_logout_uri=url)
-        return ApplicationSession.objects.get(pk=begin_and_end(application, alice))
+        sid = begin_and_end(ApplicationFactory(backchannel_logout_uri=url), alice)
+        application_sessions.end_gone()
+        return ApplicationSession.objects.get(pk=sid)
 
     return make
 
 
+def make_due(**changes: Any) -> None:
+    ApplicationSession.objects.filter(due_at__isnull=False).update(due_at=timezone.now(), **changes)
+
+
+def make_last() -> None:
+    """The next attempt is the last one of a day."""
+    application_sessions.end_gone()
+    make_due(ended_at=timezone.now() - backchannel.TRIED_FOR, attempts=12)
+
+
 @contract("I10.again")
-def test_an_application_that_fails_twice_is_told_at_the_third_attempt(
-    ended: Callable[[Receiver], ApplicationSession],
-) -> None:
+def test_an_application_that_fails_or_is_left_in_the_middle_is_told_at_a_later_attempt(ended: Ended) -> None:
     with Receiver(500, 503).listening() as receiver:
         row = ended(receiver)
         for attempts in (1, 2):
@@ -216,79 +231,51 @@ def test_an_application_that_fails_twice_is_told_at_the_third_attempt(
             assert timedelta(seconds=20) < pause <= timedelta(seconds=30 * attempts)
             tell()  # it waits
             make_due()
+        backchannel.wake()
+        assert application_sessions.claim(backchannel.LEASE)  # and then the process is killed
+        tell()
+        assert len(receiver.tokens) == 2
+        make_due()
         tell()
     row.refresh_from_db()
-    assert row.told_at
+    assert (bool(row.told_at), row.attempts) == (True, 4)
     names = {jwt.decode(each, options={"verify_signature": False})["jti"] for each in receiver.tokens}
     assert (len(receiver.tokens), len(names)) == (3, 1)
     assert not ActivityRecord.objects.filter(step="logout").exists()
 
 
-@contract("I10.again")
-def test_a_process_that_ends_in_the_middle_leaves_the_row(ended: Callable[[Receiver], ApplicationSession]) -> None:
-    with Receiver().listening() as receiver:
-        row = ended(receiver)
-        backchannel.wake()
-        application_sessions.end_gone()
-        assert application_sessions.claim(backchannel.LEASE)  # and then it is killed
-        tell()
-        assert receiver.tokens == []
-        make_due()
-        tell()
-        assert len(receiver.tokens) == 1
-    row.refresh_from_db()
-    assert row.attempts == 2
-
-
-RECEIVERS = {
+RECEIVERS: dict[str, Callable[[], Receiver | str]] = {
     "logout_redirected": lambda: Receiver(302, location="http://127.0.0.1:1/"),
     "logout_not_accepted": lambda: Receiver(400),
     "logout_timed_out": lambda: Receiver(HANGS),
-}
-URLS = {
     "logout_unreachable": lambda: f"http://127.0.0.1:{free_port()}/",
     "logout_address_internal": lambda: "https://10.1.2.3/",
 }
 
 
 @contract("I10.again")
-@pytest.mark.parametrize("cause", [*RECEIVERS, *URLS])
-def test_what_fails_for_a_day_is_given_up_and_recorded(
-    ended: Callable[[Receiver | str], ApplicationSession], alice: User, cause: str
-) -> None:
-    receiver = RECEIVERS[cause]() if cause in RECEIVERS else None
-    row = ended(receiver or URLS[cause]())
-    give_up()
-    with receiver.listening() if receiver else nullcontext():
+@pytest.mark.parametrize("cause", RECEIVERS)
+def test_what_fails_for_a_day_is_given_up_and_recorded(ended: Ended, alice: User, cause: str) -> None:
+    receiver = RECEIVERS[cause]()
+    row, person = ended(receiver), alice.pk
+    if cause == "logout_address_internal":
+        delete_account(alice)
+        person = None
+    make_last()
+    with nullcontext() if isinstance(receiver, str) else receiver.listening():
         tell()
     row.refresh_from_db()
     assert (row.due_at, row.told_at) == (None, None)
     record = ActivityRecord.objects.get(step="logout")
     assert (record.outcome, record.cause, record.client_id) == ("failed", cause, row.application.client_id)
-    assert record.person_id == alice.pk
+    assert record.person_id == person, "nobody who is gone"
     assert "token" not in str(record.detail)
-
-
-def give_up() -> None:
-    """At the next attempt, which is the last one of a day."""
-    application_sessions.end_gone()
-    ApplicationSession.objects.update(
-        ended_at=timezone.now() - backchannel.TRIED_FOR, due_at=timezone.now(), attempts=12
-    )
-
-
-def test_a_record_names_nobody_who_is_gone(ended: Callable[[str], ApplicationSession], alice: User) -> None:
-    ended("https://10.1.2.3/")
-    delete_account(alice)
-    give_up()
-    tell()
-    assert ActivityRecord.objects.get(step="logout").person_id is None
 
 
 def test_without_a_key_that_signs_no_other_waits_and_the_end_is_recorded(
     told: Registered, receiver: Receiver, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As with a folder of keys that has none for the algorithm."""
+    """As with a folder of keys that has none for the algorithm. While the database is away, nothing is given up."""
     broken = ApplicationFactory(backchannel_logout_uri=receiver.url, id_token_alg="ES256")
     for application in (broken, broken, told):
         begin_and_end(application, alice)
@@ -298,7 +285,15 @@ def test_without_a_key_that_signs_no_other_waits_and_the_end_is_recorded(
     assert len(receiver.tokens) == 1
     unsigned = ApplicationSession.objects.filter(application=broken.row)
     assert all(row.due_at and row.due_at > timezone.now() and not row.told_at for row in unsigned)
-    give_up()
+    make_last()
+    backchannel._behind.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(signing_keys, "signer", away)
+        with pytest.raises(OperationalError):
+            tell()
+    assert unsigned.filter(due_at__isnull=False).count() == 2
+    backchannel._behind.clear()
+    make_last()
     tell()
     assert not unsigned.filter(due_at__isnull=False).exists()
     record = ActivityRecord.objects.filter(step="logout", cause="logout_token_unsigned").first()
@@ -306,19 +301,8 @@ def test_without_a_key_that_signs_no_other_waits_and_the_end_is_recorded(
     assert (record.client_id, record.person_id) == (broken.client_id, alice.pk)
 
 
-def test_while_the_database_is_away_nothing_is_given_up(
-    ended: Callable[[Receiver], ApplicationSession], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = ended(receiver)
-
-    def away(_algorithm: str) -> None:
-        raise OperationalError
-
-    monkeypatch.setattr(signing_keys, "signer", away)
-    with pytest.raises(OperationalError):
-        tell()
-    row.refresh_from_db()
-    assert row.due_at
+def away(_algorithm: str) -> None:
+    raise OperationalError
 
 
 def test_an_application_that_is_away_keeps_no_other_waiting(told: Registered, receiver: Receiver, alice: User) -> None:
@@ -335,33 +319,21 @@ def test_an_application_that_is_away_keeps_no_other_waiting(told: Registered, re
     assert sorted(rows.values_list("attempts", flat=True)) == [0, 0, 0, 1], "also those that end meanwhile"
 
 
-CHANGES: list[Callable[[Application], Any]] = [
-    lambda row: Application.objects.filter(pk=row.pk).update(is_enabled=False),
-    lambda row: Application.objects.filter(pk=row.pk).update(backchannel_logout_uri=""),
-    lambda row: row.delete(),
-]
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_an_application_that_is_not_to_be_told_any_more_is_not(
-    ended: Callable[[Receiver], ApplicationSession], receiver: Receiver, change: Callable[[Application], Any]
-) -> None:
-    row = ended(receiver)
-    application_sessions.end_gone()
-    change(row.application)
-    tell()
-    assert receiver.tokens == []
-    assert not ApplicationSession.objects.exclude(due_at=None, told_at=None).exists()
+def test_an_application_that_is_not_to_be_told_any_more_is_not(ended: Ended, receiver: Receiver) -> None:
+    for change in ({"is_enabled": False}, {"backchannel_logout_uri": ""}, None):
+        rows = Application.objects.filter(pk=ended(receiver).application_id)
+        rows.update(**change) if change else rows.get().delete()
+        tell()
+        assert receiver.tokens == []
+        assert not ApplicationSession.objects.exclude(due_at=None, told_at=None).exists()
 
 
 def test_the_command_lists_and_tells_which_is_counted(
-    ended: Callable[[Receiver], ApplicationSession], receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+    ended: Ended, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[Any] = []
     monkeypatch.setattr(activity_counts, "count", lambda _at, *given: counted.append(given))
-    row = ended(receiver)
-    application_sessions.end_gone()
-    out = StringIO()
+    row, out = ended(receiver), StringIO()
     call_command("deliver", "--list", stdout=out)
     assert "sign-outs: 1 waiting" in out.getvalue()
     call_command("deliver", "--once")

@@ -129,6 +129,11 @@ def test_its_operator_its_policy_and_its_terms_are_named(alice: Any, application
     without = opened(alice, application)
     assert "Operated by" not in without
     assert "external" not in without
+    trusted = opened(alice, ApplicationFactory(is_trusted=True, **DETAILS), scope="openid", prompt="consent")
+    assert "asks who you are" in text_of(trusted)
+    assert "Operated by" not in trusted
+    assert "New here" not in trusted
+    assert DETAILS["tos_uri"] in trusted
 
 
 def test_an_application_is_new_for_thirty_days(alice: Any, application: Registered) -> None:
@@ -145,22 +150,10 @@ def test_an_application_is_new_for_thirty_days(alice: Any, application: Register
         assert ("New here" in page) is bool(sentence)
 
 
-def test_of_a_trusted_application_neither_operator_nor_age_is_said(alice: Any) -> None:
-    page = opened(alice, ApplicationFactory(is_trusted=True, **DETAILS), scope="openid", prompt="consent")
-    assert "asks who you are" in text_of(page)
-    assert "Operated by" not in page
-    assert "New here" not in page
-    assert DETAILS["tos_uri"] in page
-
-
-@pytest.mark.parametrize("address", [NATIVE, "http://127.0.0.1:8001/callback"])
-def test_an_app_on_this_device_is_called_so(alice: Any, address: str) -> None:
-    page = text_of(opened(alice, ApplicationFactory(redirect_uris=address)))
-    assert f"Either way you go back to an app on this device {address}" in page
-
-
-def test_a_person_who_refuses_an_app_on_this_device_is_not_told_to_be_signed_in(alice: Any) -> None:
-    page = opened(alice, ApplicationFactory(redirect_uris=NATIVE))
+def test_an_app_on_this_device_is_called_so_and_who_refuses_it_is_not_told_to_be_signed_in(alice: Any) -> None:
+    for address in ("http://127.0.0.1:8001/callback", NATIVE):
+        page = opened(alice, ApplicationFactory(redirect_uris=address))
+        assert f"Either way you go back to an app on this device {address}" in text_of(page)
     said = text_of(answer(with_session(alice), page, "refuse"))
     assert "You refused" in said
     assert "Nothing was shared" in said

@@ -50,19 +50,17 @@ def test_the_form_chooses_the_groups(admin_client: Client, application: Register
     assert (row.is_restricted, row.groups.get()) == (True, readers)
 
 
-def test_half_a_change_is_refused(admin_client: Client, application: Registered, readers: Group) -> None:
-    assert saved(admin_client, application, is_restricted="on") == ["groups"]
-    assert saved(admin_client, application, groups=[readers.pk]) == ["is_restricted"]
-    Group.objects.all().delete()  # while the form is open
-    assert saved(admin_client, application, is_restricted="on", groups=[readers.pk]) == ["groups"]
-    assert groups_of(application) == (False, [])
-
-
-def test_another_change_does_not_open_an_application_whose_groups_were_deleted(
+def test_half_a_change_is_refused_and_another_opens_no_application_whose_groups_were_deleted(
     admin_client: Client, application: Registered, readers: Group
 ) -> None:
-    applications.set_groups(application.row, [readers])
-    readers.delete()
+    assert saved(admin_client, application, is_restricted="on") == ["groups"]
+    assert saved(admin_client, application, groups=[readers.pk]) == ["is_restricted"]
+    pk = readers.pk
+    readers.delete()  # while the form is open
+    assert saved(admin_client, application, is_restricted="on", groups=[pk]) == ["groups"]
+    assert groups_of(application) == (False, [])
+    applications.set_groups(application.row, [again := Group.objects.create(name="readers")])
+    again.delete()
     assert saved(admin_client, application, is_restricted="on", name="Renamed") == []
     assert groups_of(application) == (True, [])
     assert Application.objects.get(name="Renamed")

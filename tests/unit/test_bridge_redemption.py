@@ -28,32 +28,24 @@ class Drawn(NamedTuple):
     """A code as it stands in the database, and a request for it."""
 
     has_challenge: bool
-    redeemed_ago: timedelta | None
-    is_expired: bool
-    is_person_active: bool
-    is_person_ended: bool
-    is_application_ended: bool
-    is_restricted: bool
-    is_member: bool
-    is_application_there: bool
-    is_own: bool
-    is_known: bool
     verifier: str | None
     redirect_uri: str | None
+    redeemed_ago: timedelta | None = None
+    is_expired: bool = False
+    is_person_active: bool = True
+    is_person_ended: bool = False
+    is_application_ended: bool = False
+    is_restricted: bool = False
+    is_member: bool = False
+    is_application_there: bool = True
+    is_own: bool = True
+    is_known: bool = True
 
 
 # The values that a request or a code can have besides the right one.
 OTHERS: dict[str, list[object]] = {
+    **{name: [not right] for name, right in Drawn._field_defaults.items()},
     "redeemed_ago": [*AGES],
-    "is_expired": [True],
-    "is_person_active": [False],
-    "is_person_ended": [True],
-    "is_application_ended": [True],
-    "is_restricted": [True],
-    "is_member": [True],
-    "is_application_there": [False],
-    "is_own": [False],
-    "is_known": [False],
     "verifier": [None, VERIFIER, VERIFIER.lower()],
     "redirect_uri": [CALLBACK + "/"],
 }
@@ -63,21 +55,7 @@ OTHERS: dict[str, list[object]] = {
 def requests(draw: st.DrawFn) -> Drawn:
     """A right request for a right code, with two changes at most: more of them would hide each other."""
     has_challenge = draw(st.booleans())
-    right = Drawn(
-        has_challenge=has_challenge,
-        redeemed_ago=None,
-        is_expired=False,
-        is_person_active=True,
-        is_person_ended=False,
-        is_application_ended=False,
-        is_restricted=False,
-        is_member=False,
-        is_application_there=True,
-        is_own=True,
-        is_known=True,
-        verifier=VERIFIER if has_challenge else None,
-        redirect_uri=draw(st.sampled_from([None, CALLBACK])),
-    )
+    right = Drawn(has_challenge, VERIFIER if has_challenge else None, draw(st.sampled_from([None, CALLBACK])))
     changed = draw(st.lists(st.sampled_from(sorted(OTHERS)), max_size=2, unique=True))
     return right._replace(**{name: draw(st.sampled_from(OTHERS[name])) for name in changed})
 

@@ -93,23 +93,14 @@ def test_an_address_has_the_hint_that_fits():
     assert [uri for uri, part in HINTS.items() if part not in said[uri] or bool(part) is not bool(said[uri])] == []
 
 
-def test_every_bad_line_gets_its_own_message():
+def test_lines_are_read_without_what_surrounds_them_and_every_bad_one_gets_its_own_message():
+    lines = split_lines(" http://a.example/ \r\n\n https://ok.example/\nhttps://ok.example/\n ftp://b.example/\n")
+    assert lines == ["http://a.example/", "https://ok.example/", "https://ok.example/", "ftp://b.example/"]
     with pytest.raises(ValidationError) as caught:
-        validate_all(["http://a.example/", "https://ok.example/", "https://ok.example/", "ftp://b.example/"])
-    messages = caught.value.messages
-    assert len(messages) == 3
-    assert messages[0].startswith("http://a.example/:")
-    assert "more than once" in messages[1]
-    assert messages[2].startswith("ftp://b.example/:")
-
-
-def test_an_application_without_an_address_is_refused():
+        validate_all(lines)
+    first, second, third = caught.value.messages
+    assert first.startswith("http://a.example/:")
+    assert "more than once" in second
+    assert third.startswith("ftp://b.example/:")
     with pytest.raises(ValidationError, match="at least one"):
         validate_all([])
-
-
-def test_lines_are_read_without_what_surrounds_them():
-    assert split_lines(" https://a.example/ \r\n\n https://b.example/\n") == [
-        "https://a.example/",
-        "https://b.example/",
-    ]

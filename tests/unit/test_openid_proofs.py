@@ -37,13 +37,11 @@ def claims_of(application: Registered, location: str) -> dict[str, Any]:
 
 
 @contract("I5.acr", "I5.amr")
-def test_a_password_is_one_factor(browser: Client, trusted: Registered) -> None:
+def test_a_password_is_one_factor_and_a_code_of_an_app_a_second(
+    browser: Client, account: Account, trusted: Registered
+) -> None:
     claims = claims_of(trusted, ask(browser, trusted)["Location"])
     assert (claims["acr"], claims["amr"]) == ("1", ["pwd"])
-
-
-@contract("I5.acr", "I5.amr")
-def test_a_code_of_an_app_is_a_second_factor(account: Account, trusted: Registered) -> None:
     browser = account.browser_before_code()
     assert browser.post(SECOND, {"code": code_of(account.secret)}).status_code == 302
     claims = claims_of(trusted, ask(browser, trusted, **STRONG)["Location"])
