@@ -178,13 +178,20 @@ def test_a_record_that_stands_alone_says_so(grace: Client) -> None:
 # From a record to its fix --------------------------------------------------------------------------------------------
 
 
-def test_a_record_leads_to_switching_the_application_on(grace: Client, application: Registered) -> None:
-    switch_on = reverse("admin:application_act", args=[application.row.pk, "switch-on"])
-    page = page_of("client_disabled", client_id=application.client_id)
-    assert switch_on not in html_of(grace.get(page)), "it is switched on already"
-    Application.objects.filter(pk=application.row.pk).update(is_enabled=False)
-    assert f'href="{switch_on}"' in html_of(grace.get(page))
-    assert switch_on not in html_of(staff(ACTIVITY, VIEW).get(page))
+def test_a_record_leads_to_switching_the_application_or_its_person_on(grace: Client, application: Registered) -> None:
+    row, person = application.row, PersonFactory()
+    switch_on = reverse("admin:application_act", args=[row.pk, "switch-on"])
+    activate = f"{reverse('admin:person', args=[person.pk])}?act=activate"
+    pages = [(page_of("client_disabled", client_id=row.client_id), switch_on, (ACTIVITY, VIEW))]
+    for cause in ("account_inactive", "person_deactivated"):
+        pages.append((page_of(cause, person=person), activate, (ACTIVITY, "accounts.view_user")))
+    for page, url, _ in pages:
+        assert url not in html_of(grace.get(page)), "it is switched on already"
+    Application.objects.filter(pk=row.pk).update(is_enabled=False)
+    User.objects.filter(pk=person.pk).update(is_active=False)
+    for page, url, permissions in pages:
+        assert f'href="{url}"' in html_of(grace.get(page))
+        assert url not in html_of(staff(*permissions).get(page))
 
 
 def test_a_record_leads_to_a_new_secret(grace: Client, application: Registered) -> None:
@@ -200,23 +207,12 @@ def test_a_record_leads_to_a_new_secret(grace: Client, application: Registered) 
     assert secret not in html_of(grace.get(page))
 
 
-def test_a_record_leads_to_switching_its_person_on(grace: Client) -> None:
-    person = PersonFactory()
-    url = f"{reverse('admin:person', args=[person.pk])}?act=activate"
-    pages = [page_of(cause, person=person) for cause in ("account_inactive", "person_deactivated")]
-    for page in pages:
-        assert url not in html_of(grace.get(page)), "nothing is to be done"
-    User.objects.filter(pk=person.pk).update(is_active=False)
-    for page in pages:
-        assert f'href="{url}"' in html_of(grace.get(page))
-    assert url not in html_of(staff(ACTIVITY, "accounts.view_user").get(page))
-
-
 # The words -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_developer_gets_what_the_developer_can_mend(grace: Client) -> None:
-    client_id = named("Reading List").client_id
+def test_the_developer_gets_what_the_developer_can_mend_until_it_is_mended(grace: Client) -> None:
+    row = named("Reading List")
+    client_id = row.client_id
     said = text_of(grace.get(page_of("nonce_too_long", Step.AUTHORIZE, client_id=client_id)))
     assert "Forward this to the developer of Reading List" in said
     assert "Reference: ABCD 1234" in said
@@ -224,6 +220,12 @@ def test_the_developer_gets_what_the_developer_can_mend(grace: Client) -> None:
     for cause in ("client_disabled", "throttled_token", "refused", "password_wrong"):
         step = Step.SIGN_IN if cause == "password_wrong" else Step.EXCHANGE
         assert "Forward this" not in text_of(grace.get(page_of(cause, step, client_id=client_id))), cause
+    sent = {"sent": row.redirect_uris.split()[0]}
+    page = page_of("redirect_uri_mismatch", Step.AUTHORIZE, client_id=client_id, detail=sent)
+    for is_mended in (True, False):
+        said = text_of(grace.get(page))
+        assert ("Mended:" in said, "Forward this" in said) == (is_mended, not is_mended)
+        Application.objects.filter(pk=row.pk).update(redirect_uris="https://r.test/")
 
 
 def test_the_advice_of_a_fault_says_what_is_wrong_first() -> None:
@@ -255,17 +257,6 @@ def test_nothing_passes_that_no_check_has_passed(grace: Client) -> None:
     assert passes("request_uri_of_a_later_release", client_id=known).startswith(unchecked)
     masked = {"sent": f"https://r.test/?key={MASK}"}
     assert passes("redirect_uri_mismatch", client_id=known, detail=masked).startswith(unchecked)
-
-
-def test_a_mended_record_has_nothing_to_forward(grace: Client) -> None:
-    row = named("Kiosk")
-    sent = {"sent": row.redirect_uris.split()[0]}
-    page = page_of("redirect_uri_mismatch", Step.AUTHORIZE, client_id=row.client_id, detail=sent)
-    said = text_of(grace.get(page))
-    assert "Mended:" in said
-    assert "Forward this" not in said
-    Application.objects.filter(pk=row.pk).update(redirect_uris="https://r.test/")
-    assert "Forward this" in text_of(grace.get(page))
 
 
 def test_the_steps_before_a_record_of_no_attempt_are_unknown(grace: Client) -> None:

@@ -240,15 +240,11 @@ def test_without_the_permission_nobody_sees_the_page_of_secrets_or_makes_one(sta
 
 
 @contract("D7.trust")
-def test_a_new_application_is_not_trusted(staff: Staff) -> None:
+def test_a_new_application_is_not_trusted_and_does_not_become_so_without_the_permission(staff: Staff) -> None:
     browser = staff(*ALL)
     assert 'name="is_trusted"' not in html_of(browser.get(ADD))
     browser.post(ADD, {**FORM, "is_trusted": "on"})
     assert not Application.objects.get().is_trusted
-
-
-@contract("D7.trust")
-def test_without_the_permission_an_application_does_not_become_trusted(staff: Staff) -> None:
     browser, application = staff(*others("trust")), ApplicationFactory().row
     assert act(application, "trust") not in html_of(browser.get(own(application)))
     assert browser.post(act(application, "trust")).status_code == 403

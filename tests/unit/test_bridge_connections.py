@@ -162,7 +162,7 @@ def test_any_name_is_shown_as_it_is(browser: Client, alice: User) -> None:
             assert [str(each) for each in answer.context["messages"]] == [said]
 
 
-def test_nonsense_and_a_second_post_end_nothing_more(browser: Client, alice: User) -> None:
+def test_nonsense_a_stranger_and_a_second_post_end_nothing_more(browser: Client, alice: User) -> None:
     row, other = application(), application()
     for each in (row, other):
         remembered.remember(alice, each)
@@ -171,18 +171,12 @@ def test_nonsense_and_a_second_post_end_nothing_more(browser: Client, alice: Use
     for sent in (*nonsense, {"consent": row.client_id}, {"client_id": row.client_id}):
         answer = browser.post(PAGE, sent)
         assert (answer.status_code, answer["Location"]) == (303, PAGE)
+    for answer in (Client().get(PAGE), Client().post(PAGE, {"disconnect": row.client_id})):
+        assert answer["Location"].startswith("/accounts/sign-in?next=")
     assert sorted(listed(browser)[0]) == sorted([row.name, other.name])
     for button in ("ask_again", "ask_again", "disconnect", "disconnect", "ask_again"):
         assert browser.post(PAGE, {button: row.client_id}).status_code == 303
     assert listed(browser) == ([other.name], [])
-
-
-def test_a_stranger_is_asked_to_sign_in_and_ends_nothing(alice: User) -> None:
-    row = application()
-    remembered.remember(alice, row)
-    for answer in (Client().get(PAGE), Client().post(PAGE, {"disconnect": row.client_id})):
-        assert answer["Location"].startswith("/accounts/sign-in?next=")
-    assert remembered.is_remembered(alice, row)
 
 
 def test_the_page_costs_the_same_however_many_applications_there_are(browser: Client, alice: User) -> None:

@@ -73,7 +73,7 @@ def test_a_limited_sign_in_is_told_to_wait_and_not_that_it_ends(application: Reg
     assert "made a mistake in its link" not in page
 
 
-def test_the_developer_finds_the_cause_the_address_the_time_and_the_reference(application: Registered) -> None:
+def test_the_developer_finds_the_cause_the_marked_address_the_time_and_the_reference(application: Registered) -> None:
     _, developer = layers(page_of(application, redirect_uri="https://reading.example/callback/"))
     assert re.search(
         r"For the developer The redirect_uri is not one that is registered .*"
@@ -81,9 +81,6 @@ def test_the_developer_finds_the_cause_the_address_the_time_and_the_reference(ap
         r" Time \d+ \w+ \d{4}, \d\d:\d\d:\d\d UTC Documentation What each error means Reference [0-9A-HJKMNP-TV-Z]{8}",
         developer,
     )
-
-
-def test_the_wrong_characters_are_marked_and_escaped_and_the_rest_is_bounded(application: Registered) -> None:
     page = page_of(application, redirect_uri="https://reading.example/<b>/")
     assert "https://reading.example/&lt;b&gt;<mark>/</mark>" in page
     _, developer = layers(page_of(application, redirect_uri=f"https://reading.example/{'x' * 1000}"))

@@ -30,11 +30,8 @@ def contents() -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def test_the_document_is_valid() -> None:
+def test_the_document_is_valid_and_authorize_has_every_parameter_that_the_service_reads() -> None:
     schemathesis.openapi.from_dict(document()).validate()
-
-
-def test_authorize_has_every_parameter_that_the_service_reads() -> None:
     described = [each["name"] for each in document()["paths"]["/oauth/authorize"]["get"]["parameters"]]
     refused = {"request", "request_uri"}
     accepted = {*authorization_request.NAMES, *openid_request.NAMES, "state", "ui_locales"} - refused

@@ -298,15 +298,12 @@ def test_what_is_wrong_names_application_and_field(entry: Any, sentence: str) ->
     assert "hunter2" not in said
 
 
-def test_all_problems_are_named_and_counted() -> None:
+def test_all_problems_are_named_and_counted_also_those_between_entries() -> None:
     entries = [GOOD | {"client_id": f"{number:032x}", "colour": 1, "name": ""} for number in range(30)]
     lines = refused(entries).splitlines()
     assert lines[0] == "Nothing was changed."
     assert len(lines) == configuration_file.MOST_PROBLEMS + 2
     assert lines[-1] == "… and 10 more."
-
-
-def test_the_client_id_stands_once_and_the_kind_is_fixed_at_registration() -> None:
     twice = refused([GOOD, GOOD | {"client_id": OTHER}, GOOD])
     assert f"No. 3 ({NEW}): client_id: it is there more than once." in twice
     row = ApplicationFactory().row

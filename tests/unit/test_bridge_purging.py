@@ -46,20 +46,12 @@ def is_there(row: models.Model) -> bool:
 
 
 def test_a_row_goes_at_the_second_its_use_ends_and_not_before() -> None:
-    dead, alive = rows_that_end(0), rows_that_end(1)
+    """A redeemed code stays for a replay to find, and a consent that is not remembered for the person to see."""
+    dead, alive, past = rows_that_end(0), rows_that_end(1), NOW - timedelta(days=400)
+    alive.append(CodeFactory(issued_at=NOW - timedelta(days=29), redeemed_at=NOW - timedelta(days=29)).row)
+    alive.append(ConsentFactory(application=ApplicationFactory().row, user=PersonFactory(), given_at=past))
     list(purging.batches(NOW))
-    assert [is_there(row) for row in dead] == [False] * 4
-    assert [is_there(row) for row in alive] == [True] * 4
-
-
-def test_a_redeemed_code_and_a_consent_that_is_not_remembered_any_more_stay() -> None:
-    """For the person to see, and for a replay of the code to find."""
-    code = CodeFactory(issued_at=NOW - timedelta(days=29), redeemed_at=NOW - timedelta(days=29)).row
-    past = NOW - timedelta(days=400)
-    consent = ConsentFactory(application=ApplicationFactory().row, user=PersonFactory(), given_at=past)
-    list(purging.batches(NOW))
-    assert is_there(code)
-    assert is_there(consent)
+    assert [is_there(row) for row in (*dead, *alive)] == [False] * 4 + [True] * 6
 
 
 def test_windows_leave_no_row_out(monkeypatch: pytest.MonkeyPatch, statements: RangeStatements) -> None:

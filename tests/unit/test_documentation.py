@@ -134,31 +134,28 @@ def test_the_reference_has_each_parameter_and_each_answer() -> None:
 # Other paths ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("path", "right"),
-    [
-        ("/oauth2/token", "/oauth/token"),
-        ("/oauth2/v1/token", "/oauth/token"),
-        ("/login/oauth/access_token", "/oauth/token"),
-        ("/login/oauth/authorize", "/oauth/authorize"),
-        ("/oauth/v2/auth", "/oauth/authorize"),
-        ("/oauth/me", "/oauth/userinfo"),
-        ("/connect/userinfo/", "/oauth/userinfo"),
-        ("/protocol/openid-connect/token", "/oauth/token"),
-        ("/OAuth/Token", "/oauth/token"),
-        ("/authorize", "/oauth/authorize"),
-    ],
-)
-def test_a_path_of_another_service_is_told_the_right_one(path: str, right: str, settings: Any) -> None:
+RIGHT = {
+    "/oauth2/token": "/oauth/token",
+    "/oauth2/v1/token": "/oauth/token",
+    "/login/oauth/access_token": "/oauth/token",
+    "/login/oauth/authorize": "/oauth/authorize",
+    "/oauth/v2/auth": "/oauth/authorize",
+    "/oauth/me": "/oauth/userinfo",
+    "/connect/userinfo/": "/oauth/userinfo",
+    "/protocol/openid-connect/token": "/oauth/token",
+    "/OAuth/Token": "/oauth/token",
+    "/authorize": "/oauth/authorize",
+}
+
+
+def test_a_path_of_another_service_is_told_the_right_one_and_any_other_the_documentation(settings: Any) -> None:
     settings.AUTH_URL, settings.BASE_URL = "https://sign-in.example", "https://api.example"
-    origin = settings.AUTH_URL if right.endswith("authorize") else settings.BASE_URL
-    for answer in (Client().get(path), Client().post(path)):
-        assert answer.status_code == 404
-        said = answer.json()["error_description"]
-        assert f"Use {origin}{right}. The documentation is at https://sign-in.example/docs. Reference" in said
-
-
-def test_any_other_path_is_told_the_documentation() -> None:
+    for path, right in RIGHT.items():
+        origin = settings.AUTH_URL if right.endswith("authorize") else settings.BASE_URL
+        for answer in (Client().get(path), Client().post(path)):
+            assert answer.status_code == 404
+            said = answer.json()["error_description"]
+            assert f"Use {origin}{right}. The documentation is at https://sign-in.example/docs. Reference" in said
     for path in ("/oauth/token/", "/oauth/register", "/nothing", "/oauth/certs", "/tokens", "/x/token"):
         said = Client().get(path).json()["error_description"]
         assert re.search(f"documentation (is )?at {settings.AUTH_URL}/docs", said), path
@@ -176,8 +173,12 @@ def test_a_browser_gets_a_page_that_leads_on() -> None:
 
 
 @pytest.mark.parametrize("client_type", ["confidential", "public"])
-def test_the_snippets_of_an_application_have_its_values_and_no_secret(client_type: str) -> None:
-    given = ApplicationFactory(client_type=client_type, redirect_uris="https://app.example/callback?a=b&c=d")
+def test_an_application_has_snippets_with_its_values_and_no_secret_and_what_a_product_asks_for(
+    client_type: str, settings: Any
+) -> None:
+    settings.BASE_URL, settings.AUTH_URL = "https://api.example", "http://testserver"
+    address = "https://app.example/callback?a=b&c=d"
+    given = ApplicationFactory(client_type=client_type, redirect_uris=address, id_token_alg="ES256")
     page = admin_browser().get(reverse("admin:application", args=[given.row.pk]))
     texts = dict(page.context["snippets"])
     assert list(texts) == ["Environment", "curl", "Python", "Node", "PHP"]
@@ -194,3 +195,18 @@ def test_the_snippets_of_an_application_have_its_values_and_no_secret(client_typ
     assert 'href="/docs"' in html_of(page)
     if given.secret:
         assert given.secret not in html_of(page)
+    filled = {
+        "client-id": given.client_id,
+        "setting-1-1": settings.BASE_URL,
+        "setting-1-2": f"{settings.BASE_URL}/.well-known/openid-configuration",
+        "setting-1-3": "openid profile email",
+        "setting-2-1": f"{settings.AUTH_URL}/oauth/authorize",
+        "setting-2-2": f"{settings.BASE_URL}/oauth/token",
+        "setting-2-3": f"{settings.BASE_URL}/oauth/userinfo",
+        "setting-2-4": f"{settings.BASE_URL}/oauth/jwks",
+        "setting-2-5": "ES256",
+    }
+    for name, value in filled.items():
+        assert f'<code id="{name}">{value}</code> <button' in html_of(page)
+        assert f'data-copy="{name}"' in html_of(page)
+    assert ("None: it uses PKCE" in html_of(page)) is (client_type == "public")

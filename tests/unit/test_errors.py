@@ -56,22 +56,14 @@ def test_a_value_of_the_request_is_reduced_to_allowed_characters_and_no_exceptio
     assert "value-of-a-stranger" not in repr(refused) + str(refused)
 
 
-def test_private_details_stay_apart_from_the_public_ones():
+def test_private_details_stay_apart_from_the_public_ones_and_what_is_known_first_stays():
     client, person = Application(client_id="known"), uuid4()
-    refused = RequestError(OAuthFault.MISSING, name="code").about(
-        client=client, person=person, cause="code_missing", shape="empty"
-    )
-    assert (refused.client, refused.person, refused.cause) == (client, person, "code_missing")
-    assert refused.private == {"shape": "empty"}
-    assert refused.details == {"name": "code"}
-    for text in (repr(refused), str(refused), refused.description):
+    error = RequestError(OAuthFault.MISSING, name="code")
+    assert error.about(client=client, age=1).cause == "missing", "the code, unless a finer cause is known"
+    more = {"client": Application(client_id="later"), "person": person, "cause": "code_missing", "age": 2}
+    assert error.about(**more, shape="empty").about(cause="other") is error
+    assert (error.client, error.person, error.cause) == (client, person, "code_missing")
+    assert error.private == {"age": 1, "shape": "empty"}
+    assert error.details == {"name": "code"}
+    for text in (repr(error), str(error), error.description):
         assert not any(private in text for private in ("known", str(person), "code_missing", "empty"))
-
-
-def test_what_is_known_first_about_an_error_stays():
-    first, person = Application(client_id="first"), uuid4()
-    error = RequestError(OAuthFault.CODE_EXPIRED).about(client=first, age=1)
-    assert error.cause == "code_expired", "the code, unless a finer cause is known"
-    assert error.about(client=Application(client_id="later"), person=person, age=2, kind="x") is error
-    assert (error.client, error.person, error.private) == (first, person, {"age": 1, "kind": "x"})
-    assert error.about(cause="queue_too_slow").about(cause="other").cause == "queue_too_slow"

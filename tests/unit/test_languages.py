@@ -37,7 +37,7 @@ def language_of(client: Client, path: str = SIGN_IN, accept: str = "") -> str:
 # The choice -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_browser_prefers_a_language(client: Client) -> None:
+def test_the_browser_prefers_a_language_and_the_person_s_choice_comes_before(client: Client) -> None:
     for accept, language in {
         "": "en",
         "de-AT,en;q=0.5": "de",
@@ -52,13 +52,9 @@ def test_the_browser_prefers_a_language(client: Client) -> None:
     }.items():
         assert language_of(client, accept=accept) == language, accept
         assert translation.get_language() == "en", "none is left to the next request of the thread"
-
-
-def test_the_person_s_choice_comes_before_the_browser_s(client: Client) -> None:
-    client.cookies[settings.LANGUAGE_COOKIE_NAME] = "fr"
-    assert language_of(client, accept="de") == "fr"
-    client.cookies[settings.LANGUAGE_COOKIE_NAME] = "klingon"
-    assert language_of(client, accept="de") == "de"
+    for chosen, language in (("fr", "fr"), ("klingon", "de")):
+        client.cookies[settings.LANGUAGE_COOKIE_NAME] = chosen
+        assert language_of(client, accept="de") == language
 
 
 def test_the_application_s_wish_comes_first_and_lasts_for_the_pages_after_it(
@@ -92,19 +88,16 @@ def test_the_cookie_is_sent_only_when_it_changes(client: Client, application: Re
         assert [cookie.value for cookie in cookies.values() if cookie.key == name] == sent
 
 
-def test_ui_locales_never_fails(client: Client, application: Registered) -> None:
+def test_ui_locales_is_read_as_it_is_written_and_never_fails(client: Client, application: Registered) -> None:
+    for value in ("de", "de-AT", "DE", "xx+de", "de+fr", "%64e", "de&ui_locales=fr", "%20de%20"):
+        browser = Client()
+        browser.get(f"{link_of(application)}&ui_locales={value}")
+        assert language_of(browser) == "de", value
     long = ("x" * 32_000, "+".join(["xx"] * 1000), "-" * 300)
     for value in ("", "%00", "de%00", "%FF%FE", "%", *long, "../../etc/passwd", "de;q=1", "%0D%0ASet-Cookie:a=b", "*"):
         answer = client.get(f"{link_of(application)}&ui_locales={value}", headers={"accept-language": "fr"})
         assert (answer.status_code, answer["Location"].partition("?")[0]) == (302, SIGN_IN), value
         assert settings.UI_LOCALES_COOKIE_NAME not in answer.cookies, value
-
-
-def test_ui_locales_is_read_as_it_is_written(application: Registered) -> None:
-    for value in ("de", "de-AT", "DE", "xx+de", "de+fr", "%64e", "de&ui_locales=fr", "%20de%20"):
-        client = Client()
-        client.get(f"{link_of(application)}&ui_locales={value}")
-        assert language_of(client) == "de", value
 
 
 # What caches and other requests see -----------------------------------------------------------------------------------
@@ -121,7 +114,7 @@ def test_other_answers_have_no_language(client: Client, application: Registered)
 # What stays English ---------------------------------------------------------------------------------------------------
 
 
-def test_json_is_english() -> None:
+def test_json_and_an_error_at_the_callback_are_english(application: Registered) -> None:
     client, german = Client(), Client(headers={"accept": "application/json", "accept-language": "de"})
     german.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
     for path in ("/accounts/nowhere", "/oauth/nowhere", "/oauth/token", "/oauth/token/", "/nowhere"):
@@ -129,10 +122,7 @@ def test_json_is_english() -> None:
         said = {each.json()["error_description"].removesuffix(f"{each['X-Reference']}.") for each in answers}
         assert len(said) == 1, path
         assert json.dumps(answers[0].json()).isascii()
-
-
-def test_an_error_at_the_callback_is_english(client: Client, application: Registered) -> None:
-    answer = client.get(link_of(application, response_type="token", ui_locales="ar"), headers={"accept-language": "ar"})
+    answer = german.get(link_of(application, response_type="token", ui_locales="ar"))
     description = parse_qs(urlsplit(answer["Location"]).query)["error_description"][0]
     assert description.startswith("The response_type is not supported. Send response_type=code. Reference ")
 

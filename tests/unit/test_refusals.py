@@ -55,12 +55,6 @@ def without_csrf_token(path: str) -> Callable[[Attempt], Any]:
     return lambda given: given.post(path, {"login": "x"}, Client(enforce_csrf_checks=True))
 
 
-def consent_without_csrf_token(given: Attempt) -> Any:
-    strict = Client(enforce_csrf_checks=True)
-    strict.cookies = given.browser.cookies
-    return given.post("/oauth/authorize", given.form(decision="allow"), strict)
-
-
 def admin_of_a_person(given: Attempt) -> Any:
     given.browser.force_login(given.person)
     return given.browser.get("/admin/login/", **HTML)
@@ -100,7 +94,6 @@ WAYS: list[tuple[str, bool, Callable[[Attempt], Any]]] = [
     ("attempt_finished", False, redeemed),
     ("no_verified_email", True, not_confirmed),
     ("csrf", False, without_csrf_token("/accounts/sign-in")),
-    ("csrf", False, consent_without_csrf_token),
     ("csrf", False, without_csrf_token("/oauth/authorize")),
     ("forbidden", True, admin_of_a_person),
     ("forbidden", True, without_the_permission),
