@@ -1,4 +1,4 @@
-"""Many people sign in at once, and more requests come than the service can answer. D15, D19; issue 20, 7 and 9.
+"""Many people sign in at once, and more requests come than the service can answer. D15, D19.
 
 `make fuzz` measures both.
 """
@@ -29,6 +29,8 @@ from tests.faults.load import FORM, Caller, Unanswered
 from tests.server import Server
 
 PEOPLE = 32
+pytestmark = pytest.mark.usefixtures("real_passwords")
+REAL = {"DJANGO_SETTINGS_MODULE": "config.settings"}  # hashes cost what they cost in production
 MEMORY_MAX_KB = 300 * 1024
 FORKED = multiprocessing.get_context("fork")
 
@@ -179,13 +181,13 @@ def overload(server: Server, person: Any, seconds: float) -> dict[str, Sample]:
 
 @contract("D15.hashing")
 def test_a_class_signs_in_and_user_info_goes_on(launch: Launch, alice: Any) -> None:
-    sign_in_at_once(launch(), profile_of(alice))
+    sign_in_at_once(launch(**REAL), profile_of(alice))
 
 
 @contract("D19/overloaded")
 def test_ten_times_overload_is_refused_in_order_and_the_service_is_alive(launch: Launch, alice: Any) -> None:
     """tests/unit/test_config_thread_pools.py tests the order. Whoever comes afterwards signs in."""
-    server = launch()
+    server = launch(**REAL)
     overload(server, alice, 5)
     OAuthDriver(server.base_url, server.auth_url).signed_in(alice.email, PASSWORD)
 
@@ -193,7 +195,7 @@ def test_ten_times_overload_is_refused_in_order_and_the_service_is_alive(launch:
 @pytest.mark.long
 def test_user_info_takes_at_most_twice_as_long_beside_a_class(launch: Launch, alice: Any) -> None:
     """On a quiet machine."""
-    server, profile = launch(), profile_of(alice)
+    server, profile = launch(**REAL), profile_of(alice)
     sampled(server, profile, 0.5)
     ratios, slowest = [], []
     for _ in range(10):
@@ -208,7 +210,7 @@ def test_user_info_takes_at_most_twice_as_long_beside_a_class(launch: Launch, al
 
 @pytest.mark.long
 def test_a_minute_of_overload_in_figures(launch: Launch, alice: Any) -> None:
-    server = launch()
+    server = launch(**REAL)
     calm = sampled(server, LIVE, 1)
     samples = overload(server, alice, 60)
     served = {name: 1 - each.statuses[503] / each.statuses.total() for name, each in samples.items()}

@@ -140,9 +140,15 @@ def test_no_token_of_another_application_stands_out(
     ids=["reset", "sign-in"],
 )
 def test_an_unknown_address_takes_as_long_as_a_known_one(
-    launch: Launch, capsys: pytest.CaptureFixture[str], path: str, fields: str, status: int, rounds: int
+    real_passwords: None,
+    launch: Launch,
+    capsys: pytest.CaptureFixture[str],
+    path: str,
+    fields: str,
+    status: int,
+    rounds: int,
 ) -> None:
-    server = launch()
+    server = launch(DJANGO_SETTINGS_MODULE="config.settings")
     page = OAuthDriver(server.base_url).get(path)
     token = Page(page).forms[0].fields["csrfmiddlewaretoken"]
     cookie = page.headers["Set-Cookie"].partition(";")[0]
