@@ -209,6 +209,10 @@ class Redemptions:
             return False
         return True
 
+    def check_that_none_failed(self) -> None:
+        assert (self.trouble, self.refused) == ({}, 0)
+        self.check_books()
+
     def check_books(self) -> None:
         """Each code led to one token at most, and each token that was issued works. Specification 3.1; D13."""
         connection.close()  # the fault may have ended it, too

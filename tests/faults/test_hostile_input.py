@@ -62,6 +62,7 @@ REQUESTS = {
     "two hosts": request(b"GET /oauth/userinfo", b"Host: evil.example\r\n"),
     "negative length": request(b"POST /oauth/token", FORM + b"Content-Length: -1\r\n", b"a=b"),
     "length in words": request(b"POST /oauth/token", FORM + b"Content-Length: many\r\n", b"a=b"),
+    "length of 4,301 digits": request(b"POST /oauth/token", FORM + b"Content-Length: %b\r\n" % (b"0" * 4301), b"a=b"),
     "length too large": request(b"POST /oauth/token", FORM + b"Content-Length: 50\r\n", b"a=b"),
     "huge length": request(b"POST /oauth/token", FORM + b"Content-Length: 99999999999999\r\n", b"a=b"),
     "broken chunks": request(b"POST /oauth/token", FORM + b"Transfer-Encoding: chunked\r\n", b"zz\r\nabc"),

@@ -15,7 +15,7 @@ import pytest
 
 from tests.conftest import Launch
 from tests.peers import wait_until
-from tests.server import Server, serve
+from tests.server import Server
 
 ALICE, MALLORY = "127.0.0.2", "127.0.0.3"
 MANY = 60
@@ -56,19 +56,6 @@ Connect = Callable[..., Client]
 
 def connections_to(server: Server, stack: ExitStack) -> Connect:
     return lambda address=ALICE: stack.enter_context(Client(server, address))
-
-
-@pytest.fixture(scope="module")
-def server(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One for all tests that end no worker: what a client has left undone ends with its connections."""
-    with serve(tmp_path_factory.mktemp("server")) as server:
-        yield server
-
-
-@pytest.fixture
-def connect(server: Server) -> Iterator[Connect]:
-    with ExitStack() as stack:
-        yield connections_to(server, stack)
 
 
 @pytest.fixture
@@ -126,36 +113,21 @@ def is_answered(server: Server) -> bool:
     return False
 
 
-def test_a_length_of_thousands_of_digits_ends_no_worker(launch: Launch) -> None:
-    server = launch()
-    before = server.workers()
-    with Client(server, MALLORY) as client:
-        client.send(FORM + b"Content-Length: " + b"0" * 4301 + b"\r\n\r\n")
+def test_a_connection_serves_requests_in_pieces_together_and_one_after_another_until_it_is_ended(
+    provider: Server,
+) -> None:
+    with Client(provider, ALICE) as client:
+        for piece in (FORM[:20], FORM[20:], b"Content-Length: 10\r\n\r\n", b"grant", b"_type"):
+            client.send(piece)
+            time.sleep(0.05)
         assert client.answers().startswith(b"HTTP/1.1 400 ")
-    assert server.workers() == before
-
-
-def test_a_request_in_pieces_is_answered(connect: Connect) -> None:
-    client = connect()
-    for piece in (FORM[:20], FORM[20:], b"Content-Length: 10\r\n\r\n", b"grant", b"_type"):
-        client.send(piece)
-        time.sleep(0.05)
-    assert client.answers().startswith(b"HTTP/1.1 400 ")
-
-
-def test_a_connection_serves_requests_that_arrive_together_and_one_after_another(connect: Connect) -> None:
-    client = connect()
-    client.send(QUESTION * 3)
-    assert client.answers(3).count(b"HTTP/1.1 401 ") == 3
-    for _ in range(3):
-        client.send(QUESTION)
+        client.send(QUESTION * 3)
+        assert client.answers(3).count(b"HTTP/1.1 401 ") == 3
+        for _ in range(3):
+            client.send(QUESTION)
+            assert client.answers().startswith(b"HTTP/1.1 401 ")
+            client.send(FORM + b"Content-Length: 10\r\n\r\ngrant_type")
+            assert client.answers().startswith(b"HTTP/1.1 400 ")
+        client.send(QUESTION.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         assert client.answers().startswith(b"HTTP/1.1 401 ")
-        client.send(FORM + b"Content-Length: 10\r\n\r\ngrant_type")
-        assert client.answers().startswith(b"HTTP/1.1 400 ")
-
-
-def test_a_connection_is_closed_when_the_client_asks_for_it(connect: Connect) -> None:
-    client = connect()
-    client.send(QUESTION.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
-    assert client.answers().startswith(b"HTTP/1.1 401 ")
-    assert client.socket.recv(1) == b""
+        assert client.socket.recv(1) == b""
