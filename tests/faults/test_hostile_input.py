@@ -102,6 +102,7 @@ CLAIMS = [
 def test_hostile_bytes_are_refused_and_the_server_goes_on(driver: OAuthDriver, provider: Server) -> None:
     before = provider.workers()
     statuses = {name: status_of(send(provider, data)) for name, data in REQUESTS.items()}
+    assert statuses["length of 4,301 digits"] == 400
     assert {name: status for name, status in statuses.items() if status and not 200 <= status < 500} == {}
     assert driver.userinfo(TokenFactory().raw).status_code == 200
     assert provider.workers() == before

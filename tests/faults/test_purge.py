@@ -132,7 +132,8 @@ def test_a_purge_that_is_stopped_leaves_whole_batches_and_goes_on_when_run_again
 
     process = start()
     output, log = process.communicate(timeout=600)
-    *batches, last = lines_of(log)
+    of_other_tests = "Mails about client secrets that end soon were written."
+    *batches, last = [line for line in lines_of(log) if line["message"] != of_other_tests]
     assert (process.returncode, output) == (0, "")
     assert {line["message"] for line in batches} == {"A batch was deleted."}
     assert {line["table"] for line in batches} == {TOKENS}

@@ -265,3 +265,10 @@ def test_an_administrator_enters_with_the_second_factor_and_not_after_its_remova
         assert browser.get(f"/admin/{model}/").status_code == 404
     Authenticator.objects.all().delete()
     assert browser.get("/admin/").status_code == 302
+
+
+def test_an_app_that_is_set_up_in_two_tabs_at_once_is_stored_once(account: Account, monkeypatch: Any) -> None:
+    monkeypatch.setattr("allauth.mfa.totp.views.is_mfa_enabled", lambda _person, _types: False)
+    secret = codes_on(account.browser.get(APP))[0]
+    assert account.browser.post(APP, {"code": code_of(secret)})["Location"] == "/accounts/security"
+    assert Authenticator.objects.filter(type="totp").count() == 1

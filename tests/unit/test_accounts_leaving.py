@@ -15,6 +15,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Session, User
+from accounts.profile.deletion import delete_account
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
 from tests.factories import CodeFactory, ConsentFactory, PersonFactory, Registered, TokenFactory, picture, upload
 from tests.grants import exchange
@@ -106,6 +107,13 @@ def test_the_account_and_all_that_belongs_to_it_is_gone(
     assert not any(is_signed_in(old) for old in (browser, elsewhere))
     assert exchange(application, code=code.raw).json()["error"] == "invalid_grant"
     assert Client().get("/oauth/userinfo", headers={"authorization": f"Bearer {token.raw}"}).status_code == 401
+
+
+def test_an_account_that_is_deleted_in_two_tabs_at_once_is_gone(alice: User) -> None:
+    other_tab = User.objects.get(pk=alice.pk)
+    delete_account(alice)
+    delete_account(other_tab)
+    assert not User.objects.filter(email=other_tab.email).exists()
 
 
 def test_nothing_is_deleted_without_the_right_address_by_the_person(browser: Client, alice: User) -> None:

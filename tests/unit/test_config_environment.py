@@ -41,7 +41,7 @@ MALFORMED = {
     "DEBUG": ("perhaps",),
     "DATABASE_URL": (
         *("mysql://user:hidden@host/name", "postgres://user:hidden@host:port/name", "postgres://user:hidden@host"),
-        *("postgres://user:hidden@first:5432,second:port/name", "postgres://[hidden/name", "sqlite://host/name"),
+        *("postgres://user:hidden@first:5432,second:port/name", "postgres://ho st/name", "sqlite://host/name"),
         *("postgres://user:hidden@host/name?unknown=1", "postgres://user:hidden@host/name?prepare_threshold=never"),
     ),
     "REDIS_URL": ("http://localhost:6379", "redis://localhost:6379/zero", "redis://"),
