@@ -49,10 +49,11 @@ def pytest_configure(config: pytest.Config) -> None:
         use_own_redis()
 
 
-def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """No processes of their own for the tests of single files. `None`: as many as the machine has cores."""
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A process for each core, at most eight, and none for the tests of single files."""
     is_named = config.args_source is config.ArgsSource.ARGS  # not those of `testpaths`
-    return 0 if is_named and all("." in Path(argument).name for argument in config.args) else None
+    names_files = is_named and all("." in Path(argument).name for argument in config.args)
+    return 0 if names_files else min(os.cpu_count() or 1, 8)
 
 
 def use_own_redis() -> None:
