@@ -19,8 +19,9 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def dumped(path: Path) -> list[str]:
+    """Return the rows. Django writes whole milliseconds, and none if the stored time has no fraction of a second."""
     call_command("dumpdata", use_base_manager=True, format="jsonl", output=str(path), verbosity=0)
-    return sorted(path.read_text().splitlines())
+    return sorted(path.read_text().replace(".000Z", "Z").splitlines())
 
 
 def test_everything_is_copied_and_new_rows_get_new_numbers(own_postgresql: Cluster, tmp_path: Path) -> None:
