@@ -12,7 +12,7 @@ from uuid import UUID
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
-from accounts.email_addresses import normalise_email
+from accounts.email_addresses import email_to_look_up
 from accounts.models import FormerAddress, User
 
 _SALT = "oauth_bridge.activity.login"  # earlier releases made their marks with this salt
@@ -46,4 +46,4 @@ def owner_of(address: str) -> UUID | None:
 
 def _marks_of(address: str) -> Iterator[bytes]:
     for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
-        yield salted_hmac(_SALT, normalise_email(address), secret=key, algorithm="sha256").digest()[:_BYTES]
+        yield salted_hmac(_SALT, email_to_look_up(address), secret=key, algorithm="sha256").digest()[:_BYTES]

@@ -16,7 +16,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils.crypto import salted_hmac
 
-from accounts.email_addresses import normalise_email
+from accounts.email_addresses import email_to_look_up
 from accounts.models import User
 from config.infrastructure.own_cookies import set_cookie
 
@@ -34,7 +34,7 @@ class KnownAccount(NamedTuple):
 
 def account_mark(email: str) -> str:
     """Return an identifier of the account for cookies and counters. The identifier hides the e-mail address."""
-    return salted_hmac(_SALT, normalise_email(email), algorithm="sha256").hexdigest()[:32]
+    return salted_hmac(_SALT, email_to_look_up(email), algorithm="sha256").hexdigest()[:32]
 
 
 def find(request: HttpRequest, email: str) -> str:
@@ -45,7 +45,7 @@ def find(request: HttpRequest, email: str) -> str:
     entry = read(request).get(account_mark(email))
     if entry is None:
         return ""
-    current = User.objects.filter(email=normalise_email(email), credentials_version=entry.credentials_version)
+    current = User.objects.filter(email=email_to_look_up(email), credentials_version=entry.credentials_version)
     return entry.browser if current.exists() else ""
 
 
