@@ -161,7 +161,9 @@ def carry(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
 def keep(request: HttpRequest) -> None:
     """Keep the return path of the request and its caption in the session for an hour."""
     if return_to := requested(request):
-        request.session[SESSION_KEY] = [return_to, request.GET.get(CAPTION_FIELD_NAME, ""), int(time.time())]
+        signed = request.GET.get(CAPTION_FIELD_NAME, "")
+        kept = signed if _unsealed(return_to, signed) else ""
+        request.session[SESSION_KEY] = [return_to, kept, int(time.time())]
 
 
 def kept_path(request: HttpRequest) -> str:

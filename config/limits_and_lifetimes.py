@@ -71,7 +71,7 @@ ACCOUNT_EMAIL_VERIFICATION_BY_CODE_MAX_ATTEMPTS = 3
 AUTHORIZATION_CODE_EXPIRE_SECONDS = 600
 ACCESS_TOKEN_EXPIRE_SECONDS = 3600
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 14
-# The maximum age of a session without a signed-in person. Each step of a sign-in takes less time.
+# The age at which a session without a signed-in person ends, however often it is used.
 ANONYMOUS_SESSION_AGE = 3600
 KNOWN_BROWSER_AGE_SECONDS = 180 * 24 * 3600
 PASSWORD_RESET_TIMEOUT = 3600  # of a reset link

@@ -186,7 +186,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 CSRF_FAILURE_VIEW = "config.http.error_handlers.csrf_failure"
 CSRF_TRUSTED_ORIGINS = [AUTH_URL]
-MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+MESSAGE_STORAGE = "accounts.sessions.store.MessageStorage"
 
 # Headers of Django's SecurityMiddleware.
 SECURE_HSTS_SECONDS = 60 * 60 * 24 * 365 if IS_HTTPS else 0

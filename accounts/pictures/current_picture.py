@@ -66,5 +66,7 @@ def delete_file(name: str) -> None:
 def _replace(user: User, name: str) -> None:
     # The lock serializes simultaneous uploads, so each upload deletes the picture that it replaces.
     before = User.objects.select_for_update().values_list("avatar", flat=True).get(pk=user.pk)
+    if before == name:  # there was no picture to remove
+        return
     user.change_profile(avatar=name)
     delete_file(before)

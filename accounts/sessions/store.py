@@ -15,11 +15,13 @@ from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
+from django.contrib.messages.storage.base import Message
+from django.contrib.messages.storage.session import SessionStorage
 from django.contrib.sessions.backends.base import SessionBase, UpdateError
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
 from django.db import InternalError, OperationalError
 from django.db.models import Case, F, Q, When
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from accounts.models import Session, User
@@ -36,6 +38,8 @@ SIGN_IN_KEY = "sign_in"
 # sessions.
 KEPT = 100
 _DELETED_AT_ONCE = 1000
+# A session keeps at most this number of unread messages.
+_UNREAD = 5
 
 _USE_IS_STORED_EACH = timedelta(hours=1)
 _SESSIONS = Rows(Session, "session_data", "created_at", "last_used_at")
@@ -111,10 +115,15 @@ class SessionStore(DatabaseSessionStore):
     def get_expiry_age(self, **kwargs: Any) -> int:
         """Return the seconds until the session expires.
 
-        Without a signed-in person, the result is at most an hour, to limit the number of rows.
+        Without a signed-in person, the session expires ANONYMOUS_SESSION_AGE seconds after its creation, to limit the
+        number of rows. Later requests do not extend it.
         """
         age: int = super().get_expiry_age(**kwargs)
-        return age if SESSION_KEY in self else min(age, settings.ANONYMOUS_SESSION_AGE)
+        if SESSION_KEY in self:
+            return age
+        key, created_at = self._created or (None, timezone.now())
+        passed = int((timezone.now() - created_at).total_seconds()) if key and key == self.session_key else 0
+        return min(age, max(settings.ANONYMOUS_SESSION_AGE - passed, 0))
 
     def get_expiry_date(self, **kwargs: Any) -> datetime:
         return timezone.now() + timedelta(seconds=self.get_expiry_age(**kwargs))
@@ -190,3 +199,21 @@ class SessionStore(DatabaseSessionStore):
     def _payload_key(self) -> bytes:
         """Derive the encryption key from the browser's key. The database does not store the browser's key. P5."""
         return hmac.digest(b"accounts.sessions payload", (self.session_key or "").encode(), "sha256")
+
+
+class MessageStorage(SessionStorage):
+    """Django's storage of messages in the session, for the newest _UNREAD messages. Equal messages are kept once.
+
+    If that changes nothing, the session is not saved.
+    """
+
+    def _store(self, messages: list[Message], response: HttpResponse, *args: Any, **kwargs: Any) -> list[Message]:
+        newest: dict[tuple[int, str, str | None], Message] = {}
+        for each in messages:
+            newest.pop(key := (each.level, each.message, each.extra_tags), None)
+            newest[key] = each
+        kept = list(newest.values())[-_UNREAD:]
+        if kept and self.serialize_messages(kept) == self.request.session.get(self.session_key):
+            return []
+        super()._store(kept, response, *args, **kwargs)
+        return []

@@ -92,8 +92,16 @@ class AccountAdapter(DefaultAccountAdapter):
         return self.authenticate(self.request, email=cast(User, user).email, password=password) is not None
 
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
-        """Return whether allauth's sensitive pages must ask for the password or a passkey again."""
-        return not reauthentication.is_fresh(self.request)
+        """Return whether allauth's sensitive pages must ask for the password or a passkey again.
+
+        Raises ImmediateHttpResponse: a post must wait for the proof. allauth would store the whole post in the session,
+        the headers included.
+        """
+        if reauthentication.is_fresh_enough(self.request):
+            return False
+        if self.request.method == "POST":
+            raise ImmediateHttpResponse(reauthentication.ask_for_proof(self.request))
+        return True
 
     def pre_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse | None:
         if seconds := throttling.sign_in_begun_wait(request, cast(User, user)):

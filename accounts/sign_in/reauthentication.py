@@ -9,10 +9,12 @@ from urllib.parse import urlencode
 
 from allauth.account import views as library
 from allauth.account.adapter import get_adapter
-from allauth.account.authentication import get_authentication_records
+from allauth.account.authentication import AUTHENTICATION_METHODS_SESSION_KEY, get_authentication_records
+from allauth.account.signals import authentication_step_completed
 from django.conf import settings
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.decorators import login_required
+from django.dispatch import receiver
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -37,6 +39,22 @@ def is_fresh(request: HttpRequest, *, times: int = 1) -> bool:
     return 0 <= age < times * settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
 
 
+def is_fresh_enough(request: HttpRequest) -> bool:
+    """Return whether the latest proof is recent enough for the request: for a POST, it may be older."""
+    return is_fresh(request, times=_TIMES_FOR_FORMS if request.method == "POST" else 1)
+
+
+@receiver(authentication_step_completed)
+def keep_newest_records(request: HttpRequest, **kwargs: object) -> None:
+    """Keep only the newest proof of each kind in the session. allauth would keep all of them."""
+    newest: dict[tuple[object, ...], object] = {}
+    for record in request.session.get(AUTHENTICATION_METHODS_SESSION_KEY, []):
+        kind = tuple(record.get(name) for name in ("method", "type", "passwordless", "reauthenticated"))
+        newest.pop(kind, None)
+        newest[kind] = record
+    request.session[AUTHENTICATION_METHODS_SESSION_KEY] = list(newest.values())
+
+
 def fresh_sign_in_required(view: View) -> View:
     """Make a view ask a signed-in person for the password or a passkey if the latest proof is too old.
 
@@ -57,8 +75,7 @@ def proof_first(request: HttpRequest) -> HttpResponseBase | None:
 
     A page asks for the proof on GET, before the person types anything. On POST, an older proof is accepted.
     """
-    is_late = not is_fresh(request, times=_TIMES_FOR_FORMS if request.method == "POST" else 1)
-    return ask_for_proof(request) if is_late or not _can_prove(request) else None
+    return None if is_fresh_enough(request) and _can_prove(request) else ask_for_proof(request)
 
 
 def ask_for_proof(request: HttpRequest) -> HttpResponseBase:

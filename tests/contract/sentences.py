@@ -193,6 +193,7 @@ DECISIONS = {
     "D21.away": "While Redis is away, requests are answered and the outage is logged; never a 500.",
     "D21.proxy": "The address is the peer's, or behind TRUSTED_PROXIES the right-most untrusted of X-Forwarded-For.",
     "D21.ipv6": "IPv6 counts by /64.",
+    "D21.sessions": "No number of requests makes a session grow; without a person it ends an hour after it began.",
     "D21.site": "IPv6 counts by /48 as well, with a larger allowance.",
     "D22.origins": "The token operation and user info allow every origin, and expose what errors say in headers.",
     "D22.errors": "Their errors allow every origin too.",

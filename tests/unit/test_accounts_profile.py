@@ -190,16 +190,23 @@ def another_address(person: User, *, is_confirmed: bool = True) -> None:
         type_code(browser, mailed_code())
 
 
+def with_picture(person: User) -> User:
+    profile(picture=upload(picture()))(person)
+    User.objects.filter(pk=person.pk).update(profile_changed_at=LONG_AGO)
+    return User.objects.get(pk=person.pk)
+
+
 CHANGES: dict[str, Callable[[User], object]] = {
     "another nickname": profile(nickname="Ada"),
     "a picture": lambda person: profile(picture=upload(picture()))(person),
-    "no picture": current_picture.remove_picture,
+    "no picture any more": lambda person: current_picture.remove_picture(with_picture(person)),
     "a nickname by an administrator": administration(nickname="Ada"),
     "the nickname of a sign-up that nobody confirmed is cleared": verification.clear_nickname_of_sign_up,
     "another address": another_address,
 }
 NO_CHANGES: dict[str, Callable[[User], object]] = {
     "the same nickname": profile(nickname="Alice"),
+    "no picture where there was none": profile(remove_picture="1"),
     "groups": administration(nickname="Alice", groups=[]),
     "an address without its code": lambda person: another_address(person, is_confirmed=False),
     "another proof of the address": verification.mark_verified,

@@ -1,0 +1,139 @@
+"""A session stays small, however many requests its browser sends, and a stranger's ends an hour after it began."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.conf import settings
+from django.contrib.messages import get_messages
+from django.contrib.messages.storage import default_storage
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.models import Session
+from accounts.sessions.store import SessionStore
+from tests.contract_coverage import contract
+from tests.factories import PASSWORD, PersonFactory
+from tests.grants import example_paths
+from tests.pages import browser_of
+from tests.security.test_rows_of_strangers import FIELDS
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment", "sign_up_is_open")]
+
+PASSKEY = "/accounts/sign-in/passkey"
+PROFILE = "/accounts/profile"
+FEW = 8  # requests, more than a session keeps messages
+
+
+def stranger() -> Client:
+    """Somebody who is not signed in and has a session."""
+    browser = Client()
+    browser.get(PASSKEY)
+    return browser
+
+
+def holder() -> Client:
+    return browser_of(PersonFactory())
+
+
+def late_holder() -> Client:
+    """Somebody whose next sensitive form must wait for the password."""
+    browser = holder()
+    session = browser.session
+    session["account_authentication_methods"][0]["at"] -= 3600
+    session.save()
+    return browser
+
+
+def size() -> int:
+    return max((len(row) for row in Session.objects.values_list("session_data", flat=True)), default=0)
+
+
+@contract("D21.sessions")
+@pytest.mark.parametrize("sender", [stranger, holder, late_holder])
+def test_no_number_of_requests_to_any_path_makes_a_session_grow(sender: Callable[[], Client], settings: Any) -> None:
+    settings.RATES = {}
+    grown = {}
+    for path in example_paths():
+        browser, sizes = sender(), []
+        browser.get(f"{path}?next=/accounts/profile&for={'x' * 5000}")
+        for number in range(2 * FEW):
+            post = {**FIELDS, "nickname": f"Mallory {number:02}", "remove_picture": "1", "padding": "x" * 5000}
+            browser.post(f"{path}?next=/accounts/profile&for={'x' * 5000}", post)
+            sizes.append(size())
+        if sizes[-1] > sizes[FEW] or sizes[-1] > 4000:
+            grown[path] = sizes
+        Session.objects.all().delete()
+    assert not grown
+
+
+@pytest.mark.parametrize(
+    ("sender", "path", "posts"),
+    [
+        (stranger, PASSKEY, [{"credential": "{}"}] * FEW),
+        (stranger, PASSKEY, [{"credential": value} for value in ("[]", "{}", '{"id": 1}', "x", "null", "0", "", "{")]),
+        (holder, PROFILE, [{"remove_picture": "1"}] * FEW),
+        (holder, PROFILE, [{"nickname": f"Ada {number}"} for number in range(FEW)]),
+        (holder, "/accounts/browsers", [{"others": "1"}] * FEW),
+    ],
+)
+def test_a_message_that_waits_already_is_kept_once_and_nothing_is_written(
+    sender: Callable[[], Client], path: str, posts: list[dict[str, str]]
+) -> None:
+    browser = sender()
+    for post in posts[:-1]:
+        browser.post(path, post)
+    before = Session.objects.get().session_data
+    with CaptureQueriesContext(connection) as statements:
+        browser.post(path, posts[-1])
+    assert [each["sql"] for each in statements if each["sql"].startswith('UPDATE "accounts_session"')] == []
+    assert Session.objects.get().session_data == before
+    shown = browser.get("/accounts/sign-in" if sender is stranger else PROFILE)
+    texts = [str(each) for each in get_messages(shown.wsgi_request)] or [
+        str(each) for each in shown.context["messages"]
+    ]
+    assert 1 <= len(texts) == len(set(texts)) <= 2
+
+
+def test_the_newest_unread_messages_are_kept_in_their_order(rf: Any) -> None:
+    session = SessionStore()
+    for number in (1, 2, 3, 1, 4, 5, 6, 6, 7):
+        request = rf.get("/")
+        request.session = session
+        storage = default_storage(request)
+        storage.add(25, f"message {number}")
+        storage.update(None)
+    assert [str(each) for each in default_storage(request)] == [f"message {number}" for number in (1, 4, 5, 6, 7)]
+
+
+@contract("D21.sessions")
+def test_the_session_of_a_stranger_ends_an_hour_after_it_began_whatever_they_send() -> None:
+    start = timezone.now()
+    browser = stranger()
+    for minutes in (1, 30, 59):
+        with time_machine.travel(start + timedelta(minutes=minutes), tick=False):
+            browser.get(PASSKEY)  # stores another challenge
+            assert browser.cookies[settings.SESSION_COOKIE_NAME]["max-age"] == 3600 - minutes * 60
+    assert Session.objects.get().expire_date == start + timedelta(hours=1)
+    with time_machine.travel(start + timedelta(minutes=61), tick=False):
+        key = browser.cookies[settings.SESSION_COOKIE_NAME].value
+        browser.get(PASSKEY)
+        assert browser.cookies[settings.SESSION_COOKIE_NAME].value != key
+
+
+def test_proofs_of_one_kind_are_kept_once_and_the_latest_counts() -> None:
+    person = PersonFactory()
+    browser = browser_of(person)
+    at = timezone.now()
+    for minutes in range(1, 30, 4):
+        with time_machine.travel(at + timedelta(minutes=minutes), tick=False):
+            assert browser.post("/accounts/confirm", {"password": PASSWORD}).status_code == 302
+    records = browser.session["account_authentication_methods"]
+    assert [each.get("reauthenticated", False) for each in records] == [False, True]
+    assert records[-1]["at"] == (at + timedelta(minutes=29)).timestamp()
