@@ -16,6 +16,7 @@ from django.views.decorators.http import require_safe
 
 from config.infrastructure.cache import is_redis_answering
 from oauth_bridge.maintenance import purging
+from oauth_bridge.storage import activity_counts
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +32,9 @@ def live(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """Return 200 if the database answers and is migrated, otherwise 503. Redis and the purge do not matter (D21).
+    """Return 200 if the database answers, is migrated and can be written, otherwise 503.
 
+    This view writes nothing itself: a thread of each worker does. Redis and the purge do not matter (D21).
     The answer contains the version, which the OpenAPI document publishes too.
     """
     database = _database()
@@ -46,6 +48,8 @@ def _database() -> str:
     """Return the state of the database. Log it only if it has changed."""
     try:
         database, error = "migrations pending" if missing_migrations() else "ok", None
+        if database == "ok" and not activity_counts.is_writable():
+            database = "read-only"
     except DatabaseError as caught:
         database, error = "unavailable", caught
     if _told != [database]:

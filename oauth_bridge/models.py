@@ -231,3 +231,9 @@ class PurgeRun(models.Model):
     """The time of the last complete run of `manage.py purge`. The table has at most one row."""
 
     finished_at = models.DateTimeField()
+
+
+class WriteProof(models.Model):
+    """The time at which a worker last proved that the database can be written. The table has at most one row."""
+
+    written_at = models.DateTimeField()

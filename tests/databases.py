@@ -128,6 +128,11 @@ class Cluster:
             self.administer("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'service'")
             connections["default"].close()
 
+    def permit_writing(self, permits: bool) -> None:
+        """Lets all sessions write, or read only, those that are open included."""
+        self.administer(f"ALTER SYSTEM SET default_transaction_read_only = {'off' if permits else 'on'}")
+        self.administer("SELECT pg_reload_conf()")
+
     def administer(self, sql: str, database: str = "postgres") -> list[tuple[Any, ...]]:
         with psycopg.connect(self._as("postgres"), dbname=database, autocommit=True) as connection:
             cursor = connection.execute(sql)

@@ -1,22 +1,25 @@
 """Write counts, sign-in records and first profile reads in a thread, so that no request waits. D24.
 
 A thread of each worker writes the waiting entries about once a second. A crash loses the entries of the last second.
+The same thread proves every few seconds that the database can be written: readiness reads the result.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime
 from uuid import UUID
 
 from django.db import Error, connection, transaction
+from django.utils import timezone
 
 from config.infrastructure.sql import adapted
 from config.infrastructure.work_queue import Worker
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
-from oauth_bridge.models import Application
+from oauth_bridge.models import Application, WriteProof
 from oauth_bridge.storage import issued_codes
 from oauth_bridge.storage.activity import Record
 from oauth_bridge.storage.issued_codes import ProfileRead
@@ -25,12 +28,20 @@ FLUSH_SECONDS = 1.0
 # While the database is unreachable, at most this number of entries of each kind is kept. Further entries are lost.
 MOST_WAITING = 10_000
 _HOUR_SECONDS = 3600
+PROOF_SECONDS = 5.0
+# The database counts as read-only if the latest proof is older. A proof that waits for the database takes this long.
+PROOF_AGE_SECONDS = 15.0
 
 _ADD = f"""
     INSERT INTO {ActivityCount._meta.db_table} (hour, client_id, step, outcome, cause, number)
     VALUES (%(hour)s, %(client_id)s, %(step)s, %(outcome)s, %(cause)s, %(number)s)
     ON CONFLICT (client_id, hour, step, outcome, cause) DO UPDATE
        SET number = {ActivityCount._meta.db_table}.number + excluded.number
+"""  # noqa: S608 - the name of a table only
+
+_PROVE = f"""
+    INSERT INTO {WriteProof._meta.db_table} (id, written_at) VALUES (1, %(now)s)
+    ON CONFLICT (id) DO UPDATE SET written_at = excluded.written_at
 """  # noqa: S608 - the name of a table only
 
 
@@ -132,10 +143,57 @@ def _hour_of(at: datetime) -> int:
     return int(at.timestamp()) // _HOUR_SECONDS
 
 
+class Proof:
+    """Whether this process could write to the database, and when it last found out."""
+
+    def __init__(self) -> None:
+        self.is_known = threading.Event()
+        self.succeeded_at: float | None = None  # time.monotonic(); None after a failure
+
+    def is_recent(self, seconds: float) -> bool:
+        return self.succeeded_at is not None and time.monotonic() - self.succeeded_at < seconds
+
+    def renew(self) -> None:
+        """Write one row if the latest proof is PROOF_SECONDS old. Raises Error: the database can't be written."""
+        if self.is_recent(PROOF_SECONDS):
+            return
+        try:
+            with connection.cursor() as cursor:
+                cursor.execute(_PROVE, adapted({"now": timezone.now()}))
+            self.succeeded_at = time.monotonic()
+        except Error:
+            self.succeeded_at = None
+            connection.close()  # an SQLite file that was opened read-only stays read-only on that connection
+            raise
+        finally:
+            self.is_known.set()
+
+
+_proof = Proof()
+
+
+def is_writable() -> bool:
+    """Return whether the thread of this worker could write to the database in the last PROOF_AGE_SECONDS.
+
+    In a process without the thread, as in development, the caller writes, at most once in PROOF_SECONDS.
+    """
+    if _worker is None:
+        with suppress(Error):
+            _proof.renew()
+    else:
+        _proof.is_known.wait(FLUSH_SECONDS)  # the worker has just started
+    return _proof.is_recent(PROOF_AGE_SECONDS)
+
+
+def _work() -> bool:
+    _proof.renew()
+    return flush()
+
+
 def start() -> None:
     """Start the thread that writes the entries. Each worker of the web server calls this function."""
     global _worker
-    _worker = Worker("activity", flush, FLUSH_SECONDS)
+    _worker = Worker("activity", _work, FLUSH_SECONDS)
     _worker.start()
 
 

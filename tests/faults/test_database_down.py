@@ -19,6 +19,7 @@ from tests.databases import Cluster, OwnRedis
 from tests.driver import OAuthDriver, Page, away_of, away_page_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.faults.load import Caller, Redemptions, statuses
+from tests.peers import wait_until
 from tests.server import Server, eventually, free_port, serve, value
 
 EXCHANGES = 300
@@ -117,6 +118,12 @@ def test_without_the_database_or_a_free_connection_503_is_said_and_afterwards_al
     assert visitor.driver.call("GET", "/health/ready").status_code == 503
     own_postgresql.start()
     visitor.check_that_all_goes_on()
+
+    own_postgresql.permit_writing(False)
+    wait_until(lambda: visitor.driver.call("GET", "/health/ready").status_code == 503)
+    assert visitor.driver.call("GET", "/health/live").status_code == 200
+    own_postgresql.permit_writing(True)
+    wait_until(lambda: visitor.driver.call("GET", "/health/ready").status_code == 200)
 
     own_postgresql.leave_sessions(0)
     another.check_excuses()

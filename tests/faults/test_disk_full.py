@@ -12,6 +12,7 @@ from tests.contract_coverage import contract
 from tests.databases import in_use
 from tests.driver import OAuthDriver, away_of, away_page_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
+from tests.peers import wait_until
 
 DISK = "4m"
 
@@ -35,8 +36,10 @@ def test_while_the_disk_is_full_nothing_is_written_and_afterwards_all_goes_on(
         assert [each.redeemed_at for each in codes] == [None]
         assert not AccessToken.objects.filter(application=application.row).exists()
         assert driver.userinfo(token).status_code == 200
+        wait_until(lambda: driver.call("GET", "/health/ready").status_code == 503)
 
         (disk / "filler").unlink()
+        wait_until(lambda: driver.call("GET", "/health/ready").status_code == 200)
         redirect = driver.get(driver.authorization_url(application))
         for each in (code, driver.callback(redirect).parameters["code"]):
             assert driver.exchange(application, each).status_code == 200

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,11 +13,13 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from config import health
 from config.infrastructure.postgresql import timeouts
 from config.infrastructure.postgresql.process_name import process_name
-from oauth_bridge.models import PurgeRun
+from oauth_bridge.models import PurgeRun, WriteProof
+from oauth_bridge.storage import activity_counts
 from tests.pages import admin_browser, html_of
 
 
@@ -38,6 +41,66 @@ def test_not_ready_without_a_database(client: Client, monkeypatch: pytest.Monkey
     response = client.get("/health/ready")
     assert (response.status_code, response.json()["database"]) == (503, "unavailable")
     assert response.json()["purge"] == {"last_finished": None, "age_seconds": None}
+
+
+READ_ONLY = {"postgresql": "SET default_transaction_read_only = on", "sqlite": "PRAGMA query_only = on"}
+
+
+@pytest.fixture
+def proof(monkeypatch: pytest.MonkeyPatch) -> activity_counts.Proof:
+    """A process that has not yet found out whether it can write."""
+    own = activity_counts.Proof()
+    monkeypatch.setattr(activity_counts, "_proof", own)
+    return own
+
+
+def state_of(client: Client) -> tuple[int, str]:
+    response = client.get("/health/ready")
+    return response.status_code, response.json()["database"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_database_that_answers_and_can_not_be_written_is_not_ready(
+    client: Client, proof: activity_counts.Proof
+) -> None:
+    """A standby, a read-only session, an SQLite file of another user. The next connection is tried at once."""
+    with connection.cursor() as cursor:
+        cursor.execute(READ_ONLY[connection.vendor])
+    assert state_of(client) == (503, "read-only")
+    assert state_of(client) == (200, "ok")
+
+
+@pytest.mark.django_db
+def test_a_probe_reads_what_the_thread_of_the_worker_found_and_writes_nothing(
+    client: Client, proof: activity_counts.Proof, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(activity_counts, "_worker", object())
+    now = time.monotonic()
+    proof.is_known.set()
+    for succeeded_at, expected in (
+        (now, (200, "ok")),
+        (now - 2 * activity_counts.PROOF_SECONDS, (200, "ok")),  # the thread is about to write
+        (now - activity_counts.PROOF_AGE_SECONDS, (503, "read-only")),  # its write hangs
+        (None, (503, "read-only")),  # its write was refused
+    ):
+        proof.succeeded_at = succeeded_at
+        with CaptureQueriesContext(connection) as statements:
+            assert [state_of(client) for _ in range(3)] == [expected] * 3
+        assert {each["sql"].split()[0] for each in statements} == {"SELECT"}
+    assert not WriteProof.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_first_probe_of_a_worker_waits_for_the_first_write_of_its_thread(
+    client: Client, proof: activity_counts.Proof, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(activity_counts, "_worker", None)
+    activity_counts.start()
+    try:
+        assert state_of(client) == (200, "ok")
+    finally:
+        activity_counts.stop()
+    assert WriteProof.objects.count() == 1
 
 
 @pytest.mark.django_db
