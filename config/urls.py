@@ -1,5 +1,7 @@
 """All paths of the site. Only the paths of Django's admin end in a slash (D2)."""
 
+from functools import partial
+
 from django.contrib import admin
 from django.urls import include, path
 from django.views.generic import RedirectView
@@ -8,13 +10,19 @@ import accounts.admin  # noqa: F401  (registers its models: see config.apps.Admi
 import oauth_bridge.applications.admin  # noqa: F401
 from config import branding, health
 from config.deployment import questions
+from config.infrastructure import paths
+
+leads_to = partial(RedirectView.as_view, http_method_names=["get", "head"])
 
 urlpatterns = [
     # allauth redirects to `account_email`, its page of e-mail addresses. The profile replaces this page. If
     # `account_email` were below /accounts, allauth's middleware would redirect /accounts/, a path that must not exist
     # (D2).
     path("", RedirectView.as_view(pattern_name="profile"), name="account_email"),
-    path("accounts", RedirectView.as_view(pattern_name="profile", http_method_names=["get", "head"])),
+    path("accounts", leads_to(pattern_name="profile"), name="accounts"),
+    path(
+        paths.CHANGE_PASSWORD[1:], leads_to(pattern_name="account_change_password"), name="well_known_change_password"
+    ),
     path("", include("oauth_bridge.urls")),
     path("", include("accounts.urls")),
     path("admin/", admin.site.urls),

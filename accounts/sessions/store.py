@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -21,7 +22,7 @@ from django.contrib.sessions.backends.base import SessionBase, UpdateError
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
 from django.db import InternalError, OperationalError
 from django.db.models import Case, F, Q, When
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.models import Session, User
@@ -204,16 +205,12 @@ class SessionStore(DatabaseSessionStore):
 class MessageStorage(SessionStorage):
     """Django's storage of messages in the session, for the newest _UNREAD messages. Equal messages are kept once.
 
-    If that changes nothing, the session is not saved.
+    If an equal message waits already, the session does not change and is not saved.
     """
 
-    def _store(self, messages: list[Message], response: HttpResponse, *args: Any, **kwargs: Any) -> list[Message]:
-        newest: dict[tuple[int, str, str | None], Message] = {}
-        for each in messages:
-            newest.pop(key := (each.level, each.message, each.extra_tags), None)
-            newest[key] = each
-        kept = list(newest.values())[-_UNREAD:]
-        if kept and self.serialize_messages(kept) == self.request.session.get(self.session_key):
-            return []
-        super()._store(kept, response, *args, **kwargs)
-        return []
+    def add(self, level: int, message: str, extra_tags: str = "") -> None:
+        if Message(level, str(message)) not in self:
+            super().add(level, message, extra_tags)
+
+    def serialize_messages(self, messages: Sequence[Message]) -> str:
+        return super().serialize_messages(messages[-_UNREAD:])

@@ -23,7 +23,7 @@ def findings(name: str, url: str, own_address: str = "") -> list[Finding]:
     """Return the findings about `url`. `own_address` is the public address of a machine behind NAT, or empty."""
     try:
         live = visits.get(f"{url}/health/live")
-        found = _serves(name, url, live) or _announces(name, url)
+        found = _serves(name, f"{url}/health/live", live) or _announces(name, url)
         if found:
             return [found]
         question = questions.ask()
@@ -48,26 +48,29 @@ def findings(name: str, url: str, own_address: str = "") -> list[Finding]:
 
 
 def _serves(name: str, url: str, live: visits.Visit) -> Finding | None:
+    """Return a failure if the answer to a request for `url` is not 200. `/health/live` takes any host."""
     if live.status == 200:
         return None
     fix = "Does the proxy forward this host to the service, with the header Host as it came (Host $http_host)?"
     if live.status in (301, 302, 307, 308):
-        fix = "Let the proxy forward /health/live to the service, and not redirect it."
+        fix = f"Let the proxy forward {urlsplit(url).path} to the service, and not redirect it."
     elif live.status == 400:
         fix = "The log of the service has the line `host not served` if it is the host: see ALLOWED_HOSTS. " + fix
     elif live.status in (502, 503, 504):
         fix = "The proxy does not reach the service: does it run, at the address that the proxy has?"
-    return failed(name, f"{url}/health/live answers {live.status}, not 200.", fix)
+    return failed(name, f"{url} answers {live.status}, not 200.", fix)
 
 
 def _announces(name: str, url: str) -> Finding | None:
     """Return a failure if the OpenID Connect discovery document does not name BASE_URL as the issuer. Contract I1."""
     answer = visits.get(f"{url}{paths.OPENID_CONFIGURATION}")
+    if found := _serves(name, f"{url}{paths.OPENID_CONFIGURATION}", answer):
+        return found
     try:
         issuer = json.loads(answer.body)["issuer"]
     except (ValueError, KeyError, TypeError):
         issuer = None
-    if answer.status == 200 and issuer == settings.BASE_URL:
+    if issuer == settings.BASE_URL:
         return None
     message = f"{url}{paths.OPENID_CONFIGURATION} does not announce {settings.BASE_URL}."
     fix = "Restart the service after a change of BASE_URL, and let the proxy forward every path of this host to it."

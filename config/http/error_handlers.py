@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from contextlib import suppress
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.sessions.exceptions import SessionInterrupted
@@ -12,13 +14,14 @@ from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFie
 from django.db import InterfaceError, InternalError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, UnreadablePostError
 from django.http.response import HttpResponseBase
-from django.urls import reverse
+from django.urls import Resolver404, resolve, reverse
 from django.views.decorators.csrf import requires_csrf_token
 
 from accounts.admin_site import not_allowed
 from accounts.passwords import hashing
 from accounts.sign_in.csrf_failure import stale_form
-from config.infrastructure import errors, events
+from config.http.request_path import path_as_sent
+from config.infrastructure import errors, events, paths
 from config.infrastructure.errors import NOT_ALLOWED, RequestError, SiteFault
 from config.infrastructure.events import Event
 from oauth_bridge import error_responses
@@ -66,14 +69,25 @@ def host_not_served(request: HttpRequest) -> HttpResponse:
     because a client may omit the line end after the host. In that case, the value also contains the next header, such
     as Authorization.
     """
-    received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
-    host = NOT_ALLOWED.sub("?", NO_PART_OF_A_HOST.split(received)[0])[:SHOWN_HOST_CHARACTERS] or "(none)"
+    host = _shown_host(request)
     hosts = ", ".join(settings.ALLOWED_HOSTS)
     events.write(Event.HOST_NOT_SERVED, host=host, allowed_hosts=hosts)
     is_local = request.META.get("REMOTE_ADDR") in LOOPBACK_PEERS
     if settings.DEBUG or (is_local and not any(name in request.META for name in FORWARDING_HEADERS)):
         return error_response(request, RequestError(SiteFault.HOST_NAMED, host=host, hosts=hosts))
     return error_response(request, RequestError(SiteFault.HOST))
+
+
+def host_changed(request: HttpRequest) -> HttpResponse:
+    """Return 400 for a page at the host of AUTH_URL and another port, instead of a redirect to the same request."""
+    host = _shown_host(request)
+    events.write(Event.HOST_NOT_SERVED, host=host, allowed_hosts=urlsplit(settings.AUTH_URL).netloc)
+    return error_response(request, RequestError(SiteFault.HOST_CHANGED, host=host, auth_url=settings.AUTH_URL))
+
+
+def _shown_host(request: HttpRequest) -> str:
+    received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
+    return NOT_ALLOWED.sub("?", NO_PART_OF_A_HOST.split(received)[0])[:SHOWN_HOST_CHARACTERS] or "(none)"
 
 
 @requires_csrf_token
@@ -106,7 +120,22 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """Return 404. If a page differs from the path by slashes at the end alone, redirect a GET to it. D2."""
+    if request.method in ("GET", "HEAD") and (path := _page_with_other_slash(request.path_info)):
+        return HttpResponse(status=302, headers={"Location": path_as_sent(request, path)})
     return error_responses.not_found(request)
+
+
+def _page_with_other_slash(path: str) -> str:
+    """Return the path of a page, with or without a slash at the end, or "". Django's admin resolves any path below."""
+    kind, bare = paths.kind_of(path), path.rstrip("/")
+    if not kind.is_page or kind.is_for_programs:
+        return ""
+    for candidate in {bare, f"{bare}/"} - {path}:
+        with suppress(Resolver404):
+            if resolve(candidate).url_name:
+                return candidate
+    return ""
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

@@ -15,7 +15,7 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 
 from config.http import trace_context
-from config.http.error_handlers import bad_request
+from config.http.error_handlers import bad_request, host_changed
 from config.http.request_path import path_as_sent
 from config.infrastructure import errors, events, measures, network, paths, references
 from config.infrastructure.errors import RequestError, SiteFault
@@ -116,29 +116,32 @@ class OriginMiddleware:
 
     A request is secure if and only if `AUTH_URL` is https. Pages and cookies exist only at the host of `AUTH_URL`. At
     another host, the path of a page redirects to `AUTH_URL`, and all other paths are served without cookies. The token
-    operation and user info are served without cookies at every host.
+    operation and user info are served without cookies at every host. A path with `paths.Kind.is_for_any_host` is also
+    served at hosts outside `ALLOWED_HOSTS`: its host is not read.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
-        pages = urlsplit(settings.AUTH_URL)
-        self.scheme, self.pages_host = pages.scheme, pages.netloc if settings.ORIGINS_ARE_SET else None
+        self.pages = urlsplit(settings.AUTH_URL)
+        self.scheme, self.pages_host = self.pages.scheme, self.pages.netloc if settings.ORIGINS_ARE_SET else None
+        self.default_port = 443 if self.scheme == "https" else 80
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         request.META["wsgi.url_scheme"] = self.scheme
+        kind = paths.kind_of(request.path_info)
         try:
-            host = request.get_host().lower()
+            host = "" if kind.is_for_any_host else request.get_host().lower()
         except DisallowedHost as exception:
             # The handler is called here, because with DEBUG Django would show its own page for DisallowedHost.
             return bad_request(request, exception)
-        is_pages_host, kind = self._is_pages_host(host), paths.kind_of(request.path_info)
+        is_pages_host = self._is_pages_host(host)
         if is_pages_host and not kind.is_cross_origin:
             request.is_at_pages = True  # type: ignore[attr-defined]  # for config.http.languages
             return self.get_response(request)
         # A script's request is not redirected. A redirect would not help the script, and would leave no record in the
         # activity log.
         if not is_pages_host and kind.is_page and not is_of_script(request):
-            return self._redirect_to_pages(request)
+            return host_changed(request) if self._would_return(request, host) else self._redirect_to_pages(request)
         request.COOKIES = {}
         response = self.get_response(request)
         if isinstance(response, HttpResponse):
@@ -146,8 +149,20 @@ class OriginMiddleware:
         return response
 
     def _is_pages_host(self, host: str) -> bool:
-        default_port = ":443" if self.scheme == "https" else ":80"
-        return self.pages_host is None or host.removesuffix(default_port) == self.pages_host
+        return self.pages_host is None or host.removesuffix(f":{self.default_port}") == self.pages_host
+
+    def _would_return(self, request: HttpRequest, host: str) -> bool:
+        """Return whether a redirect to `AUTH_URL` would lead to the same request again, for ever.
+
+        So it is if a proxy changes the Host header: it drops or replaces the port, or it says so in X-Forwarded-Host,
+        which decides nothing else.
+        """
+        if request.META.get("HTTP_X_FORWARDED_HOST", "").lower() == self.pages_host:
+            return True
+        sent = urlsplit(f"//{host}")
+        is_same_name = sent.hostname == self.pages.hostname
+        is_same_port = (sent.port or self.default_port) == (self.pages.port or self.default_port)
+        return is_same_name and not is_same_port and host != urlsplit(settings.BASE_URL).netloc
 
     def _redirect_to_pages(self, request: HttpRequest) -> HttpResponse:
         """Redirect to the same path and query at `AUTH_URL`."""

@@ -75,6 +75,12 @@ class SiteFault(Fault):
         _("The request is for the host {host}, but ALLOWED_HOSTS holds {hosts}."),
         _("Use one of these, or add it there."),
     )
+    HOST_CHANGED = (
+        400,
+        "invalid_request",
+        _("The request arrived for the host {host}, but AUTH_URL is {auth_url}."),
+        _("The proxy must pass the Host header on as it came, with the port. Without a proxy, open {auth_url}."),
+    )
     CSRF = (
         403,
         "access_denied",

@@ -21,6 +21,7 @@ INTROSPECT = "/oauth/introspect"
 LOGOUT = "/oauth/logout"
 OPENID_CONFIGURATION = "/.well-known/openid-configuration"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
+CHANGE_PASSWORD = "/.well-known/change-password"  # for password managers: W3C, A Well-Known URL for Changing Passwords
 OPENAPI = "/openapi.json"
 OPERATIONS = (AUTHORIZE, TOKEN, USERINFO, JWKS, REVOKE, INTROSPECT, LOGOUT, OPENID_CONFIGURATION, SERVER_METADATA)
 DOCS = "/docs"
@@ -36,6 +37,7 @@ class Kind:
     is_translated: bool = True  # its pages, including error pages, are in the language of the request
     is_file: bool = False  # pages load this file, so it is served even if a header is too long
     takes_a_file: bool = False  # a post may be multipart
+    is_for_any_host: bool = False  # load balancers ask by IP address, or without a Host header
     request_class: RequestClass = request_classes.STRANGER
     request_class_of_post: RequestClass | None = None  # the class of a post, if the post hashes a password
 
@@ -53,8 +55,8 @@ OPERATION = Kind(
 DOCUMENT = Kind(is_translated=False)
 # Readiness has the class of user info, because a load balancer must not remove a machine whose threads for pages are
 # all busy.
-READINESS = replace(DOCUMENT, request_class=request_classes.USERINFO)
-LIVENESS = replace(DOCUMENT, request_class=request_classes.PROBE)
+READINESS = replace(DOCUMENT, is_for_any_host=True, request_class=request_classes.USERINFO)
+LIVENESS = replace(DOCUMENT, is_for_any_host=True, request_class=request_classes.PROBE)
 FILE = Kind(is_file=True)
 
 _EXACT = {
@@ -77,6 +79,7 @@ _EXACT = {
     "/accounts/password/change": PAGE_WITH_PASSWORD,
     "/accounts/password/reset": PAGE,  # sends an e-mail, but hashes no password
     "/admin": ADMINISTRATION,
+    CHANGE_PASSWORD: PAGE,
     "/admin/oauth_bridge/application/add/": ADMINISTRATION_WITH_FILE,  # the administrator uploads a logo
     "/health/live": LIVENESS,
     "/health/ready": READINESS,

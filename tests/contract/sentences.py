@@ -69,8 +69,10 @@ SPECIFICATION = {
 DECISIONS = {
     "D1.origins": "BASE_URL and AUTH_URL are settings, may be equal, and are never guessed from request headers.",
     "D1.redirect": "GET BASE_URL/oauth/authorize answers 302 to the same path and query at AUTH_URL when they differ.",
+    "D1.hosts": "Only the two health paths answer at any host, and none is redirected to itself.",
     "D1.cookies": "Sign-in cookies exist at AUTH_URL only.",
     "D2.slash": "No path ends in a slash; /oauth/token/ is a JSON 404 that names the right path.",
+    "D2.pages": "A GET of a page that differs by slashes at the end alone leads to it.",
     "D2.post": "A POST is never answered by a redirect that would lose its body.",
     "D3.order": "The order is client, redirect_uri, everything else, sign-in, consent.",
     "D3.nothing-before": "Nothing is redirected and no sign-in asked for before client and redirect_uri are verified.",

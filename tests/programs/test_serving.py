@@ -103,8 +103,8 @@ def test_the_environment_reaches_the_service_and_a_request_under_way_outlives_it
     driver = OAuthDriver(server.base_url)
     page = driver.open("/accounts/sign-in")
     assert "Ærlig Sign-In" in Page(page).text
-    assert driver.call("GET", "/health/live", headers={"Host": "other.example"}).status_code == 200
-    assert driver.call("GET", "/health/live", headers={"Host": "third.example"}).status_code == 400
+    assert driver.call("GET", "/openapi.json", headers={"Host": "other.example"}).status_code == 200
+    assert driver.call("GET", "/openapi.json", headers={"Host": "third.example"}).status_code == 400
     form = Page(driver.open("/accounts/password/reset")).forms[0]
     driver.submit(form, email=alice.email)
     [letter] = server.mails()

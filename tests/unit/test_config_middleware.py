@@ -117,6 +117,69 @@ def test_other_spellings_of_the_page_address_lead_to_it(rf: RequestFactory, sett
         assert OriginMiddleware(page)(request)["Location"] == "http://localhost:8000/accounts/sign-in"
 
 
+@contract("D1.hosts")
+def test_the_health_paths_and_nothing_else_answer_at_any_host(client: Client, db: None, two_origins: None) -> None:
+    hosts = ("10.0.0.7:8000", "[fd00::1]", "evil.example", "a b", "", "auth.example.com")
+    asked = [*({"HTTP_HOST": host} for host in hosts), {"SERVER_NAME": "10.0.0.7", "SERVER_PROTOCOL": "HTTP/1.0"}]
+    for headers in asked:
+        for path in ("/health/live", "/health/ready"):
+            for ask in (client.get, client.head):
+                answer = ask(path, **headers)
+                assert (answer.status_code, answer.has_header("Location")) == (200, False), (path, headers)
+                assert not answer.cookies
+            assert client.post(path, **headers).status_code == 405
+    for path in (
+        "/health/deployment",
+        "/health/live/",
+        "/health",
+        "/oauth/token",
+        "/oauth/jwks",
+        "/",
+        "/static/x",
+        "/x",
+    ):
+        assert client.get(path, HTTP_HOST="10.0.0.7:8000").status_code == 400, path
+
+
+@contract("D1.hosts")
+@pytest.mark.parametrize(
+    ("auth_url", "sent", "headers"),
+    [
+        ("https://auth.example.com:8443", "auth.example.com", {}),
+        ("https://auth.example.com:8443", "auth.example.com:443", {}),
+        ("https://auth.example.com", "auth.example.com:8000", {}),
+        ("http://localhost:9000", "localhost", {}),
+        ("http://[::1]:9000", "[::1]", {}),
+        ("https://auth.example.com", "10.0.0.7:8000", {"X-Forwarded-Host": "auth.example.com"}),
+    ],
+)
+def test_where_a_proxy_changes_the_host_no_page_is_redirected_to_itself(
+    rf: RequestFactory, settings: Any, caplog: pytest.LogCaptureFixture, auth_url: str, sent: str, headers: Any
+) -> None:
+    settings.BASE_URL, settings.AUTH_URL, settings.ORIGINS_ARE_SET = auth_url, auth_url, True
+    settings.ALLOWED_HOSTS = ["auth.example.com", "localhost", "[::1]", "10.0.0.7"]
+    for ask, path in itertools.product(
+        (rf.get, rf.post), ("/accounts/sign-in", "/oauth/authorize?client_id=x", "/admin/")
+    ):
+        answer = OriginMiddleware(page)(ask(path, headers={"Host": sent, "Accept": "application/json", **headers}))
+        assert answer.status_code == 400
+        said = json.loads(answer.content)["error_description"]
+        assert f"arrived for the host {sent}, but AUTH_URL is {auth_url}. The proxy must pass the Host header" in said
+    assert {record.host for record in caplog.records if record.message == "host not served"} == {sent}  # type: ignore[attr-defined]
+    assert OriginMiddleware(page)(rf.post("/oauth/token", headers={"Host": sent})).status_code == 200
+
+
+@contract("D1.redirect")
+def test_an_api_address_at_another_port_of_the_same_host_leads_to_the_pages(rf: RequestFactory, settings: Any) -> None:
+    settings.BASE_URL, settings.AUTH_URL, settings.ORIGINS_ARE_SET = (
+        "http://localhost:8000",
+        "http://localhost:9000",
+        True,
+    )
+    answer = OriginMiddleware(page)(rf.get("/oauth/authorize?state=x", headers={"Host": "localhost:8000"}))
+    assert answer["Location"] == "http://localhost:9000/oauth/authorize?state=x"
+
+
 # The log --------------------------------------------------------------------------------------------------------------
 
 
