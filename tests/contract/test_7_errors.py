@@ -33,7 +33,7 @@ def test_an_unknown_path_is_a_404_as_json_or_as_a_page(driver: OAuthDriver) -> N
     assert page.status_code == 404
     assert page.headers["Content-Type"].startswith("text/html")
     assert "There is no page here" in Page(page).text
-    for path in ("/accounts/sign-in/", "/accounts/unknown", "/avatars/x", "/logos/x"):
+    for path in ("/accounts/unknown", "/accounts/unknown/", "/avatars/x", "/logos/x"):
         assert driver.get(path).status_code == 404, path
         assert driver.call("POST", path).status_code in (403, 404, 405), path
 
