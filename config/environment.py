@@ -21,7 +21,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from config import raw_variables
 from config.infrastructure import postgresql
-from config.infrastructure.hosts import LOOPBACK_HOSTS, is_host, is_ip_address
+from config.infrastructure.hosts import LOOPBACK_HOSTS, ascii_forms, is_host, is_ip_address
 
 BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 LOOPBACK_NAMES = [f"[{host}]" if ":" in host else host for host in LOOPBACK_HOSTS]
@@ -33,11 +33,18 @@ RATE = r"[1-9][0-9]{0,8}/([1-9][0-9]{0,5})?[smhd]"
 
 
 @contextmanager
-def _must_be(name: str, form: str) -> Iterator[None]:
-    """Turn a ValueError into an ImproperlyConfigured that names the variable and the required form."""
+def _must_be(name: str, form: str, *, has_hosts: bool = False) -> Iterator[None]:
+    """Turn a ValueError into an ImproperlyConfigured that names the variable and the required form.
+
+    With `has_hosts`, the value contains hosts and no password. If a host is not in ASCII, name its ASCII form instead.
+    """
     try:
         yield
     except ValueError:
+        forms = ascii_forms(raw_variables.value(name)) if has_hosts else {}
+        if forms:
+            written = ", ".join(f"{ascii_form} for {host}" for host, ascii_form in forms.items())
+            raise ImproperlyConfigured(f"{name} must have its hosts in ASCII: write {written}.") from None
         raise ImproperlyConfigured(f"{name} must be {form}.") from None
 
 
@@ -110,6 +117,7 @@ def origin(name: str, default: str) -> str:
     with _must_be(
         name,
         "an origin such as https://auth.example.com: scheme and host, perhaps a port, no path and no slash at the end",
+        has_hosts=True,
     ):
         scheme, _, netloc = _value(name, default).lower().partition("://")
         _require(scheme in WEB_PORTS)
@@ -119,7 +127,9 @@ def origin(name: str, default: str) -> str:
 
 def link(name: str) -> str:
     """Return the https address of a page on another site, or an empty text if the variable is not set."""
-    with _must_be(name, "an https address such as https://example.com/privacy, of at most 500 characters"):
+    with _must_be(
+        name, "an https address in ASCII such as https://example.com/privacy, of at most 500 characters", has_hosts=True
+    ):
         value = _value(name)
         if value:
             _require_link(value)
@@ -130,7 +140,7 @@ def link(name: str) -> str:
 def support(name: str) -> str:
     """Return the address for help (https, http on this machine, or mailto), or "" if the variable is not set."""
     wanted = "an https address, an http address of this machine, or mailto: and an e-mail address"
-    with _must_be(name, f"{wanted}, of at most 500 characters"):
+    with _must_be(name, f"{wanted}, of at most 500 characters", has_hosts=True):
         value = _value(name)
         if value.startswith("mailto:"):
             _require(len(value) <= 500 and re.fullmatch(r"mailto:[A-Za-z0-9._+-]+@[A-Za-z0-9.-]+", value) is not None)
@@ -168,7 +178,7 @@ def _items(value: str) -> list[str]:
 
 def hosts(name: str, default: list[str]) -> list[str]:
     """Read host names that are separated by commas. `.example.com` matches the name and its subdomains."""
-    with _must_be(name, "host names separated by commas, without scheme, port or path"):
+    with _must_be(name, "host names separated by commas, without scheme, port or path", has_hosts=True):
         names = _items(_value(name).lower())
         _require(all(_is_host(each.removeprefix(".").removeprefix("[").removesuffix("]")) for each in names))
         return names or default
@@ -180,7 +190,7 @@ def networks(name: str) -> list[IPv4Network | IPv6Network]:
 
 
 def bind(name: str, default: str) -> str:
-    with _must_be(name, "host:port, such as 127.0.0.1:8000"):
+    with _must_be(name, "host:port, such as 127.0.0.1:8000", has_hosts=True):
         value = _value(name, default)
         _require(_host_and_port(value)[1])
         return value
@@ -188,7 +198,9 @@ def bind(name: str, default: str) -> str:
 
 def audit_log(name: str) -> dict[str, Any]:
     """Return the logging handler of security events, or an empty dict if they go to the service's log."""
-    with _must_be(name, "log, file:///full/path, syslog: for that of this machine, or syslog://host:port"):
+    with _must_be(
+        name, "log, file:///full/path, syslog: for that of this machine, or syslog://host:port", has_hosts=True
+    ):
         value = _value(name, "log")
         scheme, _, rest = value.partition(":")
         if scheme == "file":
@@ -280,7 +292,7 @@ def sender(name: str, service_name: str, origin: str) -> str:
     """Return the sender of e-mails: an address, or `Name <address>`."""
     host = urlsplit(origin).hostname or ""
     default = formataddr((service_name, f"no-reply@{'localhost' if is_ip_address(host) else host}"))
-    with _must_be(name, "an e-mail address, or a name with the address in angle brackets"):
+    with _must_be(name, "an e-mail address, or a name with the address in angle brackets", has_hosts=True):
         value = _match(f"{PRINTABLE}+", _value(name, default))
         account, _, domain = parseaddr(value)[1].rpartition("@")
         _require(account and _is_host(domain.lower()))
