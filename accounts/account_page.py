@@ -9,6 +9,7 @@ from django.views.generic.base import ContextMixin
 
 from accounts.models import User
 from accounts.pictures import current_picture
+from config.infrastructure.graphemes import first_grapheme
 
 
 class AccountPageMixin(ContextMixin):
@@ -27,9 +28,10 @@ class AccountPageMixin(ContextMixin):
 
 
 def person_context(person: User) -> dict[str, str]:
-    """Return the person's name, e-mail address and picture URL for templates."""
+    """Return the name, its first letter, the e-mail address and the picture URL of the person for templates."""
     return {
         "display_name": person.display_name,
+        "initial": first_grapheme(person.display_name).upper(),
         "email": person.email,
         "avatar_url": current_picture.avatar_url(person),
     }

@@ -19,6 +19,7 @@ from django.utils.translation import gettext, ngettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import administrators, audit_trail, groups
+from accounts.account_page import person_context
 from accounts.admin_forms import PRIVILEGES, NewPersonForm, PermissionField, PersonForm
 from accounts.admin_site import ModelAdmin, delete_selected
 from accounts.email_addresses import email_to_look_up
@@ -122,7 +123,7 @@ class UserAdmin(ModelAdmin):
 
     @admin.display(description=_("person"), ordering="email")
     def named(self, person: User) -> str:
-        context = {"person": person, "avatar_url": current_picture.avatar_url(person)}
+        context = {"person": person, "shown": person_context(person)}
         return render_to_string("admin/accounts/user/_named.html", context)
 
     @admin.display(description=_("state"), ordering="is_active")

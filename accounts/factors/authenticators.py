@@ -14,6 +14,7 @@ from django.urls import reverse
 
 from accounts import audit_trail
 from accounts.factors import passkey_host
+from accounts.mail import account_mails
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
 from config.infrastructure import events
@@ -107,8 +108,12 @@ def number_of_passkeys(person: AbstractBaseUser | AnonymousUser) -> int:
 
 @transaction.atomic
 def remove_all(person: User) -> None:
-    """Remove the person's passkeys, authenticator app and recovery codes, and end all the person's credentials."""
+    """Remove the person's passkeys, authenticator app and recovery codes, and end all the person's credentials.
+
+    If there were any, tell the person.
+    """
     end_credentials(person)
-    Authenticator.objects.filter(user=person).delete()
+    if Authenticator.objects.filter(user=person).delete()[0]:
+        account_mails.factors_removed(person)
     events.write(Event.FACTORS_CHANGED, person=person.pk, change="all_removed")
     audit_trail.write("factors_removed", audit_trail.of_person(person))

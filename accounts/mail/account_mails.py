@@ -40,6 +40,13 @@ def account_deleted(request: HttpRequest, person: User) -> None:
         tell(request, person, kind, f"account_deleted {person.pk}")
 
 
+def factors_removed(person: User) -> None:
+    """Tell the person that an operator removed all second factors and passkeys, in a command or the administration."""
+    if person.email_verified_at:
+        mail = compose("factors_removed", person.email, {"nickname": person.display_name}, person.language)
+        outbox.add_notice("factors_removed", mail)
+
+
 def tell(request: HttpRequest, person: User, kind: str, once: str = "", **facts: Any) -> None:
     """Send the notice after the transaction is committed. If `once` names the event, send only one notice of it."""
     with translation.override(person.language or translation.get_language()):

@@ -125,6 +125,21 @@ def test_addresses_are_confirmed_by_an_action_at_most_30_at_once(admin_client: C
 
 @pytest.mark.integration
 @pytest.mark.django_db(transaction=True)
+def test_no_picture_of_a_person_in_the_administration_is_broken(admin_client: Client) -> None:
+    """The picture of a person who is switched off is served to nobody: the initial stands there instead."""
+    for is_active, nickname in ((True, "Ada"), (False, "Émile"), (False, "")):
+        person = PersonFactory(nickname=nickname, is_active=is_active)
+        for path in (f"{PEOPLE}?q={person.email}", f"{PEOPLE}{person.pk}/"):
+            page = admin_client.get(path).content.decode()
+            pictures = re.findall(rf'src="[^"]*(/avatars/{person.pk}/[^"]*)"', page)
+            assert bool(pictures) is is_active, path
+            assert all(Client().get(picture).status_code == 200 for picture in pictures)
+            if not is_active:
+                initial = re.search(r'<span class="portrait[^>]*initial[^>]*>(.*?)</span>', page)
+                assert initial
+                assert initial[1] == person.display_name[0].upper()
+
+
 def test_a_deleted_person_is_told_so_and_the_picture_is_deleted(admin_client: Client) -> None:
     for path in ("{sub}/delete/", ""):
         stored_pictures.store("avatars/a.png", b"png")

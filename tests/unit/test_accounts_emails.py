@@ -57,7 +57,7 @@ def test_a_code_is_in_the_subject_and_alone_on_a_line_and_not_turned_round_in_ar
 
 def test_a_security_mail_leads_to_a_new_password_and_to_the_security_page() -> None:
     for kind in KINDS:
-        if kind.startswith(("recovery_", "totp_", "webauthn_", "new_browser")):
+        if kind.startswith(("factors_", "recovery_", "totp_", "webauthn_", "new_browser")):
             lines = composed(kind).text.splitlines()
             assert {"http://testserver/accounts/password/reset", "http://testserver/accounts/security"} <= set(lines)
 

@@ -1,21 +1,34 @@
-"""People are told of a sign-in in a new browser, of a recovery code that was used, and of their deleted account."""
+"""People are told of a new browser, a used recovery code, removed second factors, and their deleted account."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
 import time_machine
 from django.core import mail
+from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
 from tests.factories import PersonFactory
-from tests.pages import SECOND, Account, browser_of, deliver_all, mailed_code, sign_in, sign_up, type_code
+from tests.pages import (
+    SECOND,
+    Account,
+    admin_browser,
+    browser_of,
+    deliver_all,
+    mailed_code,
+    sign_in,
+    sign_up,
+    type_code,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -93,3 +106,35 @@ def test_a_deleted_account_is_told_to_its_address_if_it_is_confirmed(regular: Us
     assert message.to == [regular.email]
     assert "It cannot come back." in text_of(message)
     assert "Firefox on Linux" in message.body
+
+
+# Removed second factors -----------------------------------------------------------------------------------------------
+
+
+def by_command(person: User) -> None:
+    call_command("account", "remove-factors", person.email, stdout=StringIO())
+
+
+def by_administrator(person: User) -> None:
+    assert admin_browser().post(f"/admin/accounts/user/{person.pk}/?act=remove-factors").status_code == 302
+
+
+@pytest.mark.parametrize("remove", [by_command, by_administrator])
+def test_removed_second_factors_are_told_to_their_person(account: Account, remove: Callable[[User], None]) -> None:
+    for _ in range(2):  # the second time, there is nothing to remove
+        remove(account.person)
+    (message,) = delivered("Your second factors were removed at Delegated Sign-In")
+    assert message.to == [account.person.email]
+    assert "an administrator removed the authenticator app" in text_of(message)
+
+
+def test_an_unconfirmed_address_is_not_told_of_removed_factors(account: Account) -> None:
+    User.objects.filter(pk=account.person.pk).update(email_verified_at=None)
+    by_command(account.person)
+    assert not delivered("Your second factors were removed at Delegated Sign-In")
+
+
+def test_the_person_is_told_of_each_own_removal(account: Account) -> None:
+    account.browser.post("/accounts/security/authenticator/off")
+    (message,) = delivered("The authenticator app was switched off at Delegated Sign-In")
+    assert message.to == [account.person.email]

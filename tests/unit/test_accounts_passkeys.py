@@ -120,6 +120,8 @@ def test_a_person_has_at_most_twenty_passkeys(browser: Client, settings: Any) ->
     passkeys = Authenticator.objects.filter(type="webauthn")
     assert passkeys.count() == 20
     browser.post(f"/accounts/security/passkeys/{passkeys[0].pk}/remove")
+    deliver_all()
+    assert "A passkey was removed at Delegated Sign-In" in [each.subject for each in mail.outbox]
     assert add_many(browser, 1) == [302]
 
 
