@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.utils.translation import gettext_noop
 
-from config.infrastructure.errors import Fault
+from config.infrastructure.errors import Fault, SiteFault
 from oauth_bridge.errors import OAuthFault
 
 # The title and the sentence for people, by status, for all pages of the site.
@@ -34,6 +34,9 @@ PAGE_WORDS = {
     500: (gettext_noop("This did not work"), ""),
     503: (gettext_noop("Back in a moment"), ""),
 }
+# The application and the browser did nothing wrong: the page shows the sentence of the error.
+HOST_FAULTS = (SiteFault.HOST, SiteFault.HOST_NAMED, SiteFault.HOST_CHANGED)
+HOST_TITLE = gettext_noop("The service is not set up for this address")
 SIGN_IN_TITLE = gettext_noop("This sign-in can't go on")
 SIGN_IN_MESSAGE = gettext_noop(
     "The application that sent you here made a mistake in its link. Nothing was shared, and you did nothing wrong."

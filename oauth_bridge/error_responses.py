@@ -107,6 +107,8 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
         title, message = words.SIGN_IN_TITLE, words.SIGN_IN_WORDS.get(error.fault, words.SIGN_IN_MESSAGE)
     if is_sign_out:
         title, message = words.SIGN_OUT_TITLE, words.SIGN_OUT_MESSAGE
+    if error.fault in words.HOST_FAULTS:
+        is_sign_in, is_sign_out, title, message = False, False, words.HOST_TITLE, ""
     sentence = error.fault.translate(**error.details)
     context: dict[str, Any] = {
         "status": status,

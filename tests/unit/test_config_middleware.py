@@ -165,6 +165,11 @@ def test_where_a_proxy_changes_the_host_no_page_is_redirected_to_itself(
         assert answer.status_code == 400
         said = json.loads(answer.content)["error_description"]
         assert f"arrived for the host {sent}, but AUTH_URL is {auth_url}. The proxy must pass the Host header" in said
+        answer = OriginMiddleware(page)(ask(path, headers={"Host": sent, "Accept": "text/html", **headers}))
+        shown = answer.content.decode()
+        assert "<h1>The service is not set up for this address</h1>" in shown
+        assert f"arrived for the host {sent}" in shown.partition("<details")[0]
+        assert "application that sent you" not in shown
     assert {record.host for record in caplog.records if record.message == "host not served"} == {sent}  # type: ignore[attr-defined]
     assert OriginMiddleware(page)(rf.post("/oauth/token", headers={"Host": sent})).status_code == 200
 
