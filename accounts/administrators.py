@@ -58,20 +58,36 @@ def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
 
 
 @transaction.atomic
-def make(person: User, permissions: Collection[Permission]) -> None:
+def make(person: User, permissions: Collection[Permission]) -> int:
     """Make the person an administrator with only these permissions, or a superuser if `permissions` is empty.
 
-    Raises LastAdministrator: the person is the last administrator with superuser status, and would lose this status.
+    Returns the number of applications that the person does not own any more. Raises LastAdministrator: the person is
+    the last administrator with superuser status, and would lose this status.
     """
     if permissions:
         keep_one([person.pk])
     with audit_trail.changes("account_changed", audit_trail.of_person(person), lambda: _rights(person)):
         before = _rights(person)
+        ended = end_ownerships(person) if permissions or not before["is_staff"] else 0
         User.objects.filter(pk=person.pk).update(is_staff=True, is_superuser=not permissions)
         person.user_permissions.set(permissions)
         if _rights(person) != before:
             events.write(Event.RIGHTS_CHANGED, person=person.pk)
     person.refresh_from_db(fields=["is_staff", "is_superuser"])
+    return ended
+
+
+def end_ownerships(person: User) -> int:
+    """End what the person owns, so that a later right does not bring it back. Returns the number of applications.
+
+    Call this in the transaction that changes `is_staff` in either direction, or sets the permissions exactly.
+    """
+    owned = list(person.owned_applications.values_list("client_id", "name"))
+    person.owned_applications.clear()
+    for client_id, name in owned:
+        subject = audit_trail.Subject("application", client_id, name)
+        audit_trail.write("application_changed", subject, {"owners": ([person.pk], [])})
+    return len(owned)
 
 
 def _rights(person: User) -> dict[str, object]:

@@ -133,9 +133,13 @@ class Application(AbstractApplication):
     # constraint, because a constraint would prevent that release from deleting an application.
     groups = models.ManyToManyField(Group, verbose_name=_("groups"), related_name="+", blank=True, db_constraint=False)
     # The owners are administrators who have the rights of `applications.rights`. `storage.applications.set_owners`
-    # writes the owners.
+    # writes the owners; `accounts.administrators.end_ownerships` ends what a person owns.
     owners = models.ManyToManyField(
-        settings.AUTH_USER_MODEL, verbose_name=_("owners"), related_name="+", blank=True, db_constraint=False
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("owners"),
+        related_name="owned_applications",
+        blank=True,
+        db_constraint=False,
     )
     # The next three columns state why, when and by whom the application was switched off. `disabled_by` keeps the
     # administrator's name even after the account is deleted.

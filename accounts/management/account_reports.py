@@ -83,6 +83,7 @@ def described(person: User) -> dict[str, Any]:
             for label, codename in person.user_permissions.values_list("content_type__app_label", "codename")
         ),
         "groups": sorted(person.groups.values_list("name", flat=True)),
+        "owns": list(person.owned_applications.order_by("name", "pk").values("client_id", "name")),
         "created": person.created_at.isoformat(),
         "last_sign_in": person.last_login and person.last_login.isoformat(),
         "second_factors": sorted(factors.types_of(person)),
@@ -110,5 +111,7 @@ def _word(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(value) or "none"
+        return ", ".join(_word(each) for each in value) or "none"
+    if isinstance(value, dict):
+        return " ".join(value.values())
     return str(value or "none")

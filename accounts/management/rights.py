@@ -24,13 +24,14 @@ def make_administrator(person: User, names: list[str]) -> str:
     Raises CommandError: a named permission does not exist, or the last administrator would lose rights.
     """
     try:
-        administrators.make(person, _permissions(names))
+        ended = administrators.make(person, _permissions(names))
     except LastAdministrator:
         raise CommandError(
             "--permission: this is the last administrator with every right. Make another one first."
         ) from None
     rights = "has every right" if not names else f"may use {', '.join(sorted(set(names)))}"
-    return f"{person.email} is an administrator now and {rights}."
+    owned = f" The person owned {ended} application{'s'[: ended != 1]}, and owns none now." if ended else ""
+    return f"{person.email} is an administrator now and {rights}.{owned}"
 
 
 def _permissions(names: list[str]) -> list[Permission]:

@@ -22,6 +22,7 @@ from accounts.sign_in.reauthentication import proof_first
 from oauth_bridge.administration import person_acts, shown, shown_attempts
 from oauth_bridge.administration.person_acts import Act, ActRefused
 from oauth_bridge.administration.shown import Named, Names
+from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY, PEOPLE
 from oauth_bridge.shown_times import time_since
 from oauth_bridge.storage import attempts, consents
@@ -57,6 +58,7 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "may_change": person_acts.may_change(request, found),
         "may_delete": admin.site.get_model_admin(User).has_delete_permission(request, found),
         "groups": list(found.groups.values_list("name", flat=True)),
+        "owns": rights.applications(request, rights.VIEW).filter(pk__in=found.owned_applications.values("pk")),
     }
     if request.user.has_perm(ACTIVITY):
         latest = attempts.attempts(Filters(person_id=found.pk), limit=ATTEMPTS)

@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='application',
             name='owners',
-            field=models.ManyToManyField(blank=True, db_constraint=False, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='owners'),
+            field=models.ManyToManyField(blank=True, db_constraint=False, related_name='owned_applications', to=settings.AUTH_USER_MODEL, verbose_name='owners'),
         ),
         migrations.RunPython(keep_switching, migrations.RunPython.noop),
     ]

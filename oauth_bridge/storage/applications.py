@@ -6,7 +6,6 @@ The form of Django admin and the page `add_address` also change registered value
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
@@ -16,6 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import audit_trail
+from accounts.models import User
 from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
@@ -23,9 +23,6 @@ from config.infrastructure.sql import Rows, fetch_one
 from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_registration import split_lines
 from oauth_bridge.storage import application_audit, consents, look_alikes, secret_rotation
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 # The fields that no authorization request needs are left out. Django loads such a field on access.
 APPLICATIONS = Rows(
@@ -218,10 +215,12 @@ def set_owners(application: Application, owners: Collection[User]) -> None:
 
     Raises ValidationError: one of the people cannot open the administration.
     """
-    if not all(person.is_staff and person.is_active for person in owners):
+    # The lock keeps these people from being demoted until the transaction ends.
+    people = User.objects.filter(pk__in=[person.pk for person in owners]).order_by("pk").select_for_update(no_key=True)
+    if not all(person.is_staff and person.is_active for person in people):
         raise ValidationError(_("Only people who may open the administration can be owners."))
     with application_audit.audited(application):
-        application.owners.set(owners)
+        application.owners.set(people)
 
 
 @transaction.atomic

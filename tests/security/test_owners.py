@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import io
+import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Group, Permission
+from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import AuditEntry, User
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.activity_titles import title_of
 from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_counts, applications, secret_rotation
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
 from tests.grants import HTML, Attempt
-from tests.pages import html_of, proven, secret_on, text_of, with_session
+from tests.pages import admin_browser, html_of, proven, secret_on, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -85,6 +89,47 @@ def states() -> list[tuple[Any, ...]]:
 
 def record_of(application: Registered) -> ActivityRecord:
     return ActivityRecord.objects.filter(client_id=application.row.client_id).latest("id")
+
+
+def test_ownership_ends_with_the_right_it_was_given_under(hers: Registered, mallory: User) -> None:
+    """Whichever way the right ends, another right later gives nothing back. Each end is in the audit trail."""
+    grace = admin_browser()
+    change = reverse("admin:accounts_user_change", args=[mallory.pk])
+    form = {"nickname": "Mallory", "is_active": "on"}
+
+    def unticked() -> None:
+        assert grace.post(change, form)["Location"] == reverse("admin:person", args=[mallory.pk])
+
+    def command(*permissions: str) -> None:
+        given = [f"--permission={each}" for each in permissions]
+        call_command("account", "make-administrator", mallory.email, *given, stdout=io.StringIO())
+
+    ways: list[tuple[list[Callable[[], object]], bool]] = [
+        ([unticked, lambda: command("auth.view_group")], False),
+        ([unticked, command], False),
+        ([unticked, lambda: grace.post(change, {**form, "is_staff": "on"})], False),
+        ([lambda: command("auth.view_group")], False),
+        ([lambda: User.objects.filter(pk=mallory.pk).update(is_staff=False), command], False),
+        ([lambda: grace.post(change, {**form, "is_staff": "on"})], True),
+        ([command], True),
+    ]
+    for steps, is_kept in ways:
+        User.objects.filter(pk=mallory.pk).update(is_staff=True, is_superuser=False)
+        applications.set_owners(hers.row, [mallory])
+        before = AuditEntry.objects.count()
+        for step in steps:
+            step()
+        changes = [each.changes for each in AuditEntry.objects.order_by("id")[before:] if each.kind == "application"]
+        assert changes == ([] if is_kept else [{"owners": [[str(mallory.pk)], []]}])
+        assert list(hers.row.owners.all()) == [mallory] * is_kept
+        User.objects.filter(pk=mallory.pk).update(is_superuser=False)
+        browser = proven(with_session(User.objects.get(pk=mallory.pk)))
+        assert {browser.get(page(name, hers), follow=True).status_code for name in PAGES} == {200 if is_kept else 403}
+        out = io.StringIO()
+        call_command("account", "show", mallory.email, "--json", stdout=out)
+        owns = [{"client_id": hers.client_id, "name": "Hers"}] * is_kept
+        assert json.loads(out.getvalue())["owns"] == owns
+        assert ("Owner of Hers" in text_of(grace.get(reverse("admin:person", args=[mallory.pk])))) is is_kept
 
 
 # Her own --------------------------------------------------------------------------------------------------------------
