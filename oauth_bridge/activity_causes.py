@@ -236,9 +236,12 @@ FIXES = {
     "busy": _BUSY,
 }
 # Advice that contains facts of the record.
-_DELETED = _(
+_DELETED_BY = _(
     "The application %(deleted_name)s was deleted on %(deleted_at)s by %(deleted_by)s."
     " Register it again, and change its client_id there."
+)
+_DELETED = _(
+    "The application %(deleted_name)s was deleted on %(deleted_at)s. Register it again, and change its client_id there."
 )
 _FAULTS: dict[str, Fault] = {
     fault.name.lower(): fault for kind in (SiteFault, AccountFault, OAuthFault) for fault in kind
@@ -255,8 +258,8 @@ def fix_of(cause: str, facts: Mapping[str, object] | None = None) -> str:
 
     `facts` are the details of a record. A cause is unknown if a later release has recorded it.
     """
-    if cause == "client_deleted" and facts and "deleted_at" in facts:
-        return gettext(_DELETED) % facts
+    if cause == "client_deleted" and facts and "deleted_name" in facts:
+        return gettext(_DELETED_BY if "deleted_by" in facts else _DELETED) % facts
     if fix := FIXES.get(cause):
         return gettext(fix)
     fault = fault_of(cause)

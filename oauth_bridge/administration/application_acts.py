@@ -72,7 +72,7 @@ class Act(NamedTuple):
     permission: str
     fits: Callable[[Application], bool]
     ends: Callable[[Application], str]
-    do: Callable[[Application, Answers], str]
+    do: Callable[[HttpRequest, Application, Answers], str]
     is_proven: bool = False
     form: type[forms.Form] = forms.Form
     initial: Callable[[Application], Answers] = lambda _application: {}
@@ -97,7 +97,7 @@ def act(request: HttpRequest, pk: int, name: str) -> HttpResponseBase:
     form = chosen.form(request.POST if request.method == "POST" else None, initial=chosen.initial(found))
     if request.method == "POST" and form.is_valid():
         try:
-            messages.success(request, chosen.do(found, form.cleaned_data))
+            messages.success(request, chosen.do(request, found, form.cleaned_data))
         except ValidationError as problem:
             messages.error(request, problem.messages[0])
         return redirect(page)
@@ -164,12 +164,12 @@ def _switch_off_ends(found: Application) -> str:
     return f"{ends} {_counted(found)}"
 
 
-def _switch_off(found: Application, answers: Answers) -> str:
+def _switch_off(_request: HttpRequest, found: Application, answers: Answers) -> str:
     applications.set_enabled(found, False, reason=answers["reason"])
     return _("%(name)s is switched off. Its codes and access tokens have ended.") % {"name": found.name}
 
 
-def _switch_on(found: Application, _answers: Answers) -> str:
+def _switch_on(_request: HttpRequest, found: Application, _answers: Answers) -> str:
     applications.set_enabled(found, True)
     return _("%(name)s is switched on.") % {"name": found.name}
 
@@ -179,7 +179,7 @@ def _end_access_ends(found: Application) -> str:
     return f"{text} {_counted(found)}"
 
 
-def _end_access(found: Application, _answers: Answers) -> str:
+def _end_access(_request: HttpRequest, found: Application, _answers: Answers) -> str:
     people = applications.end_access(found)
     ended = ngettext(
         "The access of everybody is ended, with the consent of %(count)d person.",
@@ -191,9 +191,9 @@ def _end_access(found: Application, _answers: Answers) -> str:
     return f"{ended % {'count': people}} {left % {'count': now}}"
 
 
-def _trust(is_trusted: bool) -> Callable[[Application, Answers], str]:
-    def do(found: Application, _answers: Answers) -> str:
-        applications.set_trusted(found, is_trusted)
+def _trust(is_trusted: bool) -> Callable[[HttpRequest, Application, Answers], str]:
+    def do(request: HttpRequest, found: Application, _answers: Answers) -> str:
+        applications.set_trusted(found, is_trusted, rights.applications(request, rights.VIEW))
         if is_trusted:
             return _("%(name)s is trusted: nobody is asked.") % {"name": found.name}
         return _("%(name)s is not trusted any more: everybody is asked.") % {"name": found.name}
@@ -201,7 +201,7 @@ def _trust(is_trusted: bool) -> Callable[[Application, Answers], str]:
     return do
 
 
-def _set_owners(found: Application, answers: Answers) -> str:
+def _set_owners(_request: HttpRequest, found: Application, answers: Answers) -> str:
     applications.set_owners(found, list(answers["owners"]))
     return _("The owners of %(name)s are saved.") % {"name": found.name}
 

@@ -17,7 +17,6 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from accounts.sessions import user_agents
-from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.logos import logo_url
 from oauth_bridge.models import Application
@@ -55,13 +54,13 @@ class Names:
         wanted = {client_id for client_id in client_ids if client_id}
         seen = rights.applications(request, rights.VIEW, rights.ACTIVITY)
         may_open = rights.may(request, rights.VIEW)
-        self.sees_all = request.user.has_perm(rights.VIEW) or request.user.has_perm(rights.ACTIVITY)
+        self.sight = rights.sight(request)
         for row in seen.filter(client_id__in=wanted) if wanted else ():
             self.applications[row.client_id] = named(row) if may_open else named(row)._replace(url="")
             self.why_off[row.client_id] = off_since(request, row)
         self._tell_apart()
         keys = {key for key in people if key}
-        if keys and request.user.has_perm("accounts.view_user"):
+        if keys and self.sight.people:
             for person in get_user_model().objects.filter(pk__in=keys):
                 self.people[person.pk] = Named(person.display_name, page("person", person.pk), person.email)
 
@@ -79,14 +78,9 @@ class Names:
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
 
     def fix_of(self, entry: Entry) -> str:
-        """The advice for a record. For a switched-off application, the text of `off_since` is added.
-
-        Only an administrator who sees all applications gets the name of a deleted one.
-        """
-        if entry.cause == "client_deleted" and not self.sees_all:
-            return fix_of(entry.cause)
+        """The advice for a record. For a switched-off application, the text of `off_since` is added."""
         why = self.why_off.get(entry.client_id, "") if entry.cause == "client_disabled" else ""
-        return f"{entry.fix} {why}".strip()
+        return f"{entry.fix(self.sight)} {why}".strip()
 
     def person(self, key: UUID | None) -> Named:
         return (self.people.get(key) or Named(_("a person"), "")) if key else NOBODY

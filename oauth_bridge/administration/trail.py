@@ -141,12 +141,16 @@ def _subject(request: HttpRequest, kind: str, key: str, rows: list[Row]) -> Name
 def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[Row]:
     actors = [("person", str(each.actor)) for each in entries if each.actor]
     owners = [("person", sub) for each in entries for subs in each.changes.get("owners", ()) for sub in subs or ()]
+    sees_actors = request.user.has_perm(TRAIL) or request.user.has_perm(PEOPLE)
     named = _subjects(request, [*((each.kind, each.key) for each in entries), *actors, *owners])
     return [
         Row(
             each,
             str(ACTIONS.get(each.action, each.action)),
-            Named(each.actor_name, named.get(("person", str(each.actor)), shown.NOBODY).url),
+            Named(
+                each.actor_name if sees_actors or each.actor is None else _("a person"),
+                named.get(("person", str(each.actor)), shown.NOBODY).url,
+            ),
             named.get((each.kind, each.key), Named(each.name or each.key, "")),
             [_change(name, *_with_names(name, pair, named)) for name, pair in each.changes.items()],
         )

@@ -98,6 +98,13 @@ class ApplicationAdmin(ApplicationList):
                 fixed += ["post_logout_redirect_uris", "backchannel_logout_uri"]
         return fixed
 
+    def get_form(
+        self, request: HttpRequest, obj: Application | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)
+        form.seen = rights.applications(request, rights.VIEW)  # type: ignore[attr-defined]
+        return form
+
     def get_fieldsets(self, request: HttpRequest, obj: Application | None = None) -> Any:
         hidden = set() if obj and obj.logo else {"remove_logo"}
         if request.method != "POST":  # only a submitted form can remove addresses

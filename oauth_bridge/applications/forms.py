@@ -54,6 +54,8 @@ class AddressLines(forms.CharField):
 
 
 class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
+    seen = Application.objects.none()  # the applications that the administrator may see; the page sets them
+
     redirect_uris = AddressLines(
         label=gettext_lazy("Callback addresses"),
         widget=forms.Textarea(attrs={"rows": 4, **ADDRESS}),
@@ -152,7 +154,10 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         if "name" in self.cleaned_data and "name" in self.changed_data:
             try:
                 look_alikes.refuse(
-                    self.cleaned_data["name"], is_trusted=self.instance.is_trusted, besides=self.instance.pk or 0
+                    self.cleaned_data["name"],
+                    is_trusted=self.instance.is_trusted,
+                    seen=self.seen,
+                    besides=self.instance.pk or 0,
                 )
             except ValidationError as problem:
                 self.add_error("name", problem)

@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from oauth_bridge.models import Application
+from oauth_bridge.storage.activity_reading import Sight
 
 VIEW = "oauth_bridge.view_application"
 ADD = "oauth_bridge.add_application"
@@ -54,6 +55,12 @@ def client_ids(request: HttpRequest) -> list[str] | None:
     if request.user.has_perm(ACTIVITY):
         return None
     return list(applications(request, ACTIVITY).values_list("client_id", flat=True))
+
+
+def sight(request: HttpRequest) -> Sight:
+    """What the signed-in administrator may see in records."""
+    has = request.user.has_perm
+    return Sight(all_applications=has(VIEW) or has(ACTIVITY), people=has(PEOPLE))
 
 
 def may_name_owners(request: HttpRequest) -> bool:

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from oauth_bridge.activity_models import Step
 from oauth_bridge.storage import activity_reading
-from oauth_bridge.storage.activity_reading import MOST, Entry, Filters, described
+from oauth_bridge.storage.activity_reading import MOST, OPERATOR, Entry, Filters, described
 
 FOLLOW_SECONDS = 1.0
 _AGO = re.compile("([0-9]{1,5})([mhd])")
@@ -75,8 +75,8 @@ def line(entry: Entry) -> str:
     if sent := entry.detail.get("sent"):
         differs = ", ".join(entry.detail.get("differs", ()))
         parts.append(f"sent {sent}; nearest {entry.detail.get('nearest') or 'none'} ({differs})")
-    if entry.fix:
-        parts.append(f"Fix: {entry.fix}")
+    if fix := entry.fix(OPERATOR):
+        parts.append(f"Fix: {fix}")
     return "\n    ".join(parts)
 
 
@@ -110,4 +110,4 @@ def follow(filters: Filters) -> Iterator[Entry]:
 
 
 def text_of(entry: Entry, *, as_json: bool) -> str:
-    return json.dumps(described(entry), ensure_ascii=False) if as_json else line(entry)
+    return json.dumps(described(entry, OPERATOR), ensure_ascii=False) if as_json else line(entry)

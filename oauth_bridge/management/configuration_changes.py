@@ -163,7 +163,7 @@ def _look_alikes(entries: list[Entry], planned: dict[str, Planned], warnings: Ou
         if other is None:
             continue
         try:
-            look_alikes.refuse_among([other], is_trusted=plan.application.is_trusted)
+            look_alikes.refuse_among([other], is_trusted=plan.application.is_trusted, seen=None)
         except ValidationError as problem:
             problems.append(f"{entry.label}: name: {' '.join(problem.messages)}")
         else:

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
@@ -66,25 +66,48 @@ class Entry:
     attempt: UUID | None
     detail: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def fix(self) -> str:
-        return reason(self.detail.get("differs", ())) or fix_of(self.cause, self.detail)
+    def fix(self, sight: Sight) -> str:
+        """The advice, which names only what the reader may see."""
+        facts = sight.cut(self.detail)
+        return reason(facts.get("differs", ())) or fix_of(self.cause, facts)
 
 
-def described(entry: Entry) -> dict[str, Any]:
-    """The entry as values for JSON.
+class Sight(NamedTuple):
+    """What a reader of records may see: all applications, also deleted ones; people."""
 
-    Only entries about an unregistered callback address have `sent`, `nearest` or `differs`.
+    all_applications: bool
+    people: bool
+
+    def cut(self, detail: dict[str, Any]) -> dict[str, Any]:
+        """The details of a record without the names that the reader may not see."""
+        hidden = () if self.all_applications else OF_OTHERS
+        return {
+            name: value
+            for name, value in detail.items()
+            if name not in hidden and (self.people or name != "deleted_by")
+        }
+
+
+OPERATOR = Sight(all_applications=True, people=True)
+OF_OTHERS = ("deleted_name", "deleted_at", "deleted_by")  # the details that describe a deleted application
+
+
+def described(entry: Entry, sight: Sight) -> dict[str, Any]:
+    """The entry as values for JSON, without what the reader may not see.
+
+    Only entries about an unregistered callback address have `sent`, `nearest` or `differs`. Only a reader who sees all
+    applications gets `detail`, which may name another application's secret.
     """
-    detail = {name: value for name, value in entry.detail.items() if name not in ("sent", "nearest", "differs")}
+    detail = sight.cut(entry.detail) if sight.all_applications else {}
+    detail = {name: value for name, value in detail.items() if name not in ("sent", "nearest", "differs")}
     return {
         "time": entry.at.isoformat(),
         "step": entry.step,
         "outcome": entry.outcome,
         "cause": entry.cause,
-        "fix": entry.fix,
+        "fix": entry.fix(sight),
         "client_id": entry.client_id or None,
-        "person": entry.person_id and str(entry.person_id),
+        "person": str(entry.person_id) if entry.person_id and sight.people else None,
         "address": entry.address or None,
         "browser": entry.browser.strip("/") or None,
         "reference": entry.reference or None,

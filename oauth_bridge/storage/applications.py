@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -90,7 +90,7 @@ def register(
         backchannel_logout_uri=backchannel_logout_uri,
     )
     application.full_clean()
-    look_alikes.refuse(name, is_trusted=is_trusted)
+    look_alikes.refuse(name, is_trusted=is_trusted, seen=None)
     add(application, groups)
     return application, "" if is_public else secret_rotation.rotate(application).secret
 
@@ -140,7 +140,7 @@ def change(
     changed = assign(locked, values)
     if {"name", "is_trusted"} & {*changed}:
         try:
-            look_alikes.refuse(locked.name, is_trusted=locked.is_trusted, besides=locked.pk)
+            look_alikes.refuse(locked.name, is_trusted=locked.is_trusted, seen=None, besides=locked.pk)
         except ValidationError as problem:
             raise ValidationError({"name": problem.messages}) from None
     if groups is not None:
@@ -196,13 +196,13 @@ def set_enabled(application: Application, is_enabled: bool, *, reason: str = "")
 
 
 @transaction.atomic
-def set_trusted(application: Application, is_trusted: bool) -> None:
+def set_trusted(application: Application, is_trusted: bool, seen: QuerySet[Application]) -> None:
     """Set whether people sign in to the application without a consent page. D7.
 
-    Raises ValidationError: `look_alikes` refuses the name.
+    `seen`: the applications that the administrator may see. Raises ValidationError: `look_alikes` refuses the name.
     """
     if is_trusted:
-        look_alikes.refuse(application.name, is_trusted=True, besides=application.pk)
+        look_alikes.refuse(application.name, is_trusted=True, seen=seen, besides=application.pk)
     with application_audit.audited(application):
         application.is_trusted = is_trusted
         application.save(update_fields=["is_trusted", "updated"])

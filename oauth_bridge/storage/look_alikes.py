@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from oauth_bridge.models import Application
@@ -51,19 +52,25 @@ def keys(name: str, besides: int = 0) -> list[int]:
     return [each.pk for each in find(name, besides)]
 
 
-def refuse(name: str, *, is_trusted: bool, besides: int = 0) -> None:
+def refuse(name: str, *, is_trusted: bool, seen: QuerySet[Application] | None, besides: int = 0) -> None:
     """Call `refuse_among` with the applications that `find` returns for the name."""
-    refuse_among(find(name, besides), is_trusted=is_trusted)
+    refuse_among(find(name, besides), is_trusted=is_trusted, seen=seen)
 
 
-def refuse_among(others: Iterable[Application], *, is_trusted: bool) -> None:
+def refuse_among(others: Iterable[Application], *, is_trusted: bool, seen: QuerySet[Application] | None) -> None:
     """Refuse a name that looks like another name if one of the two applications is trusted.
 
-    A trusted application signs people in without asking.
+    A trusted application signs people in without asking. The error names only an application in `seen`, which is None
+    for an operator, who may see all.
 
     Raises ValidationError: another application has a similar name, and one of the two is trusted.
     """
     for other in others:
         if is_trusted or other.is_trusted:
             text = _("People could take “%(other)s” for this one, and one of the two is trusted. Choose another name.")
+            if seen is not None and not seen.filter(pk=other.pk).exists():
+                text = _(
+                    "People could take another application for this one, and one of the two is trusted."
+                    " Choose another name."
+                )
             raise ValidationError(text % {"other": other.name})

@@ -22,7 +22,7 @@ from oauth_bridge.activity_titles import title_of
 from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_counts, applications, secret_rotation
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
-from tests.grants import HTML, Attempt
+from tests.grants import HTML, Attempt, redeem
 from tests.pages import admin_browser, html_of, proven, secret_on, text_of, with_session
 
 pytestmark = pytest.mark.django_db
@@ -64,7 +64,7 @@ def alice() -> User:
 @pytest.fixture
 def other(alice: User) -> Registered:
     """Another's application, with a secret that ends, a refused link, a sign-in, and a code that nobody exchanged."""
-    return tried(ApplicationFactory(name="Another’s"), alice)
+    return tried(ApplicationFactory(name="Sunflower"), alice)
 
 
 def tried(application: Registered, person: User) -> Registered:
@@ -198,7 +198,7 @@ def test_another_application_answers_as_one_that_does_not_exist(
         FORM,
         {"overlap": "24"},
         {"end": "1", "number": "1", "confirmed": "on"},
-        {"post": "yes", "typed": "Another’s"},
+        {"post": "yes", "typed": "Sunflower"},
     ]
     for name in (*PAGES, "oauth_bridge_application_delete", "oauth_bridge_application_history"):
         assert {browser.post(page(name, other), data).status_code for data in posted} == {404}, name
@@ -262,7 +262,7 @@ def test_no_list_and_no_search_has_another_application(browser: Client, hers: Re
         answer = browser.get(address)
         assert answer.status_code == 200, address
         said = html_of(answer).replace(f'value="{client_id}"', "")
-        for hidden in ("Another’s", page("application", other), "isn’t registered", "redirect_uri_mismatch"):
+        for hidden in ("Sunflower", page("application", other), "isn’t registered", "redirect_uri_mismatch"):
             assert hidden not in said, (address, hidden)
     assert browser.get(f"/admin/activity/?client_id={client_id}").status_code == 404
     assert browser.get(f"/admin/activity/?client_id={client_id}&format=json").status_code == 404
@@ -291,8 +291,60 @@ def test_the_attempt_of_a_code_that_another_sent_shows_only_her_own(
     ]
     for each in shown:
         assert each.status_code == 200
-        for hidden in ("secret.example", "Another’s", title_of("token_expired")):
+        for hidden in ("secret.example", "Sunflower", title_of("token_expired")):
             assert hidden not in text_of(each)
+
+
+def test_a_deleted_or_a_trusted_application_is_named_to_those_who_may_see_it(
+    hers: Registered, mallory: User, other: Registered
+) -> None:
+    """Pages, downloads and refused forms name it, and who deleted it, by the same rights."""
+    grace = PersonFactory(nickname="Grace Hopper", is_staff=True, is_superuser=True)
+    ApplicationFactory(name="Trusty", is_trusted=True)
+    proven(with_session(grace)).post(
+        page("oauth_bridge_application_delete", other), {"post": "yes", "typed": "Sunflower"}
+    )
+    assert redeem(other, CodeFactory(application=hers, user=PersonFactory())).status_code == 401
+    activity_counts.flush()
+    record = ActivityRecord.objects.get(cause="client_deleted", client_id=hers.client_id)
+    everything = {"view_application", "change_application", "view_activityrecord", "view_user", "trust_application"}
+    for names, sees_all, sees_people in (
+        (set(), False, False),
+        ({"view_user"}, False, True),
+        ({"view_activityrecord"}, True, False),
+        ({"view_application"}, True, False),
+        (everything, True, True),
+    ):
+        mallory.user_permissions.set(Permission.objects.filter(codename__in=names))
+        browser = proven(with_session(User.objects.get(pk=mallory.pk)))
+        for address in (
+            "/admin/activity/?days=30",
+            "/admin/activity/?days=30&format=json",
+            f"/admin/activity/?days=30&cause=client_deleted&client_id={hers.client_id}&format=json",
+            reverse("admin:record", args=[record.pk]),
+            page("application", hers),
+        ):
+            said = html_of(browser.get(address))
+            assert ("Sunflower" in said) is sees_all, (names, address)
+            assert ("Grace Hopper" in said) is (sees_all and sees_people), (names, address)
+        for name in ("T r u s t y", "TRUSTY!"):
+            form = {**FORM, "name": name}
+            said = html_of(browser.post(page("oauth_bridge_application_change", hers), form))
+            assert "could take" in said
+            assert ("“Trusty”" in said) is ("view_application" in names)
+        if names == everything:
+            history = f"/admin/trail/?kind=application&key={other.client_id}"
+            assert "Grace Hopper" in html_of(browser.get(history))
+            mallory.user_permissions.remove(Permission.objects.get(codename="view_user"))
+            said = html_of(proven(with_session(User.objects.get(pk=mallory.pk))).get(history))
+            assert "Grace Hopper" not in said
+            assert "Deleted the application" in said
+    Application.objects.filter(pk=hers.row.pk).update(name="trusty.")
+    mallory.user_permissions.set(Permission.objects.filter(codename="trust_application"))
+    browser = proven(with_session(User.objects.get(pk=mallory.pk)))
+    said = text_of(browser.post(page("application_act", hers, "trust"), follow=True))
+    assert "People could take another application for this one, and one of the two is trusted." in said
+    assert "Trusty" not in said
 
 
 def test_she_learns_no_name_and_no_address_of_a_person(

@@ -24,7 +24,7 @@ from oauth_bridge.management import (
 )
 from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_reading, applications, secret_states
-from oauth_bridge.storage.activity_reading import described
+from oauth_bridge.storage.activity_reading import OPERATOR, described
 
 AUDITED = 1000
 
@@ -105,7 +105,7 @@ class Command(BaseCommand):
         if filters.client_id and not found:  # a deleted application may have records
             _found(filters.client_id)
         if as_json:
-            self.stdout.write(json.dumps([described(entry) for entry in found], ensure_ascii=False))
+            self.stdout.write(json.dumps([described(entry, OPERATOR) for entry in found], ensure_ascii=False))
         else:
             lines = [activity_listing.line(entry) for entry in found]
             self.stdout.write("\n".join(lines) or activity_listing.nothing(filters))
