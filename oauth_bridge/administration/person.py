@@ -109,7 +109,7 @@ def _act(request: HttpRequest, found: User, name: str) -> HttpResponseBase:
         return redirect(page)
     context = {
         **admin.site.each_context(request),
-        "title": act.question % {"name": found.display_name} if "%" in str(act.question) else act.question,
+        "title": act.question % {"name": act.of or found.display_name},
         "section": Named(_("People"), shown.page("accounts_user_changelist")),
         "of": Named(found.email, page),
         "ends": act.ends(found),
@@ -130,7 +130,8 @@ def _end_application(found: User, client_id: str) -> Act:
             _("Ends the consent and the access of %(name)s, at once. It is asked again next time.")
             % {"name": application.name}
         ),
-        question=_("End the access of %(name)s?") % {"name": application.name},
+        question=_("End the access of %(name)s?"),
+        of=application.name,
         button=_("End the access"),
         do=lambda _request, person: _disconnected(person, connection),
     )

@@ -27,13 +27,14 @@ from oauth_bridge.storage import admission, consents
 
 
 class Act(NamedTuple):
-    """An act on an account, with a confirmation page."""
+    """An act on an account, with a confirmation page. `question` contains the name of the person, or of `of`."""
 
     label: Any
     ends: Callable[[User], str]
     question: Any
     button: Any
     do: Callable[[HttpRequest, User], str]
+    of: str = ""
 
 
 class ActRefused(Exception):

@@ -50,6 +50,7 @@ def fill_for(text: str, application: Application) -> str:
     callback = (application.callback_addresses or [EXAMPLE_CALLBACK])[0]
     if application.is_public:
         text = "".join(line for line in text.splitlines(keepends=True) if "CLIENT_SECRET" not in line)
-    text = text.replace(EXAMPLE_CALLBACK, callback)
-    text = text.replace(quote(EXAMPLE_CALLBACK, safe=""), quote(callback, safe=""))
-    return fill(text, CLIENT_ID=str(application.client_id), REDIRECT_URI=callback).strip()
+    text = text.replace(EXAMPLE_CALLBACK, "{REDIRECT_URI}")
+    text = text.replace(quote(EXAMPLE_CALLBACK, safe=""), "{QUOTED_REDIRECT_URI}")
+    values = {"REDIRECT_URI": callback, "QUOTED_REDIRECT_URI": quote(callback, safe="")}
+    return fill(text, CLIENT_ID=str(application.client_id), **values).strip()
