@@ -116,6 +116,22 @@ class AccountFault(Fault):
         "access_denied",
         _("This is no code of your app, and no recovery code of yours that is still unused."),
     )
+    APP_CODE_EARLY = (
+        200,
+        "access_denied",
+        _(
+            "The clock of the device with your app seems to be fast by about %(when)s. Set the clock right, then type"
+            " the code that the app shows."
+        ),
+    )
+    APP_CODE_LATE = (
+        200,
+        "access_denied",
+        _(
+            "This code was right about %(when)s ago. If your app still shows it, the clock of its device is slow by about"
+            " as much: set the clock right, then type the code that the app shows."
+        ),
+    )
     NEW_APP_CODE_WRONG = 200, "access_denied", _("This code is not right. Type the one that the app shows now.")
 
     # Passkeys

@@ -6,14 +6,11 @@ record of the attempt appears in the owner's export and is deleted with the owne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from uuid import UUID
-
-from django.conf import settings
-from django.utils.crypto import salted_hmac
 
 from accounts.email_addresses import email_to_look_up
 from accounts.models import FormerAddress, User
+from config.infrastructure import sealing
 
 _SALT = "oauth_bridge.activity.login"  # earlier releases made their marks with this salt
 _BYTES = 8
@@ -21,7 +18,7 @@ _BYTES = 8
 
 def marks_of(address: str) -> list[bytes]:
     """Return the marks of the address: first under SECRET_KEY, then under SECRET_KEY_FALLBACKS to find older rows."""
-    return list(_marks_of(address))
+    return [bytes.fromhex(each)[:_BYTES] for each in sealing.digests(_SALT, email_to_look_up(address))]
 
 
 def note(person: User, before: str) -> None:
@@ -32,7 +29,7 @@ def note(person: User, before: str) -> None:
     _forget(person.email)
     if before != person.email:
         _forget(before)
-        FormerAddress.objects.create(user=person, mark=next(_marks_of(before)))
+        FormerAddress.objects.create(user=person, mark=marks_of(before)[0])
 
 
 def _forget(address: str) -> None:
@@ -42,8 +39,3 @@ def _forget(address: str) -> None:
 def owner_of(address: str) -> UUID | None:
     """Return the ID of the person who had this address last, or None. The function runs one SQL statement."""
     return FormerAddress.objects.filter(mark__in=marks_of(address)).values_list("user", flat=True).first()
-
-
-def _marks_of(address: str) -> Iterator[bytes]:
-    for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS):
-        yield salted_hmac(_SALT, email_to_look_up(address), secret=key, algorithm="sha256").digest()[:_BYTES]

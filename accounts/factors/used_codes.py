@@ -1,19 +1,26 @@
-"""Remember the used codes of authenticator apps, so that no code is accepted twice."""
+"""The codes of authenticator apps over time: accept none twice, and find how far the device's clock is off. RFC 6238."""
 
 from __future__ import annotations
 
+import base64
 import re
+import time
 from typing import Any
 
 from allauth.mfa.models import Authenticator
+from cryptography.hazmat.primitives.hashes import SHA1
+from cryptography.hazmat.primitives.twofactor.hotp import HOTP
 from django.db import transaction
-from django.utils.crypto import salted_hmac
 
 from accounts.models import User
+from config.infrastructure import sealing
 
-# A code is valid for three periods of 30 seconds. During the three periods, at most four other codes are valid. So the
-# last ten used codes include every used code that is still valid.
-_REMEMBERED = 10
+_PERIOD_SECONDS = 30
+_ACCEPTED_PERIODS = 1  # allauth accepts the codes of this number of periods before and after the present one
+_SEARCHED_PERIODS = 20  # `clock_offset` finds the codes of ten minutes before and after the present one
+# At most 22 codes are valid now or become valid later and can be marked as used. Until the oldest of them is past, at
+# most 22 others are marked after it. So the last 50 marks include each code that must not be accepted again.
+_REMEMBERED = 50
 
 
 @transaction.atomic
@@ -24,21 +31,34 @@ def mark_used(app: Authenticator, code: str) -> bool:
     without Redis, in only one worker.
     """
     row = Authenticator.objects.select_for_update().filter(pk=app.pk).first()
-    digest = _digest(code)
+    digests = _digests(code)
     if row is None:
         return False
     used = _used(row.data)
-    if digest in used:
+    if not set(digests).isdisjoint(used):
         return False
-    row.data["used_codes"] = [*used, digest][-_REMEMBERED:]
+    row.data["used_codes"] = [*used, digests[0]][-_REMEMBERED:]
     row.save(update_fields=["data"])
     return True
 
 
 def was_used(person: User, code: str) -> bool:
     """Return whether the code is one of the last used codes of the person's app."""
-    apps = Authenticator.objects.filter(user=person, type=Authenticator.Type.TOTP)
-    return any(_digest(code) in _used(data) for data in apps.values_list("data", flat=True))
+    apps, digests = Authenticator.objects.filter(user=person, type=Authenticator.Type.TOTP), set(_digests(code))
+    return any(not digests.isdisjoint(_used(data)) for data in apps.values_list("data", flat=True))
+
+
+def clock_offset(secret: str, code: str) -> int:
+    """Return by how many seconds the code comes too early (positive) or too late (negative); 0 for a wrong code.
+
+    The result is 60 to 600 seconds, in whole periods. `secret` is in base32. The caller marks a code that comes too
+    early as used: it becomes valid later, and whoever guesses must not learn that.
+    """
+    digits, now = re.sub(r"[^0-9]", "", code).encode(), int(time.time()) // _PERIOD_SECONDS
+    hotp = HOTP(base64.b32decode(secret, casefold=True), 6, SHA1(), enforce_key_length=False)  # noqa: S303
+    periods = range(_ACCEPTED_PERIODS + 1, _SEARCHED_PERIODS + 1)
+    found = (each for period in periods for each in (period, -period) if hotp.generate(now + each) == digits)
+    return next(found, 0) * _PERIOD_SECONDS
 
 
 def _used(data: dict[str, Any]) -> list[str]:
@@ -46,7 +66,6 @@ def _used(data: dict[str, Any]) -> list[str]:
     return stored if isinstance(stored, list) else []
 
 
-def _digest(code: str) -> str:
+def _digests(code: str) -> list[str]:
     # allauth accepts any punctuation and white space in a code.
-    digits = re.sub(r"[^0-9]", "", code)
-    return salted_hmac("accounts.factors.used_codes", digits, algorithm="sha256").hexdigest()
+    return sealing.digests("accounts.factors.used_codes", re.sub(r"[^0-9]", "", code))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from datetime import datetime
 from typing import Any, NamedTuple, cast
 
@@ -13,7 +14,7 @@ from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.utils.crypto import constant_time_compare, salted_hmac
+from django.utils.crypto import constant_time_compare
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
@@ -73,7 +74,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
 
 def _mark(row: Session) -> str:
     """Return an identifier of the session for forms. A form must not show the digest that the database stores."""
-    return salted_hmac("accounts.browsers", row.session_key, algorithm="sha256").hexdigest()[:32]
+    return hashlib.sha256(f"accounts.browsers {row.session_key}".encode()).hexdigest()[:32]
 
 
 def _described(row: Session, is_this: bool) -> ListedBrowser:

@@ -14,10 +14,10 @@ from django.conf import settings
 from django.core import signing
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.utils.crypto import salted_hmac
 
 from accounts.email_addresses import email_to_look_up
 from accounts.models import User
+from config.infrastructure import sealing
 from config.infrastructure.own_cookies import set_cookie
 
 _SALT = "accounts.known-browser"
@@ -34,7 +34,7 @@ class KnownAccount(NamedTuple):
 
 def account_mark(email: str) -> str:
     """Return an identifier of the account for cookies and counters. The identifier hides the e-mail address."""
-    return salted_hmac(_SALT, email_to_look_up(email), algorithm="sha256").hexdigest()[:32]
+    return _marks(email)[0]
 
 
 def find(request: HttpRequest, email: str) -> str:
@@ -42,7 +42,7 @@ def find(request: HttpRequest, email: str) -> str:
 
     A statement runs only if the cookie has the mark of this account, so response times reveal nothing to strangers.
     """
-    entry = read(request).get(account_mark(email))
+    entry = _entry(read(request), email)
     if entry is None:
         return ""
     current = User.objects.filter(email=email_to_look_up(email), credentials_version=entry.credentials_version)
@@ -51,7 +51,7 @@ def find(request: HttpRequest, email: str) -> str:
 
 def is_new(request: HttpRequest, person: User) -> bool:
     """Return whether this browser's cookie lacks the person, to whom `sign_in.adapter` then sends an e-mail. E5."""
-    return account_mark(person.email) not in read(request)
+    return _entry(read(request), person.email) is None
 
 
 def read(request: HttpRequest) -> dict[str, KnownAccount]:
@@ -67,10 +67,19 @@ def read(request: HttpRequest) -> dict[str, KnownAccount]:
 
 def add(request: HttpRequest, response: HttpResponseBase, user: User) -> None:
     """Set the cookie after the person has signed in with this browser."""
-    mark, accounts = account_mark(user.email), read(request)
-    before = accounts.pop(mark, None)
-    name = before.browser if before else secrets.token_hex(8)
-    accounts = {mark: KnownAccount(name, int(time.time()), user.credentials_version), **accounts}
-    entries = [(mark, *entry) for mark, entry in accounts.items()][:_ACCOUNTS_PER_BROWSER]
+    accounts = read(request)
+    before, marks = _entry(accounts, user.email), _marks(user.email)
+    new = KnownAccount(before.browser if before else secrets.token_hex(8), int(time.time()), user.credentials_version)
+    others = [(mark, *entry) for mark, entry in accounts.items() if mark not in marks]
+    entries = [(marks[0], *new), *others][:_ACCOUNTS_PER_BROWSER]
     value = signing.dumps(entries, salt=_SALT, compress=True)
     set_cookie(response, settings.KNOWN_BROWSER_COOKIE_NAME, value, settings.KNOWN_BROWSER_AGE_SECONDS)
+
+
+def _marks(email: str) -> list[str]:
+    """Return the mark of the account under SECRET_KEY, then under each fallback, with which older cookies were made."""
+    return [digest[:32] for digest in sealing.digests(_SALT, email_to_look_up(email))]
+
+
+def _entry(accounts: dict[str, KnownAccount], email: str) -> KnownAccount | None:
+    return next((accounts[mark] for mark in _marks(email) if mark in accounts), None)

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
+from django.utils.crypto import salted_hmac
 from django.utils.encoding import force_bytes
 
 _NONCE_BYTES = 12
@@ -35,6 +36,15 @@ def unseal(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bytes | None:
 def is_under_first_key(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bool:
     """Return whether the present SECRET_KEY can unseal `sealed`."""
     return decrypt(_key(purpose, settings.SECRET_KEY), sealed, bound_to) is not None
+
+
+def digests(purpose: str, value: str) -> list[str]:
+    """Return the keyed SHA-256 digest of the value in hexadecimal: under SECRET_KEY, then under each of its fallbacks.
+
+    Store or send the first digest. Accept each of them, because a former key may have made it.
+    """
+    keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
+    return [salted_hmac(purpose, value, secret=key, algorithm="sha256").hexdigest() for key in keys]
 
 
 def encrypt(key: bytes, content: bytes, bound_to: bytes = b"") -> bytes:

@@ -17,9 +17,9 @@ from uuid import UUID
 
 from django.core import signing
 from django.http import HttpRequest
-from django.utils.crypto import constant_time_compare, salted_hmac
+from django.utils.crypto import constant_time_compare
 
-from config.infrastructure import paths
+from config.infrastructure import paths, sealing
 from oauth_bridge.protocol.authorization_request import AuthorizationRequest
 from oauth_bridge.protocol.parameter_parsing import Parameters
 
@@ -118,14 +118,12 @@ class PendingRequest(AuthorizationRequest):
 
     def bind(self, request: HttpRequest) -> PendingRequest:
         """Return the request for a consent page, bound to this person and browser session, with the present time."""
-        return replace(self, bound_to=_binding(request), opened_at=int(time.time()))
+        return replace(self, bound_to=_bindings(request)[0], opened_at=int(time.time()))
 
     def is_answerable(self, request: HttpRequest) -> bool:
         """Return whether the consent page is less than an hour old and belongs to this person and browser session."""
         is_fresh = int(time.time()) - self.opened_at < PAGE_LIFETIME_SECONDS
-        # On a page of release 0.1.0, `bound_to` contains only the digest.
-        sent, digest = (bound.rpartition(" ")[2] for bound in (self.bound_to, _binding(request)))
-        return is_fresh and constant_time_compare(sent, digest)
+        return is_fresh and any(constant_time_compare(self.bound_to, each) for each in _bindings(request))
 
     @property
     def asked_at(self) -> float:
@@ -134,9 +132,8 @@ class PendingRequest(AuthorizationRequest):
 
     @property
     def person_id(self) -> UUID | None:
-        """The person who saw the consent page; None for other pages, and for a page of release 0.1.0 or earlier."""
-        person, _space, digest = self.bound_to.partition(" ")
-        return UUID(person) if digest else None
+        """The person who saw the consent page; None for other pages."""
+        return UUID(self.bound_to.partition(" ")[0]) if self.bound_to else None
 
     def unbound(self) -> PendingRequest:
         return replace(self, bound_to="")
@@ -153,6 +150,7 @@ def new_attempt() -> str:
     return f"{number & ~(0xF << 76 | 0b11 << 62) | 7 << 76 | 0b10 << 62:032x}"
 
 
-def _binding(request: HttpRequest) -> str:
-    bound = f"{request.user.pk} {request.session.session_key}"
-    return f"{request.user.pk} {salted_hmac(SALT, bound, algorithm='sha256').hexdigest()}"
+def _bindings(request: HttpRequest) -> list[str]:
+    """The values of `bound_to` for this person and browser session: under SECRET_KEY, then under each fallback."""
+    digests = sealing.digests(SALT, f"{request.user.pk} {request.session.session_key}")
+    return [f"{request.user.pk} {digest}" for digest in digests]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from typing import Any
 
@@ -12,10 +13,12 @@ from allauth.mfa.models import Authenticator
 from django.core import mail
 from django.core.cache import caches
 from django.core.management import call_command
-from django.test import Client
+from django.http import HttpResponse
+from django.test import Client, RequestFactory
 
 from accounts.factors import passkey_host
-from accounts.models import User
+from accounts.models import FailedFactor, User
+from accounts.sessions import known_browsers
 from tests.factories import PersonFactory, database_text
 from tests.pages import (
     ADD,
@@ -233,6 +236,64 @@ def test_a_used_code_counts_as_a_wrong_one(account: Account, period: int, settin
         for expected in (302, 200, 200, 429):
             browser = account.browser_before_code()
             assert browser.post(SECOND, {"code": code}).status_code == expected
+
+
+@pytest.mark.parametrize("is_set_up", [True, False])
+def test_a_code_that_is_right_minutes_away_tells_by_how_much_the_clock_is_off(
+    account: Account, settings: Any, *, is_set_up: bool
+) -> None:
+    """It counts as a wrong one, and whoever guessed it can't send it again when it is valid."""
+    settings.RATES = {"second_factor": "20/15m"}
+    now = time.time() + 0.001
+    with time_machine.travel(now, tick=False):
+        browser, path, secret = account.browser_before_code(), SECOND, account.secret
+        if not is_set_up:
+            browser, path = account.browser, APP
+            browser.post(f"{APP}/off")
+            (secret,) = codes_on(browser.get(APP))
+        for steps, expected in (
+            (-21, None),
+            (-20, "right about 10 minutes ago"),
+            (-7, "right about 4 minutes ago"),
+            (-2, "right about 1 minute ago"),
+            (2, "fast by about 1 minute"),
+            (9, "fast by about 5 minutes"),
+            (20, "fast by about 10 minutes"),
+            (21, None),
+        ):
+            answer = browser.post(path, {"code": code_of(secret, steps)})
+            page = html_of(answer)
+            assert answer.status_code == 200
+            assert (expected or "This code is not right") in page, steps
+            assert ("clock" in page) is bool(expected), steps
+        early = code_of(secret, 9)
+    if is_set_up:
+        assert FailedFactor.objects.filter(user=account.person).count() == 8
+        with time_machine.travel(now + 9 * 30, tick=False):
+            assert browser.post(SECOND, {"code": early}).status_code == 200
+            assert browser.post(SECOND, {"code": code_of(secret, 1)}).status_code == 302
+
+
+def test_what_was_bound_to_the_former_key_goes_on_beside_the_new_one(
+    account: Account, period: int, settings: Any
+) -> None:
+    """A used code stays used, a known browser known, and the button of an open page ends the browser it names."""
+    with time_machine.travel(period, tick=False):
+        browser, code = account.browser_before_code(), code_of(account.secret)
+        assert browser.post(SECOND, {"code": code}).status_code == 302
+        [mark] = re.findall(r'name="browser" value="(\w+)"', html_of(browser.get("/accounts/browsers")))
+        settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+        settings.SECRET_KEY = "another key of more than fifty characters, made for this test"
+        again = account.browser_before_code()
+        assert again.post(SECOND, {"code": code}).status_code == 200
+        assert "signed out" in html_of(browser.post("/accounts/browsers", {"browser": mark}, follow=True))
+    request = RequestFactory().get("/")
+    request.COOKIES = {name: morsel.value for name, morsel in browser.cookies.items()}
+    assert known_browsers.find(request, account.person.email)
+    response = HttpResponse()
+    known_browsers.add(request, response, account.person)
+    request.COOKIES = {name: morsel.value for name, morsel in response.cookies.items()}
+    assert list(known_browsers.read(request)) == [known_browsers.account_mark(account.person.email)]
 
 
 def test_the_code_that_set_up_the_app_is_used_up(account: Account) -> None:
