@@ -54,8 +54,19 @@ FIXES = {
     "challenge_plain": _("Set the PKCE method to S256 in the application."),
     "challenge_method_other": _("Set the PKCE method to S256 in the application."),
     "challenge_malformed": _("Send the SHA-256 digest of the verifier in base64url without padding as code_challenge."),
+    "csrf": _("Nothing to change: the page was open for long or in two windows, and the person was asked again."),
+    "csrf_no_cookie": _(
+        "The browser sent no cookie: it blocks cookies of this site, or deletes them. The person allows them."
+    ),
+    "csrf_origin": _(
+        "The browser named another site as the origin of the form, or hid it: an extension, a proxy that changes"
+        " headers, or a page that imitates this one."
+    ),
     "link_cut": _("The link was cut, perhaps by a mail program or a chat. The person starts again in the application."),
     "link_not_ours": _("The link was changed, or SECRET_KEY was replaced without a fallback. The person starts again."),
+    "client_id_not_in_form": _(
+        "The token request has no client_id. Send it in the form beside the code, or with the secret by HTTP Basic."
+    ),
     "code_missing": _("The callback was opened without a code. Let the application read the parameter error first."),
     "grant_type": _("Use grant_type=authorization_code. No refresh token and no other grant exists here."),
     "grant_type_missing": _SEND_ONCE,
@@ -205,6 +216,8 @@ FIXES = {
     ),
     # Profile
     "token_missing": _("Send the header Authorization with Bearer and the access token."),
+    "token_in_url": _("Send the token in the header Authorization, with Bearer before it. URLs are logged."),
+    "token_of_another_kind": _("Send the access_token of the exchange, not the ID token, the code or the client_id."),
     "token_unknown": _("The token is not of this installation, or the code was sent in its place."),
     "token_expired": _("Read the profile right after the exchange. A token works for an hour."),
     "token_revoked": _("The person disconnected the application, or its code was used twice. See the attempt."),

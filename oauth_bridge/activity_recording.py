@@ -1,8 +1,7 @@
 """Record the errors and events of a request in the activity log. D24; specification 7.
 
 `config.http.middleware` calls `record` for each request with errors or events, after the answer is made. This module
-records only steps of a sign-in. It does not record missing pages, malformed HTTP, forms from other sites or the use of
-the account pages.
+records only steps of a sign-in. It does not record missing pages, malformed HTTP or the use of the account pages.
 """
 
 from __future__ import annotations

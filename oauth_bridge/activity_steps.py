@@ -17,7 +17,6 @@ NOT_RECORDED: set[Fault] = {
     SiteFault.BAD_REQUEST,
     SiteFault.HOST,
     SiteFault.HOST_NAMED,
-    SiteFault.CSRF,
     SiteFault.FORBIDDEN,
     SiteFault.NOT_FOUND,
     SiteFault.METHOD,

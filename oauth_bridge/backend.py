@@ -97,7 +97,8 @@ class Backend:
             refused.about(attempt=pending.attempt)
             return credentials.callback.error_url(refused), {}, "", 302
         read_proof, read_sign_in = (lambda: proofs.of(request)), (lambda: sign_in_of(request))
-        granted = openid_request.granted(pending.parameters, read_proof, read_sign_in)
+        is_wanted = credentials.application.profile_in_id_token
+        granted = openid_request.granted(pending.parameters, read_proof, read_sign_in, profile_in_id_token=is_wanted)
         attempt = codes.Attempt(
             id=UUID(pending.attempt),
             application=credentials.application,

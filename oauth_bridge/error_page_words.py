@@ -46,11 +46,21 @@ SIGN_OUT_TITLE = gettext_noop("This sign-out can't go on")
 SIGN_OUT_MESSAGE = gettext_noop(
     "The application that sent you here made a mistake in its link. If you were signed in here, you still are."
 )
-SIGN_IN_WORDS: dict[Fault, str] = {
-    OAuthFault.CLIENT_DISABLED: gettext_noop("The application that sent you here is switched off. Nothing was shared."),
-    OAuthFault.REQUEST_DAMAGED: gettext_noop("The link to this page is damaged or incomplete. Nothing was shared."),
-}
-APPLICATION_MESSAGE = gettext_noop(
-    "%(name)s sent you here with a callback address that this service doesn't know."
-    " Nothing was shared, and you did nothing wrong."
+DAMAGED_MESSAGE = gettext_noop("The link to this page is damaged or incomplete. Nothing was shared.")
+SWITCHED_OFF_SIGN_OUT_MESSAGE = gettext_noop(
+    "The application that sent you here is switched off. If you were signed in here, you still are."
 )
+# The sentence for people if the application of the link is known.
+APPLICATION_WORDS: dict[Fault, str] = {
+    OAuthFault.CLIENT_DISABLED: gettext_noop(
+        "%(name)s is switched off here, so nobody can sign in to it now. Nothing was shared, and you did nothing wrong."
+    ),
+    OAuthFault.MISSING: gettext_noop(
+        "%(name)s sent you here without the callback address that leads you back."
+        " Nothing was shared, and you did nothing wrong."
+    ),
+    OAuthFault.REDIRECT_URI_MISMATCH: gettext_noop(
+        "%(name)s sent you here with a callback address that this service doesn't know."
+        " Nothing was shared, and you did nothing wrong."
+    ),
+}

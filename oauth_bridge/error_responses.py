@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.urls import reverse
+from django.urls import is_valid_path, reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
@@ -22,6 +23,7 @@ from config.infrastructure import errors, paths, references
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.translation import TranslatableText
 from oauth_bridge import error_page_words as words
+from oauth_bridge.errors import OAuthFault
 from oauth_bridge.redirect_uri_likely_faults import mark_likely_differences
 
 # Unknown paths at which some clients look for the metadata (RFC 8414 §3.1) or the keys.
@@ -31,18 +33,28 @@ DISCOVERY = re.compile(
 # The paths that operations have in other services. The last part of the path names the operation. Matching takes linear
 # time.
 ELSEWHERE = re.compile(
-    r"(?:/(?:api|connect|login|o|oauth2?|openid-connect|protocol|v[12]))*/(?P<name>[a-z_]+)/?", re.IGNORECASE
+    r"(?:/(?:api|auth|connect|login|o|oauth2?|oidc|openid-connect|protocol|realms/[^/]+|v[12]))*/(?P<name>[a-z_-]+)",
+    re.IGNORECASE,
 )
 OPERATION_OF = {
     "auth": paths.AUTHORIZE,
     "authorization": paths.AUTHORIZE,
     "authorize": paths.AUTHORIZE,
+    "end_session": paths.LOGOUT,
+    "endsession": paths.LOGOUT,
+    "introspect": paths.INTROSPECT,
+    "introspection": paths.INTROSPECT,
+    "revocation": paths.REVOKE,
+    "revoke": paths.REVOKE,
     "access_token": paths.TOKEN,
     "token": paths.TOKEN,
     "me": paths.USERINFO,
     "user_info": paths.USERINFO,
     "userinfo": paths.USERINFO,
 }
+# The names of the operation that registers clients elsewhere (RFC 7591), which this service does not have.
+REGISTRATION = ("clients", "reg", "register", "registration")
+PROTECTED_RESOURCE = "/.well-known/oauth-protected-resource"  # RFC 9728 §3.1
 RETRYABLE = (429, 500, 503)
 SHOWN_ADDRESS_LENGTH = 400
 
@@ -73,22 +85,41 @@ def not_found(request: HttpRequest) -> HttpResponse:
 
     If the path resembles the path of an operation (D2) or of the metadata, the answer also names the right path.
     """
-    return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path)))
+    is_at_pages = getattr(request, "is_at_pages", False)
+    return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path, is_at_pages=is_at_pages)))
 
 
-def _hint(path: str) -> TranslatableText:
+def _hint(path: str, *, is_at_pages: bool) -> TranslatableText:
+    """Return what to do. `is_at_pages`: the request was sent to AUTH_URL."""
     docs = f"{settings.AUTH_URL}{paths.DOCS}"
-    bare = path.rstrip("/")
-    if bare in paths.OPERATIONS:
+    once = re.sub("/{2,}", "/", path)
+    bare = once.rstrip("/")
+    match = ELSEWHERE.fullmatch(bare)
+    name = match["name"].lower() if match else ""
+    operation = bare if bare in paths.OPERATIONS else OPERATION_OF.get(name)
+    is_of_pages = paths.kind_of(operation or path).is_page
+    if operation == bare and once == path != bare and (is_at_pages or not is_of_pages):
         text = gettext_noop("Use {path} without the slash at the end. The documentation is at {docs}.")
         return TranslatableText(text, path=bare, docs=docs)
     elsewhere = gettext_noop("Use {address}. The documentation is at {docs}.")
-    if DISCOVERY.search(path):
+    if operation:
+        address = (settings.AUTH_URL if is_of_pages else settings.BASE_URL) + operation
+        return TranslatableText(elsewhere, address=address, docs=docs)
+    if is_of_pages and not is_at_pages and is_valid_path(path):
+        return TranslatableText(elsewhere, address=settings.AUTH_URL + quote(path), docs=docs)
+    if DISCOVERY.search(once):
         return TranslatableText(elsewhere, address=settings.BASE_URL + paths.OPENID_CONFIGURATION, docs=docs)
-    origins = {paths.AUTHORIZE: settings.AUTH_URL, paths.TOKEN: settings.BASE_URL, paths.USERINFO: settings.BASE_URL}
-    match = ELSEWHERE.fullmatch(path)
-    if match and (operation := OPERATION_OF.get(match["name"].lower())):
-        return TranslatableText(elsewhere, address=origins[operation] + operation, docs=docs)
+    if name in REGISTRATION:
+        text = gettext_noop(
+            "No program registers itself here: an administrator registers applications. The documentation is at {docs}."
+        )
+        return TranslatableText(text, docs=docs)
+    if once.startswith(PROTECTED_RESOURCE):
+        text = gettext_noop(
+            "This is the authorization server: its metadata is at {address}, and an administrator registers"
+            " applications. The documentation is at {docs}."
+        )
+        return TranslatableText(text, address=settings.BASE_URL + paths.SERVER_METADATA, docs=docs)
     return TranslatableText(gettext_noop("Compare it with the documentation at {docs}."), docs=docs)
 
 
@@ -100,15 +131,19 @@ def _is_administrator(request: HttpRequest) -> bool:
 def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     """Render the error page: first what a person can do, then the details for a developer."""
     status = error.fault.status
-    is_sign_in = request.path == paths.AUTHORIZE and status == HTTPStatus.BAD_REQUEST
-    is_sign_out = request.path == paths.LOGOUT and status == HTTPStatus.BAD_REQUEST
+    is_of_link = isinstance(error.fault, OAuthFault) and status == HTTPStatus.BAD_REQUEST
+    is_sign_in = request.path == paths.AUTHORIZE and is_of_link
+    is_sign_out = request.path == paths.LOGOUT and is_of_link
     title, message = words.PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
     if is_sign_in:
-        title, message = words.SIGN_IN_TITLE, words.SIGN_IN_WORDS.get(error.fault, words.SIGN_IN_MESSAGE)
+        is_damaged = error.fault is OAuthFault.REQUEST_DAMAGED
+        title, message = words.SIGN_IN_TITLE, words.DAMAGED_MESSAGE if is_damaged else words.SIGN_IN_MESSAGE
     if is_sign_out:
-        title, message = words.SIGN_OUT_TITLE, words.SIGN_OUT_MESSAGE
+        is_off = error.fault is OAuthFault.CLIENT_DISABLED
+        title = words.SIGN_OUT_TITLE
+        message = words.SWITCHED_OFF_SIGN_OUT_MESSAGE if is_off else words.SIGN_OUT_MESSAGE
     if error.fault in words.HOST_FAULTS:
-        is_sign_in, is_sign_out, title, message = False, False, words.HOST_TITLE, ""
+        title, message = words.HOST_TITLE, ""
     sentence = error.fault.translate(**error.details)
     context: dict[str, Any] = {
         "status": status,
@@ -128,7 +163,7 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     context["sent_parts"] = mark_likely_differences(context["sent_address"][:SHOWN_ADDRESS_LENGTH])
     context["application"] = getattr(error, "application", None)
     if context["application"]:
-        context["message"] = _(words.APPLICATION_MESSAGE) % {"name": context["application"].name}
+        context["message"] = _(words.APPLICATION_WORDS[error.fault]) % {"name": context["application"].name}
     elif is_sign_in:
         context["advice"] = _(words.SIGN_IN_ADVICE)
     return render(request, "error.html", context, status=status)

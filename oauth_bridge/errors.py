@@ -303,6 +303,12 @@ class OAuthFault(Fault):
         "No access token was sent.",
         "Send it in the Authorization header as Bearer followed by the token.",
     )
+    TOKEN_IN_URL = (
+        401,
+        "invalid_token",
+        "The access token was sent in the URL, where it is not read.",
+        "Send it in the Authorization header as Bearer followed by the token.",
+    )
     TWO_TOKENS = (
         400,
         "invalid_request",
@@ -320,7 +326,18 @@ class OAuthFault(Fault):
         "invalid_token",
         "The Authorization header must be Bearer, one space, and the access token.",
     )
-    TOKEN_UNKNOWN = (401, "invalid_token", "The access token is not known.", "Start the sign-in again.")
+    TOKEN_OF_ANOTHER_KIND = (
+        401,
+        "invalid_token",
+        "What was sent as access token looks like {kind}.",
+        "Send the access_token that the token operation answered.",
+    )
+    TOKEN_UNKNOWN = (
+        401,
+        "invalid_token",
+        "The access token is not known.",
+        "Send the access_token that the token operation answered, not the code. If you do, start the sign-in again.",
+    )
     TOKEN_EXPIRED = (401, "invalid_token", "The access token is older than 1 hour.", "Start the sign-in again.")
     TOKEN_REVOKED = (401, "invalid_token", "The access token has been revoked.", "Start the sign-in again.")
     TOKEN_SCOPE = (

@@ -124,6 +124,10 @@ class Application(AbstractApplication):
         default="RS256",
         db_default="RS256",
     )
+    # If true, the ID token contains the claims of the scopes too, for libraries that do not read user info. D25.
+    profile_in_id_token = models.BooleanField(
+        _("name and e-mail address in the ID token"), default=False, db_default=False
+    )
     is_trusted = models.BooleanField(_("trusted"), default=False)
     is_enabled = models.BooleanField(_("enabled"), default=True)
     # If true, only people in `groups` may use the application (D23). `storage.applications.set_groups` writes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from itertools import groupby
 from operator import itemgetter
@@ -12,12 +12,40 @@ from urllib.parse import quote
 from django.utils.translation import gettext_noop
 
 from config.infrastructure.hosts import LOOPBACK_HOSTS
+from oauth_bridge.redirect_uri_masking import ENCODED_SCHEME
+from oauth_bridge.redirect_uri_mismatch import compare
 
 MAX_QUOTED_LENGTH = 300
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 URI_PARTS = re.compile(rf"({SCHEME.pattern})?(//[^/?#]*)?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
 PORT = re.compile(r":[0-9]*\Z")
 ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
+# The words for the classes of `redirect_uri_mismatch`.
+_WORDS_OF = {
+    "whitespace": gettext_noop("the white space"),
+    "quotes": gettext_noop("the quotation marks"),
+    "scheme": gettext_noop("the scheme"),
+    "scheme_slashes": gettext_noop("the slashes after the scheme"),
+    "userinfo": gettext_noop("the user name"),
+    "host_case": gettext_noop("the upper case"),
+    "host_dot": gettext_noop("the host"),
+    "loopback": gettext_noop("the host (localhost and 127.0.0.1 are different addresses)"),
+    "default_port": gettext_noop("the port"),
+    "port_missing": gettext_noop("the port"),
+    "port": gettext_noop("the port"),
+    "slash": gettext_noop("the slash at the end"),
+    "path_missing": gettext_noop("the path"),
+    "path_longer": gettext_noop("the path"),
+    "path_shorter": gettext_noop("the path"),
+    "path_case": gettext_noop("the upper case"),
+    "path_typo": gettext_noop("the path"),
+    "percent": gettext_noop("the path"),
+    "dots": gettext_noop("the path"),
+    "double_slash": gettext_noop("the path"),
+    "path": gettext_noop("the path"),
+    "query": gettext_noop("the query"),
+    "fragment": gettext_noop("the fragment"),
+}
 _WORDS = re.compile(r"[A-Za-z0-9_~-]+\.?|.", re.DOTALL)
 QUOTATION_MARKS = frozenset("\"'`‘’‚“”„‹›«»")
 
@@ -36,18 +64,29 @@ def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
     return encoded if len(encoded) <= MAX_QUOTED_LENGTH else f"{encoded[:MAX_QUOTED_LENGTH]}..."
 
 
-def likely_differences(address: str) -> list[str]:
+def likely_differences(
+    address: str, registered: Sequence[str], *, any_port: bool = False, is_cut: bool = False
+) -> list[str]:
     """Return the likely faults of a sent address, in words that are marked for translation. D3.
 
-    This function reads only the sent address, so the words reveal nothing about the registered addresses. The scheme
-    http is no fault for a loopback host (RFC 8252 §7.3).
+    A loopback address is compared with the registered loopback addresses, which lead nowhere but to the person's own
+    machine. For all others the words depend only on the request, so they reveal nothing about the registered addresses.
+    `any_port`: a registered loopback address without a port accepts every port. `is_cut`: the address was not percent-encoded in the link, so a part of it is missing.
     """
     scheme, authority, path, query, fragment = _parts(address)
+    if is_cut:
+        return [gettext_noop("the percent-encoding (the & and + of an address in a link are %26 and %2B)")]
+    if ENCODED_SCHEME.match(address):
+        return [gettext_noop("the percent-encoding (it was encoded twice)")]
+    if _host(authority) in LOOPBACK_HOSTS:
+        own = [each for each in registered if _host(_parts(each)[1]) in LOOPBACK_HOSTS]
+        if any_port and (port := PORT.search(authority)):
+            own = [_with_port(each, port[0]) for each in own]
+        found = dict.fromkeys(_WORDS_OF[name] for name in compare(address, own).differs if name in _WORDS_OF)
+        return list(found) or [gettext_noop("every part")]
     is_suspect = {
         gettext_noop("the missing scheme"): not scheme,
-        gettext_noop("the scheme http"): _is_http_elsewhere(scheme, authority),
-        gettext_noop("the host (localhost and 127.0.0.1 are different addresses)"): _host(authority)
-        in ("localhost", "127.0.0.1"),
+        gettext_noop("the scheme http"): scheme.lower() == "http:",
         gettext_noop("the port"): PORT.search(authority) is not None,
         gettext_noop("the upper case"): any(map(_is_upper, _without_escapes(scheme + authority + path))),
         gettext_noop("the slash at the end"): path.endswith("/"),
@@ -63,12 +102,14 @@ def likely_differences(address: str) -> list[str]:
 def mark_likely_differences(address: str) -> list[tuple[str, bool]]:
     """Split the address into pieces, and mark the pieces that have `likely_differences`.
 
-    Single characters of the host may be marked, but never the host as a whole.
+    Single characters of the host may be marked, but never the host as a whole. In a loopback address nothing is marked.
     """
     scheme, authority, path, _query, _fragment = _parts(address)
+    if _host(authority) in LOOPBACK_HOSTS:
+        return [(address, False)]
     rest = len(scheme + authority + path)
     spans = [
-        (0, len(scheme) if _is_http_elsewhere(scheme, authority) else 0),
+        (0, len(scheme) if scheme.lower() == "http:" else 0),
         (rest - path.endswith("/"), rest),
         (rest, len(address)),
     ]
@@ -84,8 +125,10 @@ def mark_likely_differences(address: str) -> list[tuple[str, bool]]:
     return [("".join(character for character, _suspect in piece), is_suspect) for is_suspect, piece in pieces]
 
 
-def _is_http_elsewhere(scheme: str, authority: str) -> bool:
-    return scheme.lower() == "http:" and _host(authority) not in LOOPBACK_HOSTS
+def _with_port(address: str, port: str) -> str:
+    """Add the port to an address that has none."""
+    scheme, authority, *rest = _parts(address)
+    return address if PORT.search(authority) else "".join((scheme, authority, port, *rest))
 
 
 def _host(authority: str) -> str:

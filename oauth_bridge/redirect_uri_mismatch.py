@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from posixpath import normpath
 from typing import NamedTuple
-from urllib.parse import unquote
+from urllib.parse import unquote, unquote_plus
 
 from config.infrastructure.hosts import LOOPBACK_HOSTS
 from oauth_bridge.redirect_uri_masking import ENCODED_SCHEME, MOST_COMPARED
@@ -56,6 +56,9 @@ def compare(sent: str, registered: Sequence[str]) -> Comparison:
     """
     if sent in registered:
         return Comparison(sent, (), 1)
+    for each in registered:
+        if _is_rest_of(sent, each):
+            return Comparison(each, ("not_encoded",), 1)
     classes, cleaned = _cleaned(sent[:MOST_COMPARED])
     address = _parsed(cleaned)
     rough = [(each, _differences(address, _parsed(each))) for each in registered]
@@ -72,6 +75,15 @@ def compare(sent: str, registered: Sequence[str]) -> Comparison:
     )
     differs = tuple(name for name in WEIGHTS if name in found | classes)
     return Comparison(nearest, differs, sum(_sum(each) == best for _, each in refined))
+
+
+def _is_rest_of(sent: str, registered: str) -> bool:
+    """Return whether `sent` is what remains of the registered address if a link contains it without percent-encoding.
+
+    The address ends before its first `&`, and its escapes and each `+` are decoded once.
+    """
+    decoded = unquote_plus(registered.partition("&")[0], errors="replace")
+    return "?" in sent and sent == decoded != registered
 
 
 def is_near(one: str, other: str, limit: int) -> bool:

@@ -15,6 +15,7 @@ WEIGHTS = {
     "whitespace": 1,
     "quotes": 1,
     "encoded_twice": 1,
+    "not_encoded": 1,
     "scheme": 2,
     "scheme_missing": 2,
     "scheme_slashes": 1,
@@ -48,6 +49,10 @@ _REASONS = {
     "whitespace": _("It was pasted with a space or a line end. Remove it in the application's setting."),
     "quotes": _("It was sent with quotation marks or angle brackets. Remove them in the application's setting."),
     "encoded_twice": _("It was percent-encoded twice. Let the application encode it once."),
+    "not_encoded": _(
+        "It was not percent-encoded in the link, so a part of it was lost: what follows the first &, or a + or %."
+        " Let the application percent-encode it."
+    ),
     "another_host": _("No registered address is near. Perhaps another installation of the application made the link."),
     "scheme": _(
         "The beginning before :// differs, such as http instead of https. If a proxy stands before the application,"

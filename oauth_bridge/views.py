@@ -76,8 +76,8 @@ class AuthorizeView(BaseAuthorizationView):
 
     def _renewed_address(self) -> str:
         """Return the address that continues the request as a new attempt; empty if it is too long for a redirect."""
-        notice = {pages.NOTICE: "1"} if self.credentials.query.text(pages.NOTICE) else {}
-        address = pages.authorize_path(self.pending.renewed(), **notice)
+        notice = self.credentials.query.text(pages.NOTICE)
+        address = pages.authorize_path(self.pending.renewed(), **({pages.NOTICE: notice} if notice else {}))
         return address if len(address) <= MAX_URL_REDIRECT_LENGTH else ""
 
     @property
@@ -120,7 +120,7 @@ class AuthorizeView(BaseAuthorizationView):
             # and do not begin a new attempt.
             return HttpResponseRedirect(address)
         codes.refuse_redeemed(UUID(self.pending.attempt), person.pk)
-        return pages.consent(request, self.application, self.pending, self.facts, notice=bool(query.text(pages.NOTICE)))
+        return pages.consent(request, self.application, self.pending, self.facts, query.text(pages.NOTICE))
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """Handle the answer of a consent page. Accept "Allow" only from the page's own person and browser session."""

@@ -1,4 +1,4 @@
-"""Show the page of a form again, with the typed values, if the CSRF token is missing or old."""
+"""Show the page of a form again, with the typed values, if the CSRF check refused the form."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class _ByGet(WSGIRequest):
         return "GET"
 
 
-def stale_form(request: HttpRequest) -> HttpResponseBase | None:
-    """Render the page of a form again if its CSRF token is missing or old. Return None for pages of other packages.
+def stale_form(request: HttpRequest, why: str = "") -> HttpResponseBase | None:
+    """Render the page of a form again if the CSRF check refused it. Return None for pages of other packages.
 
     The page keeps the typed values, except passwords. If another tab has signed the person in, the response redirects
-    at once. A page that requires a recent sign-in redirects to the page that asks for a proof of identity. A message
-    says that the form was out of date. The message does not begin a session for an anonymous visitor.
+    at once. A page that requires a recent sign-in redirects to the page that asks for a proof of identity. The
+    message `why`, by default that the form was out of date, is on the page. The message does not begin a session for an anonymous visitor.
     """
     match = request.resolver_match
     if match is None or not _is_ours(match, request.path_info):
         return None
     request.POST.keys()  # parse the form while the method is POST; a refused form raises an exception here
-    messages.warning(request, _("This page was open for too long or in too many windows. Please try again."))
+    messages.warning(request, why or _("This page was open for too long or in too many windows. Please try again."))
     again = _ByGet(request)
     try:
         with request_context(again):  # allauth's adapters read the request from this context

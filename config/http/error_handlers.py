@@ -94,12 +94,23 @@ def _shown_host(request: HttpRequest) -> str:
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     """Show the page of an outdated form again. If that is impossible, return 403."""
     request.was_refused = True  # type: ignore[attr-defined]  # for accounts.sessions.middleware
-    error = RequestError(SiteFault.CSRF)
-    answer = _ask_again(request, error) if request.path == reverse("authorize") else stale_form(request)
+    fault = _csrf_fault(request, reason)
+    error = RequestError(fault)
+    if request.path == reverse("authorize"):
+        answer = _ask_again(request, error)
+    else:
+        answer = stale_form(request, "" if fault is SiteFault.CSRF else fault.translate())
     if answer is None:
         return error_response(request, error)
     errors.report(error)
     return answer
+
+
+def _csrf_fault(request: HttpRequest, reason: str) -> SiteFault:
+    """Return why Django refused the form. `reason` is Django's sentence, whose first word names a refused header."""
+    if reason.startswith(("Origin ", "Referer ")):
+        return SiteFault.CSRF_ORIGIN
+    return SiteFault.CSRF if settings.CSRF_COOKIE_NAME in request.COOKIES else SiteFault.CSRF_NO_COOKIE
 
 
 def _ask_again(request: HttpRequest, error: RequestError) -> HttpResponseBase | None:
@@ -107,8 +118,8 @@ def _ask_again(request: HttpRequest, error: RequestError) -> HttpResponseBase | 
         pending = PendingRequest.unseal(request.POST.get(FIELD_NAME, ""))
     except DamagedRequest:
         return None
-    error.about(client=pending)
-    return pages.ask_again(pending)
+    error.about(client=pending, attempt=pending.attempt)
+    return pages.ask_again(pending, error.cause)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

@@ -84,8 +84,20 @@ class SiteFault(Fault):
     CSRF = (
         403,
         "access_denied",
-        _("The form was out of date or came from elsewhere."),
+        _("The form was out of date."),
         _("Open the page again and repeat it."),
+    )
+    CSRF_NO_COOKIE = (
+        403,
+        "access_denied",
+        _("Your browser sent no cookie with the form."),
+        _("Allow cookies for this site, then open the page again and repeat it."),
+    )
+    CSRF_ORIGIN = (
+        403,
+        "access_denied",
+        _("Your browser said that the form came from another site, or did not say from which."),
+        _("Open the page again by its own address. If it stays so, switch off extensions that change requests."),
     )
     FORBIDDEN = (403, "access_denied", _("You may not do this."), _("Sign in with an account that may."))
     NOT_FOUND = (404, "not_found", _("There is nothing at this path."), "{hint}")

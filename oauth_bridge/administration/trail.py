@@ -68,6 +68,7 @@ FIELDS = {
     "backchannel_logout_uri": gettext_lazy("Told of sign-outs at"),
     "client_type": gettext_lazy("Client type"),
     "id_token_alg": gettext_lazy("Signature of ID tokens"),
+    "profile_in_id_token": gettext_lazy("Name and e-mail address in the ID token"),
     "is_trusted": gettext_lazy("Trusted"),
     "is_restricted": gettext_lazy("Only people in these groups"),
     "groups": gettext_lazy("Groups"),

@@ -56,7 +56,10 @@ class ApplicationAdmin(ApplicationList):
         (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "remove_used", "initiate_login_uri"]}),
         (gettext_lazy("Sign-out"), {"fields": ["post_logout_redirect_uris", "backchannel_logout_uri"]}),
         (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
-        (gettext_lazy("Registration"), {"fields": ["client_id", "client_type", "id_token_alg", "created", "updated"]}),
+        (
+            gettext_lazy("Registration"),
+            {"fields": ["client_id", "client_type", "id_token_alg", "profile_in_id_token", "created", "updated"]},
+        ),
     ]
     # A registration needs only three fields. All other fields are optional.
     add_fieldsets = [
@@ -73,6 +76,7 @@ class ApplicationAdmin(ApplicationList):
                     "tos_uri",
                     "initiate_login_uri",
                     "id_token_alg",
+                    "profile_in_id_token",
                     "post_logout_redirect_uris",
                     "backchannel_logout_uri",
                     "is_restricted",

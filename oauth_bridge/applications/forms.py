@@ -130,15 +130,24 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             "backchannel_logout_uri",
             "client_type",
             "id_token_alg",
+            "profile_in_id_token",
             "is_restricted",
             "groups",
         ]
-        labels = {"is_restricted": gettext_lazy("Only people in these groups"), "groups": gettext_lazy("Groups")}
+        labels = {
+            "profile_in_id_token": gettext_lazy("Name and e-mail address in the ID token"),
+            "is_restricted": gettext_lazy("Only people in these groups"),
+            "groups": gettext_lazy("Groups"),
+        }
         widgets = {
             "groups": forms.CheckboxSelectMultiple,
         }
         help_texts = {
             "operator": gettext_lazy("The organisation or person that runs it. People see this on the consent page."),
+            "profile_in_id_token": gettext_lazy(
+                "For OpenID Connect. Tick it only if the product shows empty profiles: its library does not read user "
+                "info then. The application learns no more than without the tick."
+            ),
             "is_restricted": gettext_lazy(
                 "Others are told so and led back, and their codes and access tokens are refused at once. "
                 "Without the tick everybody may use it."

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_noop, ngettext
 
 from accounts import return_path
 from accounts.account_page import person_context
@@ -28,8 +28,19 @@ from oauth_bridge.shown_lists import listed
 if TYPE_CHECKING:
     from accounts.models import User
 
-# The parameter that makes authorize show the consent page. `ask_again` adds it.
+# The parameter that makes authorize show the consent page with a notice. `ask_again` adds it, with a key of NOTICES.
 NOTICE = "notice"
+OUTDATED = "1"
+NOTICES = {
+    OUTDATED: gettext_noop("This page was out of date. Please confirm once more."),
+    "csrf_no_cookie": gettext_noop(
+        "Your browser sent no cookie with your answer. Allow cookies for this site, then confirm once more."
+    ),
+    "csrf_origin": gettext_noop(
+        "Your browser said that your answer came from another site, or did not say from which. Confirm once more. If it"
+        " stays so, switch off extensions that change requests."
+    ),
+}
 SHORT_NAME_LENGTH = 12
 NEW_FOR = timedelta(days=30)
 
@@ -39,14 +50,16 @@ def authorize_path(pending: PendingRequest, **more: str) -> str:
     return f"{reverse('authorize')}?{urlencode({FIELD_NAME: pending.unbound().seal(), **more})}"
 
 
-def ask_again(pending: PendingRequest) -> HttpResponse:
-    """Redirect to the consent page after a post that is too late, from another account or without a valid CSRF token.
+def ask_again(pending: PendingRequest, cause: str = "") -> HttpResponse:
+    """Redirect to the consent page after a post that is too late, from another account or refused by the CSRF check.
 
-    The consent page contains a notice. It is shown even if the account's consent is remembered. A post from an old page
+    The consent page contains a notice, which depends on the cause. It is shown even if the account's consent is remembered. A post from an old page
     begins a new attempt.
     """
     pending = pending.renewed() if pending.is_old else pending
-    return HttpResponseRedirect(authorize_path(pending, **{NOTICE: "1"}), status=303)
+    return HttpResponseRedirect(
+        authorize_path(pending, **{NOTICE: cause if cause in NOTICES else OUTDATED}), status=303
+    )
 
 
 def sign_in_url(pending: PendingRequest, application: Application) -> str:
@@ -61,13 +74,14 @@ def switch_account_url(pending: PendingRequest, application: Application) -> str
 
 
 def consent(
-    request: HttpRequest, application: Application, pending: PendingRequest, facts: Sequence[str], *, notice: bool
+    request: HttpRequest, application: Application, pending: PendingRequest, facts: Sequence[str], notice: str
 ) -> HttpResponse:
     """Render the consent page with the application, the claims, the account and the destination. D7.
 
     The page is shorter for a person who has allowed the application before.
     """
     person = cast("User", request.user)
+    notice = notice and (notice if notice in NOTICES else OUTDATED)
     again = remembered.has_allowed_before(person, application, facts)
     context = {
         "application": application.caption,
@@ -81,10 +95,10 @@ def consent(
         "pending": pending.bind(request).seal(),
         "switch_account_url": switch_account_url(pending, application),
         "switch_next": authorize_path(pending),
-        "notice": _("This page was out of date. Please confirm once more.") if notice else "",
+        "notice": _(NOTICES[notice]) if notice else "",
         # A change of language redirects to `language_next`, not to the application's link, which may be too long for a
         # redirect. With the parameter NOTICE, authorize shows the consent page again.
-        "language_next": authorize_path(pending, **({NOTICE: "1"} if notice else {})),
+        "language_next": authorize_path(pending, **({NOTICE: notice} if notice else {})),
     }
     response = render(request, "oauth_bridge/consent.html", context)
     response["Content-Security-Policy"] = form_action(pending.redirect_uri)

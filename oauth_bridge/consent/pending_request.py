@@ -85,7 +85,12 @@ class PendingRequest(AuthorizationRequest):
     def begin(cls, request: AuthorizationRequest) -> PendingRequest:
         """Begin a new attempt."""
         return cls(
-            request.parameters, request.state, request.repeated, attempt=new_attempt(), opened_at=int(time.time())
+            request.parameters,
+            request.state,
+            request.repeated,
+            request.is_cut,
+            attempt=new_attempt(),
+            opened_at=int(time.time()),
         )
 
     @classmethod
@@ -98,11 +103,11 @@ class PendingRequest(AuthorizationRequest):
             raise DamagedRequest("link_not_ours" if sealed.count(":") == SEPARATORS else "link_cut") from None
 
     def seal(self) -> str:
-        """Return the signed text. The text omits `repeated`, because a request with a repeated parameter is refused.
+        """Return the signed text. The text omits `repeated` and `is_cut`, because such a request is refused.
 
         The text also omits an empty `renews`, because the last release does not know this name.
         """
-        values = {name: value for name, value in asdict(self).items() if name != "repeated"}
+        values = {name: value for name, value in asdict(self).items() if name not in ("repeated", "is_cut")}
         if not self.renews:
             del values["renews"]
         return signing.dumps(values, salt=SALT, compress=True)

@@ -23,6 +23,7 @@ _OF_CREATE = (
     "post_logout_redirect_uris",
     "backchannel_logout_uri",
     "id_token_alg",
+    "profile_in_id_token",
     "trusted",
     "groups",
 )
@@ -71,6 +72,7 @@ def create(options: dict[str, Any], warnings: OutputWrapper) -> dict[str, Any]:
             post_logout_redirect_uris=after,
             backchannel_logout_uri=(options["backchannel_logout_uri"] or "").strip(),
             id_token_alg=options["id_token_alg"] or "RS256",
+            profile_in_id_token=bool(options["profile_in_id_token"]),
             groups=_groups(options, warnings) or (),
         )
     except ValidationError as problems:

@@ -27,6 +27,7 @@ DETAILS = {
     "issued_for": "https://app.example/callback",
     "parts": "the scheme http and the slash at the end",
     "seconds": 42,
+    "kind": "an ID token or another JWT",
     "method": "DELETE",
     "host": "localhost:8000",
     "hosts": "api.example.com, auth.example.com",

@@ -55,7 +55,8 @@ FORM = (
     OAuthFault.IN_URL,
     SiteFault.TOO_LARGE,
 )
-CONSENT = (*FORM, SiteFault.TOO_MANY_FIELDS, *UNVERIFIED, SiteFault.CSRF, SiteFault.NOT_FOUND, *ANYWHERE)
+CSRF = (SiteFault.CSRF, SiteFault.CSRF_NO_COOKIE, SiteFault.CSRF_ORIGIN)
+CONSENT = (*FORM, SiteFault.TOO_MANY_FIELDS, *UNVERIFIED, *CSRF, SiteFault.NOT_FOUND, *ANYWHERE)
 TOKEN = (
     *FORM,
     OAuthFault.MISSING,
@@ -91,7 +92,7 @@ LOGOUT_POSTED = (
     OAuthFault.CLIENT_UNKNOWN,
     OAuthFault.CLIENT_DISABLED,
     OAuthFault.LOGOUT_ADDRESS,
-    SiteFault.CSRF,
+    *CSRF,
     SiteFault.NOT_FOUND,
     *ANYWHERE,
 )

@@ -42,12 +42,14 @@ class AuthorizationRequest:
     """The parameters of an authorization request.
 
     `parameters` contains the known parameters that have a value. `state` is percent-encoded byte by byte; None: the
-    request has no `state`. `repeated` is the name of the first repeated parameter, or empty.
+    request has no `state`. `repeated` is the name of the first repeated parameter, or empty. `is_cut`: the redirect_uri
+    was not percent-encoded, so a part of it was read as something else.
     """
 
     parameters: dict[str, str]
     state: str | None = None
     repeated: str = ""
+    is_cut: bool = False
 
     @classmethod
     def from_query(cls, query: Parameters) -> AuthorizationRequest:
@@ -65,7 +67,8 @@ class AuthorizationRequest:
         parameters = {name: value[:most] for name in names if (value := query.text(name))}
         if parameters.pop("id_token_hint", ""):  # an ID token is a credential, so it is not stored
             parameters[openid_request.HINT] = id_token.hinted(query.text("id_token_hint"))
-        return cls(parameters, query.percent_encoded("state"), repeated[0] if repeated else "")
+        is_cut = query.lost("redirect_uri", (*NAMES, *openid_request.NAMES, "state"))
+        return cls(parameters, query.percent_encoded("state"), repeated[0] if repeated else "", is_cut)
 
     @property
     def client_id(self) -> str:
@@ -129,17 +132,23 @@ def verify(request: AuthorizationRequest) -> Application:
         applications.explain_unknown(unknown, request.client_id)
         raise unknown
     if not application.is_enabled:
-        raise UnverifiedRequest(OAuthFault.CLIENT_DISABLED, request.redirect_uri).about(client=application)
+        disabled = UnverifiedRequest(OAuthFault.CLIENT_DISABLED, application=application.caption)
+        raise disabled.about(client=application)
 
     if not request.redirect_uri:
         missing = UnverifiedRequest(OAuthFault.MISSING, application=application.caption, name="redirect_uri")
         raise missing.about(client=application, cause="redirect_uri_missing")
     if request.redirect_uri not in application.callback_addresses:
-        parts = TranslatableText(*likely_differences(request.redirect_uri))
-        mismatch = UnverifiedRequest(
-            OAuthFault.REDIRECT_URI_MISMATCH, request.redirect_uri, application=application.caption, parts=parts
-        )
         registered = application.callback_addresses
+        parts = likely_differences(
+            request.redirect_uri, registered, any_port=application.is_public, is_cut=request.is_cut
+        )
+        mismatch = UnverifiedRequest(
+            OAuthFault.REDIRECT_URI_MISMATCH,
+            request.redirect_uri,
+            application=application.caption,
+            parts=TranslatableText(*parts),
+        )
         raise mismatch.about(client=application, redirect_uri=request.redirect_uri, registered=registered)
 
     if request.repeated:

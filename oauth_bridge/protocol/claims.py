@@ -22,9 +22,10 @@ OPENID = "openid"
 PLAIN = ("sub", "nickname", "email", "avatar")
 
 # The claims of each scope. `profile` also has `avatar`, for older applications that send this scope and read `avatar`.
+# There is no `preferred_username`: products take it for a unique name, and nicknames are not unique.
 SCOPES: Mapping[str, tuple[str, ...]] = {
     OPENID: ("sub",),
-    "profile": ("name", "nickname", "preferred_username", "picture", "avatar", "updated_at"),
+    "profile": ("name", "nickname", "picture", "avatar", "updated_at"),
     "email": ("email", "email_verified"),
     "groups": ("groups",),
 }
@@ -48,7 +49,6 @@ _VALUES: Mapping[str, Callable[[User], object]] = {
     "sub": lambda person: str(person.pk),
     "name": lambda person: person.display_name,
     "nickname": lambda person: person.display_name,
-    "preferred_username": lambda person: person.display_name,
     "picture": avatar_url,
     "avatar": avatar_url,
     "email": lambda person: person.email,

@@ -142,19 +142,27 @@ def facts(parameters: Mapping[str, str]) -> list[str]:
 
 
 def granted(
-    parameters: Mapping[str, str], read_proof: Callable[[], Proof], read_sign_in: Callable[[], str]
+    parameters: Mapping[str, str],
+    read_proof: Callable[[], Proof],
+    read_sign_in: Callable[[], str],
+    *,
+    profile_in_id_token: bool = False,
 ) -> Granted | None:
     """Make the grant that is stored with the code. For plain OAuth 2.0, return None.
+
+    `profile_in_id_token`: the ID token also contains the claims of the scopes (D25). User info contains them anyway, so
+    the person agrees to the same facts.
 
     `read_proof` and `read_sign_in` are called only for OpenID Connect.
     """
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):
         return None
-    proof = read_proof()
+    proof, scopes = read_proof(), claims.granted_scopes(scope)
+    id_token = claims.asked_by_parameter(asked, "id_token")
     return Granted(
-        userinfo=claims.of_scopes(claims.granted_scopes(scope), claims.asked_by_parameter(asked, "userinfo")),
-        id_token=claims.asked_by_parameter(asked, "id_token"),
+        userinfo=claims.of_scopes(scopes, claims.asked_by_parameter(asked, "userinfo")),
+        id_token=claims.of_scopes(scopes, id_token) if profile_in_id_token else id_token,
         nonce=parameters.get("nonce", ""),
         auth_time=None if proof.at is None else int(proof.at),
         amr=proof.amr or None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from django.http import HttpRequest
@@ -28,6 +29,7 @@ class Parameters:
     """The parameters of a query or form body, in the order of the request."""
 
     def __init__(self, encoded: bytes) -> None:
+        self._encoded = encoded
         self._values: dict[str, list[bytes]] = {}
         for pair in encoded.split(b"&"):
             if pair:
@@ -50,6 +52,19 @@ class Parameters:
         """The first value, percent-encoded byte by byte for a URL; None if the parameter was not sent."""
         values = self._values.get(name)
         return None if values is None else quote_from_bytes(values[0], safe="")
+
+    def lost(self, name: str, known: Collection[str]) -> bool:
+        """Return whether the value was not percent-encoded, so that a part of it was read as something else.
+
+        It is so if an unencoded "?" is in the value and an unknown parameter follows, or if a "+" was read as a space.
+        """
+        pairs = self._encoded.split(b"&")
+        places = [place for place, pair in enumerate(pairs) if pair.startswith(f"{name}=".encode())]
+        if not places:
+            return False
+        value, after = pairs[places[0]], pairs[places[0] + 1 : places[0] + 2]
+        followers = [each.partition(b"=")[0].decode("utf-8", "replace") for each in after]
+        return b"+" in value or (b"?" in value and any(each and each not in known for each in followers))
 
     def texts(self) -> dict[str, str]:
         """All parameters that have a value.
@@ -164,4 +179,5 @@ def require(form: dict[str, str], *names: str) -> None:
     """Raises RequestError: the form lacks one of the parameters. The error names the first missing parameter."""
     for name in names:
         if name not in form:
-            raise RequestError(OAuthFault.MISSING, name=name).about(cause=f"{name}_missing")
+            cause = "client_id_not_in_form" if name == "client_id" else f"{name}_missing"
+            raise RequestError(OAuthFault.MISSING, name=name).about(cause=cause)

@@ -26,6 +26,7 @@ FIELDS = (
     "backchannel_logout_uri",
     "client_type",
     "id_token_alg",
+    "profile_in_id_token",
     "is_trusted",
     "is_restricted",
 )

@@ -70,6 +70,7 @@ def register(
     is_trusted: bool = False,
     is_public: bool = False,
     id_token_alg: str = "RS256",
+    profile_in_id_token: bool = False,
     post_logout_redirect_uris: Collection[str] = (),
     backchannel_logout_uri: str = "",
     groups: Collection[Group] = (),
@@ -86,6 +87,7 @@ def register(
         is_trusted=is_trusted,
         client_type=Application.CLIENT_PUBLIC if is_public else Application.CLIENT_CONFIDENTIAL,
         id_token_alg=id_token_alg,
+        profile_in_id_token=profile_in_id_token,
         post_logout_redirect_uris="\n".join(post_logout_redirect_uris),
         backchannel_logout_uri=backchannel_logout_uri,
     )

@@ -20,7 +20,7 @@ from oauth_bridge.activity_causes import FACTOR_AWAITED, NEVER_EXCHANGED, WAITIN
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.models import Application
 from oauth_bridge.storage import issued_codes
-from oauth_bridge.storage.activity_reading import Entry, Filters, never_exchanged, recorded, records
+from oauth_bridge.storage.activity_reading import Entry, Filters, never_exchanged, newest, recorded, records
 from oauth_bridge.storage.issued_codes import IssuedCode
 
 STEPS = list(Step)
@@ -137,7 +137,7 @@ def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 2
     If two people opened the same link, each person has an attempt.
     """
     before = before or timezone.now()
-    rows = records(filters).filter(at__lt=before)[: limit * RECORDS_PER_ATTEMPT]
+    rows = newest(records(filters).filter(at__lt=before), limit * RECORDS_PER_ATTEMPT)
     entries = [recorded(row) for row in rows]
     is_of_records = filters.cause or filters.step or filters.reference or filters.who
     codes = _never_exchanged(filters, before, limit) if is_of_records else _newest(filters, before, limit)

@@ -37,7 +37,7 @@ def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
         application = applications.get(row.pop("application_id"))
         row["application"] = application.name if application else None
         row["client_id"] = application.client_id if application else None
-    records = ActivityRecord.objects.filter(person=person.pk).order_by("-id")
+    records = ActivityRecord.objects.filter(person=person.pk).order_by("-at", "-id")
     found["activity"] = list(records.values(*_OF_A_RECORD)[:entries])
     for row in found["activity"]:
         row["outcome"] = outcome_of(row["cause"], row["outcome"])

@@ -9,7 +9,7 @@ from typing import Any
 from oauth_bridge.models import AccessToken
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
-from tests.factories import PersonFactory, TokenFactory
+from tests.factories import CodeFactory, PersonFactory, TokenFactory
 
 
 def ask(
@@ -75,6 +75,25 @@ def test_a_token_that_was_never_issued_is_refused(driver: OAuthDriver) -> None:
 
 
 @contract("D19/invalid_token")
+def test_another_credential_in_the_place_of_the_token_is_told_by_its_shape(driver: OAuthDriver) -> None:
+    """Whether it was issued here or not, since only its shape is looked at."""
+    part = "e30_"
+    for sent, kind in (
+        (f"eyJhbGciOiJSUzI1NiJ9.{part}.{part}", "an ID token or another JWT"),
+        (f"eyJhbGciOiJub25lIn0.{part}.", "an ID token or another JWT"),
+        (f"eyJhbGciOiJkaXIifQ..{part}.{part}.{part}", "an ID token or another JWT"),
+        (f"openid-{secrets.token_urlsafe(32)}", "an authorization code"),
+        (f"openid-{secrets.token_urlsafe(30)}", "an authorization code"),
+        (TokenFactory().row.application.client_id, "a client_id"),
+        ("f" * 32, "a client_id"),
+    ):
+        description = error_of(driver.userinfo(sent), 401, "invalid_token")
+        assert f"looks like {kind}. Send the access_token that the token operation answered." in description
+    for sent in (CodeFactory().raw, secrets.token_urlsafe(32), "eyJ.x", "x.y.z"):
+        assert "is not known. Send the access_token" in error_of(driver.userinfo(sent), 401, "invalid_token")
+
+
+@contract("D19/invalid_token")
 def test_unknown_expired_and_revoked_are_told_apart(driver: OAuthDriver, rewind: Any) -> None:
     expired = TokenFactory()
     rewind(expired.row, 3601)
@@ -91,7 +110,9 @@ def test_unknown_expired_and_revoked_are_told_apart(driver: OAuthDriver, rewind:
 @contract("D17.header", "5.1")
 def test_a_token_in_the_query_the_body_or_a_cookie_counts_for_nothing(driver: OAuthDriver) -> None:
     token = TokenFactory().raw
-    assert ask(driver, None, path=f"?access_token={token}").status_code == 401
+    in_url = ask(driver, None, path=f"?access_token={token}")
+    assert "was sent in the URL" in error_of(in_url, 401, "invalid_token")
+    assert token not in in_url.text + str(in_url.headers)
     assert ask(driver, None, data={"access_token": token}).status_code == 401
     answer = driver.call("GET", "/oauth/userinfo", headers={"Cookie": f"access_token={token}"})
     assert answer.status_code == 401

@@ -13,11 +13,12 @@ import jwt
 import pytest
 from django.contrib.auth.models import Group
 
+from oauth_bridge.consent import remembered
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.random_values import digest_of
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
-from tests.factories import PASSWORD, ApplicationFactory, Registered
+from tests.factories import PASSWORD, ApplicationFactory, ConsentFactory, Registered
 
 SCOPE = "openid profile email"
 CLAIMS_OF_THE_SIGN_IN = {"iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "at_hash", "acr", "amr", "sid"}
@@ -89,7 +90,7 @@ def test_the_callback_names_the_issuer_and_the_consent_page_what_is_sent(
 
 @contract("I4.scopes")
 def test_user_info_answers_what_the_scopes_ask_for(driver: OAuthDriver, application: Registered, alice: Any) -> None:
-    profile = {"sub", "name", "nickname", "preferred_username", "picture", "avatar", "updated_at"}
+    profile = {"sub", "name", "nickname", "picture", "avatar", "updated_at"}
     for scope, names in (
         ("openid", {"sub"}),
         ("email openid email nonsense", {"sub", "email", "email_verified"}),
@@ -101,6 +102,52 @@ def test_user_info_answers_what_the_scopes_ask_for(driver: OAuthDriver, applicat
         assert told.get("email_verified", True) is True
         assert told.get("name", alice.nickname) == alice.nickname
         assert None not in told.values()
+
+
+@contract("D25")
+def test_where_an_administrator_wants_it_the_id_token_has_what_user_info_has_and_no_more(
+    driver: OAuthDriver, alice: Any
+) -> None:
+    application = ApplicationFactory(profile_in_id_token=True)
+    group = Group.objects.create(name="readers")
+    application.row.groups.add(group)
+    alice.groups.add(group)
+    for scope, asked in (
+        ("openid", None),
+        ("openid email", None),
+        ("profile openid", None),
+        ("openid profile email groups", None),
+        ("openid email", {"userinfo": {"nickname": None}}),
+    ):
+        answer = signed_in(driver, application, alice, scope=scope, claims=asked and json.dumps(asked))
+        told = driver.userinfo(answer["access_token"]).json()
+        if asked:
+            del told["nickname"]
+        claims = verified(driver, application, answer["id_token"])
+        assert {name: claims[name] for name in claims.keys() - CLAIMS_OF_THE_SIGN_IN} | {"sub": claims["sub"]} == told
+    plain = driver.authorize(driver.authorization_url(application, scope="profile email"), alice.email, PASSWORD)
+    assert "id_token" not in driver.exchange(application, plain.parameters["code"]).json()
+
+
+@contract("D25", "I4.scopes")
+def test_changing_it_ends_no_consent_and_no_name_that_is_not_unique_is_told(driver: OAuthDriver, alice: Any) -> None:
+    application = ApplicationFactory()
+    ConsentFactory(
+        user=alice,
+        application=application.row,
+        fingerprint=remembered.fingerprint(application.row),
+        agreed="sub nickname avatar email",
+    )
+    url = driver.authorization_url(application, scope=SCOPE)
+    assert driver.callback(driver.sign_in(driver.open(url), alice.email, PASSWORD)).parameters["code"]
+    application.row.profile_in_id_token = True
+    application.row.save()
+    callback = driver.callback(driver.open(url))
+    answer = driver.exchange(application, callback.parameters["code"]).json()
+    claims = verified(driver, application, answer["id_token"])
+    assert (claims["name"], claims["email"]) == (alice.nickname, alice.email)
+    supported = driver.call("GET", "/.well-known/openid-configuration").json()["claims_supported"]
+    assert "preferred_username" not in {*supported, *claims, *driver.userinfo(answer["access_token"]).json()}
 
 
 @contract("I2.profile", "I4.claims")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.contrib import messages
 from django.db import OperationalError
 from django.http import HttpRequest
+from django.test import Client
 
 from accounts.models import Session, User
-from tests.factories import PersonFactory
+from oauth_bridge.activity_models import ActivityRecord
+from tests.factories import ApplicationFactory, PersonFactory
+from tests.grants import PAGE, link_of
 from tests.pages import proven, with_session
 
 pytestmark = pytest.mark.django_db
@@ -53,6 +58,62 @@ def test_a_form_that_was_out_of_date_as_well_says_that_nothing_was_saved(alice: 
     answer = browser.post("/accounts/sign-in?next=/accounts/security", {"login": alice.email})
     said = answer.content.decode()
     assert (answer.status_code, NOT_DONE in said, DONE in said) == (403, True, False)
+
+
+COOKIE = settings.CSRF_COOKIE_NAME
+NO_COOKIE, ANOTHER_SITE, OUT_OF_DATE = "sent no cookie", "came from another site", "open for too long"
+
+
+@pytest.mark.parametrize("path", ["/accounts/sign-in", "/accounts/sign-up", "/accounts/password/reset"])
+@pytest.mark.parametrize(
+    ("cookie", "headers", "said", "cause"),
+    [
+        ("", {}, NO_COOKIE, "csrf_no_cookie"),
+        ("a" * 32, {}, OUT_OF_DATE, "csrf"),
+        ("", {"Origin": "https://evil.example"}, ANOTHER_SITE, "csrf_origin"),
+        ("a" * 32, {"Origin": "null"}, ANOTHER_SITE, "csrf_origin"),
+    ],
+)
+def test_a_form_that_is_refused_says_why_and_is_recorded(
+    path: str, cookie: str, headers: dict[str, str], said: str, cause: str, settings: Any
+) -> None:
+    settings.SIGN_UP = "open"
+    browser = Client(enforce_csrf_checks=True)
+    if cookie:
+        browser.cookies[COOKIE] = cookie
+    answer = browser.post(path, {"login": "a@example.com", "csrfmiddlewaretoken": "b" * 32}, headers=headers)
+    page = answer.content.decode()
+    assert answer.status_code == 403
+    assert [text for text in (NO_COOKIE, ANOTHER_SITE, OUT_OF_DATE) if text in page] == [said]
+    recorded = ActivityRecord.objects.values_list("step", "cause", "reference")
+    assert list(recorded) == [("sign_in", cause, answer["X-Reference"])]
+
+
+@pytest.mark.parametrize(
+    ("headers", "cookies", "said", "cause"),
+    [
+        ({}, True, "This page was out of date", "csrf"),
+        ({}, False, "Your browser sent no cookie with your answer", "csrf_no_cookie"),
+        ({"Origin": "https://evil.example"}, True, "came from another site", "csrf_origin"),
+    ],
+)
+def test_a_consent_that_is_refused_says_why_and_is_recorded(
+    alice: User, headers: dict[str, str], cookies: bool, said: str, cause: str
+) -> None:
+    application = ApplicationFactory()
+    browser = with_session(alice, enforce_csrf_checks=True)
+    page = browser.get(link_of(application), headers=PAGE, follow=True).content.decode()
+    pending = re.search(r'name="pending" value="([^"]+)"', page)
+    assert pending
+    form = {"decision": "allow", "pending": pending[1], "csrfmiddlewaretoken": "b" * 32}
+    kept = browser.cookies.pop(COOKIE)
+    if cookies:
+        browser.cookies[COOKIE] = kept.value
+    again = browser.post("/oauth/authorize", form, headers=headers)
+    assert said in browser.get(again["Location"], headers=PAGE).content.decode()
+    record = ActivityRecord.objects.get()
+    assert (record.step, record.cause, record.client_id) == ("consent", cause, application.client_id)
+    assert record.attempt
 
 
 def test_a_database_that_is_away_ends_no_session(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from oauth_bridge.activity_causes import FIXES
 from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application, AuthorizationCode
 from oauth_bridge.storage import activity, activity_counts
+from oauth_bridge.storage.exported_data import stored_about
 from tests.factories import PASSWORD
 from tests.grants import HTML, Attempt, Log
 from tests.pages import text_of
@@ -102,11 +103,14 @@ REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
     "no_verified_email": ("consent", "apt", lambda tried: tried.signed_in(email_verified_at=None).get()),
     "not_admitted": ("consent", "apt", lambda tried: tried.signed_in().change(is_restricted=True).get()),
     "refused": ("consent", "apt", lambda tried: tried.answer(decision="refuse")),
+    "client_id_not_in_form": ("exchange", "", lambda tried: tried.exchange(client_id=None)),
     "code_missing": ("exchange", "", lambda tried: tried.exchange(code=None)),
     "secret_wrong": ("exchange", "a", lambda tried: tried.exchange(client_secret="wrong")),
     "code_misshapen": ("exchange", "a", lambda tried: tried.exchange()),
     "code_expired": ("exchange", "apt", expired),
     "token_missing": ("profile", "", lambda tried: Client().get("/oauth/userinfo")),
+    "token_in_url": ("profile", "", lambda tried: Client().get("/oauth/userinfo?access_token=x")),
+    "token_of_another_kind": ("profile", "", lambda tried: tried.profile("eyJ.e30.x")),
     "token_unknown": ("profile", "", lambda tried: tried.profile("x" * 43)),
     "token_ended_group": ("profile", "apt", token_of_one_who_left),
 }
@@ -178,7 +182,7 @@ def test_no_link_keeps_a_refusal_out_of_the_log(settings: Any) -> None:
     assert ActivityRecord.objects.latest("pk").cause == "password_wrong"
 
 
-def test_an_answer_from_another_origin_is_an_event_and_no_record(
+def test_an_answer_from_another_origin_is_an_event_and_a_record(
     event_log: Log, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "config.access")
@@ -187,10 +191,11 @@ def test_an_answer_from_another_origin_is_an_event_and_no_record(
     form = given.form(decision="allow")
     answer = given.browser.post("/oauth/authorize", form, headers={"Origin": "https://mallory.example"})
     (refused,) = event_log.of("refused")
-    assert (refused["cause"], refused["client_id"]) == ("csrf", given.application.client_id)
+    assert (refused["cause"], refused["client_id"]) == ("csrf_origin", given.application.client_id)
     assert refused["reference"] == answer["X-Reference"]
     assert caplog.records[-1].route == "/oauth/authorize"  # type: ignore[attr-defined]
-    assert not ActivityRecord.objects.exists()
+    record = ActivityRecord.objects.get()
+    assert (record.step, record.cause, record.reference) == ("consent", "csrf_origin", answer["X-Reference"])
 
 
 def test_a_typed_login_name_is_stored_as_a_mark_of_a_well_formed_address_only(settings: Any) -> None:
@@ -237,6 +242,23 @@ def test_the_command_lists_the_newest_first_and_filters_and_names_what_is_wrong(
     for wrong, *value in (("client_id", "feed"), ("--since", "soon"), ("--limit", "0")):
         with pytest.raises(CommandError, match=wrong):
             listing(*([wrong] if wrong.startswith("-") else []), *value)
+
+
+def test_what_was_written_late_stands_where_it_belongs_in_time(grace: Client) -> None:
+    """In the listing and its first ones, on the page, and in the file of the person's data."""
+    tried, now = Tried(), timezone.now()
+    for minutes in (3, 1, 4, 2):
+        client_id, person = tried.application.client_id, tried.person
+        values = {"step": "sign_in", "outcome": "refused", "cause": "password_wrong", "reference": f"{minutes}" * 8}
+        at = now - timedelta(minutes=minutes)
+        ActivityRecord.objects.create(at=at, client_id=client_id, person=person, **values)
+    order = ["1" * 8, "2" * 8, "3" * 8, "4" * 8]
+    assert [entry["reference"] for entry in listing()] == order
+    assert [entry["reference"] for entry in listing(tried.application.client_id, "--limit", "2")] == order[:2]
+    page = text_of(grace.get("/admin/activity/"))
+    places = [page.find(reference) for reference in order]
+    assert -1 in places or places == sorted(places)
+    assert [entry["reference"] for entry in stored_about(tried.person, 3)["activity"]] == order[:3]
 
 
 def test_a_reference_without_a_record_is_answered_with_where_it_is(grace: Client) -> None:

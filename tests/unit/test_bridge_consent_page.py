@@ -158,3 +158,16 @@ def test_an_app_on_this_device_is_called_so_and_who_refuses_it_is_not_told_to_be
     assert "You refused" in said
     assert "Nothing was shared" in said
     assert "signed in" not in said
+
+
+def test_an_open_page_goes_on_after_a_new_key_with_the_former_as_fallback(
+    alice: Any, application: Registered, settings: Any
+) -> None:
+    browser = with_session(alice)
+    pages = [html_of(browser.get(link_of(application), headers=PAGE, follow=True)) for _ in range(2)]
+    forms = [re.findall(r'name="pending" value="([^"]+)"', page)[0] for page in pages]
+    former = settings.SECRET_KEY
+    for key, fallbacks, leads_on in (("n" * 60, [former], True), ("m" * 60, ["n" * 60, former], True)):
+        settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = key, fallbacks
+        answer = browser.post("/oauth/authorize", {"decision": "allow", "pending": forms.pop()})
+        assert ("code=" in answer["Location"]) is leads_on

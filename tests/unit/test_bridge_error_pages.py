@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from oauth_bridge.redirect_uri_likely_faults import mark_likely_differences
-from tests.factories import Registered
+from tests.factories import ApplicationFactory, Registered
 from tests.grants import PAGE, link_of
 from tests.pages import html_of
 
@@ -40,7 +40,7 @@ def test_a_known_application_is_named_and_is_the_way_back(application: Registere
     assert application.redirect_uri not in page, "nothing that is registered is shown"
 
 
-def test_an_application_that_is_unknown_or_switched_off_is_not_named(application: Registered) -> None:
+def test_an_unknown_application_is_not_named(application: Registered) -> None:
     page = page_of(application, client_id="unknown")
     person, developer = layers(page)
     assert application.row.name not in person + developer
@@ -48,11 +48,32 @@ def test_an_application_that_is_unknown_or_switched_off_is_not_named(application
     assert "Go back to the application and try again." in person
     assert 'class="button"' not in page
     assert "No application with this client_id is registered" in developer
-    application.row.is_enabled = False
+
+
+def test_an_application_that_is_switched_off_is_named_and_nobody_is_told_to_try_again(application: Registered) -> None:
+    """Whatever else is wrong with the link; and a sign-out is not told of a mistake in the link."""
+    application.row.name, application.row.is_enabled = "100% off %(name)s", False
     application.row.save()
-    person, developer = layers(page_of(application))
-    assert "switched off" in person
-    assert application.row.name not in person + developer
+    for changes in ({}, {"redirect_uri": "https://evil.example/"}, {"response_type": "token"}):
+        page = page_of(application, **changes)
+        person, developer = layers(page)
+        assert "100% off %(name)s is switched off here" in person
+        assert "try again" not in person
+        assert "mistake" not in person
+        assert "The application is switched off" in developer
+        assert "evil.example" not in person + developer
+    sent = {"client_id": application.client_id, "post_logout_redirect_uri": "https://app.example/after"}
+    person, _ = layers(html_of(Client().get("/oauth/logout", sent, headers=PAGE)))
+    assert "is switched off. If you were signed in here, you still are." in person
+    assert "mistake" not in person
+
+
+def test_the_application_is_blamed_for_what_is_wrong_with_its_link_alone(application: Registered) -> None:
+    person, developer = layers(page_of(application, redirect_uri=""))
+    assert f"{application.row.name} sent you here without the callback address" in person
+    assert "The parameter redirect_uri is missing" in developer
+    person, _ = layers(html_of(Client().get(link_of(application), headers={**PAGE, "Host": "another.example"})))
+    assert "mistake" not in person
 
 
 def test_a_sign_out_that_cannot_go_on_says_that_nothing_ended(application: Registered) -> None:
@@ -95,7 +116,7 @@ def test_the_developer_finds_the_cause_the_marked_address_the_time_and_the_refer
         ("http://reading.example/callback", ["http:"]),
         ("https://reading.example/callback?a=b#c", ["?a=b#c"]),
         ("http://127.0.0.1:8000/callback", []),
-        ("http://localhost:8000/callback/", ["/"]),
+        ("http://localhost:8000/callback/", []),
         ("https://Reading.example/Callback", ["R", "C"]),
         ("https://reading.example/call%2Fback", []),
         ("'https://reading.example/“callback", ["'", "“"]),
@@ -107,3 +128,51 @@ def test_only_what_the_sent_address_shows_by_itself_is_marked(address: str, mark
     pieces = mark_likely_differences(address)
     assert "".join(text for text, _ in pieces) == address
     assert [text for text, is_suspect in pieces if is_suspect] == marked
+
+
+LOOPBACK = "http://127.0.0.1:8000/callback"
+ENCODING = "the percent-encoding (the & and + of an address in a link are %26 and %2B)"
+HOST = "the host (localhost and 127.0.0.1 are different addresses)"
+
+
+@pytest.mark.parametrize(
+    ("registered", "sent", "checked"),
+    [
+        ("https://app.example/cb?tenant=a&x=1", "https://app.example/cb?tenant=a&x=1", ENCODING),
+        ("https://app.example/cb?tenant=a&x=1", "https%3A//app.example/cb?tenant=a&x=1&y=2", ENCODING),
+        ("https://app.example/cb?q=a+b", "https://app.example/cb?q=a+b", ENCODING),
+        ("https://app.example/cb", "https%3A%2F%2Fapp.example%2Fcb%3Fa%3D1&utm_source=x", "the query"),
+        ("https://app.example/cb", "https://app.example/cb?a=1", "the query"),
+        (
+            "https://app.example/cb",
+            "https%253A%252F%252Fapp.example%252Fcb",
+            "the percent-encoding (it was encoded twice)",
+        ),
+        (LOOPBACK, "http://127.0.0.1:8000/calback", "the path"),
+        (LOOPBACK, "http://127.0.0.1:8000/", "the path"),
+        (LOOPBACK, "http://127.0.0.1:8000/callback/", "the slash at the end"),
+        (LOOPBACK, "https://127.0.0.1:8000/callback", "the scheme"),
+        (LOOPBACK, "http://localhost:8000/callback", HOST),
+        (LOOPBACK, "http://127.0.0.1:8001/callback", "the port"),
+        (LOOPBACK, "http://[::1]:8001/callback", f"{HOST} and the port"),
+        (LOOPBACK, "https://localhost:8000/other", f"the scheme, {HOST} and the path"),
+        ("http://[::1]/cb/", "http://[::1]/cb", "the slash at the end"),
+        ("https://app.example/cb", "http://localhost:8000/cb", "every part"),
+    ],
+)
+def test_only_what_differs_is_named(application: Registered, registered: str, sent: str, checked: str) -> None:
+    """The address is in the link as it stands here, percent-encoded or not."""
+    application.row.redirect_uris = registered
+    application.row.save()
+    query = f"client_id={application.client_id}&redirect_uri={sent}&response_type=code&state=s"
+    description = Client().get(f"/oauth/authorize?{query}").json()["error_description"]
+    assert f"Check {checked} of the one in the link." in description
+
+
+@pytest.mark.parametrize(
+    ("sent", "checked"), [("http://127.0.0.1:51004/other", "the path"), ("http://localhost:51004/cb", HOST)]
+)
+def test_the_port_is_right_where_any_port_is(sent: str, checked: str) -> None:
+    application = ApplicationFactory(redirect_uris="http://127.0.0.1/cb", client_type="public")
+    description = Client().get(link_of(application, redirect_uri=sent)).json()["error_description"]
+    assert f"Check {checked} of the one in the link." in description

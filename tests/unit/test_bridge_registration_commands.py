@@ -88,6 +88,12 @@ def test_each_field_is_set_or_emptied_and_the_rest_stays(row: Application, admin
     assert (set_all["redirect_uris"], set_all["trusted"]) == (uris, True)
     assert described("set", row.client_id, "--name", "Other")["trusted"] is True
     assert described("set", row.client_id, "--no-trusted")["trusted"] is False
+    for option, expected in (("--profile-in-id-token", True), ("--no-profile-in-id-token", False)):
+        assert described("set", row.client_id, option)["profile_in_id_token"] is expected
+        assert described("show", row.client_id)["profile_in_id_token"] is expected
+        assert AuditEntry.objects.latest("id").changes["profile_in_id_token"][1] is expected
+    assert admin_client.post(path, form | {"profile_in_id_token": "on"}).status_code == 302
+    assert described("show", row.client_id)["profile_in_id_token"] is True
 
 
 WRONG_AT_SET = [

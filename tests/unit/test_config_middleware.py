@@ -185,6 +185,43 @@ def test_an_api_address_at_another_port_of_the_same_host_leads_to_the_pages(rf: 
     assert answer["Location"] == "http://localhost:9000/oauth/authorize?state=x"
 
 
+@pytest.mark.django_db
+def test_a_near_miss_of_a_path_is_told_what_to_use_and_who_registers_applications(two_origins: None) -> None:
+    token, authorize, server = (
+        f"{API}/oauth/token",
+        f"{PAGES}/oauth/authorize",
+        f"{API}/.well-known/oauth-authorization-server",
+    )
+    registers = "an administrator registers applications"
+    for host, path, said in (
+        ("api", "/oauth/authorize", f"Use {authorize}."),
+        ("api", "/oauth/authorize/", f"Use {authorize}."),
+        ("api", "//oauth//authorize", f"Use {authorize}."),
+        ("auth", "/oauth/authorize/", "Use /oauth/authorize without the slash at the end."),
+        ("api", "/oauth/logout", f"Use {PAGES}/oauth/logout."),
+        ("api", "/accounts/sign-in", f"Use {PAGES}/accounts/sign-in."),
+        ("api", "/accounts/nonsense", "Compare it with the documentation"),
+        ("api", "//oauth/token", f"Use {token}."),
+        ("api", "/oauth//token/", f"Use {token}."),
+        ("api", "/oauth/token/", "Use /oauth/token without the slash at the end."),
+        ("api", "/realms/main/protocol/openid-connect/token", f"Use {token}."),
+        ("auth", "/connect/authorize", f"Use {authorize}."),
+        ("api", "/oauth2/revocation", f"Use {API}/oauth/revoke."),
+        ("api", "/register", registers),
+        ("api", "/oauth/register/", registers),
+        ("auth", "/connect/register", registers),
+        ("api", "/oauth2/v1/clients", registers),
+        ("api", "/.well-known/oauth-protected-resource", f"metadata is at {server}, and {registers}"),
+        ("auth", "/.well-known/oauth-protected-resource/mcp", f"metadata is at {server}, and {registers}"),
+        ("api", "//.well-known/openid-configuration/mcp", f"Use {API}/.well-known/openid-configuration."),
+        ("api", "/nonsense/register-me", "Compare it with the documentation"),
+    ):
+        answer = Client().post("/", headers={"Host": f"{host}.example.com"}, PATH_INFO=path)
+        assert answer.status_code == 404, path
+        assert said in answer.json()["error_description"], path
+    assert Client().post("/oauth/token", headers={"Host": "api.example.com"}).status_code == 400, "this is none"
+
+
 # The log --------------------------------------------------------------------------------------------------------------
 
 
