@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from playwright.sync_api import Page
 
+from oauth_bridge.documentation import snippets
 from oauth_bridge.models import Application
 from tests.browser.conftest import Way, allow
 from tests.contract_coverage import contract
-from tests.driver import record
 from tests.factories import ApplicationFactory
 
-START = """async ([link]) => {
-    const encoded = bytes => btoa(String.fromCharCode(...new Uint8Array(bytes)))
-        .replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-    const verifier = encoded(crypto.getRandomValues(new Uint8Array(32)));
-    sessionStorage.setItem("verifier", verifier);
-    const challenge = encoded(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier)));
-    location.assign(`${link}&code_challenge=${challenge}&code_challenge_method=S256`);
-}"""
-EXCHANGE = """async ([api, client_id, code]) => {
-    const form = {grant_type: "authorization_code", client_id, code, code_verifier: sessionStorage.getItem("verifier")};
-    const answer = await fetch(`${api}/oauth/token`, {method: "POST", body: new URLSearchParams(form)});
-    return [answer.status, await answer.json()];
+FAILURE = "profile().catch((failure) => failure.message)"
+ANOTHER_VERIFIER = """() => {
+    const kept = JSON.parse(sessionStorage.getItem("sign-in"));
+    sessionStorage.setItem("sign-in", JSON.stringify({...kept, verifier: "v".repeat(43)}));
 }"""
 READ = """async ([api, token, method]) => {
     const answer = await fetch(`${api}/oauth/userinfo`, {method, headers: {Authorization: `Bearer ${token}`}});
@@ -29,34 +23,33 @@ READ = """async ([api, token, method]) => {
 }"""
 
 
-def code_of_application_without_backend(way: Way, page: Page) -> str:
-    """The code, on the application's page, after the person allowed it."""
+def sign_in_with_the_code_of_the_guide(way: Way, page: Page) -> None:
+    """The page is then at the application's callback address, with the functions of the guide."""
+    code = snippets.fill_for(snippets.blocks("guide", "js")["single-page"], way.application.row)
     page.goto(way.client.origin)
+    page.add_script_tag(content=code)
     with page.expect_navigation():
-        page.evaluate(START, [way.link()])
+        page.evaluate("() => { signIn(); }")
     if page.locator("[name=decision]").count() == 0:
         way.sign_in(page)
     allow(page)
-    return way.client.last["code"]
+    page.add_script_tag(content=code)
 
 
 @contract("D22.origins", "D22.preflight", "D22.errors")
-def test_a_script_of_another_origin_signs_a_person_in_and_reads_what_was_wrong(way: Way) -> None:
+def test_a_script_of_another_origin_signs_a_person_in_and_reads_what_was_wrong(way: Way, settings: Any) -> None:
     page, api = way.page(), way.driver.base_url
     way.application = ApplicationFactory(redirect_uris=way.client.callback, client_type=Application.CLIENT_PUBLIC)
-    client_id = way.application.client_id
-    code = code_of_application_without_backend(way, page)
-    status, answer = page.evaluate(EXCHANGE, [api, client_id, code])
-    assert status == 200
-    record(answer["access_token"])
-    status, profile, _ = page.evaluate(READ, [api, answer["access_token"], "GET"])
-    assert (status, profile["email"]) == (200, way.person.email)
+    settings.AUTH_URL, settings.BASE_URL = way.driver.auth_url, api
+    sign_in_with_the_code_of_the_guide(way, page)
+    profile = page.evaluate("profile()")
+    assert (profile["sub"], profile["email"]) == (str(way.person.pk), way.person.email)
+    assert page.url == way.client.callback, "the code is gone from the address bar"
+    assert "is not of this session" in page.evaluate(FAILURE)
 
-    code = code_of_application_without_backend(way, page)
-    page.evaluate("sessionStorage.setItem('verifier', 'v'.repeat(43))")
-    status, answer = page.evaluate(EXCHANGE, [api, client_id, code])
-    assert (status, answer["error"]) == (400, "invalid_grant")
-    assert "code_verifier does not match" in answer["error_description"]
+    sign_in_with_the_code_of_the_guide(way, page)
+    page.evaluate(ANOTHER_VERIFIER)
+    assert "code_verifier does not match" in page.evaluate(FAILURE)
     status, answer, challenge = page.evaluate(READ, [api, "never-issued", "GET"])
     assert (status, answer["error"]) == (401, "invalid_token")
     assert 'error="invalid_token"' in challenge

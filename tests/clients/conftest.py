@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,15 +12,30 @@ import pytest
 from oauth_bridge.documentation import snippets
 from tests.driver import Callback, OAuthDriver
 from tests.factories import PASSWORD, Registered
-from tests.server import Server
+from tests.server import Server, serve
 
 Answer = Callable[..., Callback]
 PATIENCE_SECONDS = 120
 
 
-@pytest.fixture(autouse=True)
-def _served_there(settings: Any, provider: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The addresses in the documents' code are those of the provider, whose http each library allows by a setting."""
+@pytest.fixture(scope="session")
+def provider(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose clock a test sets."""
+    folder = tmp_path_factory.mktemp("shifted")
+    (folder / "clock").write_text("0", encoding="ascii")
+    with serve(folder, wsgi="tests.wsgi.shifted", SIGN_UP="open", CLOCK=str(folder / "clock")) as server:
+        yield server
+
+
+@pytest.fixture(autouse=True, params=[-30, 30], ids=["behind", "ahead"])
+def _served_there(
+    request: pytest.FixtureRequest, settings: Any, provider: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The addresses in the documents' code are those of the provider, whose http each library allows by a setting.
+
+    The clock of the provider is half a minute behind that of the clients, or ahead of it.
+    """
+    (provider.folder / "clock").write_text(str(request.param), encoding="ascii")
     settings.AUTH_URL, settings.BASE_URL = provider.auth_url, provider.base_url
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     monkeypatch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")

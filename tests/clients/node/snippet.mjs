@@ -40,11 +40,12 @@ const kinds = {
   },
   authjs: async () => {
     const { Auth } = await import("@auth/core");
-    const callbacks = {
+    const found = {
       jwt: ({ token, account }) => (account ? { ...token, sub: account.providerAccountId } : token),
-      session: ({ session, token }) => ({ ...session, user: { ...session.user, sub: token.sub } }),
+      session: ({ session, token }) => ({ ...session, user: { ...session.user, id: token.sub } }),
     };
-    const config = { providers: [snippet.service], callbacks, secret: SECRET, trustHost: true, basePath: "/api/auth" };
+    const { service, callbacks = found } = snippet;
+    const config = { providers: [service], callbacks, secret: SECRET, trustHost: true, basePath: "/api/auth" };
     const handle = (request) => Auth(request, config);
     const { csrfToken } = await (await visit(handle, "/api/auth/csrf")).json();
     const body = new URLSearchParams({ csrfToken });
@@ -52,7 +53,7 @@ const kinds = {
     const finish = async (callback) => {
       await visit(handle, callback);
       const { user } = await (await visit(handle, "/api/auth/session")).json();
-      return user;
+      return { ...user, sub: user.id };
     };
     return { url: away.headers.get("location"), finish };
   },
