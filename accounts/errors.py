@@ -128,8 +128,8 @@ class AccountFault(Fault):
         200,
         "access_denied",
         _(
-            "This code was right about %(when)s ago. If your app still shows it, the clock of its device is slow by about"
-            " as much: set the clock right, then type the code that the app shows."
+            "This code was right about %(when)s ago. If your app still shows it, the clock of its device is slow by"
+            " about as much: set the clock right, then type the code that the app shows."
         ),
     )
     NEW_APP_CODE_WRONG = 200, "access_denied", _("This code is not right. Type the one that the app shows now.")

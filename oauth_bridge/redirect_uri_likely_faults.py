@@ -71,7 +71,8 @@ def likely_differences(
 
     A loopback address is compared with the registered loopback addresses, which lead nowhere but to the person's own
     machine. For all others the words depend only on the request, so they reveal nothing about the registered addresses.
-    `any_port`: a registered loopback address without a port accepts every port. `is_cut`: the address was not percent-encoded in the link, so a part of it is missing.
+    `any_port`: a registered loopback address without a port accepts every port. `is_cut`: the address was not
+    percent-encoded in the link, so a part of it is missing.
     """
     scheme, authority, path, query, fragment = _parts(address)
     if is_cut:

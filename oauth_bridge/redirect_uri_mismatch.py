@@ -1,7 +1,6 @@
 """Compare a sent callback address with the registered ones, for administrators. D3; RFC 8252.
 
-No public answer contains this comparison: the public error depends only on the sent address
-(`redirect_uri_likely_faults`).
+No public answer contains this comparison, except that of a loopback address (`redirect_uri_likely_faults`).
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from accounts.errors import AccountFault, FormError, recorded, refused
+from accounts.errors import AccountFault, FormError, refused
 from accounts.factors import failures
 from accounts.factors.authenticators import is_asked_after_password, types_of
 from accounts.factors.used_codes import clock_offset, mark_used, was_used

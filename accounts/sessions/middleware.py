@@ -77,8 +77,8 @@ def signed_in_person(request: HttpRequest) -> User | None:
 def _is_current(session: SessionStore, person: User) -> bool:
     """Return whether the session's hash matches the current password and `credentials_version`.
 
-    Replace a hash that was made with one of SECRET_KEY_FALLBACKS. Unlike Django, keep the key of the session: open pages
-    are bound to it, and the requests of other tabs still send it.
+    Replace a hash that was made with one of SECRET_KEY_FALLBACKS. Unlike Django, keep the key of the session: open
+    pages are bound to it, and the requests of other tabs still send it.
     """
     session_hash = session.get(HASH_SESSION_KEY, "")
     if constant_time_compare(session_hash, person.get_session_auth_hash()):

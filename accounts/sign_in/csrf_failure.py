@@ -39,8 +39,9 @@ def stale_form(request: HttpRequest, why: str = "") -> HttpResponseBase | None:
     """Render the page of a form again if the CSRF check refused it. Return None for pages of other packages.
 
     The page keeps the typed values, except passwords. If another tab has signed the person in, the response redirects
-    at once. A page that requires a recent sign-in redirects to the page that asks for a proof of identity. The
-    message `why`, by default that the form was out of date, is on the page. The message does not begin a session for an anonymous visitor.
+    at once. A page that requires a recent sign-in redirects to the page that asks for a proof of identity. The page
+    has the message `why`, by default that the form was out of date. The message does not begin a session for an
+    anonymous visitor.
     """
     match = request.resolver_match
     if match is None or not _is_ours(match, request.path_info):

@@ -53,8 +53,8 @@ def authorize_path(pending: PendingRequest, **more: str) -> str:
 def ask_again(pending: PendingRequest, cause: str = "") -> HttpResponse:
     """Redirect to the consent page after a post that is too late, from another account or refused by the CSRF check.
 
-    The consent page contains a notice, which depends on the cause. It is shown even if the account's consent is remembered. A post from an old page
-    begins a new attempt.
+    The consent page contains a notice, which depends on the cause. It is shown even if the account's consent is
+    remembered. A post from an old page begins a new attempt.
     """
     pending = pending.renewed() if pending.is_old else pending
     return HttpResponseRedirect(

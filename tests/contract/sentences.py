@@ -77,8 +77,8 @@ DECISIONS = {
     "D3.order": "The order is client, redirect_uri, everything else, sign-in, consent.",
     "D3.nothing-before": "Nothing is redirected and no sign-in asked for before client and redirect_uri are verified.",
     "D3.exact": "redirect_uri equals a registered one byte for byte: no port exception, case folding, trimming.",
-    "D3.hint": "A mismatch names what the sent address shows to be wrong by itself, whatever is registered. Of a loopback "
-    "address it names what differs from the registered loopback address.",
+    "D3.hint": "A mismatch names what the sent address shows to be wrong by itself, whatever is registered. Of a "
+    "loopback address it names what differs from the registered loopback address.",
     "D4.page": "Unverified client or redirect_uri: 400, an HTML page when Accept names text/html.",
     "D4.json": "Unverified client or redirect_uri: 400, the JSON error body for any other Accept, */* included.",
     "D4.later": "Later errors go to the callback with error, error_description and state.",

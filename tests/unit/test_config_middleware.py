@@ -187,11 +187,8 @@ def test_an_api_address_at_another_port_of_the_same_host_leads_to_the_pages(rf: 
 
 @pytest.mark.django_db
 def test_a_near_miss_of_a_path_is_told_what_to_use_and_who_registers_applications(two_origins: None) -> None:
-    token, authorize, server = (
-        f"{API}/oauth/token",
-        f"{PAGES}/oauth/authorize",
-        f"{API}/.well-known/oauth-authorization-server",
-    )
+    token, authorize = f"{API}/oauth/token", f"{PAGES}/oauth/authorize"
+    server = f"{API}/.well-known/oauth-authorization-server"
     registers = "an administrator registers applications"
     for host, path, said in (
         ("api", "/oauth/authorize", f"Use {authorize}."),
