@@ -4,7 +4,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('oauth_bridge', '0023_logout'),
+        ('oauth_bridge', '0024_write_proof'),
     ]
 
     operations = [
