@@ -208,7 +208,7 @@ class MessageStorage(SessionStorage):
     If an equal message waits already, the session does not change and is not saved.
     """
 
-    def add(self, level: int, message: str, extra_tags: str = "") -> None:
+    def add(self, level: int, message: str, extra_tags: str | None = "") -> None:
         if Message(level, str(message)) not in self:
             super().add(level, message, extra_tags)
 
