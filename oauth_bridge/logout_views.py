@@ -132,8 +132,7 @@ def _question(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:
         "leads_back": bool(asked.address),
     }
     response = render(request, "oauth_bridge/logout.html", context)
-    if asked.address:
-        response["Content-Security-Policy"] = callback_pages.form_action(asked.address)
+    response.leads_to_application = bool(asked.address)  # type: ignore[attr-defined]  # read by config.http.response_headers
     return response
 
 

@@ -60,7 +60,10 @@ class AuthorizeView(BaseAuthorizationView):
         try:
             self.scopes, self.credentials = self.validate_authorization_request(request)
         except authorization_request.CallbackError as error:
-            return to_callback(request, error.application, error.callback, error.callback.error_url(error))
+            url = error.callback.error_url(error)
+            if request.GET.get(FIELD_NAME):  # as in `get`, a form of this service may have redirected here
+                return lead_back(request, error.application, error.callback, url, by_page=True)
+            return to_callback(request, error.application, error.callback, url)
         self.application, self.pending = self.credentials.application, self.credentials.pending
         if request.method == "HEAD":
             return HttpResponse()
@@ -112,7 +115,7 @@ class AuthorizeView(BaseAuthorizationView):
         must_ask = bool(query.text(pages.NOTICE) or asked.prompts & {"consent", "select_account"})
         if not must_ask and not remembered.is_asked(person, self.application, self.facts):
             # If the query contains a pending request, a form of this service, such as the sign-in, may have redirected
-            # to authorize. Browsers apply the CSP form-action of that form to every following redirect, so a page with
+            # to authorize. Browsers apply the CSP form-action of that page to every following redirect, so a page with
             # a link replaces the redirect.
             return self._lead_back(allow=True, by_page=is_our_link)
         if not is_our_link and len(address := pages.authorize_path(self.pending)) <= MAX_URL_REDIRECT_LENGTH:

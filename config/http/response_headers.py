@@ -42,24 +42,22 @@ def is_page(response: HttpResponseBase) -> bool:
 class ResponseHeadersMiddleware:
     """Adds the headers of D20 (RFC 6749 §5.1), D22 and D24, and the body's length.
 
-    A cacheable response has no `X-Reference`, because a cache would return the reference to other clients. A view sets
-    only the CSP directives that differ from `page_policy`; this middleware adds the others. This middleware replaces
-    Django's CommonMiddleware, which would only set the length.
+    A page whose form leads to an application has the attribute `leads_to_application` and gets no CSP directive
+    `form-action`: Chromium and WebKit apply it to every redirect after a form, and nobody knows where an application
+    redirects from its callback address.
+
+    A cacheable response has no `X-Reference`, because a cache would return the reference to other clients. This
+    middleware replaces Django's CommonMiddleware, which would only set the length.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
-        self.page_policy = {
-            "default-src": "'none'",
-            "script-src": "'self'",
-            "style-src": "'self'",
-            "img-src": "'self'" if settings.BASE_URL == settings.AUTH_URL else f"'self' {settings.BASE_URL}",
-            "connect-src": "'self'",
-            "font-src": "'self'",
-            "form-action": "'self'",
-            "base-uri": "'none'",
-            "frame-ancestors": "'none'",
-        }
+        pictures = "'self'" if settings.BASE_URL == settings.AUTH_URL else f"'self' {settings.BASE_URL}"
+        self.policy_without_form_action = (
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; font-src 'self'; "
+            f"img-src {pictures}; base-uri 'none'; frame-ancestors 'none'"
+        )
+        self.page_policy = f"{self.policy_without_form_action}; form-action 'self'"
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
@@ -74,16 +72,11 @@ class ResponseHeadersMiddleware:
             for name, value in CROSS_ORIGIN_HEADERS.items():
                 headers[name] = value
         if answers_page:
-            headers["Content-Security-Policy"] = self._merge_policy(headers.get("Content-Security-Policy", ""))
+            leads_to_application = getattr(response, "leads_to_application", False)
+            policy = self.policy_without_form_action if leads_to_application else self.page_policy
+            headers["Content-Security-Policy"] = policy
         if "no-store" in headers["Cache-Control"]:
             headers["X-Reference"] = references.current.get()
         if isinstance(response, HttpResponse) and "content-length" not in present:
             headers["Content-Length"] = str(len(response.content))
         return response
-
-    def _merge_policy(self, differing: str) -> str:
-        policy = dict(self.page_policy)
-        for directive in filter(None, (part.strip() for part in differing.split(";"))):
-            name, _, sources = directive.partition(" ")
-            policy[name.lower()] = sources.strip()
-        return "; ".join(f"{name} {sources}".strip() for name, sources in policy.items())

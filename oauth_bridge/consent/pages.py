@@ -19,7 +19,7 @@ from accounts import return_path
 from accounts.account_page import person_context
 from accounts.profile.claim_labels import shown_claims
 from oauth_bridge.consent import remembered
-from oauth_bridge.consent.callback_pages import destination, form_action
+from oauth_bridge.consent.callback_pages import destination
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import claims
@@ -101,7 +101,7 @@ def consent(
         "language_next": authorize_path(pending, **({NOTICE: notice} if notice else {})),
     }
     response = render(request, "oauth_bridge/consent.html", context)
-    response["Content-Security-Policy"] = form_action(pending.redirect_uri)
+    response.leads_to_application = True  # type: ignore[attr-defined]  # read by config.http.response_headers
     return response
 
 

@@ -9,7 +9,6 @@ const lock = (form) => {
   setTimeout(() => unlock(form), UNLOCK_AFTER_MS);
 };
 const unlock = (form) => delete form.dataset.sent;
-const unlockAll = () => document.querySelectorAll("form[data-sent]").forEach(unlock);
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
@@ -28,18 +27,8 @@ document.addEventListener("keydown", (event) => {
 
 // A page restored from the browser's memory contains an old request and an old CSRF token.
 window.addEventListener("pageshow", (event) => {
-  unlockAll();
+  document.querySelectorAll("form[data-sent]").forEach(unlock);
   if (event.persisted && document.querySelector("form[data-fresh]")) location.reload();
-});
-
-// A browser that blocks the redirect to the application shows no message itself.
-document.addEventListener("securitypolicyviolation", (event) => {
-  if (event.effectiveDirective !== "form-action") return;
-  unlockAll();
-  document.querySelectorAll("[data-blocked]").forEach((notice) => {
-    notice.hidden = false;
-    notice.scrollIntoView({ block: "nearest" });
-  });
 });
 
 // The language switcher loads the page anew. What was typed is kept for that moment, in this tab; a secret never is.

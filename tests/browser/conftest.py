@@ -33,6 +33,7 @@ from tests.server import Server
 
 PATIENCE_MS = 60_000
 CALLBACK = re.compile(r"127\.0\.0\.1:\d+/callback")
+APP = "app.immich:///oauth-callback"
 Open = Callable[..., BrowserContext]
 # What the headless shell says to a page that asks for a passkey and has no Device. Whole browsers wait for one.
 NO_DEVICE = "Resident credentials or empty 'allowCredentials' lists are not supported at this time."
@@ -42,7 +43,10 @@ SQUEEZED = """() => [...document.querySelectorAll("main :is(h1, h2, p):not(.unse
 
 
 class Client:
-    """An application's web server. It stores the queries of its callback. /forward redirects to another origin."""
+    """An application's web server. It stores the queries of its callback.
+
+    /forward redirects to another origin, and /to-app/307 with status 307 to the private scheme of an app.
+    """
 
     def __init__(self, certificate: Path | None = None) -> None:
         self.calls: list[dict[str, str]] = []
@@ -56,6 +60,7 @@ class Client:
         self.origin = f"http{'s' if certificate else ''}://127.0.0.1:{self.server.server_address[1]}"
         self.callback, self.forward = f"{self.origin}/callback", f"{self.origin}/forward"
         self.landing = f"{self.origin}/landing".replace("127.0.0.1", "localhost")
+        self.to_app = [f"{self.origin}/to-app/{status}" for status in (302, 303, 307)]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     @property
@@ -70,11 +75,12 @@ class Client:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 parts = urlsplit(self.path)
-                if parts.path in ("/callback", "/forward"):
+                leads_to_app = parts.path.startswith("/to-app/")
+                if parts.path in ("/callback", "/forward") or leads_to_app:
                     client.calls.append({name: values[0] for name, values in parse_qs(parts.query).items()})
-                if parts.path == "/forward":
-                    self.send_response(302)
-                    self.send_header("Location", client.landing)
+                if parts.path == "/forward" or leads_to_app:
+                    self.send_response(int(parts.path[-3:]) if leads_to_app else 302)
+                    self.send_header("Location", f"{APP}?{parts.query}" if leads_to_app else client.landing)
                     self.end_headers()
                     return
                 client.landed += parts.path == "/landing"
@@ -121,7 +127,8 @@ def client_server() -> Iterator[Client]:
 
 @pytest.fixture
 def web_application(committed: None, client_server: Client) -> Registered:
-    application: Registered = ApplicationFactory(redirect_uris=f"{client_server.callback}\n{client_server.forward}")
+    addresses = [client_server.callback, client_server.forward, *client_server.to_app]
+    application: Registered = ApplicationFactory(redirect_uris="\n".join(addresses))
     return application
 
 

@@ -17,10 +17,10 @@ from selenium.webdriver.common.virtual_authenticator import VirtualAuthenticator
 
 from oauth_bridge.models import Application
 from tests.browser.conftest import Client, Request
-from tests.browser.engines import ENGINES, Browser
+from tests.browser.engines import ENGINES, PATIENCE_SECONDS, Browser
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, Registered
-from tests.peers import certificate_for
+from tests.peers import certificate_for, wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore:setting remote_server_addr:DeprecationWarning")  # within Selenium
 Start = Callable[[str], Browser]
@@ -114,6 +114,34 @@ def test_sign_in_and_allow_and_refuse(way: Way, secure_client_server: Client) ->
     way.browser.press("Refuse")
     way.browser.arrives(way.client.landing)
     assert way.client.last["error"] == "access_denied"
+
+
+def test_an_application_leads_on_to_an_app_after_consent_a_posted_answer_and_a_sign_out(way: Way) -> None:
+    Application.objects.filter(pk=way.application.row.pk).update(post_logout_redirect_uris="\n".join(way.client.to_app))
+    way.to_consent()
+    for address in way.client.to_app:
+        way.begin(redirect_uri=address)
+        goes_on(way, "Allow", "Continue")
+        way.redeem(redirect_uri=address)
+        way.begin(redirect_uri=address, scope="openid", response_mode="form_post")
+        goes_on(way, "Allow", "Continue")
+        way.redeem(redirect_uri=address)
+    sent = {"client_id": way.application.client_id, "post_logout_redirect_uri": address, "state": "s"}
+    way.browser.open(f"{way.driver.auth_url}/oauth/logout?{urlencode(sent)}")
+    goes_on(way, "Sign out")
+    assert way.client.last == {"state": "s"}
+
+
+def goes_on(way: Way, *buttons: str) -> None:
+    """The button leads to the application's server, which leads on to its app.
+
+    Firefox applies no `form-action` to redirects and says nothing about an app that isn't there; WebKit names it.
+    """
+    before = len(way.client.calls)
+    way.browser.press(*buttons)
+    wait_until(lambda: len(way.client.calls) > before, PATIENCE_SECONDS)
+    if way.browser.driver.name != "firefox":
+        way.browser.shows("Redirection to URL with a scheme that is not HTTP(S)")
 
 
 def test_a_remembered_consent_right_after_a_password(way: Way) -> None:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Error, Page, expect
 
 from oauth_bridge.models import Application
-from tests.browser.conftest import Way, allow
+from tests.browser.conftest import APP, Way, allow
 
 OPENID = {"scope": "openid profile email", "nonce": "n"}
 
@@ -29,13 +29,37 @@ def test_the_answer_is_posted_once(way: Way, script: bool) -> None:
     assert len(way.client.calls) == 1
 
 
+def test_an_application_leads_on_to_an_app_after_each_form(way: Way) -> None:
+    """The browser may follow any redirect of the application after consent, a posted answer and a sign-out."""
+    page = way.to_consent()
+    for address in way.client.to_app:
+        way.begin(page, redirect_uri=address)
+        goes_on(page, "Allow", "Continue")
+        page.reload()
+        goes_on(page, "Allow", "Continue")  # the page answers again, until a code is redeemed
+        way.redeem(redirect_uri=address)
+        way.begin(page, redirect_uri=address, response_mode="form_post", **OPENID)
+        goes_on(page, "Allow", "Continue")
+        way.redeem(redirect_uri=address)
+    Application.objects.filter(pk=way.application.row.pk).update(post_logout_redirect_uris=address)
+    sent = {"client_id": way.application.client_id, "post_logout_redirect_uri": address}
+    page.goto(f"{way.server.auth_url}/oauth/logout?{urlencode(sent)}")
+    goes_on(page, "Sign out")
+    is_signed_out(way, page)
+
+
+def goes_on(page: Page, *buttons: str) -> None:
+    """One of the buttons leads through the application's server to its app. `open_browser` hears CSP violations."""
+    with page.expect_event("requestfailed", lambda request: request.url.startswith(APP)):
+        page.get_by_role("button", name=re.compile("|".join(buttons))).click()
+
+
 def is_signed_out(way: Way, page: Page) -> None:
     way.begin(page)
     expect(page.get_by_label("Password", exact=True)).to_be_visible()
 
 
 def test_the_question_of_a_sign_out_leads_back_to_the_application(way: Way) -> None:
-    """The page's `form-action` must allow the redirect, because Chromium applies it there too."""
     after = f"{way.application.redirect_uri}?after=1"
     Application.objects.filter(pk=way.application.row.pk).update(post_logout_redirect_uris=after)
     page = way.to_consent()

