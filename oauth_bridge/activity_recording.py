@@ -235,7 +235,7 @@ def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, 
         detail["sent"] = masked(sent)
         registered = error.private.get("registered")
         if isinstance(registered, list):
-            comparison = compare(sent, registered)
+            comparison = compare(sent, registered, is_public=bool(error.private.get("is_public")))
             detail |= {"nearest": comparison.nearest, "differs": list(comparison.differs)}
     return detail
 

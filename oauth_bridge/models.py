@@ -25,7 +25,12 @@ from oauth_bridge.credential_models import WithdrawnCode as WithdrawnCode
 from oauth_bridge.key_models import SigningKey as SigningKey
 from oauth_bridge.logout_models import ApplicationSession as ApplicationSession
 from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start, validate_told
-from oauth_bridge.redirect_uri_registration import split_lines, validate_after_sign_out, validate_lines
+from oauth_bridge.redirect_uri_registration import (
+    split_lines,
+    validate_after_sign_out,
+    validate_lines,
+    without_loopback_port,
+)
 from oauth_bridge.secret_models import ApplicationSecret as ApplicationSecret
 
 NAME_MAX_LENGTH = 80
@@ -189,8 +194,22 @@ class Application(AbstractApplication):
 
     @property
     def callback_addresses(self) -> list[str]:
-        """The registered redirect_uris. Each request must send one of the addresses unchanged (D3)."""
+        """The registered redirect_uris. `is_callback` decides which addresses a request may send."""
         return split_lines(self.redirect_uris)
+
+    def is_callback(self, uri: str) -> bool:
+        """Whether a request may send this redirect_uri: a registered one, unchanged, or one with its own port. D3."""
+        return uri in self.callback_addresses or self.has_own_port(uri)
+
+    def has_own_port(self, uri: str) -> bool:
+        """Whether the redirect_uri is a registered loopback address without a port, to which the request adds a port.
+
+        Only for public applications. Another program on the machine may have the port, so the person is always asked.
+        RFC 8252 §7.3, §8.6.
+        """
+        if not self.is_public or not (registered := without_loopback_port(uri)):
+            return False
+        return uri not in self.callback_addresses and registered in self.callback_addresses
 
     @property
     def addresses_after_sign_out(self) -> list[str]:

@@ -16,6 +16,7 @@ from urllib.parse import unquote, unquote_plus
 from config.infrastructure.hosts import LOOPBACK_HOSTS
 from oauth_bridge.redirect_uri_masking import ENCODED_SCHEME, MOST_COMPARED
 from oauth_bridge.redirect_uri_mismatch_reasons import FAR, WEIGHTS
+from oauth_bridge.redirect_uri_registration import is_port
 
 MOST_IN_HOST = 253
 MOST_EDITED = 500  # longer hosts and paths are not searched for misspellings
@@ -48,8 +49,10 @@ class _Address(NamedTuple):
     fragment: str
 
 
-def compare(sent: str, registered: Sequence[str]) -> Comparison:
+def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) -> Comparison:
     """Find the registered address that the sender meant, and the differences.
+
+    `is_public`: the application is public, so a registered loopback address without a port allows any port (D3).
 
     The difference `another_host` means that no registered address is near.
     """
@@ -60,7 +63,7 @@ def compare(sent: str, registered: Sequence[str]) -> Comparison:
             return Comparison(each, ("not_encoded",), 1)
     classes, cleaned = _cleaned(sent[:MOST_COMPARED])
     address = _parsed(cleaned)
-    rough = [(each, _differences(address, _parsed(each))) for each in registered]
+    rough = [(each, _differences(address, _parsed(each), is_public=is_public)) for each in registered]
     rough.sort(key=lambda pair: _sum(pair[1]))
     refined = [(each, _refined(address, _parsed(each), found)) for each, found in rough[:REFINED]] + rough[REFINED:]
     if not refined:
@@ -131,7 +134,7 @@ def _parsed(address: str) -> _Address:
     return _Address(scheme, has_authority, userinfo + at, host, port, path, query, fragment)
 
 
-def _differences(sent: _Address, wanted: _Address) -> set[str]:
+def _differences(sent: _Address, wanted: _Address, *, is_public: bool) -> set[str]:
     """Return the classes of differences. `_refined` searches for misspellings."""
     if sent.has_authority != wanted.has_authority and sent.scheme.lower() == wanted.scheme.lower() != "":
         if _joined(sent) == _joined(wanted):
@@ -145,7 +148,7 @@ def _differences(sent: _Address, wanted: _Address) -> set[str]:
         found.add("userinfo")
     if host := _host_class(sent.host, wanted.host):
         found.add(host)
-    found |= _port_classes(sent, wanted)
+    found |= _port_classes(sent, wanted, is_public=is_public)
     found |= _path_classes(sent.path, wanted.path)
     if sent.query != wanted.query:
         found.add("query")
@@ -191,15 +194,19 @@ def _domain(host: str) -> str:
     return ".".join(labels[-2:]) if len(labels) > 1 and not labels[-1].isdigit() else ""
 
 
-def _port_classes(sent: _Address, wanted: _Address) -> set[str]:
-    if sent.port == wanted.port:
+def _port_classes(sent: _Address, wanted: _Address, *, is_public: bool) -> set[str]:
+    is_loopback = wanted.scheme == "http" and wanted.host.strip("[]") in LOOPBACK_HOSTS
+    is_free = is_public and is_loopback and not wanted.port and is_port(sent.port)
+    if sent.port == wanted.port or is_free:
         return set()
     sent_port, wanted_port = (
         "" if each.port == _DEFAULT_PORTS.get(each.scheme.lower()) else each.port for each in (sent, wanted)
     )
     if sent_port == wanted_port:
         return {"default_port"}
-    return {"port" if sent_port else "port_missing"}
+    if not sent_port:
+        return {"port_missing"}
+    return {"loopback_port" if is_loopback else "port"}
 
 
 def _path_classes(sent: str, wanted: str) -> set[str]:

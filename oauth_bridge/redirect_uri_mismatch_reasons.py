@@ -31,6 +31,7 @@ WEIGHTS = {
     "default_port": 1,
     "port_missing": 3,
     "port": 3,
+    "loopback_port": 3,
     "slash": 1,
     "path_missing": 3,
     "path_longer": 4,
@@ -73,6 +74,11 @@ _REASONS = {
     "default_port": _("One of the two has the port of the scheme, :443 or :80. Write it exactly as it is registered."),
     "port_missing": _("The port is missing. Set it in the application."),
     "port": _("The port differs. Register the one that the application listens at."),
+    "loopback_port": _(
+        "The port differs. Register the one that the application listens at. If it is a program that listens at any"
+        " free port of a person's machine, make it an application without a secret, and register its address without"
+        " a port."
+    ),
     "slash": _("It differs in the slash at the end. Write it exactly as it is registered."),
     "path_missing": _("The path is missing. Set the whole address in the application."),
     "path_longer": _("The path goes on after the registered one. Register the whole path."),

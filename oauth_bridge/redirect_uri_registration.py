@@ -18,7 +18,21 @@ BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 RESPONSE_PARAMETERS = {"code", "state", "error", "error_description"}
 # The beginning of an address that names this machine, but has no scheme or too few slashes.
 ON_THIS_MACHINE = re.compile(r"(?:http:)?/{0,2}(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/?]|\Z)", re.IGNORECASE)
+# An http address of this machine with a port: the part before the port, and the port.
+LOOPBACK_WITH_PORT = re.compile(r"(http://(?:localhost|127\.0\.0\.1|\[::1\])):([0-9]+)(?=[/?]|\Z)")
+MAX_PORT = 65_535
 INVALID_CHARACTERS = set('<>"{}|\\^`')
+
+
+def without_loopback_port(uri: str) -> str:
+    """Return an http address of this machine without its port; empty for other addresses. RFC 8252 §7.3."""
+    found = LOOPBACK_WITH_PORT.match(uri)
+    return found[1] + uri[found.end() :] if found and is_port(found[2]) else ""
+
+
+def is_port(text: str) -> bool:
+    """Return whether the text is a port as browsers send it: 1 to 65535 without leading zeros."""
+    return re.fullmatch("[1-9][0-9]{0,4}", text) is not None and int(text) <= MAX_PORT
 
 
 def split_lines(text: str) -> list[str]:

@@ -13,8 +13,8 @@ from config.infrastructure.hosts import LOOPBACK_HOSTS
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 
 
-def hints(uri: str) -> list[str]:
-    """Return sentences about unusual parts of an address that can be registered."""
+def hints(uri: str, *, is_public: bool) -> list[str]:
+    """Return sentences about unusual parts of an address that an application can register."""
     parts = urlsplit(uri)
     if parts.scheme not in _DEFAULT_PORTS:
         return []
@@ -25,6 +25,8 @@ def hints(uri: str) -> list[str]:
         found.append(_("A bare host. Clients usually come back to a path."))
     elif parts.path == "/" or parts.path.endswith("/"):
         found.append(_("It ends with a slash. The application must send the slash, too."))
+    if parts.scheme == "http" and parts.port is None and not is_public:
+        found.append(_("Without a port, this is port 80. Only an application without a secret may send other ports."))
     if _is_private(host):
         found.append(_("A private network: only people in it come back to the application."))
     if spelled := _spelled_out(host):

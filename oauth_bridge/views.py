@@ -113,7 +113,7 @@ class AuthorizeView(BaseAuthorizationView):
             return self._ask_for_proof(need)
         is_our_link = bool(query.text(FIELD_NAME))
         must_ask = bool(query.text(pages.NOTICE) or asked.prompts & {"consent", "select_account"})
-        if not must_ask and not remembered.is_asked(person, self.application, self.facts):
+        if not must_ask and not remembered.is_asked(person, self.application, self.facts, self.pending.redirect_uri):
             # If the query contains a pending request, a form of this service, such as the sign-in, may have redirected
             # to authorize. Browsers apply the CSP form-action of that page to every following redirect, so a page with
             # a link replaces the redirect.

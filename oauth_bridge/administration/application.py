@@ -55,7 +55,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "days": days,
         "plot": plot(days),
         "product_settings": product_settings.of(found),
-        "callbacks": [(address, hints(address)) for address in found.callback_addresses],
+        "callbacks": [(address, hints(address, is_public=found.is_public)) for address in found.callback_addresses],
         "snippets": ready_snippets(found),
         "secrets": secrets,
         "groups": list(found.groups.all()) if found.is_restricted else [],
@@ -162,7 +162,7 @@ def add_address(request: HttpRequest, pk: int) -> HttpResponse:
     if not may_add_addresses(request, found):
         raise PermissionDenied
     checks = recheck.addition(sent, found, with_others=request.user.has_perm(rights.VIEW))
-    may_add = all(check.kind != "no" for check in checks) and sent not in found.callback_addresses
+    may_add = all(check.kind != "no" for check in checks) and not found.is_callback(sent)
     if request.method == "POST" and may_add:
         _add(request, found, sent)
         return redirect(shown.record_url(entry))

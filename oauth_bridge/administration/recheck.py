@@ -141,7 +141,7 @@ def _of_application(entry: Entry, application: Application) -> list[Check]:
 def _address(sent: str, application: Application) -> Check:
     if MASK in sent:
         return Check("unknown", _("The callback address had values that are masked, so it can’t be compared again"))
-    if sent in application.callback_addresses:
+    if application.is_callback(sent):
         return Check("yes", _("The callback address is registered"))
     return Check("no", _("The callback address is still not registered"))
 
@@ -190,7 +190,7 @@ def addition(sent: str, application: Application, *, with_others: bool) -> list[
     """
     if MASK in sent:
         return [Check("no", _("Parts of it are masked, so it can’t be added from here"))]
-    if sent in application.callback_addresses:
+    if application.is_callback(sent):
         return [Check("yes", _("It is registered meanwhile"))]
     if problem := registration_problem(sent):
         return [Check("no", _("It can’t be registered: %(problem)s") % {"problem": problem})]

@@ -136,7 +136,7 @@ def _of_hints(application: Application) -> list[Finding]:
         Finding("address_hint", False, f"{address}: {hint}")
         for address in application.callback_addresses
         if not registration_problem(address)
-        for hint in hints(address)
+        for hint in hints(address, is_public=application.is_public)
     ]
 
 

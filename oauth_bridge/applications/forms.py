@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +16,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts.pictures.reencoder_runner import reencode
 from config.infrastructure.validators import refuse_control_characters
 from oauth_bridge.models import Application
-from oauth_bridge.redirect_uri_registration import split_lines
+from oauth_bridge.redirect_uri_registration import split_lines, without_loopback_port
 from oauth_bridge.secret_models import NAME_MAX_LENGTH
 from oauth_bridge.storage import issued_codes, look_alikes, secret_rotation
 
@@ -61,7 +62,8 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         widget=forms.Textarea(attrs={"rows": 4, **ADDRESS}),
         help_text=gettext_lazy(
             "One a line, each exactly as the application sends it: https, or http on this machine "
-            "(localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback."
+            "(localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback. Leave out the port of a program "
+            "that listens at any free port of a person’s machine: without a secret, it may send any port."
         ),
     )
     client_type = forms.ChoiceField(
@@ -181,7 +183,9 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         if self.cleaned_data.get("remove_used"):
             return
         kept = split_lines(self.cleaned_data["redirect_uris"])
-        used = issued_codes.sign_ins_by_callback(self.instance)
+        used: Counter[str] = Counter()
+        for sent, number in issued_codes.sign_ins_by_callback(self.instance).items():
+            used[without_loopback_port(sent) if self.instance.has_own_port(sent) else sent] += number
         for address in split_lines(self.initial["redirect_uris"]):
             if address not in kept and (number := used.get(address)):
                 text = ngettext(

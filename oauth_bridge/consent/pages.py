@@ -92,6 +92,7 @@ def consent(
         "claims": shown_facts(person, application, facts),
         "user_id": str(person.pk),
         "destination": destination(pending.redirect_uri),
+        "is_always_asked": application.has_own_port(pending.redirect_uri),
         "pending": pending.bind(request).seal(),
         "switch_account_url": switch_account_url(pending, application),
         "switch_next": authorize_path(pending),

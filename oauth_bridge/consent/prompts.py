@@ -67,7 +67,8 @@ def silent_fault(
         return OAuthFault.LOGIN_REQUIRED
     if not admission.is_admitted(person, application) or person.email_verified_at is None:
         return OAuthFault.INTERACTION_REQUIRED
-    return OAuthFault.CONSENT_REQUIRED if remembered.is_asked(person, application, facts) else None
+    must_ask = remembered.is_asked(person, application, facts, pending.redirect_uri)
+    return OAuthFault.CONSENT_REQUIRED if must_ask else None
 
 
 def proof_url(request: HttpRequest, what: Need, return_to: str) -> str:

@@ -39,8 +39,13 @@ def is_remembered(person: User, application: Application, facts: Sequence[str] =
     return covers(consents.remembered(person, application), application, facts)
 
 
-def is_asked(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
-    """Return whether to ask for consent: always, except for a trusted application or after "don't ask again"."""
+def is_asked(person: User, application: Application, facts: Sequence[str], redirect_uri: str) -> bool:
+    """Return whether to ask for consent: always, except for a trusted application or after "don't ask again".
+
+    The exceptions do not apply to an address with a port that only the request names (RFC 8252 §8.6).
+    """
+    if application.has_own_port(redirect_uri):
+        return True
     return not application.is_trusted and not is_remembered(person, application, facts)
 
 

@@ -138,7 +138,7 @@ def verify(request: AuthorizationRequest) -> Application:
     if not request.redirect_uri:
         missing = UnverifiedRequest(OAuthFault.MISSING, application=application.caption, name="redirect_uri")
         raise missing.about(client=application, cause="redirect_uri_missing")
-    if request.redirect_uri not in application.callback_addresses:
+    if not application.is_callback(request.redirect_uri):
         registered = application.callback_addresses
         parts = likely_differences(
             request.redirect_uri, registered, any_port=application.is_public, is_cut=request.is_cut
@@ -149,7 +149,8 @@ def verify(request: AuthorizationRequest) -> Application:
             application=application.caption,
             parts=TranslatableText(*parts),
         )
-        raise mismatch.about(client=application, redirect_uri=request.redirect_uri, registered=registered)
+        mismatch.about(registered=registered, is_public=application.is_public)
+        raise mismatch.about(client=application, redirect_uri=request.redirect_uri)
 
     if request.repeated:
         raise CallbackError(request, application, OAuthFault.REPEATED, name=request.repeated)

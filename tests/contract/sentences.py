@@ -76,7 +76,10 @@ DECISIONS = {
     "D2.post": "A POST is never answered by a redirect that would lose its body.",
     "D3.order": "The order is client, redirect_uri, everything else, sign-in, consent.",
     "D3.nothing-before": "Nothing is redirected and no sign-in asked for before client and redirect_uri are verified.",
-    "D3.exact": "redirect_uri equals a registered one byte for byte: no port exception, case folding, trimming.",
+    "D3.exact": "redirect_uri equals a registered one byte for byte: no case folding, no trimming, no added query.",
+    "D3.loopback": "A public application may name any port of a registered http loopback address without a port; the"
+    " rest is equal byte for byte, and the token operation compares with the address that was sent.",
+    "D3.loopback-asked": "A request that names its own port always asks the person, trusted and remembered too.",
     "D3.hint": "A mismatch names what the sent address shows to be wrong by itself, whatever is registered. Of a "
     "loopback address it names what differs from the registered loopback address.",
     "D4.page": "Unverified client or redirect_uri: 400, an HTML page when Accept names text/html.",

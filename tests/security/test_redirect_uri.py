@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import re
+from typing import Any
 from urllib.parse import quote_from_bytes
 
 import pytest
 
-from oauth_bridge.models import AuthorizationCode
+from oauth_bridge.models import Application, AuthorizationCode
+from oauth_bridge.pkce import challenge_of
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import ApplicationFactory, Registered
 
 REGISTERED = "https://client.example/cb/Back?x=1"
 LOOPBACK = "http://127.0.0.1:8181/cb"
+VERIFIER = "v" * 43
+S256 = {"code_challenge": challenge_of(VERIFIER), "code_challenge_method": "S256"}
 
 NEAR_MISSES: dict[str, list[bytes]] = {
     REGISTERED: [
@@ -94,6 +99,108 @@ def test_a_near_miss_is_never_redirected_to_when_signed_in(signed_in: OAuthDrive
         assert "Location" not in answer.headers, miss
         assert not any("evil" in url for url in Page(answer).links), miss
     assert AuthorizationCode.objects.filter(application=application.row).count() == 0
+
+
+# Ports of programs on a person's own machine --------------------------------------------------------------------------
+
+FREE = "http://127.0.0.1/cb?x=1", "http://[::1]/", "http://localhost"
+NO_PORTS = (
+    "",
+    "0",
+    "00080",
+    "080",
+    "65536",
+    "99999",
+    "100000",
+    "+80",
+    "-80",
+    " 80",
+    "８０",
+    "٨٠",
+    "8 0",
+    "80:80",
+    "80@evil",
+)
+
+
+def with_port(registered: str, port: object) -> str:
+    host = re.match("http://[^/]+", registered)
+    assert host
+    return f"{host[0]}:{port}{registered[host.end() :]}"
+
+
+def public(**fields: Any) -> Registered:
+    application: Registered = ApplicationFactory(client_type=Application.CLIENT_PUBLIC, **fields)
+    return application
+
+
+@contract("D3.loopback", "D10.equal")
+def test_a_public_application_may_name_any_port_of_a_loopback_address_without_one(signed_in: OAuthDriver) -> None:
+    for registered in FREE:
+        application = public(redirect_uris=f"https://client.example/cb\n{registered}")
+        for port in (1, 80, 9999, 51004, 65535):
+            sent = with_port(registered, port)
+            asked = signed_in.authorization_url(application, redirect_uri=sent, state="s", **S256)
+            refused = signed_in.callback(signed_in.decide(signed_in.open(asked), "refuse"))
+            callback = signed_in.callback(signed_in.decide(signed_in.open(asked)))
+            assert (refused.address, callback.address) == (sent.partition("?")[0],) * 2
+            assert refused.parameters["error"] == "access_denied"
+            code, proof = callback.parameters["code"], {"client_secret": None, "code_verifier": VERIFIER}
+            for wrong in (registered, with_port(registered, 2), f"{sent}/"):
+                error_of(signed_in.exchange(application, code, redirect_uri=wrong, **proof), 400, "invalid_grant")
+            assert signed_in.exchange(application, code, redirect_uri=sent, **proof).status_code == 200
+
+
+@contract("D3.loopback")
+def test_no_other_application_and_no_other_part_of_an_address_is_free(signed_in: OAuthDriver) -> None:
+    """Another host, scheme, path or query, a port that browsers do not send, a registered port, a secret."""
+    for registered in FREE:
+        application = public(redirect_uris=f"{registered}\nhttp://127.0.0.1:8181/other", is_trusted=True)
+        sent = with_port(registered, 51004)
+        wrong = [with_port(registered, port) for port in NO_PORTS]
+        wrong += [f"{sent}x", f"{sent}#", f" {sent}", f"{sent}\n", sent.upper(), sent.replace("http:", "https:")]
+        wrong += [sent.replace("://", f"://{user}@") for user in ("evil.example", "user", "user:80")]
+        wrong += [sent.replace(":51004", f":80{at}") for at in ("@evil.example", "\\@evil.example", "#@evil.example")]
+        hosts = (
+            "127.1",
+            "2130706433",
+            "0.0.0.0",
+            "127.0.0.2",
+            "[::]",
+            "[0:0:0:0:0:0:0:1]",
+            "[::ffff:127.0.0.1]",
+            "::1",
+        )
+        hosts += ("localhost.evil.example", "localhost.", "LOCALHOST", "evil.example", "127.0.0.1.evil.example", "")
+        path = re.sub("http://[^/]+", "", registered)
+        wrong += [f"http://{host}:51004{path}" for host in hosts]
+        wrong += ["http://127.0.0.1:8182/other", "http://127.0.0.1/other", "//127.0.0.1:51004/cb?x=1"]
+        for address in wrong:
+            answer = signed_in.get(link(signed_in, application, address.encode()))
+            assert (answer.status_code, answer.headers.get("Location")) == (400, None), address
+        confidential = ApplicationFactory(redirect_uris=registered)
+        assert signed_in.get(link(signed_in, confidential, sent.encode())).status_code == 400
+    elsewhere = public(redirect_uris="https://localhost/cb\nhttps://client.example/cb\ncom.example.app:/cb")
+    for address in (b"https://localhost:51004/cb", b"https://client.example:51004/cb", b"com.example.app:51004/cb"):
+        assert signed_in.get(link(signed_in, elsewhere, address)).status_code == 400
+
+
+@contract("D3.loopback-asked", "D7.trusted")
+def test_who_names_a_port_is_always_asked_about(signed_in: OAuthDriver) -> None:
+    """Another program on the machine may listen there, so "trusted" and "don't ask again" do not count."""
+    trusted, remembered = (public(redirect_uris="http://localhost/cb", is_trusted=trust) for trust in (True, False))
+    signed_in.decide(signed_in.open(signed_in.authorization_url(remembered, **S256)), remember=True)
+    for application in (trusted, remembered):
+        registered = signed_in.open(signed_in.authorization_url(application, **S256))
+        assert "code" in signed_in.callback(registered).parameters
+        named = {"redirect_uri": "http://localhost:51004/cb", **S256}
+        page = Page(signed_in.open(signed_in.authorization_url(application, **named)))
+        assert page.consent
+        assert "remember" not in page.consent.fields
+        assert "Don't ask again" not in page.text
+        assert "http://localhost:51004/cb" in page.text
+        silent = signed_in.get(signed_in.authorization_url(application, scope="openid", prompt="none", **named))
+        assert signed_in.callback(silent).parameters["error"] == "consent_required"
 
 
 ONE_MACHINE = "the host (localhost and 127.0.0.1 are different addresses)"

@@ -32,7 +32,9 @@ PAIRS = [
     (APP, "https://www.app.example.org/oauth/callback", "www"),
     (LOCAL, "http://127.0.0.1:3000/cb", "loopback"),
     (LOCAL, "http://[::1]:3000/cb", "loopback"),
-    (LOCAL, "http://localhost:3001/cb", "port"),
+    (LOCAL, "http://localhost:3001/cb", "loopback_port"),
+    ("http://localhost/cb", "http://localhost:3001/cb", "loopback_port"),
+    (LOCAL, "http://127.0.0.1:3001/cb", "loopback loopback_port"),
     (LOCAL, "http://localhost/cb", "port_missing"),
     (APP, "https://app.example.org:443/oauth/callback", "default_port"),
     (APP, "https://app.example.org/oauth/callback/", "slash"),
@@ -75,6 +77,18 @@ def test_the_classes_of_a_difference(registered: str, sent: str, classes: str) -
     assert found.nearest == ("" if classes == "another_host" else registered)
     assert reason(found.differs).endswith(".")
     assert compare(registered, [APP, registered]) == (registered, (), 1), "nothing differs from itself"
+
+
+def test_a_port_that_a_public_application_may_choose_is_no_difference() -> None:
+    for sent, differs in (
+        ("http://localhost:3001/cbx", ("path_typo",)),
+        ("http://127.0.0.1:3001/cb", ("loopback",)),
+        ("https://localhost:3001/cb", ("scheme",)),
+        ("http://localhost:03001/cb", ("loopback_port",)),
+    ):
+        assert compare(sent, ["http://localhost/cb"], is_public=True).differs == differs
+    assert compare("http://localhost:3001/cb", [LOCAL], is_public=True).differs == ("loopback_port",)
+    assert "without a port" in reason(["loopback_port"])
 
 
 def test_the_nearest_of_several_is_meant_and_ties_are_counted() -> None:

@@ -68,6 +68,8 @@ HINTS = {
     "https://reading.example/callback": "",
     "http://localhost:3000/cb": "",
     "com.example.app:/callback": "",
+    "https://localhost/cb": "",
+    "http://[::1]/cb": "Without a port, this is port 80.",
     "https://reading.example": "A bare host",
     "https://reading.example/": "ends with a slash",
     "https://reading.example:443/cb": "leave :443 out",
@@ -89,8 +91,9 @@ def test_any_other_address_is_refused_with_a_reason_of_its_own():
 
 
 def test_an_address_has_the_hint_that_fits():
-    said = {uri: " ".join(hints(uri)) for uri in HINTS}
+    said = {uri: " ".join(hints(uri, is_public=False)) for uri in HINTS}
     assert [uri for uri, part in HINTS.items() if part not in said[uri] or bool(part) is not bool(said[uri])] == []
+    assert hints("http://[::1]/cb", is_public=True) == []
 
 
 def test_lines_are_read_without_what_surrounds_them_and_every_bad_one_gets_its_own_message():
