@@ -22,7 +22,6 @@ from accounts import administrators, audit_trail, groups
 from accounts.account_page import person_context
 from accounts.admin_forms import PRIVILEGES, NewPersonForm, PermissionField, PersonForm
 from accounts.admin_site import ModelAdmin, delete_selected
-from accounts.email_addresses import email_to_look_up
 from accounts.mail import account_mails
 from accounts.models import User
 from accounts.pictures import current_picture
@@ -141,10 +140,6 @@ class UserAdmin(ModelAdmin):
         if person.is_staff and person.is_superuser:
             return gettext("Everything")
         return gettext("With chosen rights") if person.is_staff else "–"
-
-    def get_search_results(self, request: HttpRequest, queryset: QuerySet[User], search_term: str) -> Any:
-        term = email_to_look_up(search_term) if "@" in search_term else search_term
-        return super().get_search_results(request, queryset, term)
 
     # Permissions -------------------------------------------------------------------------------------------------
 

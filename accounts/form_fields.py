@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Any
 
 from django import forms
@@ -13,11 +12,11 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.email_addresses import normalise_email
 from accounts.models import EMAIL_MAX_LENGTH, NICKNAME_MAX_LENGTH
-from config.infrastructure.validators import is_invisible, refuse_control_characters
+from config.infrastructure.validators import refuse_control_characters
 
 
 class EmailField(forms.EmailField):
-    """An e-mail address. `clean` returns the one form in which addresses are stored (`normalise_email`)."""
+    """An e-mail address. `clean` normalises the value in the same way as stored addresses (`normalise_email`)."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -29,24 +28,8 @@ class EmailField(forms.EmailField):
             error_messages={"invalid": _("Type an e-mail address, like name@example.com.")},
         )
 
-    def to_python(self, value: Any) -> str:
-        return normalise_email(super().to_python(value) or "")
-
-
-class CodeField(forms.CharField):
-    """A code from an app, from a mail or from the list of recovery codes, as it is typed in any script."""
-
-    def __init__(self, label: Any, **attrs: str) -> None:
-        widget = forms.TextInput({"autocomplete": "one-time-code", "spellcheck": "false", **attrs})
-        super().__init__(label=label, max_length=32, widget=widget)
-
-    def to_python(self, value: Any) -> str:
-        """Return the code in ASCII if it can be, without dashes, white space and invisible characters."""
-        return "".join(
-            str(unicodedata.decimal(character, character))
-            for character in unicodedata.normalize("NFKC", super().to_python(value) or "")
-            if not (character.isspace() or is_invisible(character) or unicodedata.category(character) == "Pd")
-        ).replace("\N{MINUS SIGN}", "")
+    def clean(self, value: Any) -> str:
+        return normalise_email(super().clean(value))
 
 
 class HiddenEmailInput(forms.EmailInput):

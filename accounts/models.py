@@ -18,7 +18,7 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
-from accounts.email_addresses import email_to_look_up, normalise_email
+from accounts.email_addresses import normalise_email
 from accounts.passwords import hashing
 from config.infrastructure.work_queue import Leased
 
@@ -26,21 +26,9 @@ NICKNAME_MAX_LENGTH = 60
 EMAIL_MAX_LENGTH = 254
 
 
-class EmailField(models.EmailField):  # type: ignore[type-arg]
-    """Django's field, whose `clean` returns the one form of the address."""
-
-    def clean(self, value: Any, model_instance: models.Model | None) -> str:
-        email: str = super().clean(normalise_email(value), model_instance)
-        return email
-
-    def deconstruct(self) -> Any:
-        name, _path, *arguments = super().deconstruct()
-        return name, "django.db.models.EmailField", *arguments
-
-
 class UserManager(BaseUserManager["User"]):
     def get_by_natural_key(self, username: str | None) -> User:
-        return self.get(email=email_to_look_up(username or ""))
+        return self.get(email=normalise_email(username or ""))
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
         """Store an account. The address counts as verified only if `email_verified_at` is set."""
@@ -62,7 +50,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     """
 
     id = models.UUIDField(_("user ID"), primary_key=True, default=uuid.uuid4, editable=False)
-    email: models.EmailField[str, str] = EmailField(_("e-mail address"), max_length=EMAIL_MAX_LENGTH)
+    email = models.EmailField(_("e-mail address"), max_length=EMAIL_MAX_LENGTH)
     email_verified_at = models.DateTimeField(_("address confirmed at"), null=True, blank=True)
     nickname = models.CharField(_("nickname"), max_length=NICKNAME_MAX_LENGTH, blank=True)
     # The language of e-mails to the person, as a code of settings.LANGUAGES; empty if unknown.
@@ -103,6 +91,10 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     def __str__(self) -> str:
         return self.email
+
+    def clean(self) -> None:
+        super().clean()
+        self.email = normalise_email(self.email)
 
     @property
     def display_name(self) -> str:

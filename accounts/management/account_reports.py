@@ -16,7 +16,6 @@ from django.core.management.base import CommandError
 from django.db.models import Q
 from django.utils import timezone
 
-from accounts.email_addresses import email_to_look_up
 from accounts.factors import authenticators as factors
 from accounts.models import User
 from config.infrastructure.command_errors import command_error, shown
@@ -55,7 +54,7 @@ class Listing:
 
 
 def _matches(search: str) -> Q:
-    found = Q(email__icontains=email_to_look_up(search)) | Q(nickname__icontains=search)
+    found = Q(email__icontains=search) | Q(nickname__icontains=search)
     try:
         return found | Q(pk=UUID(search))
     except ValueError:

@@ -1,8 +1,7 @@
-"""Invisible characters, and a validator for texts that people see."""
+"""A validator for texts that people see."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
 
 from django.core.exceptions import ValidationError
@@ -12,15 +11,6 @@ _CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
 # Four letters and a symbol that are as invisible as format characters (Cf).
 _SHAPELESS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-
-# Format characters have the category Cf. These are as invisible: marks that change the character before them.
-_SELECTORS = re.compile("[\u034f\u17b4\u17b5\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-
-
-def is_invisible(character: str) -> bool:
-    """Return whether nobody sees the character. White space is not invisible, except line breaks and controls."""
-    is_format = unicodedata.category(character) in {"Cf", *_CATEGORIES}
-    return is_format or character in _SHAPELESS or bool(_SELECTORS.match(character))
 
 
 def refuse_control_characters(text: str) -> None:

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
-from accounts.email_addresses import email_to_look_up
+from accounts.email_addresses import normalise_email
 from oauth_bridge.administration import near_applications, shown
 from oauth_bridge.administration.recheck import OF_NO_APPLICATION
 from oauth_bridge.applications import rights
@@ -83,7 +83,7 @@ def _of_address(typed: str, *, may_see_people: bool, may_see_activity: bool) -> 
 
     The person comes first, if the administrator may see people. Empty if nothing is found.
     """
-    person = get_user_model().objects.filter(email=email_to_look_up(typed)).first()
+    person = get_user_model().objects.filter(email=normalise_email(typed)).first()
     if person and may_see_people:
         return shown.page("person", person.pk)
     if may_see_activity and activity_reading.entries(Filters(who=typed, limit=1)):

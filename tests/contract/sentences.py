@@ -215,8 +215,6 @@ DECISIONS = {
     "D23.leaving": "Leaving the groups ends codes and tokens at once, and so does choosing groups, for all others.",
     "D23.superuser": "Only superusers decide who is in a group with permissions, and which permissions a group has.",
     "D23.deleted": "Once its groups are deleted, nobody may use the application.",
-    "D26.form": "An e-mail address has one form: NFKC, lower case, domain and name in ASCII, nothing invisible.",
-    "D26.everywhere": "It is brought into that form where it comes in; stored, mailed, compared, given out in it only.",
 }
 
 OPENID = {

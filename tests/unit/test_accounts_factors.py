@@ -61,29 +61,12 @@ def test_the_code_signs_in_after_the_password_and_leads_on(client: Client, accou
     assert is_signed_in(client)
 
 
-def test_a_recovery_code_works_once_in_every_spelling(account: Account) -> None:
-    def in_script(code: str, zero: str) -> str:
-        return "".join(chr(ord(zero) + int(digit)) for digit in code)
-
-    code, *others = account.codes
-    spellings = [
-        f" {code[:4]} {code[4:]}",
-        *(in_script(other, zero) for other, zero in zip(others, "٠۰०０𝟎", strict=False)),
-    ]
-    for other, sign in zip(others[5:], ("\u00a0", "\N{EN DASH}", "\u200b", "\N{MINUS SIGN}"), strict=True):
-        spellings.append(f"{other[:4]}{sign}{other[4:]}{sign}")
-    for typed, expected in ((spellings[0], 302), (code, 200), *((other, 302) for other in spellings[1:])):
+def test_a_recovery_code_works_once_in_either_spelling(account: Account) -> None:
+    code = account.codes[0]
+    for typed, expected in ((f" {code[:4]} {code[4:]}", 302), (code, 200)):
         browser = account.browser_before_code()
         assert browser.post(SECOND, {"code": typed}).status_code == expected
         assert is_signed_in(browser) is (expected == 302)
-
-
-@pytest.mark.parametrize("zero", "٠۰०０")
-def test_the_code_of_the_app_is_read_in_every_script(account: Account, zero: str) -> None:
-    typed = "".join(chr(ord(zero) + int(digit)) for digit in code_of(account.secret))
-    browser = account.browser_before_code()
-    assert browser.post(SECOND, {"code": f"{typed[:3]}\u2009{typed[3:]}\u200e"}).status_code == 302
-    assert is_signed_in(browser)
 
 
 def test_a_wrong_code_is_told_to_wait_only_where_waiting_helps(account: Account) -> None:

@@ -16,7 +16,7 @@ from django.db import DataError, IntegrityError, transaction
 
 from accounts import audit_trail, groups
 from accounts.administrators import LastAdministrator
-from accounts.email_addresses import email_to_look_up, normalise_email
+from accounts.email_addresses import normalise_email
 from accounts.factors import unlocking
 from accounts.factors.authenticators import remove_all
 from accounts.management import account_reports, rights
@@ -101,7 +101,7 @@ class Command(BaseCommand):
         self.stdout.write(text)
 
     def _create(self, options: dict[str, Any]) -> tuple[User, str]:
-        user = User(email=_email(options), nickname=options["nickname"].strip())
+        user = User(email=normalise_email(options["email"]), nickname=options["nickname"].strip())
         user.set_password(_password(options, user))
         try:
             refuse_control_characters(user.nickname)
@@ -169,7 +169,11 @@ class Command(BaseCommand):
 
 def _invitation(options: dict[str, Any]) -> str:
     """Return an invitation link, which expires after seven days. The link is not stored, so nobody can revoke it."""
-    email = _email(options)
+    email = normalise_email(options["email"])
+    try:
+        validate_email(email)
+    except ValidationError as error:
+        raise CommandError(_sentence(error)) from error
     if settings.SIGN_UP == "closed":
         raise CommandError("Nobody may sign up: set SIGN_UP to invitation first.")
     if User.objects.filter(email=email).exists():
@@ -178,17 +182,8 @@ def _invitation(options: dict[str, Any]) -> str:
     return json.dumps({"email": email, "url": url}) if options["as_json"] else url
 
 
-def _email(options: dict[str, Any]) -> str:
-    try:
-        email = normalise_email(options["email"])
-        validate_email(email)
-    except ValidationError as error:
-        raise CommandError(_sentence(error)) from error
-    return email
-
-
 def _person(options: dict[str, Any]) -> User:
-    email = email_to_look_up(options["email"])
+    email = normalise_email(options["email"])
     try:
         return User.objects.get(email=email)
     except (User.DoesNotExist, DataError) as error:
