@@ -22,6 +22,7 @@ from accounts import administrators, audit_trail, groups
 from accounts.account_page import person_context
 from accounts.admin_forms import PRIVILEGES, NewPersonForm, PermissionField, PersonForm
 from accounts.admin_site import ModelAdmin, delete_selected
+from accounts.email_addresses import looked_up_email
 from accounts.mail import account_mails
 from accounts.models import User
 from accounts.pictures import current_picture
@@ -140,6 +141,9 @@ class UserAdmin(ModelAdmin):
         if person.is_staff and person.is_superuser:
             return gettext("Everything")
         return gettext("With chosen rights") if person.is_staff else "–"
+
+    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
+        return super().get_search_results(request, queryset, looked_up_email(search_term) or search_term)
 
     # Permissions -------------------------------------------------------------------------------------------------
 

@@ -12,13 +12,14 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import administrators
-from accounts.form_fields import NicknameField, PasswordField
+from accounts.form_fields import EmailField, NicknameField, PasswordField
 from accounts.models import User
 
 PRIVILEGES = ("is_staff", "is_superuser", "user_permissions")
 
 
 class NewPersonForm(SetPasswordMixin, forms.ModelForm):  # type: ignore[type-arg]
+    email = EmailField("off")
     nickname = NicknameField()
     password1 = PasswordField(_("Password"), "new-password")
     password2 = PasswordField(_("Password again"), "new-password")

@@ -1,20 +1,115 @@
-"""When two e-mail addresses are the same: for all accounts, and for the limits of e-mails."""
+"""The one form of an e-mail address: for all accounts, for what is mailed, and for the limits of e-mails. D26."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
+import idna
+from django.core.exceptions import ValidationError
+from django.core.validators import EmailValidator, MaxLengthValidator
+from django.utils.translation import gettext_lazy as _
 
-def normalise_email(email: str) -> str:
-    """Return the form in which addresses are stored and looked up: NFKC, lower case, without surrounding spaces."""
-    return unicodedata.normalize("NFKC", email).strip().lower()
+EMAIL_MAX_LENGTH = 254
+
+NOT_AN_ADDRESS = _("Type an e-mail address, like name@example.com.")
+# Without quotation marks: "zoe"@example.com and zoe@example.com are the same mailbox (RFC 5321 §4.1.2).
+_LOCAL_PART = re.compile(r"[a-z0-9.!#$%&'*+/=?^_`{|}~-]*")
+_JOINERS = frozenset("\u200c\u200d")
+# Characters that no font shows, beside the categories of `_is_unseen`: Unicode's Default_Ignorable_Code_Point.
+_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\ufe00-\ufe0f\U000e0000-\U000e0fff]")
+
+
+def normalise_email(typed: str) -> str:
+    """Return the form in which an address is stored, mailed, compared and given out.
+
+    The form is NFKC and lower case. The part before the @ is ASCII. The domain is ASCII by IDNA 2008, so `straße`
+    becomes `xn--strae-oqa`. ASCII labels do not change. Invisible characters at the ends are removed.
+
+    Raises ValidationError: the text is no address, or contains an invisible character elsewhere, other than a joiner
+    that IDNA 2008 accepts (RFC 5892 appendix A). The message names what is wrong.
+    """
+    _limit_length(typed.strip())
+    text = _without_unseen_ends(unicodedata.normalize("NFKC", typed))
+    local, at, domain = text.rpartition("@")
+    if any(_is_unseen(each) and not (each in _JOINERS and each in domain) for each in text) or _JOINERS & {*local}:
+        raise _unseen()
+    if not at or not local or not domain or domain.startswith("["):  # a network address has many spellings
+        raise ValidationError(NOT_AN_ADDRESS, code="invalid")
+    if not _LOCAL_PART.fullmatch(local := local.lower()):
+        allowed = _("The part before the @ may have letters from a to z, digits and .!#$%&'*+/=?^_`{|}~- only.")
+        raise ValidationError(allowed, code="local_part")
+    try:
+        address = f"{local}@{_ascii_domain(domain)}"
+    except idna.InvalidCodepointContext as error:
+        raise (_unseen() if _JOINERS & {*domain} else _not_a_domain()) from error
+    except UnicodeError as error:
+        raise _not_a_domain() from error
+    _limit_length(address)
+    EmailValidator(NOT_AN_ADDRESS)(address)
+    return address
+
+
+def looked_up_email(typed: str) -> str:
+    """Return the form of an address that somebody looks for, or "" if it has none: then no account has the address."""
+    try:
+        return normalise_email(typed)
+    except ValidationError:
+        return ""
 
 
 def mailbox_of(email: str) -> str:
-    """Return the address of the mailbox for the limits of e-mails.
+    """Return the address of the mailbox for the limits of e-mails. `email` is in the one form.
 
     `user+tag@` is usually the mailbox of `user@`, so both addresses have the same mailbox, but only in the limits of
     e-mails.
     """
-    name, _at, host = normalise_email(email).rpartition("@")
+    name, _at, host = email.rpartition("@")
     return f"{name.partition('+')[0] or name}@{host}"
+
+
+def _limit_length(text: str) -> None:
+    MaxLengthValidator(EMAIL_MAX_LENGTH)(text)
+
+
+def _unseen() -> ValidationError:
+    sentence = _("The address has a space or an invisible character in it. Delete it, or type the address again.")
+    return ValidationError(sentence, code="unseen")
+
+
+def _not_a_domain() -> ValidationError:
+    return ValidationError(_("The part after the @ is not the name of a domain. Check its spelling."), code="domain")
+
+
+def _is_unseen(character: str) -> bool:
+    return unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp", "Zs") or bool(_UNSEEN.match(character))
+
+
+def _without_unseen_ends(text: str) -> str:
+    """Keep a joiner that belongs to the last label: without it, the domain would be of another owner."""
+    start = next((index for index, each in enumerate(text) if not _is_unseen(each)), len(text))
+    end = len(text)
+    while end > start and _is_unseen(text[end - 1]) and not _is_part_of_label(text, end - 1):
+        end -= 1
+    return text[start:end]
+
+
+def _is_part_of_label(text: str, position: int) -> bool:
+    try:
+        return text[position] in _JOINERS and idna.valid_contextj(text, position)
+    except ValueError:  # beside a character that Unicode does not name
+        return False
+
+
+def _ascii_domain(domain: str) -> str:
+    """Raises UnicodeError: IDNA 2008 does not allow the domain."""
+    # The mapping of UTS 46 without its transitional part is what browsers apply to a typed domain.
+    mapped = domain.lower() if domain.isascii() else idna.uts46_remap(domain, std3_rules=False, transitional=False)
+    return ".".join(map(_ascii_label, mapped.split(".")))
+
+
+def _ascii_label(label: str) -> str:
+    is_encoded = label.startswith("xn--")
+    if label.isascii() and not is_encoded:
+        return label
+    return idna.alabel(idna.ulabel(label) if is_encoded else label).decode()

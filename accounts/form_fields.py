@@ -10,26 +10,26 @@ from django.core.validators import MaxLengthValidator
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
-from accounts.email_addresses import normalise_email
-from accounts.models import EMAIL_MAX_LENGTH, NICKNAME_MAX_LENGTH
+from accounts.email_addresses import EMAIL_MAX_LENGTH, NOT_AN_ADDRESS, normalise_email
+from accounts.models import NICKNAME_MAX_LENGTH
 from config.infrastructure.validators import refuse_control_characters
 
 
 class EmailField(forms.EmailField):
-    """An e-mail address. `clean` normalises the value in the same way as stored addresses (`normalise_email`)."""
+    """An e-mail address, which `clean` brings into the one form of stored addresses (`normalise_email`)."""
 
-    def __init__(self) -> None:
+    def __init__(self, autocomplete: str = "username") -> None:
+        attrs = {"autocomplete": autocomplete, "autocapitalize": "none", "spellcheck": "false"}
         super().__init__(
             label=_("E-mail address"),
             max_length=EMAIL_MAX_LENGTH,
-            widget=forms.EmailInput(
-                attrs={"autocomplete": "username", "autocapitalize": "none", "spellcheck": "false"}
-            ),
-            error_messages={"invalid": _("Type an e-mail address, like name@example.com.")},
+            widget=forms.EmailInput(attrs),
+            error_messages={"invalid": NOT_AN_ADDRESS},
         )
 
-    def clean(self, value: Any) -> str:
-        return normalise_email(super().clean(value))
+    def to_python(self, value: Any) -> str:
+        typed = super().to_python(value)
+        return normalise_email(typed) if typed else ""
 
 
 class HiddenEmailInput(forms.EmailInput):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from accounts.email_addresses import normalise_email
 from accounts.models import FormerAddress, User
 from config.infrastructure import sealing
 
@@ -18,7 +17,7 @@ _BYTES = 8
 
 def marks_of(address: str) -> list[bytes]:
     """Return the marks of the address: first under SECRET_KEY, then under SECRET_KEY_FALLBACKS to find older rows."""
-    return [bytes.fromhex(each)[:_BYTES] for each in sealing.digests(_SALT, normalise_email(address))]
+    return [bytes.fromhex(each)[:_BYTES] for each in sealing.digests(_SALT, address)]
 
 
 def note(person: User, before: str) -> None:

@@ -18,20 +18,33 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 
-from accounts.email_addresses import normalise_email
+from accounts.email_addresses import EMAIL_MAX_LENGTH, looked_up_email, normalise_email
 from accounts.passwords import hashing
 from config.infrastructure.work_queue import Leased
 
 NICKNAME_MAX_LENGTH = 60
-EMAIL_MAX_LENGTH = 254
+
+
+class EmailField(models.EmailField):  # type: ignore[type-arg]
+    """An address. `clean`, which forms and createsuperuser call, brings it into its one form (`normalise_email`)."""
+
+    def clean(self, value: Any, model_instance: models.Model | None) -> str:
+        return str(super().clean(normalise_email(value) if value else value, model_instance))
+
+    def deconstruct(self) -> Any:
+        name, _path, args, kwargs = super().deconstruct()
+        return name, "django.db.models.EmailField", args, kwargs
 
 
 class UserManager(BaseUserManager["User"]):
     def get_by_natural_key(self, username: str | None) -> User:
-        return self.get(email=normalise_email(username or ""))
+        return self.get(email=looked_up_email(username or ""))
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
-        """Store an account. The address counts as verified only if `email_verified_at` is set."""
+        """Store an account. The address counts as verified only if `email_verified_at` is set.
+
+        Raises ValidationError: the address has no form in which it could be stored.
+        """
         user = self.model(email=normalise_email(email), **fields)
         user.set_password(password)
         user.save()
@@ -50,7 +63,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     """
 
     id = models.UUIDField(_("user ID"), primary_key=True, default=uuid.uuid4, editable=False)
-    email = models.EmailField(_("e-mail address"), max_length=EMAIL_MAX_LENGTH)
+    email: models.EmailField[str, str] = EmailField(_("e-mail address"), max_length=EMAIL_MAX_LENGTH)
     email_verified_at = models.DateTimeField(_("address confirmed at"), null=True, blank=True)
     nickname = models.CharField(_("nickname"), max_length=NICKNAME_MAX_LENGTH, blank=True)
     # The language of e-mails to the person, as a code of settings.LANGUAGES; empty if unknown.
@@ -91,10 +104,6 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     def __str__(self) -> str:
         return self.email
-
-    def clean(self) -> None:
-        super().clean()
-        self.email = normalise_email(self.email)
 
     @property
     def display_name(self) -> str:

@@ -16,7 +16,7 @@ from django.core.cache import cache
 from django.db.models import F
 from django.http import HttpRequest
 
-from accounts.email_addresses import mailbox_of, normalise_email
+from accounts.email_addresses import mailbox_of
 from accounts.models import User
 from accounts.sessions import known_browsers
 from config.infrastructure import rate_limits
@@ -220,7 +220,7 @@ class _Account(NamedTuple):
 def _account(email: str) -> _Account:
     """Return the account with the address. The function runs the same SQL statement for an unknown address."""
     mark = known_browsers.account_mark(email)
-    row = User.objects.filter(email=normalise_email(email)).values_list("pk", "unlocks").first()
+    row = User.objects.filter(email=email).values_list("pk", "unlocks").first()
     person, unlocks = row or (None, 0)
     return _Account(f"{mark} {unlocks}" if unlocks else mark, person)
 

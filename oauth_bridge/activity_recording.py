@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.core.exceptions import ValidationError
-from django.core.validators import validate_email
 from django.db import Error
 from django.http import HttpRequest
 
 from accounts import former_addresses, return_path
+from accounts.email_addresses import looked_up_email
 from accounts.sessions import user_agents
 from config.infrastructure import references
 from config.infrastructure.errors import RequestError, SiteFault
@@ -212,13 +211,7 @@ def _budget(request: HttpRequest, step: Step, error: RequestError, address: str)
 def _typed_address(error: RequestError) -> str:
     """Return the typed login name if it is an e-mail address; otherwise "", because it may be a password."""
     typed = error.private.get("login")
-    if not isinstance(typed, str) or not typed:
-        return ""
-    try:
-        validate_email(typed)
-    except ValidationError:
-        return ""
-    return typed
+    return looked_up_email(typed) if isinstance(typed, str) else ""
 
 
 def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, Any]:

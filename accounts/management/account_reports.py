@@ -16,6 +16,7 @@ from django.core.management.base import CommandError
 from django.db.models import Q
 from django.utils import timezone
 
+from accounts.email_addresses import looked_up_email
 from accounts.factors import authenticators as factors
 from accounts.models import User
 from config.infrastructure.command_errors import command_error, shown
@@ -54,7 +55,7 @@ class Listing:
 
 
 def _matches(search: str) -> Q:
-    found = Q(email__icontains=search) | Q(nickname__icontains=search)
+    found = Q(email__icontains=search) | Q(email=looked_up_email(search)) | Q(nickname__icontains=search)
     try:
         return found | Q(pk=UUID(search))
     except ValueError:

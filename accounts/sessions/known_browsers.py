@@ -15,7 +15,6 @@ from django.core import signing
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
-from accounts.email_addresses import normalise_email
 from accounts.models import User
 from config.infrastructure import sealing
 from config.infrastructure.own_cookies import set_cookie
@@ -45,7 +44,7 @@ def find(request: HttpRequest, email: str) -> str:
     entry = _entry(read(request), email)
     if entry is None:
         return ""
-    current = User.objects.filter(email=normalise_email(email), credentials_version=entry.credentials_version)
+    current = User.objects.filter(email=email, credentials_version=entry.credentials_version)
     return entry.browser if current.exists() else ""
 
 
@@ -78,7 +77,7 @@ def add(request: HttpRequest, response: HttpResponseBase, user: User) -> None:
 
 def _marks(email: str) -> list[str]:
     """Return the mark of the account under SECRET_KEY, then under each fallback, with which older cookies were made."""
-    return [digest[:32] for digest in sealing.digests(_SALT, normalise_email(email))]
+    return [digest[:32] for digest in sealing.digests(_SALT, email)]
 
 
 def _entry(accounts: dict[str, KnownAccount], email: str) -> KnownAccount | None:

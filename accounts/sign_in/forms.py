@@ -49,8 +49,8 @@ class SignInForm(PasswordFormMixin, LoginForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         # With "webauthn", browsers list passkeys together with saved passwords.
-        login, password = EmailField(), PasswordField(_("Password"), "current-password webauthn")
-        login.widget.attrs["autocomplete"] = "username webauthn"
+        login = EmailField("username webauthn")
+        password = PasswordField(_("Password"), "current-password webauthn")
         self.fields = {"login": login, "password": password}
 
     def offer(self, email: str) -> None:
@@ -126,9 +126,8 @@ class NewAddressForm(AddEmailForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        field = EmailField()
+        field = EmailField("email")
         field.label = _("New e-mail address")
-        field.widget.attrs["autocomplete"] = "email"
         self.fields = {"email": field}
 
     def clean_email(self) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.http import HttpRequest
 
 from accounts import throttling
-from accounts.email_addresses import normalise_email
 from accounts.errors import AccountFault, refuse, refused
 from accounts.models import User
 
@@ -36,7 +35,7 @@ def check(email: str, password: str) -> tuple[User | None, str]:
     Every call runs one SQL statement and computes one hash, even without an account (D15).
     django.contrib.auth.authenticate does the same, but returns no cause. Raises HashingBusy.
     """
-    person = User.objects.filter(email=normalise_email(email)).first()
+    person = User.objects.filter(email=email).first()
     if person is None:
         User().set_password(password)
         return None, "account_unknown"

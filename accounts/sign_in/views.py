@@ -15,9 +15,9 @@ from django.views.decorators.http import require_POST
 
 from accounts import return_path
 from accounts.account_page import person_context
-from accounts.email_addresses import normalise_email
+from accounts.email_addresses import EMAIL_MAX_LENGTH, looked_up_email
 from accounts.factors import passkey_host
-from accounts.models import EMAIL_MAX_LENGTH, User
+from accounts.models import User
 from accounts.retry_after import RetryLaterMixin
 from accounts.sessions import last_account
 from accounts.sessions.store import SessionStore
@@ -44,7 +44,7 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         Return an empty context if there is no such account, or if the form has the address of another account.
         """
         person = last_account.offered(self.request)
-        if person is None or normalise_email(self._login() or person.email) != person.email:
+        if person is None or looked_up_email(self._login() or person.email) != person.email:
             return {}
         context["form"].offer(person.email)
         return {"offered": person_context(person)}

@@ -9,8 +9,6 @@ from django.core import signing
 from django.http import HttpRequest
 from django.urls import reverse
 
-from accounts.email_addresses import normalise_email
-
 FIELD_NAME = "invitation"
 
 _SALT = "accounts.invitations"
@@ -18,7 +16,7 @@ _SALT = "accounts.invitations"
 
 def link(email: str) -> str:
     """Return a URL that lets the owner of the address sign up within seven days. The owner must confirm the address."""
-    query = urlencode({FIELD_NAME: signing.dumps(normalise_email(email), salt=_SALT)})
+    query = urlencode({FIELD_NAME: signing.dumps(email, salt=_SALT)})
     return f"{settings.AUTH_URL}{reverse('account_signup')}?{query}"
 
 

@@ -13,6 +13,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext_lazy
 
+from accounts.email_addresses import looked_up_email
 from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_models import Step
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
@@ -66,7 +67,7 @@ class Query:
         self.client_id = get("client_id", "")
         self.cause = get("cause", "")
         self.step = get("step", "") if get("step") in list(Step) else ""
-        self.who = get("who", "").strip()
+        self.who = looked_up_email(get("who", "")) or get("who", "").strip()
         if "@" in self.who and self.client_ids is not None and not request.user.has_perm(PEOPLE):
             self.who = ""
         self.reference = get("reference", "")

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
-from accounts.email_addresses import normalise_email
+from accounts.email_addresses import looked_up_email
 from oauth_bridge.administration import near_applications, shown
 from oauth_bridge.administration.recheck import OF_NO_APPLICATION
 from oauth_bridge.applications import rights
@@ -51,11 +51,11 @@ def may_find(request: HttpRequest) -> bool:
 
 
 def _url_of(request: HttpRequest, typed: str) -> str:
-    if not typed or not typed.isprintable():
-        return ""
     has = request.user.has_perm
-    if "@" in typed:
-        return _of_address(typed, may_see_people=has(PEOPLE), may_see_activity=has(ACTIVITY))
+    if address := looked_up_email(typed):
+        return _of_address(address, may_see_people=has(PEOPLE), may_see_activity=has(ACTIVITY))
+    if not typed or not typed.isprintable() or "@" in typed:
+        return ""
     if application := rights.applications(request, VIEW).filter(client_id=typed).first():
         return shown.page("application", application.pk)
     if rights.may(request, ACTIVITY):
@@ -78,14 +78,14 @@ def _of_unknown_client(client_id: str) -> int | None:
     return found.values_list("pk", flat=True).first()
 
 
-def _of_address(typed: str, *, may_see_people: bool, may_see_activity: bool) -> str:
+def _of_address(address: str, *, may_see_people: bool, may_see_activity: bool) -> str:
     """The URL of the person with this e-mail address, or of the activity with this address.
 
     The person comes first, if the administrator may see people. Empty if nothing is found.
     """
-    person = get_user_model().objects.filter(email=normalise_email(typed)).first()
+    person = get_user_model().objects.filter(email=address).first()
     if person and may_see_people:
         return shown.page("person", person.pk)
-    if may_see_activity and activity_reading.entries(Filters(who=typed, limit=1)):
-        return shown.page("activity", who=typed, days=30)
+    if may_see_activity and activity_reading.entries(Filters(who=address, limit=1)):
+        return shown.page("activity", who=address, days=30)
     return ""

@@ -15,6 +15,7 @@ from django.core.management.base import CommandError
 from django.db import connection
 from django.utils import timezone
 
+from accounts.email_addresses import looked_up_email
 from oauth_bridge.activity_models import Step
 from oauth_bridge.storage import activity_reading
 from oauth_bridge.storage.activity_reading import MOST, OPERATOR, Entry, Filters, described
@@ -43,7 +44,7 @@ def filters_of(options: dict[str, Any]) -> Filters:
         client_id=options["client_id"],
         cause=options["cause"],
         step=options["step"],
-        who=options["address"],
+        who=looked_up_email(options["address"]) or options["address"],
         reference=options["reference"],
         since=_since(options["since"]),
         limit=options["limit"],

@@ -13,7 +13,6 @@ from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from accounts.email_addresses import normalise_email
 from config.infrastructure import references
 from oauth_bridge.activity_causes import FACTOR_AWAITED, NEVER_EXCHANGED, WAITING, fix_of
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
@@ -156,7 +155,7 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
         if not (filters.cause or filters.reference):
             rows = rows.exclude(cause=FACTOR_AWAITED)
     if "@" in filters.who:
-        person = get_user_model().objects.filter(email=normalise_email(filters.who)).values_list("pk", flat=True)
+        person = get_user_model().objects.filter(email=filters.who).values_list("pk", flat=True)
         rows = rows.filter(Q(person__in=list(person)) | Q(login_mark__in=login_marks.all_of(filters.who)))
     elif filters.who:
         rows = rows.filter(address=filters.who)
@@ -210,7 +209,7 @@ def never_exchanged(filters: Filters, limit: int) -> list[Entry]:
     if filters.person_id:
         columns["user"] = filters.person_id
     if filters.who:
-        columns["user__in"] = get_user_model().objects.filter(email=normalise_email(filters.who))
+        columns["user__in"] = get_user_model().objects.filter(email=filters.who)
     if filters.client_ids is not None:
         columns["application__in"] = Application.objects.filter(client_id__in=filters.client_ids)
     since = max(filters.since or since, since)

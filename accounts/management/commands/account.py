@@ -11,12 +11,11 @@ from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
-from django.core.validators import validate_email
-from django.db import DataError, IntegrityError, transaction
+from django.db import IntegrityError, transaction
 
 from accounts import audit_trail, groups
 from accounts.administrators import LastAdministrator
-from accounts.email_addresses import normalise_email
+from accounts.email_addresses import looked_up_email, normalise_email
 from accounts.factors import unlocking
 from accounts.factors.authenticators import remove_all
 from accounts.management import account_reports, rights
@@ -101,7 +100,7 @@ class Command(BaseCommand):
         self.stdout.write(text)
 
     def _create(self, options: dict[str, Any]) -> tuple[User, str]:
-        user = User(email=normalise_email(options["email"]), nickname=options["nickname"].strip())
+        user = User(email=_address(options), nickname=options["nickname"].strip())
         user.set_password(_password(options, user))
         try:
             refuse_control_characters(user.nickname)
@@ -169,11 +168,7 @@ class Command(BaseCommand):
 
 def _invitation(options: dict[str, Any]) -> str:
     """Return an invitation link, which expires after seven days. The link is not stored, so nobody can revoke it."""
-    email = normalise_email(options["email"])
-    try:
-        validate_email(email)
-    except ValidationError as error:
-        raise CommandError(_sentence(error)) from error
+    email = _address(options)
     if settings.SIGN_UP == "closed":
         raise CommandError("Nobody may sign up: set SIGN_UP to invitation first.")
     if User.objects.filter(email=email).exists():
@@ -182,12 +177,19 @@ def _invitation(options: dict[str, Any]) -> str:
     return json.dumps({"email": email, "url": url}) if options["as_json"] else url
 
 
-def _person(options: dict[str, Any]) -> User:
-    email = normalise_email(options["email"])
+def _address(options: dict[str, Any]) -> str:
+    """Return the one form of the address of a new account. Raises CommandError: it says what is wrong with it."""
     try:
-        return User.objects.get(email=email)
-    except (User.DoesNotExist, DataError) as error:
-        raise CommandError(f"There is no account with the address {email!r}.") from error
+        return normalise_email(options["email"])
+    except ValidationError as error:
+        raise CommandError(_sentence(error)) from error
+
+
+def _person(options: dict[str, Any]) -> User:
+    try:
+        return User.objects.get(email=looked_up_email(options["email"]))
+    except User.DoesNotExist as error:
+        raise CommandError(f"There is no account with the address {options['email']!r}.") from error
 
 
 def _groups_of(user: User) -> dict[str, object]:
