@@ -7,6 +7,7 @@ import re
 import shutil
 import ssl
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import idna
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import (
@@ -293,6 +295,12 @@ def mailed_codes(server: Server, email: str) -> list[str]:
     found = [re.search(r"^\s*([A-Z0-9]{3,}(?:-[A-Z0-9]{3,})*)\s*$", each, re.MULTILINE) for each in reversed(mails)]
     assert all(found), mails
     return [each[1] for each in found if each]
+
+
+def international_address() -> tuple[str, str]:
+    """A new address as a person types it, and its one form: engines post the first or the second (D26)."""
+    name = f"bücher-{uuid.uuid4().hex[:8]}"
+    return f"Eva@{name}.example", f"eva@{idna.encode(name).decode()}.example"
 
 
 def confirm(page: Page, code: str) -> None:

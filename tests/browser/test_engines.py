@@ -15,12 +15,14 @@ from urllib.parse import urlencode
 import pytest
 from selenium.webdriver.common.virtual_authenticator import VirtualAuthenticatorOptions
 
+from accounts.models import User
 from oauth_bridge.models import Application
-from tests.browser.conftest import Client, Request
+from tests.browser.conftest import Client, Request, international_address, mailed_codes
 from tests.browser.engines import ENGINES, PATIENCE_SECONDS, Browser
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, Registered
 from tests.peers import certificate_for, wait_until
+from tests.server import Server
 
 pytestmark = pytest.mark.filterwarnings("ignore:setting remote_server_addr:DeprecationWarning")  # within Selenium
 Start = Callable[[str], Browser]
@@ -203,6 +205,25 @@ def test_the_question_of_a_sign_out_leads_to_another_origin(way: Way) -> None:
     assert way.client.last == {"state": "a b"}
     way.begin()
     browser.button("Sign in")
+
+
+def test_a_person_with_an_international_domain_signs_up_and_in(way: Way, provider: Server) -> None:
+    typed, form = international_address()
+    way.browser.open(f"{way.driver.auth_url}/accounts/sign-up")
+    way.browser.fill("E-mail address", typed)
+    way.browser.fill("Password", PASSWORD)
+    way.browser.press("Create the account")
+    way.browser.field("Code from the mail").send_keys(mailed_codes(provider, form)[0])
+    way.browser.press("Confirm the address")
+    way.browser.arrives(f"{way.driver.auth_url}/accounts/profile")
+    assert User.objects.get(email=form).email_verified_at
+    way.forget()
+    way.begin()
+    way.browser.fill("E-mail address", typed)
+    way.browser.fill("Password", PASSWORD)
+    way.browser.press("Sign in")
+    way.allow()
+    way.redeem()
 
 
 @only_in("firefox")
