@@ -10,14 +10,14 @@ from django.core.exceptions import ValidationError
 from django.core.validators import EmailValidator, MaxLengthValidator
 from django.utils.translation import gettext_lazy as _
 
+from config.infrastructure.validators import is_unseen
+
 EMAIL_MAX_LENGTH = 254
 
 NOT_AN_ADDRESS = _("Type an e-mail address, like name@example.com.")
 # Without quotation marks: "zoe"@example.com and zoe@example.com are the same mailbox (RFC 5321 §4.1.2).
 _LOCAL_PART = re.compile(r"[a-z0-9.!#$%&'*+/=?^_`{|}~-]*")
 _JOINERS = frozenset("\u200c\u200d")
-# Characters that no font shows, beside the categories of `_is_unseen`: Unicode's Default_Ignorable_Code_Point.
-_UNSEEN = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\ufe00-\ufe0f\U000e0000-\U000e0fff]")
 
 
 def normalise_email(typed: str) -> str:
@@ -32,7 +32,7 @@ def normalise_email(typed: str) -> str:
     _limit_length(typed.strip())
     text = _without_unseen_ends(unicodedata.normalize("NFKC", typed))
     local, at, domain = text.rpartition("@")
-    if any(_is_unseen(each) and not (each in _JOINERS and each in domain) for each in text) or _JOINERS & {*local}:
+    if any(is_unseen(each) and not (each in _JOINERS and each in domain) for each in text) or _JOINERS & {*local}:
         raise _unseen()
     if not at or not local or not domain or domain.startswith("["):  # a network address has many spellings
         raise ValidationError(NOT_AN_ADDRESS, code="invalid")
@@ -81,15 +81,11 @@ def _not_a_domain() -> ValidationError:
     return ValidationError(_("The part after the @ is not the name of a domain. Check its spelling."), code="domain")
 
 
-def _is_unseen(character: str) -> bool:
-    return unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp", "Zs") or bool(_UNSEEN.match(character))
-
-
 def _without_unseen_ends(text: str) -> str:
     """Keep a joiner that belongs to the last label: without it, the domain would be of another owner."""
-    start = next((index for index, each in enumerate(text) if not _is_unseen(each)), len(text))
+    start = next((index for index, each in enumerate(text) if not is_unseen(each)), len(text))
     end = len(text)
-    while end > start and _is_unseen(text[end - 1]) and not _is_part_of_label(text, end - 1):
+    while end > start and is_unseen(text[end - 1]) and not _is_part_of_label(text, end - 1):
         end -= 1
     return text[start:end]
 

@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.email_addresses import EMAIL_MAX_LENGTH, NOT_AN_ADDRESS, normalise_email
 from accounts.models import NICKNAME_MAX_LENGTH
-from config.infrastructure.validators import refuse_control_characters
+from config.infrastructure.validators import refuse_control_characters, typed_code
 
 
 class EmailField(forms.EmailField):
@@ -30,6 +30,17 @@ class EmailField(forms.EmailField):
     def to_python(self, value: Any) -> str:
         typed = super().to_python(value)
         return normalise_email(typed) if typed else ""
+
+
+class CodeField(forms.CharField):
+    """A code from an e-mail or an app, or a recovery code. `clean` returns the result of `typed_code`."""
+
+    def __init__(self, label: Any = "", **attrs: str) -> None:
+        attrs = {"autocomplete": "one-time-code", "spellcheck": "false", **attrs}
+        super().__init__(label=label, max_length=64, widget=forms.TextInput(attrs))
+
+    def to_python(self, value: Any) -> str:
+        return typed_code(super().to_python(value) or "")
 
 
 class HiddenEmailInput(forms.EmailInput):

@@ -23,6 +23,7 @@ from accounts.errors import AccountFault, FormError, refused
 from accounts.factors import failures
 from accounts.factors.authenticators import is_asked_after_password, types_of
 from accounts.factors.used_codes import clock_offset, mark_used, was_used
+from accounts.form_fields import CodeField
 from accounts.mail import account_mails
 from accounts.models import User
 from config.infrastructure import events
@@ -31,20 +32,6 @@ from config.infrastructure.validators import refuse_control_characters
 
 NAME_MAX_LENGTH = 60
 APP_CODE_LENGTH = 6
-
-
-class CodeField(forms.CharField):
-    """A code: the six digits of an authenticator app, or the eight digits of a recovery code."""
-
-    def __init__(self, label: Any) -> None:
-        attrs = {"autocomplete": "one-time-code", "spellcheck": "false", "inputmode": "numeric"}
-        super().__init__(
-            label=label, max_length=32, validators=[refuse_control_characters], widget=forms.TextInput(attrs)
-        )
-
-    def clean(self, value: Any) -> str:
-        """Return the code without the spaces and hyphens that apps show between digits."""
-        return str(super().clean(value)).replace(" ", "").replace("-", "")
 
 
 class LimitedMixin(forms.Form):
@@ -60,7 +47,7 @@ class LimitedMixin(forms.Form):
 class UnusedCodeMixin(LimitedMixin):
     """Accepts each code of an app only once. allauth itself accepts each recovery code only once."""
 
-    code = CodeField("")
+    code = CodeField(inputmode="numeric")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -129,7 +116,7 @@ class ReauthenticateForm(UnusedCodeMixin, base.ReauthenticateForm):
 
 
 class ActivateTOTPForm(totp.ActivateTOTPForm):
-    code = CodeField(_("Code that the app shows"))
+    code = CodeField(_("Code that the app shows"), inputmode="numeric")
 
     def clean_code(self) -> Any:
         try:

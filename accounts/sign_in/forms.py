@@ -16,7 +16,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import AccountFault, FormError, recorded, refused
-from accounts.form_fields import EmailField, HiddenEmailInput, NewPasswordField, PasswordField
+from accounts.form_fields import CodeField, EmailField, HiddenEmailInput, NewPasswordField, PasswordField
 from accounts.models import User
 from accounts.passwords import hashing
 
@@ -140,13 +140,7 @@ class NewAddressForm(AddEmailForm):
 class CodeForm(ConfirmEmailVerificationCodeForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["code"] = forms.CharField(
-            label=_("Code from the mail"),
-            max_length=32,
-            widget=forms.TextInput(
-                attrs={"autocomplete": "one-time-code", "autocapitalize": "characters", "spellcheck": "false"}
-            ),
-        )
+        self.fields["code"] = CodeField(_("Code from the mail"), autocapitalize="characters")
 
     def clean_code(self) -> str:
         faults = {"incorrect_code": AccountFault.MAIL_CODE_WRONG, "email_taken": AccountFault.ADDRESS_TAKEN}

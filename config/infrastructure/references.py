@@ -6,18 +6,20 @@ import base64
 import secrets
 from contextvars import ContextVar
 
+from config.infrastructure.validators import typed_code
+
 _CROCKFORD = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 
 # The reference of the present request; empty outside of a request, such as in a command.
 current: ContextVar[str] = ContextVar("reference", default="")
 
 
-_MISREAD = str.maketrans("OIL", "011", " -")
+_MISREAD = str.maketrans("OIL", "011")
 
 
 def normalised(text: str) -> str:
     """Return the reference in a typed text, which may contain small letters, spaces, hyphens, O for 0, I or L for 1."""
-    return text.upper().translate(_MISREAD)
+    return typed_code(text).upper().translate(_MISREAD)
 
 
 def added_to(sentence: str) -> str:

@@ -1,15 +1,20 @@
-"""A validator for texts that people see."""
+"""What people type: characters that nobody sees, a validator for texts, and codes."""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
 _CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
-# Four letters and a symbol that are as invisible as format characters (Cf).
-_SHAPELESS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+_UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
+# Letters, marks and a symbol that are as invisible as format characters: the rest of Default_Ignorable_Code_Point.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+)
+_DASHES = frozenset("\u02d7\u2212\u30fc")  # beside the category of punctuation
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
@@ -19,13 +24,26 @@ def refuse_control_characters(text: str) -> None:
     PostgreSQL cannot store NUL. A change of direction would reorder the text of a page. Text that is only white space
     is accepted, because forms strip it.
     """
-    if _is_unseen(text.strip()) or any(
+    seen = text.strip()
+    if (seen and all(map(is_unseen, seen))) or any(
         unicodedata.category(character) in _CATEGORIES or character in _DIRECTIONS for character in text
     ):
         raise ValidationError(_("This holds characters that can't be used here."), code="control_characters")
 
 
-def _is_unseen(text: str) -> bool:
-    return bool(text) and all(
-        unicodedata.category(character) in ("Cf", "Zs") or character in _SHAPELESS for character in text
+def is_unseen(character: str) -> bool:
+    """Return whether the character is white space, a control character, or invisible in other ways."""
+    return unicodedata.category(character) in _UNSEEN_CATEGORIES or bool(_UNSEEN.match(character))
+
+
+def typed_code(text: str) -> str:
+    """Return a code with its digits in ASCII, and without white space, invisible characters, dashes and punctuation.
+
+    Keyboards type digits of their own script (`٤`, `४`), or letters of full width, and a copied code brings such spaces
+    and dashes with it. Small and capital letters stay as they are.
+    """
+    return "".join(
+        str(unicodedata.decimal(each, each))
+        for each in unicodedata.normalize("NFKC", text)
+        if not (is_unseen(each) or each in _DASHES or unicodedata.category(each).startswith("P"))
     )

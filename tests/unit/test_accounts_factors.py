@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -35,13 +36,51 @@ from tests.pages import (
     deliver_all,
     html_of,
     is_signed_in,
+    mailed_code,
     mailed_path,
     sign_in,
+    sign_up,
+    type_code,
 )
 
 pytestmark = pytest.mark.django_db
 
 PAGES = [APP, CODES, f"{CODES}/new", f"{APP}/off", ADD]
+
+
+SPELLINGS: dict[str, Callable[[str], str]] = {
+    "Arabic-Indic": lambda code: code.translate({ord(str(digit)): 0x660 + digit for digit in range(10)}),
+    "Persian": lambda code: code.translate({ord(str(digit)): 0x6F0 + digit for digit in range(10)}),
+    "Devanagari": lambda code: code.translate({ord(str(digit)): 0x966 + digit for digit in range(10)}),
+    "full width": lambda code: code.translate({each: each + 0xFEE0 for each in range(0x21, 0x7F)}),
+    "mathematical": lambda code: code.translate({ord(str(digit)): 0x1D7CE + digit for digit in range(10)}),
+    "small letters": str.lower,
+    "no-break spaces": lambda code: f"\u00a0{code[:3]}\u202f{code[3:]}\u3000",
+    "dashes": lambda code: "\u2013".join(code).replace("\u2013", "\u2212", 1) + "\u2011\uff0d\ufe58\u30fc",
+    "invisible": lambda code: f"\u200f\ufeff{code[:2]}\u200b\u00ad{code[2:]}\u2060\ufe0f\u200e",
+    "a tab and a line": lambda code: f"\t{code}\n",
+}
+
+
+@pytest.mark.usefixtures("sign_up_is_open")
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_right_code_is_right_however_a_keyboard_or_a_copy_spells_it(account: Account, spelling: str) -> None:
+    spelled, secret = SPELLINGS[spelling], account.secret
+    for code, wrong in ((code_of(secret), code_of(secret, 9)), (account.codes[0], "00000000")):
+        browser = account.browser_before_code()
+        assert "pattern=" not in html_of(browser.post(SECOND, {"code": spelled(wrong)}))
+        assert not is_signed_in(browser)
+        assert browser.post(SECOND, {"code": spelled(code)}).status_code == 302
+        assert is_signed_in(browser)
+    assert account.browser.post("/accounts/confirm/code", {"code": spelled(account.codes[1])}).status_code == 302
+    new, other = Client(), browser_of(PersonFactory())
+    (secret,) = codes_on(other.get(APP))
+    assert other.post(APP, {"code": spelled(code_of(secret))}).status_code == 302
+    sign_up(new)
+    assert not is_signed_in(new)
+    assert type_code(new, spelled("AAAAAA")).status_code == 200
+    assert type_code(new, spelled(mailed_code())).status_code == 302
+    assert is_signed_in(new)
 
 
 # Signing in ----------------------------------------------------------------------------------------------------------
