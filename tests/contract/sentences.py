@@ -215,7 +215,7 @@ DECISIONS = {
     "D23.leaving": "Leaving the groups ends codes and tokens at once, and so does choosing groups, for all others.",
     "D23.superuser": "Only superusers decide who is in a group with permissions, and which permissions a group has.",
     "D23.deleted": "Once its groups are deleted, nobody may use the application.",
-    "D26.form": "An e-mail address has one form: NFKC, lower case, IDNA 2008, no invisible characters but joiners of it.",
+    "D26.form": "An e-mail address has one form: NFKC, lower case, IDNA 2008, nothing invisible but its joiners.",
     "D26.entrances": "It is brought into that form wherever it comes in, and is stored, mailed and found in it only.",
     "D26.refused": "An address without such a form is refused with what is wrong with it, and is found nowhere.",
 }
