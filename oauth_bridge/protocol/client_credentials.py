@@ -34,7 +34,8 @@ def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
         raise RequestError(OAuthFault.CLIENT_DIFFERS)
     if form.get("client_secret", secret) != secret:
         raise RequestError(OAuthFault.TWO_AUTHENTICATIONS)
-    return {**form, "client_id": client_id, "client_secret": secret}
+    # As in a form, an empty secret counts as none: a public client has no other (RFC 6749 §2.3.1).
+    return {**form, "client_id": client_id, **({"client_secret": secret} if secret else {})}
 
 
 def _basic(encoded: str) -> tuple[str, str]:
@@ -48,6 +49,4 @@ def _basic(encoded: str) -> tuple[str, str]:
     refuse_padding("client_secret", secret)
     if not client_id or not (client_id + secret).isprintable():
         raise RequestError(OAuthFault.BASIC_MALFORMED)
-    if not secret:
-        raise RequestError(OAuthFault.CLIENT_SECRET_MISSING)
     return client_id, secret

@@ -8,11 +8,13 @@ from urllib.parse import quote
 import pytest
 
 from oauth_bridge.models import Application
+from oauth_bridge.pkce import challenge_of
 from oauth_bridge.storage import applications, secret_rotation
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, CodeFactory, Registered
 
+VERIFIER = "v" * 43
 IN_HEADER = {"client_id": None, "client_secret": None}
 
 
@@ -143,6 +145,36 @@ def test_http_basic_is_accepted_alone_and_beside_a_body_that_says_the_same(
     ):
         code = CodeFactory(application=application).raw
         assert driver.exchange(application, code, headers=headers, **sent).status_code == 200
+
+
+@contract("D12.empty-password", "D9.public", "D19/invalid_client")
+def test_basic_with_an_empty_password_is_as_an_empty_secret_in_the_body(
+    driver: OAuthDriver, application: Registered
+) -> None:
+    """Libraries send it for an application without a secret. It says nothing about the one that has a secret."""
+    public = ApplicationFactory(client_type=Application.CLIENT_PUBLIC)
+    proof = {"client_secret": None, "code_verifier": VERIFIER}
+    for sent in ({"client_id": None}, {"client_secret": ""}, {}):
+        code = CodeFactory(application=public, code_challenge=challenge_of(VERIFIER)).raw
+        header = basic(public.client_id, "")
+        error_of(driver.exchange(public, code, headers=header, client_secret=None), 401, "invalid_client")
+        error_of(driver.exchange(public, code, headers=header, **proof, client_id="x"), 400, "invalid_request")
+        error_of(
+            driver.exchange(public, code, headers=header, **{**proof, "client_secret": "x"}), 400, "invalid_request"
+        )
+        answer = driver.exchange(public, code, headers=header, **{**proof, **sent})
+        assert answer.status_code == 200
+        revoked = driver.call("POST", "/oauth/revoke", headers=header, data={"token": answer.json()["access_token"]})
+        assert revoked.status_code == 200
+        assert driver.userinfo(answer.json()["access_token"]).status_code == 401
+    code = CodeFactory(application=application, code_challenge=challenge_of(VERIFIER)).raw
+    said = set()
+    for client_id in (application.client_id, "unknown"):
+        answer = driver.exchange(application, code, headers=basic(client_id, ""), **proof, client_id=None)
+        said.add(error_of(answer, 401, "invalid_client"))
+        assert answer.headers["WWW-Authenticate"].startswith("Basic ")
+    assert len(said) == 1
+    assert driver.exchange(application, code, code_verifier=VERIFIER).status_code == 200
 
 
 @contract("D12.basic", "D19/invalid_client")
