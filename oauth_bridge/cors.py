@@ -27,12 +27,13 @@ def is_preflight(request: HttpRequest) -> bool:
 def preflight_response(methods: tuple[str, ...]) -> HttpResponse:
     """Answer a preflight. No rate limit counts preflights. D22.
 
-    The answer names `Authorization`, because "*" does not include it (Fetch Standard, "CORS-preflight fetch").
+    Scripts of tracing and products add headers of their own, such as `traceparent`, to each request. The answer names
+    `Authorization`, because "*" does not include it (Fetch Standard, "CORS-preflight fetch").
     """
     response = HttpResponse(
         headers={
             "Access-Control-Allow-Methods": ", ".join(methods),
-            "Access-Control-Allow-Headers": "Authorization, Content-Type",
+            "Access-Control-Allow-Headers": "Authorization, *",
             "Access-Control-Max-Age": PREFLIGHT_SECONDS,
         }
     )

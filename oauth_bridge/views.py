@@ -19,7 +19,7 @@ from config.infrastructure import errors, events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
-from oauth_bridge import application_mails, error_responses, throttling
+from oauth_bridge import application_mails, cors, error_responses, throttling
 from oauth_bridge.backend import VerifiedRequest
 from oauth_bridge.consent import pages, prompts, remembered
 from oauth_bridge.consent.callback_pages import lead_back, to_callback
@@ -263,4 +263,6 @@ user_info = operation(UserinfoView.as_view(), "GET", "HEAD", "POST", challenge=c
 
 @csrf_exempt
 def unknown_path(request: HttpRequest, path: str) -> HttpResponse:
-    return error_responses.not_found(request)
+    return (
+        cors.preflight_response(("GET", "HEAD")) if cors.is_preflight(request) else error_responses.not_found(request)
+    )

@@ -69,6 +69,7 @@ _EXACT = {
     LOGOUT: PAGE,
     OPENID_CONFIGURATION: OPERATION,
     SERVER_METADATA: OPERATION,
+    OPENAPI: replace(DOCUMENT, is_cross_origin=True),
     "/": PAGE,
     DOCS: PAGE,
     "/accounts": PAGE,
@@ -96,10 +97,9 @@ _BELOW = {
     "/brand/": FILE,
     "/admin/": ADMINISTRATION,
     "/health/": DOCUMENT,
-    OPENAPI: DOCUMENT,
     "/oauth/authorize/": replace(NO_OPERATION, is_page=True),
     "/oauth/": NO_OPERATION,
-    "/.well-known/": NO_OPERATION,
+    "/.well-known/": replace(NO_OPERATION, is_cross_origin=True),  # scripts look for metadata at several paths
 }
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from django.conf import settings
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.cache import cache_control
-from django.views.decorators.http import conditional_page, require_safe
+from django.views.decorators.http import conditional_page
 
 from config.infrastructure import paths
 from config.infrastructure.errors import Fault
+from oauth_bridge.decorators import operation
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.openapi import components, sign_out
 from oauth_bridge.openapi.components import Json
@@ -57,11 +58,13 @@ without a value counts as left out. `HEAD` is answered where `GET` is. Any other
 """
 
 
-@require_safe
 @conditional_page
 @cache_control(public=True, max_age=300)
-def published(request: HttpRequest) -> JsonResponse:
+def _published_document(request: HttpRequest) -> JsonResponse:
     return JsonResponse(document(), json_dumps_params={"ensure_ascii": False})
+
+
+published = operation(_published_document, "GET", "HEAD")
 
 
 def document() -> Json:

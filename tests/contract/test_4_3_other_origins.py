@@ -60,19 +60,51 @@ def test_refusals_may_be_read_from_every_origin(driver: OAuthDriver, application
 
 
 @contract("D22.preflight")
-@pytest.mark.parametrize(("path", "method"), [("/oauth/token", "POST"), ("/oauth/userinfo", "GET")])
+@pytest.mark.parametrize(
+    ("path", "method"),
+    [
+        ("/oauth/token", "POST"),
+        ("/oauth/userinfo", "GET"),
+        ("/oauth/jwks", "GET"),
+        ("/oauth/revoke", "POST"),
+        ("/openapi.json", "GET"),
+        ("/.well-known/openid-configuration", "GET"),
+    ],
+)
 def test_a_preflight_names_what_an_application_sends_and_another_options_request_is_not_allowed(
     driver: OAuthDriver, path: str, method: str
 ) -> None:
-    answer = preflight(driver, path, method, **{"Access-Control-Request-Headers": "authorization,content-type"})
+    """Any other header too: products and tracing add `x-grafana-device-id`, `traceparent`, `MCP-Protocol-Version`."""
+    answer = preflight(driver, path, method, **{"Access-Control-Request-Headers": "authorization,traceparent"})
     assert answer.status_code == 200
     assert answer.content == b""
     assert allows_every_origin(answer)
     assert method in answer.headers["Access-Control-Allow-Methods"].split(", ")
-    assert answer.headers["Access-Control-Allow-Headers"] == "Authorization, Content-Type"
+    assert answer.headers["Access-Control-Allow-Headers"] == "Authorization, *", "the asterisk leaves Authorization out"
     assert int(answer.headers["Access-Control-Max-Age"]) >= 600
     for headers in ({}, {"Origin": ORIGIN}, {"Access-Control-Request-Method": "POST"}):
         error_of(driver.call("OPTIONS", path, headers=headers), 405, "method_not_allowed")
+
+
+@contract("D22.documents", "D22.preflight")
+def test_every_origin_may_read_the_documents_and_that_there_is_none(driver: OAuthDriver) -> None:
+    """Scripts look for metadata at several paths below `/.well-known/`, and read the 404 of the missing ones."""
+    for path, status in (
+        ("/openapi.json", 200),
+        ("/oauth/jwks", 200),
+        ("/.well-known/oauth-authorization-server", 200),
+        ("/.well-known/oauth-authorization-server/mcp", 404),
+        ("/.well-known/oauth-protected-resource", 404),
+        ("/.well-known/x", 404),
+    ):
+        answer = driver.call("GET", path, headers={"Origin": ORIGIN, "MCP-Protocol-Version": "2025-06-18"})
+        asked = preflight(driver, path, "GET", **{"Access-Control-Request-Headers": "mcp-protocol-version"})
+        assert (answer.status_code, asked.status_code) == (status, 200), path
+        assert allows_every_origin(answer)
+        assert allows_every_origin(asked)
+        assert "*" in asked.headers["Access-Control-Allow-Headers"]
+        assert "Set-Cookie" not in answer.headers
+    error_of(driver.call("POST", "/openapi.json", data={"a": "b"}), 405, "method_not_allowed")
 
 
 @contract("D22.pages")
