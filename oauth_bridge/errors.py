@@ -107,6 +107,12 @@ class OAuthFault(Fault):
         "The response_mode is not supported.",
         "Send query or form_post, or leave it out.",
     )
+    OPENID_MISSPELT = (
+        400,
+        "invalid_scope",
+        "The scope openid is misspelt or joined to another scope.",
+        "Send it in lower case, and separate scopes by one space, which is %20 in the link.",
+    )
     NONCE_TOO_LONG = (400, "invalid_request", "The nonce is longer than 512 characters.", "Send a shorter one.")
     PROMPT_NONE = (400, "invalid_request", "The prompt none stands beside another value.", "Send it alone.")
     MAX_AGE = (400, "invalid_request", "The max_age is no number of seconds.", "Send digits only, or leave it out.")

@@ -35,6 +35,7 @@ OF_THE_LINK = {
     "request_object",
     "request_uri",
     "response_mode",
+    "openid_misspelt",
     "nonce_too_long",
     "prompt_none",
     "max_age",

@@ -139,8 +139,13 @@ def _authorize() -> Json:
             ),
             components.query(
                 "scope",
-                "Not needed; an unknown one is ignored. `openid` asks for an ID token; with it `profile`, `email` and "
-                "`groups` decide what user info answers.",
+                "Not needed; an unknown one is ignored. Spaces stand between several. `openid` asks for an ID token; "
+                "with it `profile`, `email` and `groups` decide what user info answers.",
+                {"type": "string"},
+            ),
+            components.query(
+                "response_mode",
+                "`query`, or `form_post`: then a form posts the answer to your `redirect_uri`.",
                 {"type": "string"},
             ),
             *_of_openid(),
@@ -161,7 +166,6 @@ def _of_openid() -> list[Json]:
     meanings = {
         "nonce": "it comes back in the ID token; at most 512 characters.",
         "claims": "single claims, as OpenID Connect Core 5.5 has it.",
-        "response_mode": "`query`, or `form_post`: then a form posts the answer to your `redirect_uri`.",
         "prompt": "`none` shows no page, `login` asks for a fresh sign-in, `consent` and `select_account` for consent.",
         "max_age": "how many seconds ago the person may have signed in.",
         "id_token_hint": "an ID token of the person who is expected.",
@@ -201,8 +205,8 @@ def _token() -> Json:
     return {
         "operationId": "token",
         "summary": "Exchange a code for an access token, from your backend.",
-        "description": f"At most {BODY_LIMIT_BYTES} bytes, each parameter once, none in the URL. The client proves "
-        "itself by `client_id` and `client_secret` in the body or by HTTP Basic, or the same in both; an "
+        "description": f"At most {BODY_LIMIT_BYTES} bytes, each of these parameters once, none in the URL. The client "
+        "proves itself by `client_id` and `client_secret` in the body or by HTTP Basic, or the same in both; an "
         "application without a secret by `client_id` and `code_verifier`.",
         "security": [{}, {"clientSecretBasic": []}],
         "requestBody": components.form(

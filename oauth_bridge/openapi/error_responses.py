@@ -37,6 +37,7 @@ CALLBACK = (
     OAuthFault.REQUEST_OBJECT,
     OAuthFault.REQUEST_URI,
     OAuthFault.RESPONSE_MODE,
+    OAuthFault.OPENID_MISSPELT,
     OAuthFault.NONCE_TOO_LONG,
     OAuthFault.CLAIMS_MALFORMED,
     OAuthFault.PROMPT_NONE,

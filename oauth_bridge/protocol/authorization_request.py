@@ -26,9 +26,19 @@ from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
 from oauth_bridge.redirect_uri_likely_faults import likely_differences
 from oauth_bridge.storage import applications
 
-# The parameters of OAuth 2.0 except `state`, which is stored percent-encoded. `openid_request.NAMES` has further
+# The parameters of every request except `state`, which is stored percent-encoded. `openid_request.NAMES` has further
 # parameters. Unknown parameters are ignored.
-NAMES = ("client_id", "redirect_uri", "response_type", "scope", "code_challenge", "code_challenge_method")
+NAMES = (
+    "client_id",
+    "redirect_uri",
+    "response_type",
+    "scope",
+    "code_challenge",
+    "code_challenge_method",
+    "response_mode",
+    "request",
+    "request_uri",
+)
 # The causes in the activity log for a missing `code_challenge_method` (None) and for the value `plain`.
 CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
 # The causes in the activity log for refused values of `Sec-Fetch-Dest`.
@@ -81,10 +91,8 @@ class AuthorizationRequest:
     @property
     def callback(self) -> Callback:
         """The callback that gets the answer. Use the callback only after the client and the address are verified."""
-        if not claims.is_openid(self.parameters.get("scope", "")):
-            return Callback(self.redirect_uri, self.state, None)
-        is_posted = openid_request.is_posted(self.parameters)
-        return Callback(self.redirect_uri, self.state, quote(settings.BASE_URL, safe=""), is_posted)
+        iss = quote(settings.BASE_URL, safe="") if claims.is_openid(self.parameters.get("scope", "")) else None
+        return Callback(self.redirect_uri, self.state, iss, openid_request.is_posted(self.parameters))
 
 
 class UnverifiedRequest(RequestError):

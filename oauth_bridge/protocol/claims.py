@@ -7,6 +7,7 @@ claims of its scopes and of the parameter `claims`. OpenID Connect Core 1.0 §5.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,11 @@ _VALUES: Mapping[str, Callable[[User], object]] = {
 
 def is_openid(scope: str) -> bool:
     return OPENID in scope and OPENID in scope.split()
+
+
+def is_nearly_openid(scope: str) -> bool:
+    """Return whether the scope `openid` is meant, but not named: in capitals, or joined to another scope. D18."""
+    return not is_openid(scope) and OPENID in re.split(r"[\s,;+]|%20", scope.lower())
 
 
 def granted_scopes(scope: str) -> list[str]:

@@ -1,6 +1,6 @@
 """The OpenID Connect parameters of a request with the scope `openid`. OpenID Connect Core 1.0 §3.1.2.1.
 
-A request without this scope is plain OAuth 2.0, so the service does not read these parameters.
+A request without this scope is plain OAuth 2.0, so the service does not read the parameters in NAMES.
 """
 
 from __future__ import annotations
@@ -17,9 +17,6 @@ from oauth_bridge.protocol import claims
 NAMES = (
     "nonce",
     "claims",
-    "response_mode",
-    "request",
-    "request_uri",
     "prompt",
     "max_age",
     "id_token_hint",
@@ -105,15 +102,19 @@ def is_posted(parameters: Mapping[str, str]) -> bool:
 
 
 def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
-    """The first fault of the parameters in NAMES. None: all are valid, or the request is plain OAuth 2.0."""
-    if not claims.is_openid(parameters.get("scope", "")):
-        return None
+    """The first fault of the parameters in NAMES, of `scope`, and of those that both protocols have; None: no fault.
+
+    A plain OAuth 2.0 request does not read the parameters in NAMES.
+    """
+    scope = parameters.get("scope", "")
     if "request" in parameters:
         return OAuthFault.REQUEST_OBJECT
     if "request_uri" in parameters:
         return OAuthFault.REQUEST_URI
     if parameters.get("response_mode", "query") != "query" and not is_posted(parameters):
         return OAuthFault.RESPONSE_MODE
+    if not claims.is_openid(scope):
+        return OAuthFault.OPENID_MISSPELT if claims.is_nearly_openid(scope) else None
     if len(parameters.get("nonce", "")) > NONCE_MAX_LENGTH:
         return OAuthFault.NONCE_TOO_LONG
     prompts = parameters.get("prompt", "").split()

@@ -194,6 +194,54 @@ def test_any_scope_leads_to_the_four_members(signed_in: OAuthDriver, application
         assert set(signed_in.userinfo(token).json()) == {"sub", "nickname", "email", "avatar"}, scope
 
 
+@contract("I6.refused", "I6.form-post", "D18.plain")
+def test_a_plain_request_is_not_answered_in_another_way_than_it_asks_for(
+    signed_in: OAuthDriver, application: Registered
+) -> None:
+    for parameter, value, error in (
+        ("request", "e30.e30.", "request_not_supported"),
+        ("request_uri", "https://app.example/request", "request_uri_not_supported"),
+        ("response_mode", "fragment", "invalid_request"),
+        ("response_mode", "query.jwt", "invalid_request"),
+    ):
+        answer = signed_in.callback(signed_in.get(signed_in.authorization_url(application, **{parameter: value})))
+        assert set(answer.parameters) == {"error", "error_description", "state"}
+        assert answer.parameters["error"] == error
+        assert parameter in answer.parameters["error_description"]
+    for decision, members in (("refuse", {"error", "error_description"}), ("allow", {"code"})):
+        page = signed_in.open(signed_in.authorization_url(application, response_mode="form_post", state="s"))
+        answer = signed_in.decide(page, decision)
+        [form] = [form for form in Page(answer).forms if form.action == application.redirect_uri]
+        assert set(form.fields) == {"state", *members}
+    assert signed_in.exchange(application, form.fields["code"]).status_code == 200
+    page = signed_in.open(signed_in.authorization_url(application, response_mode="query"))
+    assert "code" in signed_in.callback(signed_in.decide(page)).parameters
+
+
+@contract("D18.misspelt", "4.1/state")
+def test_a_misspelt_openid_does_not_silently_become_plain_oauth(
+    signed_in: OAuthDriver, application: Registered
+) -> None:
+    for scope in (
+        "OpenID",
+        "Openid profile",
+        "openid,profile,email",
+        "profile;openid",
+        "openid+profile",
+        "openid%20profile",
+        "profile OPENID,email",
+        "email,Openid+profile groups",
+    ):
+        answer = signed_in.callback(signed_in.get(signed_in.authorization_url(application, scope=scope, state="s")))
+        assert (answer.parameters["error"], answer.parameters["state"]) == ("invalid_scope", "s"), scope
+        assert "separate scopes by one space" in answer.parameters["error_description"]
+    for scope in ("openid OpenID", "openid openid,profile"):
+        assert Page(signed_in.open(signed_in.authorization_url(application, scope=scope))).consent
+    for scope in ("openid2", "https://openid.example/openid", "open id", "my:openid", "not-openid", "open,id"):
+        callback = signed_in.authorize(signed_in.authorization_url(application, scope=scope), "", "")
+        assert set(callback.parameters) == {"code", "state"}, scope
+
+
 # Requests that issue no code ------------------------------------------------------------------------------------------
 
 

@@ -68,7 +68,7 @@ def test_the_id_token_says_who_signed_in_and_how(driver: OAuthDriver, alice: Any
 
 @contract("I4.plain")
 def test_without_openid_nothing_is_added(driver: OAuthDriver, application: Registered, alice: Any) -> None:
-    url = driver.authorization_url(application, scope="profile email groups", nonce="n", claims="{", request="x")
+    url = driver.authorization_url(application, scope="profile email groups", nonce="n", claims="{")
     callback = driver.authorize(url, alice.email, PASSWORD)
     assert set(callback.parameters) == {"code", "state"}
     answer = driver.exchange(application, callback.parameters["code"]).json()
