@@ -62,8 +62,8 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         widget=forms.Textarea(attrs={"rows": 4, **ADDRESS}),
         help_text=gettext_lazy(
             "One a line, each exactly as the application sends it: https, or http on this machine "
-            "(localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback. Leave out the port of a program "
-            "that listens at any free port of a person’s machine: without a secret, it may send any port."
+            "(localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback. For a program that listens at "
+            "any free port of a person’s machine, leave the port out: without a secret, it may send any port."
         ),
     )
     client_type = forms.ChoiceField(

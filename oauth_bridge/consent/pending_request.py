@@ -64,7 +64,7 @@ class PendingRequest(AuthorizationRequest):
         Raises DamagedRequest: the signature is wrong. Raises RequestError: the link has no client_id.
         """
         if sealed := query.text(FIELD_NAME):
-            return replace(cls.unseal(sealed), repeated="".join(query.repeated()[:1]))
+            return replace(cls.unseal(sealed), repeated=query.repeated((FIELD_NAME,)))
         return cls.begin(AuthorizationRequest.from_query(query))
 
     @classmethod

@@ -26,8 +26,8 @@ from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
 from oauth_bridge.redirect_uri_likely_faults import likely_differences
 from oauth_bridge.storage import applications
 
-# The parameters of every request except `state`, which is stored percent-encoded. `openid_request.NAMES` has further
-# parameters. Unknown parameters are ignored.
+# The parameters of every request except `state`, which is stored percent-encoded, and `ui_locales`, which
+# config.http.languages reads. `openid_request.NAMES` has those of OpenID Connect.
 NAMES = (
     "client_id",
     "redirect_uri",
@@ -39,6 +39,8 @@ NAMES = (
     "request",
     "request_uri",
 )
+# Each of these may be sent once. Unknown parameters are ignored, even if repeated (RFC 6749 §3.1).
+KNOWN = (*NAMES, *openid_request.NAMES, "state", "ui_locales")
 # The causes in the activity log for a missing `code_challenge_method` (None) and for the value `plain`.
 CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
 # The causes in the activity log for refused values of `Sec-Fetch-Dest`.
@@ -64,10 +66,8 @@ class AuthorizationRequest:
     @classmethod
     def from_query(cls, query: Parameters) -> AuthorizationRequest:
         """Read a request. Raises UnverifiedRequest: client_id is missing or repeated, or redirect_uri is repeated."""
-        repeated = query.repeated()
-        for name in ("client_id", "redirect_uri"):
-            if name in repeated:
-                raise UnverifiedRequest(OAuthFault.REPEATED, name=name)
+        if name := query.repeated(("client_id", "redirect_uri")):
+            raise UnverifiedRequest(OAuthFault.REPEATED, name=name)
         if not query.text("client_id"):
             raise UnverifiedRequest(OAuthFault.MISSING, name="client_id").about(cause="client_id_missing")
         # Values are cut to `most` characters. Every valid redirect_uri is shorter, so a cut redirect_uri is always
@@ -77,8 +77,8 @@ class AuthorizationRequest:
         parameters = {name: value[:most] for name in names if (value := query.text(name))}
         if parameters.pop("id_token_hint", ""):  # an ID token is a credential, so it is not stored
             parameters[openid_request.HINT] = id_token.hinted(query.text("id_token_hint"))
-        is_cut = query.lost("redirect_uri", (*NAMES, *openid_request.NAMES, "state"))
-        return cls(parameters, query.percent_encoded("state"), repeated[0] if repeated else "", is_cut)
+        is_cut = query.lost("redirect_uri", KNOWN)
+        return cls(parameters, query.percent_encoded("state"), query.repeated(KNOWN), is_cut)
 
     @property
     def client_id(self) -> str:

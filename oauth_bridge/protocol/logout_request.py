@@ -15,6 +15,8 @@ from oauth_bridge.protocol.parameter_parsing import Parameters
 from oauth_bridge.redirect_uri_masking import masked
 from oauth_bridge.storage import applications
 
+NAMES = ("client_id", "id_token_hint", "post_logout_redirect_uri", "state", "ui_locales")
+
 
 @dataclass(frozen=True, slots=True)
 class LogoutRequest:
@@ -44,7 +46,7 @@ def read(query: Parameters) -> LogoutRequest:
     application; an address is sent without an application; the application is unknown or switched off; or the address
     is not registered for the application.
     """
-    for name in query.repeated():
+    if name := query.repeated(NAMES):
         raise RequestError(OAuthFault.REPEATED, name=name)
     client_id, person_id = query.text("client_id"), ""
     if hint := query.text("id_token_hint"):

@@ -1,9 +1,9 @@
-"""Read parameters strictly: as bytes, each at most once. D5, D12; RFC 6749 §3.1, §3.2, appendix B."""
+"""Read parameters strictly: as bytes, each known one at most once. D5, D12; RFC 6749 §3.1, §3.2, appendix B."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from urllib.parse import quote_from_bytes, unquote_to_bytes
 
 from django.http import HttpRequest
@@ -18,10 +18,27 @@ POSTED_LIMIT_BYTES = 12 * 1024
 # A body above BODY_LIMIT_BYTES is read up to this length. If a part of the body stayed unread, the server would parse
 # this part as the next request.
 READ_BYTES = 1024 * 1024
-# Error sentences do not quote a longer name, because a long name may be a misplaced credential.
+# Error sentences do not quote a longer media type.
 MAX_QUOTED_LENGTH = 40
 # People paste these values, often with a line end.
 PASTED_PARAMETERS = ("client_id", "client_secret")
+# The fields that the operations and pages read from a form body. Other fields are ignored, even if repeated (RFC 6749
+# §3.1, §3.2): clients send `resource` or `audience` for other services.
+FORM_FIELDS = (
+    "client_id",
+    "client_secret",
+    "grant_type",
+    "code",
+    "redirect_uri",
+    "code_verifier",
+    "token",
+    "access_token",
+    "csrfmiddlewaretoken",
+    "pending",
+    "decision",
+    "remember",
+    "leaving",
+)
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -40,9 +57,9 @@ class Parameters:
     def names(self) -> list[str]:
         return list(self._values)
 
-    def repeated(self) -> list[str]:
-        """The names that occur more than once. For error sentences, the length of a long name replaces the name."""
-        return [_quoted(name) for name, values in self._values.items() if len(values) > 1]
+    def repeated(self, names: Iterable[str]) -> str:
+        """The first of `names` that occurs more than once; empty if there is none."""
+        return next((name for name in names if len(self._values.get(name, ())) > 1), "")
 
     def text(self, name: str) -> str:
         """The first value, or an empty string. An empty value counts as omitted (RFC 6749 §3.1)."""
@@ -67,23 +84,25 @@ class Parameters:
         return b"+" in value or (b"?" in value and any(each and each not in known for each in followers))
 
     def texts(self) -> dict[str, str]:
-        """All parameters that have a value.
+        """The parameters of FORM_FIELDS that have a value.
 
-        Raises RequestError: a parameter is repeated, is not UTF-8, or contains a control character; or the client_id or
+        Raises RequestError: one of them is repeated, is not UTF-8, or contains a control character; or the client_id or
         the client_secret begins or ends with white space.
         """
-        for name in self.repeated():
+        if name := self.repeated(FORM_FIELDS):
             raise RequestError(OAuthFault.REPEATED, name=name)
         texts = {}
-        for name, (value,) in self._values.items():
+        for name, values in self._values.items():
+            if name not in FORM_FIELDS:
+                continue
             try:
-                texts[name] = value.decode("utf-8")
+                texts[name] = values[0].decode("utf-8")
             except UnicodeDecodeError:
-                raise RequestError(OAuthFault.MALFORMED, name=_quoted(name)) from None
+                raise RequestError(OAuthFault.MALFORMED, name=name) from None
             if name in PASTED_PARAMETERS:
                 refuse_padding(name, texts[name])
-            if CONTROL_CHARACTERS.search(name + texts[name]):
-                raise RequestError(OAuthFault.MALFORMED, name=_quoted(name))
+            if CONTROL_CHARACTERS.search(texts[name]):
+                raise RequestError(OAuthFault.MALFORMED, name=name)
         return {name: text for name, text in texts.items() if text}
 
 
@@ -99,10 +118,6 @@ def refuse_padding(name: str, value: str) -> None:
     """Raises RequestError: the value begins or ends with white space, which no credential of this service contains."""
     if value != value.strip():
         raise RequestError(OAuthFault.PADDED, name=name)
-
-
-def _quoted(name: str) -> str:
-    return name if len(name) <= MAX_QUOTED_LENGTH else f"with a name of {len(name)} characters"
 
 
 def of_query(request: HttpRequest) -> Parameters:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 from oauth_bridge.models import AccessToken, Application
 from tests.contract_coverage import contract
-from tests.driver import OAuthDriver, error_of
-from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, rewind
+from tests.driver import OAuthDriver, Page, error_of
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, rewind
 
 
 @contract("4.3", "4.3/body", "5.3", "D20.no-store", "D20.pragma", "D20.referrer")
@@ -75,12 +76,39 @@ def test_a_repeated_parameter_is_refused_and_named(driver: OAuthDriver, applicat
         "client_id": application.client_id,
         "client_secret": application.client_secret,
         "redirect_uri": application.redirect_uri,
-        "x": "y",
+        "code_verifier": "v" * 43,
     }
     for name, value in sent.items():
         body = urlencode([*sent.items(), (name, value)])
         assert name in error_of(driver.post_token(body), 400, "invalid_request").split()
     assert driver.exchange(application, code).status_code == 200
+
+
+UNKNOWN = "&resource=https%3A%2F%2Fa.example&audience=a&utm_source=%ff&x%ff=%00&=&scope=openid&client_secrets=x"
+
+
+@contract("D12.unknown", "4.3")
+def test_unknown_parameters_are_ignored_however_often_they_are_sent(driver: OAuthDriver, alice: Any) -> None:
+    """RFC 6749 §3.1, §3.2; RFC 8707 §2 lets `resource` occur many times."""
+    application = ApplicationFactory(post_logout_redirect_uris="https://client.example/")
+    many = UNKNOWN * 200
+    link = driver.authorization_url(application) + UNKNOWN.replace("&scope=openid", "") * 20
+    callback = driver.authorize(link, alice.email, PASSWORD)
+    assert "code" in callback.parameters
+    proof = urlencode({"client_id": application.client_id, "client_secret": application.client_secret})
+    sent = {"grant_type": "authorization_code", "code": callback.parameters["code"]}
+    exchanged = driver.post_token(f"{proof}&{urlencode(sent)}{many}")
+    assert set(exchanged.json()) == {"access_token", "token_type", "expires_in"}
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    body = f"{proof}&token={exchanged.json()['access_token']}{many}"
+    assert driver.call("POST", "/oauth/introspect", data=body, headers=form).json()["active"] is True
+    read = driver.call("POST", "/oauth/userinfo", data=body.replace("&token=", "&access_token="), headers=form)
+    assert read.json()["sub"] == str(alice.pk)
+    assert driver.call("POST", "/oauth/revoke", data=body, headers=form).status_code == 200
+    after = urlencode({"client_id": application.client_id, "post_logout_redirect_uri": "https://client.example/"})
+    asked = Page(driver.open(f"/oauth/logout?{after}{UNKNOWN * 20}"))
+    assert [form for form in asked.forms if "leaving" in form.fields]
+    error_of(driver.post_token(f"{proof}&{urlencode(sent)}{UNKNOWN * 2000}"), 413, "invalid_request")
 
 
 @contract("D12.media-type", "4.3")

@@ -147,7 +147,7 @@ def test_a_repeated_field_is_refused_and_nothing_is_redirected(
     signed_in: OAuthDriver, application: Registered, decision: str
 ) -> None:
     form = consent_form(signed_in, application)
-    fields = {**form.fields, "decision": decision, "remember": "on", "x": "y"}
+    fields = {**form.fields, "decision": decision, "remember": "on"}
     for repeated in fields:
         for value in (fields[repeated], ""):
             answer = post(signed_in, form, [(repeated, value), *fields.items()])

@@ -71,7 +71,7 @@ def test_a_refused_exchange_is_told_with_the_attempt_and_the_person_of_its_code(
     ("cause", "path", "added"),
     [
         ("repeated", "/oauth/token", "client_id=twice"),
-        ("malformed", "/oauth/token", "state=%ff"),
+        ("malformed", "/oauth/token", "code_verifier=%ff"),
         ("padded", "/oauth/token", "client_secret=a%20"),
         ("in_url", "/oauth/token?{form}", ""),
     ],
