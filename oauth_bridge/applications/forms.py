@@ -187,15 +187,15 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         for sent, number in issued_codes.sign_ins_by_callback(self.instance).items():
             used[without_loopback_port(sent) if self.instance.has_own_port(sent) else sent] += number
         for address in split_lines(self.initial["redirect_uris"]):
-            if address not in kept and (number := used.get(address)):
+            if address not in kept and used[address]:
                 text = ngettext(
                     "%(count)d sign-in in the last 30 days used %(address)s, which is to be removed. "
                     "To remove it all the same, tick the box below.",
                     "%(count)d sign-ins in the last 30 days used %(address)s, which is to be removed. "
                     "To remove it all the same, tick the box below.",
-                    number,
+                    used[address],
                 )
-                self.add_error("redirect_uris", text % {"count": number, "address": address})
+                self.add_error("redirect_uris", text % {"count": used[address], "address": address})
 
     def _check_groups(self) -> None:
         """Check that groups are chosen exactly if `is_restricted` is set.
