@@ -110,7 +110,8 @@ def _csrf_fault(request: HttpRequest, reason: str) -> SiteFault:
     """Return why Django refused the form. `reason` is Django's sentence, whose first word names a refused header."""
     if reason.startswith(("Origin ", "Referer ")):
         return SiteFault.CSRF_ORIGIN
-    return SiteFault.CSRF if settings.CSRF_COOKIE_NAME in request.COOKIES else SiteFault.CSRF_NO_COOKIE
+    own_cookies = {settings.CSRF_COOKIE_NAME, settings.SESSION_COOKIE_NAME}
+    return SiteFault.CSRF_NO_COOKIE if own_cookies.isdisjoint(request.COOKIES) else SiteFault.CSRF
 
 
 def _ask_again(request: HttpRequest, error: RequestError) -> HttpResponseBase | None:

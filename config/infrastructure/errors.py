@@ -90,8 +90,8 @@ class SiteFault(Fault):
     CSRF_NO_COOKIE = (
         403,
         "access_denied",
-        _("Your browser sent no cookie with the form."),
-        _("Allow cookies for this site, then open the page again and repeat it."),
+        _("Your browser sent no cookie of this site with the form."),
+        _("Allow them, then open the page again and repeat it."),
     )
     CSRF_ORIGIN = (
         403,

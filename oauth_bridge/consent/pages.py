@@ -34,7 +34,7 @@ OUTDATED = "1"
 NOTICES = {
     OUTDATED: gettext_noop("This page was out of date. Please confirm once more."),
     "csrf_no_cookie": gettext_noop(
-        "Your browser sent no cookie with your answer. Allow cookies for this site, then confirm once more."
+        "Your browser sent no cookie of this site with your answer. Allow them, then confirm once more."
     ),
     "csrf_origin": gettext_noop(
         "Your browser said that your answer came from another site, or did not say from which. Confirm once more. If it"

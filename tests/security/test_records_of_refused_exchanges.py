@@ -30,7 +30,7 @@ REFUSED: dict[str, Callable[[Tried], dict[str, str | None]]] = {
     "verifier_instead_of_secret": lambda _: {"client_secret": None, "code_verifier": WRONG},
     "secret_of_another": lambda _: {"client_secret": Tried().application.secret},
     "client_unknown": lambda _: {"client_id": "unheard-of"},
-    "client_id_missing": lambda _: {"client_id": None},
+    "client_id_not_in_form": lambda _: {"client_id": None},
     "grant_type": lambda _: {"grant_type": "code"},
     "grant_type_missing": lambda _: {"grant_type": None},
     "verifier_malformed": lambda _: {"code_verifier": "short"},

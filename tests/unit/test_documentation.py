@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db
 PATHS = ["/docs", *(f"/docs/{name}" for name in TITLES if name != "index")]
 # What a reader fills in.
 SECRETS = {"CLIENT_SECRET", "CODE", "ACCESS_TOKEN"}
-LEFT = SECRETS | {"CLIENT_ID", "PASSPHRASE", "REDIRECT_URI", "STATE", "NONCE", "YOUR_HOST"}
+LEFT = SECRETS | {"CLIENT_ID", "COOKIE_SECRET", "PASSPHRASE", "REDIRECT_URI", "STATE", "NONCE", "YOUR_HOST"}
 
 
 class Links(HTMLParser):
