@@ -7,7 +7,7 @@ import logging
 import os
 from collections.abc import Iterator
 from itertools import groupby
-from typing import Any
+from typing import Any, cast
 
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
@@ -22,7 +22,14 @@ from qrcode import QRCode
 
 from accounts.errors import AccountFault
 from accounts.factors import passkey_host
-from accounts.factors.authenticators import is_asked_after_password, number_of_passkeys
+from accounts.factors.authenticators import (
+    is_asked_after_password,
+    is_enough_by_link,
+    number_of_passkeys,
+    other_host,
+    types_of,
+)
+from accounts.models import User
 from config.infrastructure import sealing
 
 logger = logging.getLogger(__name__)
@@ -50,12 +57,12 @@ class FactorAdapter(DefaultMFAAdapter):
     def is_mfa_enabled(self, user: AbstractBaseUser | AnonymousUser | None, types: Any = None) -> bool:
         """Return whether the person has a factor of one of `types`. `user` is None if the account was just deleted.
 
-        If `types` contains both apps and passkeys, allauth asks whether a second factor must follow the password. In
-        this case, the method ignores passkeys that are not asked for after the password.
+        If `types` contains both apps and passkeys, allauth asks whether a second factor must follow the first. In this
+        case, the method ignores passkeys that are not asked for after the password.
         """
         if types and {Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN} <= set(types):
-            return is_asked_after_password(user)
-        return user is not None and bool(super().is_mfa_enabled(user, types))
+            return is_asked_after_password(user) and not is_enough_by_link(self.request, cast(User, user))
+        return user is not None and bool(types_of(user) & set(types or Authenticator.Type.values))
 
     # The database holds no readable secret (D15) ---------------------------------------------------------------------
 
@@ -91,11 +98,11 @@ class FactorAdapter(DefaultMFAAdapter):
     # Passkeys --------------------------------------------------------------------------------------------------------
 
     def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
-        """Return False for the last passkey of a person without a password."""
+        """Return False for the last passkey that a person without a password can use."""
         if authenticator.type != Authenticator.Type.WEBAUTHN or authenticator.user.has_usable_password():
             return True
-        others = Authenticator.objects.filter(user_id=authenticator.user_id, type=Authenticator.Type.WEBAUTHN)
-        return bool(others.exclude(pk=authenticator.pk).exists())
+        passkeys = Authenticator.objects.filter(user_id=authenticator.user_id, type=Authenticator.Type.WEBAUTHN)
+        return not all(map(other_host, passkeys.exclude(pk=authenticator.pk)))
 
     def generate_authenticator_name(self, user: AbstractBaseUser, type: Authenticator.Type) -> str:
         number = number_of_passkeys(user) + 1

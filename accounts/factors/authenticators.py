@@ -9,6 +9,7 @@ from allauth.mfa.models import Authenticator
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
@@ -25,6 +26,9 @@ MOST_PASSKEYS = 20
 # The name of a value in the `data` of a passkey's row. If the value is true, the person is not asked for the passkey
 # after the password.
 _ONLY_SIGNS_IN = "only_signs_in"
+# The name of a value in the `data["credential"]` of a passkey's row: the host for which the passkey was made. A passkey
+# without this value counts as one of the present host.
+HOST = "host"
 
 
 def overview(person: AbstractBaseUser) -> dict[str, Any]:
@@ -33,10 +37,17 @@ def overview(person: AbstractBaseUser) -> dict[str, Any]:
     codes = next((row for row in rows if row.type == Authenticator.Type.RECOVERY_CODES), None)
     return {
         "passkeys": [
-            {"pk": row.pk, "name": row.wrap().name, "created_at": row.created_at, "used_at": row.last_used_at}
+            {
+                "pk": row.pk,
+                "name": row.wrap().name,
+                "created_at": row.created_at,
+                "used_at": row.last_used_at,
+                "other_host": other_host(row),
+            }
             for row in rows
             if row.type == Authenticator.Type.WEBAUTHN
         ],
+        "unusable_passkeys": sum(1 for row in rows if other_host(row)),
         "passkeys_are_possible": passkey_host.are_possible(),
         "totp": next((row for row in rows if row.type == Authenticator.Type.TOTP), None),
         "is_asked": any(_is_second_factor(row) for row in rows),
@@ -60,6 +71,7 @@ def has_confirmed(request: HttpRequest) -> bool:
 
 
 def has_any(person: AbstractBaseUser | AnonymousUser) -> bool:
+    """Return whether the person has an app, or a passkey of the present host."""
     return bool(types_of(person) - {Authenticator.Type.RECOVERY_CODES})
 
 
@@ -70,12 +82,52 @@ def confirm_path(person: AbstractBaseUser | AnonymousUser) -> str:
 
 
 def types_of(person: AbstractBaseUser | AnonymousUser) -> set[str]:
-    """Return the types of the person's authenticators: app, passkeys, recovery codes."""
-    return set(Authenticator.objects.filter(user_id=person.pk).values_list("type", flat=True))
+    """Return the types of the person's authenticators that can be used: app, passkeys, recovery codes.
+
+    A passkey of another host does not count, and neither do recovery codes of which none is left.
+    """
+    return {row.type for row in Authenticator.objects.filter(user_id=person.pk) if _is_usable(row)}
+
+
+def other_hosts(person: AbstractBaseUser | AnonymousUser) -> list[str]:
+    """Return the hosts of the person's passkeys that can't be used, because the host of AUTH_URL has changed."""
+    rows = Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.WEBAUTHN)
+    return sorted({other_host(row) for row in rows} - {""})
+
+
+def of_other_hosts() -> QuerySet[Authenticator]:
+    """Return all people's passkeys that can't be used, because the host of AUTH_URL has changed."""
+    passkeys = Authenticator.objects.filter(type=Authenticator.Type.WEBAUTHN, data__credential__has_key=HOST)
+    others: QuerySet[Authenticator] = passkeys.exclude(**{f"data__credential__{HOST}": passkey_host.host()})
+    return others
+
+
+def other_host(row: Authenticator) -> str:
+    """Return the host of a passkey that can't be used, or "" for each authenticator of the present host."""
+    here = passkey_host.host()
+    host = row.data.get("credential", {}).get(HOST, here) if row.type == Authenticator.Type.WEBAUTHN else here
+    return "" if host == here else str(host)
+
+
+def _is_usable(row: Authenticator) -> bool:
+    if row.type == Authenticator.Type.RECOVERY_CODES:
+        return bool(row.wrap().get_unused_codes())
+    return not other_host(row)
+
+
+def is_enough_by_link(request: HttpRequest, person: User) -> bool:
+    """Return whether a mailed link replaces the second factor in this sign-in, because none can be used any more.
+
+    Never for administrators: whoever reads their mails would administer the service.
+    """
+    records = get_authentication_records(request, person)
+    is_by_link = any(record.get("method") == "password_reset" for record in records)
+    is_administrator = person.is_staff or person.is_superuser
+    return is_by_link and not is_administrator and is_asked_after_password(person) and not types_of(person)
 
 
 def is_asked_after_password(person: AbstractBaseUser | AnonymousUser | None) -> bool:
-    """Return whether the person is asked for a second factor after the password.
+    """Return whether the person is asked for a second factor after the password, even if none can be used any more.
 
     Return False for None, which means that the account was deleted during the sign-in.
     """

@@ -20,8 +20,8 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import AccountFault, FormError, refused
-from accounts.factors import failures
-from accounts.factors.authenticators import is_asked_after_password, types_of
+from accounts.factors import failures, passkey_host
+from accounts.factors.authenticators import HOST, is_asked_after_password, types_of
 from accounts.factors.used_codes import clock_offset, mark_used, was_used
 from accounts.form_fields import CodeField
 from accounts.mail import account_mails
@@ -212,6 +212,8 @@ class AddPasskeyForm(webauthn.AddWebAuthnForm):
 
     def clean(self) -> Any:
         self.cleaned_data["passwordless"] = True
+        if credential := self.cleaned_data.get("credential"):
+            credential[HOST] = passkey_host.host()
         try:
             return super().clean()
         except (ValidationError, *_MALFORMED):

@@ -30,13 +30,15 @@ from accounts.factors.authenticators import (
     is_asked_after_password,
     keep_for_sign_in,
     number_of_passkeys,
+    other_hosts,
 )
-from accounts.factors.forms import AddPasskeyForm
+from accounts.factors.forms import AddPasskeyForm, PasskeySignInForm
 from accounts.factors.used_codes import mark_used
 from accounts.models import User
 from accounts.retry_after import RetryLaterMixin, too_many_requests
 from accounts.return_path import StepMixin
 from accounts.sessions import sign_in_state
+from accounts.sign_in import reauthentication
 
 # Signing in ----------------------------------------------------------------------------------------------------------
 
@@ -96,11 +98,14 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
         """
         passkey_form, self.webauthn_form = self.webauthn_form, None
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        types = self.auth_form.types
+        types, person = self.auth_form.types, self.auth_form.user
         return context | {
             "form": self.auth_form if types - {Authenticator.Type.WEBAUTHN} else None,
             "webauthn_form": passkey_form if passkey_form.is_bound or Authenticator.Type.WEBAUTHN in types else None,
             "has_app": Authenticator.Type.TOTP in types,
+            "needs_device": types == {Authenticator.Type.WEBAUTHN},
+            "other_hosts": other_hosts(person) if not types else [],
+            "person": person,
         }
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -126,6 +131,18 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
 
     def get_form_class(self) -> type[AddPasskeyForm]:
         return AddPasskeyForm
+
+    def form_valid(self, form: Form) -> HttpResponse:
+        """Offer recovery codes before the person continues: the passkey is the only way into the new account."""
+        response = cast(HttpResponse, super().form_valid(form))
+        if not self.request.user.is_authenticated:
+            return response
+        # The device has just verified the person. Without this record, the next page would ask for the passkey.
+        passkeys = Authenticator.objects.filter(user_id=self.request.user.pk, type=Authenticator.Type.WEBAUTHN)
+        proof = PasskeySignInForm()
+        proof.cleaned_data = {"credential": passkeys.latest("pk")}
+        proof.save()
+        return redirect(reauthentication.url_of(reverse("mfa_generate_recovery_codes"), response["Location"]))
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         return self._unless_ended(super().get)
@@ -239,7 +256,15 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
 
 
 class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCodesView):
-    pass
+    """Makes new codes. After a sign-up with a passkey, the person continues at `next`, with or without codes."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | {"onward": return_path.requested(self.request)}
+
+    def form_valid(self, form: Form) -> HttpResponse:
+        if onward := return_path.requested(self.request):
+            return_path.keep_after_factor(self.request, onward)
+        return cast(HttpResponse, super().form_valid(form))
 
 
 class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauthn.AddWebAuthnView):

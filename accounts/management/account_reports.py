@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from accounts.email_addresses import looked_up_email
 from accounts.factors import authenticators as factors
+from accounts.factors import passkey_host
 from accounts.models import User
 from config.infrastructure.command_errors import command_error, shown
 from config.infrastructure.validators import refuse_control_characters
@@ -28,6 +29,9 @@ _BATCH = 1_000
 
 def add_list_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--search", default="", metavar="TEXT", help="in the address or nickname, or a user ID")
+    parser.add_argument(
+        "--unusable-passkeys", action="store_true", help="only accounts with a passkey of another host than AUTH_URL's"
+    )
     parser.add_argument("--limit", type=int, default=LISTED, metavar="N", help=f"{LISTED} unless given")
 
 
@@ -45,8 +49,16 @@ class Listing:
             raise command_error(ValidationError({"--search": problem.messages})) from None
         self.has_more = False
         self._people = User.objects.order_by("email")
+        self.note = ""
         if search:
             self._people = self._people.filter(_matches(search))
+        if options["unusable_passkeys"]:
+            self._people = self._people.filter(pk__in=factors.of_other_hosts().values("user"))
+            stranded = sum(not factors.types_of(person) for person in self._people.iterator(chunk_size=_BATCH))
+            self.note = (
+                f"Accounts with a passkey of another host than {passkey_host.host()}: {self._people.count()}. "
+                f"Those of them without a second factor that works: {stranded}."
+            )
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         people = self._people[: self.limit + 1].iterator(chunk_size=_BATCH)
@@ -87,6 +99,7 @@ def described(person: User) -> dict[str, Any]:
         "created": person.created_at.isoformat(),
         "last_sign_in": person.last_login and person.last_login.isoformat(),
         "second_factors": sorted(factors.types_of(person)),
+        "unusable_passkeys": factors.other_hosts(person),
         "browsers": person.sessions.filter(expire_date__gt=timezone.now()).count(),
     }
 
@@ -104,7 +117,7 @@ def line(each: dict[str, Any]) -> str:
 
 def lines(each: dict[str, Any]) -> str:
     """Return a result of `described` as text with one value in each line."""
-    return "\n".join(f"{name + ':':15} {shown(_word(value))}" for name, value in each.items())
+    return "\n".join(f"{name + ':':18} {shown(_word(value))}" for name, value in each.items())
 
 
 def _word(value: object) -> str:

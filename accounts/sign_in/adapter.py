@@ -22,6 +22,7 @@ from django.utils.translation import get_language, gettext_lazy
 
 from accounts import former_addresses, language_choice, return_path, throttling
 from accounts.errors import AccountFault, refuse
+from accounts.factors import authenticators
 from accounts.mail import account_mails, outbox
 from accounts.mail.composing import Email, compose
 from accounts.models import User
@@ -136,7 +137,10 @@ class AccountAdapter(DefaultAccountAdapter):
         is_first = person.last_login is None  # the person has just signed up
         super().login(request, user)
         events.write(events.Event.SIGNED_IN, person=person.pk, in_known_browser=was_known)
-        if not is_first and known_browsers.is_new(request, person):
+        if authenticators.is_enough_by_link(request, person):
+            hosts = ", ".join(authenticators.other_hosts(person))
+            account_mails.tell(request, person, "signed_in_by_link", hosts=hosts)
+        elif not is_first and known_browsers.is_new(request, person):
             account_mails.new_browser(request, person)
         browser = user_agents.describe(request.headers.get("User-Agent", ""))
         store.describe(request.session, browser=browser, was_known=was_known)

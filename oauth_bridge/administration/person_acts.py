@@ -84,7 +84,7 @@ def offered_groups(request: HttpRequest, pk: UUID, application: Application) -> 
 def _fits(name: str, found: User) -> bool:
     """Return whether the act would change the account."""
     if name == "remove-factors":
-        return factors.has_any(found)
+        return bool(factors.described(found))
     if name == "confirm":
         return found.email_verified_at is None
     return name != ("activate" if found.is_active else "deactivate")

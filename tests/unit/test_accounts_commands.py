@@ -134,7 +134,7 @@ def test_show_says_all_that_is_known_and_neither_a_secret_nor_what_could_steer_a
     assert "totp" in found["second_factors"]
     assert found["browsers"] >= 1
     text = run("show", person.email)[0]
-    assert "active:         yes" in text
+    assert "active:            yes" in text
     assert not [each for each in (person.password, account.secret, *account.codes) if each in text + str(found)]
     for shown in (text, run("list")[0]):
         assert ("\x1b" in shown, "A\\u001b[2J\\u202eb" in shown) == (False, True)

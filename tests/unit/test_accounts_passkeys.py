@@ -104,7 +104,7 @@ def test_a_malformed_passkey_is_not_added_and_what_one_does_not_need_is_not_stor
         assert answer.status_code == (200 if path in NEEDED else 302), value
     stored = [row.data["credential"] for row in Authenticator.objects.filter(type="webauthn")]
     assert len(stored) == (0 if path in NEEDED else len(NONSENSE))
-    assert all(set(each) == {"id", "rawId", "type", "response"} for each in stored)
+    assert all(set(each) == {"id", "rawId", "type", "response", "host"} for each in stored)
     assert all(set(each["response"]) == {"clientDataJSON", "attestationObject"} for each in stored)
 
 

@@ -1,7 +1,8 @@
-"""Accounts without a password: sign-up with a passkey, and the last passkey, which can't be removed."""
+"""Accounts without a password: sign-up with a passkey, the last passkey, and passkeys that another host made."""
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from typing import Any
@@ -9,15 +10,17 @@ from typing import Any
 import pytest
 from allauth.mfa.models import Authenticator
 from django.core import mail
+from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
+from django.utils.html import escape
 
 from accounts import return_path
 from accounts.factors import passkey_host
 from accounts.models import User
 from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in import who_may_sign_up
-from tests.factories import PASSWORD
+from tests.factories import PASSWORD, PersonFactory
 from tests.pages import (
     ADD,
     AUTHORIZE,
@@ -25,16 +28,25 @@ from tests.pages import (
     NEW,
     PASSKEY,
     SECOND,
+    Account,
     Device,
     add,
+    add_many,
+    admin_browser,
+    ask_for_link,
+    browser_of,
     choose,
+    codes_on,
     creation,
+    deliver_all,
     html_of,
     is_signed_in,
     mailed_code,
     mailed_path,
     proven,
     request_options,
+    sign_in,
+    text_of,
     with_session,
 )
 
@@ -78,7 +90,13 @@ def test_a_person_signs_up_with_a_passkey_and_goes_on(client: Client) -> None:
         assert client.post(FIRST, {"credential": json.dumps(nonsense)}).status_code == 200
     assert not Authenticator.objects.exists()
     assert not is_signed_in(client)
-    assert post(client, Device().made(options(client)))["Location"] == AUTHORIZE
+    offer = post(client, Device().made(options(client)))["Location"]
+    page = client.get(offer)
+    assert "If you lose it, a recovery code replaces it" in text_of(page)
+    assert f'href="{escape(AUTHORIZE)}">Continue without' in html_of(page)
+    page = client.get(client.post(offer)["Location"])
+    assert len(codes_on(page)) == 10
+    assert page.context["onward"] == AUTHORIZE
     person = User.objects.get()
     assert not person.has_usable_password(), "what was typed into the other field is not stored"
     assert person.email_verified_at
@@ -171,7 +189,134 @@ def test_a_password_by_mail_makes_the_passkey_the_second_factor(client: Client, 
 
 
 def test_a_session_is_not_enough_for_a_change(owner: Client) -> None:
+    """A session that another browser has, in which nobody has proved anything."""
+    stolen = with_session(User.objects.get())
     for path in ("/accounts/delete", "/accounts/email", ADD):
-        answer = owner.get(path, follow=True)
+        answer = stolen.get(path, follow=True)
         assert answer.redirect_chain[-1][0].startswith(("/accounts/confirm/passkey", "/accounts/confirm/code")), path
-    assert owner.get("/accounts/password/change")["Location"] == "/accounts/password/reset"
+    assert stolen.get("/accounts/password/change")["Location"] == "/accounts/password/reset"
+
+
+# The host of AUTH_URL changes -----------------------------------------------------------------------------------------
+
+ELSEWHERE = "Your passkeys were made for testserver, an earlier address of this service. They can't be used here."
+HELP = "https://help.example.org/sign-in"
+
+
+def moved(settings: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(passkey_host, "host", lambda: "login.new.example")
+    settings.SUPPORT_URL = HELP
+
+
+def by_link(person: User) -> Client:
+    """The browser in which the person has chosen a new password with a mailed link."""
+    ask_for_link(Client(), person.email)
+    browser = Client()
+    choose(browser, mailed_path())
+    return browser
+
+
+def test_a_mailed_link_is_enough_for_whom_only_passkeys_of_another_host_are_left(
+    owner: Client, settings: Any, monkeypatch: Any
+) -> None:
+    person = User.objects.get()
+    moved(settings, monkeypatch)
+    browser = by_link(person)
+    deliver_all()
+    assert is_signed_in(browser)
+    (told,) = [sent for sent in mail.outbox if sent.subject.startswith("A sign-in without a second factor")]
+    assert told.recipients() == [person.email]
+    assert "your passkeys were made for testserver" in " ".join(str(told.body).split())
+    security = browser.get("/accounts/security")
+    assert "Made for testserver, so it can't be used at this address." in text_of(security)
+    # The password alone is not enough: whoever knows it may not read the mails.
+    other = Client()
+    assert sign_in(other, person.email, "another battery staple")["Location"].startswith(SECOND)
+    page = other.get(SECOND)
+    assert ELSEWHERE in text_of(page)
+    assert "Use a passkey" not in html_of(page)
+    assert 'href="/accounts/password/reset' in html_of(page)
+    assert f'href="{HELP}"' in html_of(page)
+    assert not is_signed_in(other)
+    # A new passkey is asked for again, after a link too.
+    assert add(browser, Device().made(creation(browser))).status_code == 302
+    assert not is_signed_in(by_link(person))
+    # At the former host, all is as before.
+    monkeypatch.undo()
+    assert not is_signed_in(by_link(person))
+
+
+@pytest.mark.parametrize("left", ["an app", "recovery codes", "a passkey", "codes that are used up"])
+def test_a_factor_that_can_be_used_is_asked_for_after_a_mailed_link(settings: Any, monkeypatch: Any, left: str) -> None:
+    """Each of these people has a passkey of another host, too."""
+    person = PersonFactory()
+    browser = Account(person).browser if left == "an app" else browser_of(person)
+    proven(browser)
+    assert add(browser, Device().made(creation(browser))).status_code == 302
+    if left in ("an app", "a passkey"):
+        Authenticator.objects.filter(type="recovery_codes").delete()
+    moved(settings, monkeypatch)
+    if left == "a passkey":
+        proven(browser)
+        assert add_many(browser, 1) == [302]
+        Authenticator.objects.filter(type="recovery_codes").delete()
+    if left == "codes that are used up":
+        row = Authenticator.objects.get(type="recovery_codes")
+        row.data["used_mask"] = 2**10 - 1
+        row.save()
+    browser = by_link(person)
+    assert is_signed_in(browser) == (left == "codes that are used up")
+    if left != "codes that are used up":
+        page = html_of(browser.get(SECOND))
+        assert ("Use a passkey" in page) == (left == "a passkey")
+        assert ('name="code"' in page) == (left != "a passkey")
+        assert (HELP in page) == (left == "a passkey")
+
+
+@pytest.mark.parametrize("right", ["is_staff", "is_superuser"])
+def test_a_mailed_link_is_never_enough_for_an_administrator(
+    owner: Client, settings: Any, monkeypatch: Any, right: str
+) -> None:
+    User.objects.update(**{right: True})
+    person = User.objects.get()
+    moved(settings, monkeypatch)
+    browser = by_link(person)
+    assert not is_signed_in(browser)
+    page = text_of(browser.get(SECOND))
+    assert ELSEWHERE in page
+    assert f"manage.py account remove-factors {person.email}" in page
+    assert "Get a link by mail" not in page
+    call_command("account", "remove-factors", person.email, stdout=io.StringIO())
+    assert is_signed_in(by_link(person))
+
+
+def test_who_is_affected_by_another_host_is_counted_and_shown(owner: Client, monkeypatch: Any, settings: Any) -> None:
+    person = User.objects.get()
+    PersonFactory()
+    count, listed, shown = io.StringIO(), io.StringIO(), io.StringIO()
+    call_command("account", "list", "--unusable-passkeys", stdout=listed, stderr=count)
+    assert listed.getvalue() == ""
+    moved(settings, monkeypatch)
+    call_command("account", "list", "--unusable-passkeys", stdout=listed, stderr=(count := io.StringIO()))
+    assert listed.getvalue().count("\n") == 1
+    assert person.email in listed.getvalue()
+    assert count.getvalue() == (
+        "Accounts with a passkey of another host than login.new.example: 1. "
+        "Those of them without a second factor that works: 1.\n"
+    )
+    call_command("account", "show", person.email, stdout=shown)
+    assert "second_factors:    none\nunusable_passkeys: testserver\n" in shown.getvalue()
+    page = text_of(admin_browser().get(f"/admin/accounts/user/{person.pk}/"))
+    assert "1 passkey 1 not usable here" in page
+    assert "Remove the second factors" in page
+
+
+def test_the_last_passkey_that_can_be_used_is_not_removed(owner: Client, settings: Any, monkeypatch: Any) -> None:
+    (old,) = Authenticator.objects.filter(type="webauthn")
+    moved(settings, monkeypatch)
+    proven(owner)
+    assert add(owner, Device().made(creation(owner))).status_code == 302
+    new = Authenticator.objects.filter(type="webauthn").latest("pk")
+    for row, is_removed in ((new, False), (old, True)):
+        owner.post(f"/accounts/security/passkeys/{row.pk}/remove")
+        assert Authenticator.objects.filter(pk=row.pk).exists() != is_removed

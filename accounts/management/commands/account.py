@@ -91,6 +91,8 @@ class Command(BaseCommand):
         else:
             for each in found:
                 self.stdout.write(account_reports.line(each))
+        if found.note:
+            self.stderr.write(found.note)
         if found.has_more:
             self.stderr.write(f"There are more than {found.limit}. Raise --limit, or use --search.")
 
