@@ -184,8 +184,8 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             return
         kept = split_lines(self.cleaned_data["redirect_uris"])
         used: Counter[str] = Counter()
-        for sent, number in issued_codes.sign_ins_by_callback(self.instance).items():
-            used[without_loopback_port(sent) if self.instance.has_own_port(sent) else sent] += number
+        for sent, sign_ins in issued_codes.sign_ins_by_callback(self.instance).items():
+            used[without_loopback_port(sent) if self.instance.has_own_port(sent) else sent] += sign_ins
         for address in split_lines(self.initial["redirect_uris"]):
             if address not in kept and used[address]:
                 text = ngettext(

@@ -84,7 +84,8 @@ def test_a_secret_that_ends_or_is_still_used_and_three_months_without_a_sign_in_
     ("address", "is_trusted", "codes"),
     [
         ("http://app.example/cb", False, ["address_refused_today"]),
-        ("http://127.0.0.1/cb", True, ["trusted_without_https"]),
+        ("http://127.0.0.1:9000/cb", True, ["trusted_without_https"]),
+        ("http://127.0.0.1/cb", False, ["address_hint"]),
         ("https://intranet:443/", False, ["address_hint"] * 3),
     ],
 )

@@ -109,13 +109,16 @@ def test_a_post_leads_on_when_another_tab_has_signed_out_meanwhile(
     assert led["Location"].startswith("/oauth/authorize?pending=")
 
 
-def test_a_link_of_ours_repeats_no_parameter(alice: User, application: Registered, link: str) -> None:
+def test_a_link_of_ours_is_sent_once_and_takes_unknown_parameters(
+    alice: User, application: Registered, link: str
+) -> None:
     browser, sealed = with_session(alice), onward(link)
-    assert "asks who you are" in opened(browser, sealed)
-    for more in ("x=1&x=2", "notice=1&notice=1", "pending=other"):
-        location = browser.get(f"{sealed}&{more}", headers=PAGE)["Location"]
-        assert location.startswith(f"{application.redirect_uri}?error=invalid_request")
-        assert location.endswith("&state=s")
+    for more in ("", "&utm_source=1&utm_source=2", "&client_id=x&client_id=y"):
+        assert "asks who you are" in opened(browser, sealed + more)
+    callback = re.search(r'content="0; url=([^"]+)"', opened(browser, f"{sealed}&pending=other"))
+    assert callback
+    assert callback[1].startswith(f"{application.redirect_uri}?error=invalid_request")
+    assert callback[1].endswith("&amp;state=s")
 
 
 def pending_of(url: str) -> PendingRequest:
