@@ -33,6 +33,7 @@ _WORDS_OF = {
     "default_port": gettext_noop("the port"),
     "port_missing": gettext_noop("the port"),
     "port": gettext_noop("the port"),
+    "loopback_port": gettext_noop("the port"),
     "slash": gettext_noop("the slash at the end"),
     "path_missing": gettext_noop("the path"),
     "path_longer": gettext_noop("the path"),
@@ -65,14 +66,14 @@ def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
 
 
 def likely_differences(
-    address: str, registered: Sequence[str], *, any_port: bool = False, is_cut: bool = False
+    address: str, registered: Sequence[str], *, is_public: bool = False, is_cut: bool = False
 ) -> list[str]:
     """Return the likely faults of a sent address, in words that are marked for translation. D3.
 
     A loopback address is compared with the registered loopback addresses, which lead nowhere but to the person's own
     machine. For all others the words depend only on the request, so they reveal nothing about the registered addresses.
-    `any_port`: a registered loopback address without a port accepts every port. `is_cut`: the address was not
-    percent-encoded in the link, so a part of it is missing.
+    `is_public`: the application is public, so a registered loopback address without a port accepts every port.
+    `is_cut`: the address was not percent-encoded in the link, so a part of it is missing.
     """
     scheme, authority, path, query, fragment = _parts(address)
     if is_cut:
@@ -81,9 +82,8 @@ def likely_differences(
         return [gettext_noop("the percent-encoding (it was encoded twice)")]
     if _host(authority) in LOOPBACK_HOSTS:
         own = [each for each in registered if _host(_parts(each)[1]) in LOOPBACK_HOSTS]
-        if any_port and (port := PORT.search(authority)):
-            own = [_with_port(each, port[0]) for each in own]
-        found = dict.fromkeys(_WORDS_OF[name] for name in compare(address, own).differs if name in _WORDS_OF)
+        differs = compare(address, own, is_public=is_public).differs
+        found = dict.fromkeys(_WORDS_OF[name] for name in differs if name in _WORDS_OF)
         return list(found) or [gettext_noop("every part")]
     is_suspect = {
         gettext_noop("the missing scheme"): not scheme,
@@ -124,12 +124,6 @@ def mark_likely_differences(address: str) -> list[tuple[str, bool]]:
     ]
     pieces = groupby(zip(address, suspects, strict=True), key=itemgetter(1))
     return [("".join(character for character, _suspect in piece), is_suspect) for is_suspect, piece in pieces]
-
-
-def _with_port(address: str, port: str) -> str:
-    """Add the port to an address that has none."""
-    scheme, authority, *rest = _parts(address)
-    return address if PORT.search(authority) else "".join((scheme, authority, port, *rest))
 
 
 def _host(authority: str) -> str:

@@ -149,7 +149,7 @@ def verify(request: AuthorizationRequest) -> Application:
     if not application.is_callback(request.redirect_uri):
         registered = application.callback_addresses
         parts = likely_differences(
-            request.redirect_uri, registered, any_port=application.is_public, is_cut=request.is_cut
+            request.redirect_uri, registered, is_public=application.is_public, is_cut=request.is_cut
         )
         mismatch = UnverifiedRequest(
             OAuthFault.REDIRECT_URI_MISMATCH,

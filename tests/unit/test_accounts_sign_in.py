@@ -61,8 +61,7 @@ def test_the_answer_is_a_page_whatever_the_request_accepts(client: Client) -> No
 def test_accounts_leads_to_the_profile(client: Client) -> None:
     assert client.get("/accounts")["Location"] == "/accounts/profile"
     assert client.post("/accounts").status_code == 405
-    for path in ("/accounts/", "/accounts/sign-in/", "/accounts/signup"):
-        assert client.get(path).status_code == 404
+    assert client.get("/accounts/signup").status_code == 404
 
 
 @pytest.mark.parametrize("field", ["login", "password", "next", "for"])

@@ -15,7 +15,13 @@ from oauth_bridge.protocol import authorization_request, openid_request
 from tests.contract import openapi_responses
 
 # Said of pages outside the three operations only, or by a page that no program meets.
-ELSEWHERE = {SiteFault.BUSY, SiteFault.FORBIDDEN, OAuthFault.ATTEMPT_FINISHED, OAuthFault.CONSENT_PAGE_OUTDATED}
+ELSEWHERE = {
+    SiteFault.BUSY,
+    SiteFault.FORBIDDEN,
+    SiteFault.HOST_CHANGED,
+    OAuthFault.ATTEMPT_FINISHED,
+    OAuthFault.CONSENT_PAGE_OUTDATED,
+}
 
 
 def contents() -> list[tuple[str, dict[str, Any]]]:
