@@ -32,6 +32,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.encoding import force_bytes
 
+from accounts.models import User
 from config.infrastructure.network import site_of
 from config.infrastructure.sql import fetch_one, is_postgresql
 from oauth_bridge.activity_models import ActivityBudget, ActivityRecord, Outcome, Step
@@ -113,6 +114,7 @@ _OTHERS = f"""
 _ADD = f"""
     INSERT INTO {RECORDS} ({", ".join(_COLUMNS)}) SELECT {_VALUES} {{source}}
      WHERE {{condition}} (SELECT count(*) FROM ({_OTHERS}) AS others) < {MOST_OF_AN_ATTEMPT}
+       AND (%(person)s = '' OR EXISTS (SELECT 1 FROM {User._meta.db_table} WHERE id = %(person_id)s))
 """  # noqa: S608
 _ALLOWED = "CASE WHEN spent.number > %(flood)s THEN %(narrow)s ELSE %(generous)s END"
 _FITS = f"taken.number <= {_ALLOWED} AND"
@@ -146,7 +148,8 @@ def is_full(client_id: str, slot: int, now: datetime) -> bool:
 def add(record: Record, group: Group, slot: int, now: datetime | None = None) -> bool:
     """Write the record if the slot is not full in the hour of `now`. Returns whether the slot had room.
 
-    If the attempt already has MOST_OF_AN_ATTEMPT records of the person, the record is not written.
+    If the attempt already has MOST_OF_AN_ATTEMPT records of the person, or the person is deleted meanwhile, the record
+    is not written.
 
     `now` is by default the time of the record. If `is_full` returns True, no statement runs; otherwise, one runs on
     PostgreSQL and three on SQLite.

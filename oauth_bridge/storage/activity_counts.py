@@ -16,6 +16,7 @@ from uuid import UUID
 from django.db import Error, connection, transaction
 from django.utils import timezone
 
+from accounts.models import User
 from config.infrastructure.sql import adapted
 from config.infrastructure.work_queue import Worker
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
@@ -126,6 +127,10 @@ def flush() -> bool:
 
 def _write(counts: Counter[Key], records: list[Record], reads: dict[ProfileRead, tuple[str, datetime]]) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
+        # The locks wait for deletions that have begun, so no record outlives its person.
+        people = User.objects.filter(pk__in={each.person_id for each in records if each.person_id}).order_by("pk")
+        present = set(people.select_for_update(no_key=True).values_list("pk", flat=True)) if records else set()
+        records = [each for each in records if each.person_id is None or each.person_id in present]
         for read in issued_codes.note_profile_reads({read: at for read, (_, at) in reads.items()}) if reads else ():
             client_id, at = reads[read]
             if not client_id.startswith(Application.TWIN):

@@ -7,16 +7,21 @@ import json
 import time
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import time_machine
+from django.apps import apps
 from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import UUIDField
 from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Session, User
 from accounts.profile.deletion import delete_account
+from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
+from oauth_bridge.storage import activity, activity_counts
 from tests.factories import CodeFactory, ConsentFactory, PersonFactory, Registered, TokenFactory, picture, upload
 from tests.grants import exchange
 from tests.pages import browser_of, is_signed_in, with_session
@@ -122,3 +127,22 @@ def test_nothing_is_deleted_without_the_right_address_by_the_person(browser: Cli
     mallory = browser_of(PersonFactory(nickname="Mallory"))
     assert mallory.post(DELETE, {"email": alice.email, "user": str(alice.pk)}).status_code == 200
     assert User.objects.filter(pk=alice.pk).exists()
+
+
+def test_no_row_is_written_about_a_person_whose_account_is_gone(alice: User) -> None:
+    """Not by the thread that writes a moment later, nor by a request that began before the deletion."""
+    bob, sub = PersonFactory(), alice.pk
+    for person in (alice, bob):
+        browser_of(person)
+    activity_counts.note_profile_read(uuid4(), sub, "x", timezone.now())
+    alice.delete()
+    activity_counts.flush()
+    fields = {"at": timezone.now(), "step": Step.SIGN_IN, "outcome": Outcome.REFUSED, "cause": "password_wrong"}
+    for person_id in (sub, bob.pk, None):
+        activity.add(activity.Record(person_id=person_id, **fields), activity.PEOPLE, 70)
+    for model in apps.get_models():
+        for field in model._meta.concrete_fields:
+            if field.related_model is User or isinstance(field, UUIDField):
+                assert not model._default_manager.filter(**{field.attname: sub}).exists(), (model, field)
+    rows = list(ActivityRecord.objects.order_by("id").values_list("person_id", "cause"))
+    assert rows == [(bob.pk, ""), (bob.pk, "password_wrong"), (None, "password_wrong")]
