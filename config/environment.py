@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from email.utils import formataddr, parseaddr
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -229,6 +229,9 @@ def database(name: str, default: Path) -> dict[str, Any]:
     form = f"sqlite:////full/path/of/file or {postgresql.FORM}"
     with _must_be(name, form):
         value = _value(name, f"sqlite:///{quote(str(default))}")
+        if not _value(name):
+            with suppress(OSError):  # `_sqlite` says so
+                private_folder(default.parent)
         if value.partition("://")[0].lower() not in ("postgres", "postgresql"):
             path = _match(r"(?i:sqlite)://(:memory:|/[^\s?#]*)", value)[len("sqlite://") :].removeprefix("/")
             return _sqlite(name, unquote(path) or ":memory:")
@@ -238,6 +241,14 @@ def database(name: str, default: Path) -> dict[str, Any]:
         return entry(value)
     except ValueError as error:
         raise ImproperlyConfigured(f"{name} must be {form}{error}.") from None
+
+
+def private_folder(path: Path) -> None:
+    """Make the folder. Only this user may read it, and the files that the process makes from now on."""
+    os.umask(0o077)
+    path.mkdir(parents=True, exist_ok=True)
+    with suppress(PermissionError):  # another user's folder
+        path.chmod(0o700)
 
 
 def _sqlite(name: str, path: str) -> dict[str, Any]:
@@ -283,6 +294,9 @@ def email(name: str, default: Path) -> dict[str, Any]:
     settings["EMAIL_PORT"] = settings["EMAIL_PORT"] or EMAIL_PORTS.get(parts.scheme, 25)
     if parts.scheme in EMAIL_PORTS:
         settings["EMAIL_BACKEND"] = "config.infrastructure.smtp.EmailBackend"
+    if not _value(name):
+        with suppress(OSError):  # nothing is written unless an e-mail is sent
+            private_folder(default.parent)
     if parts.scheme == "filemail":  # django-environ returns a relative path
         settings["EMAIL_FILE_PATH"] = "/" + unquote(parts.path).lstrip("/")
     return settings
@@ -308,7 +322,7 @@ def secret_key(name: str, path: Path) -> str:
         if value := _value(name):
             return value
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
         if not path.exists():
             raw_variables.write_new_key(path)
         return path.read_text(encoding="ascii").strip()

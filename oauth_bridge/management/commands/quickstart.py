@@ -68,6 +68,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, port: int, demo_port: int, new_passwords: bool, **options: Any) -> None:
         check_prerequisites(port, demo_port)
+        os.umask(0o077)  # of both processes, too: passwords, e-mails and the database are for this user only
         with ExitStack() as held:
             # Open the sockets before any change and pass them to the processes, so that no other program can use the
             # ports.
