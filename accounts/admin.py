@@ -26,11 +26,12 @@ from accounts.email_addresses import looked_up_email
 from accounts.mail import account_mails
 from accounts.models import User
 from accounts.pictures import current_picture
-from accounts.sessions.credential_changes import set_active
+from accounts.sessions.credential_changes import deactivate_all, set_active
 from accounts.sign_in import verification
 from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure import events
 from config.infrastructure.events import Event
+from config.infrastructure.validators import refuse_control_characters
 
 
 @admin.register(Group)
@@ -56,6 +57,12 @@ class GroupAdmin(ModelAdmin):
         """Require a recent proof of identity from a superuser, who can change permissions on this page."""
         question = proof_first(request) if request.user.is_superuser else None
         return question or super().changeform_view(request, object_id, form_url, extra_context)
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if db_field.name == "name":
+            field.validators.append(refuse_control_characters)
+        return field
 
     @staticmethod
     def _may_manage(request: HttpRequest, group: Group | None) -> bool:
@@ -264,19 +271,19 @@ class UserAdmin(ModelAdmin):
     @admin.action(description=_("Switch off"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         """Raises LastAdministrator: no administrator would remain, so no account is deactivated."""
-        people = [person for person in queryset if self.has_change_permission(request, person)]
-        administrators.keep_one([person.pk for person in people])
-        for person in people:
-            set_active(person, False)
+        people = queryset if request.user.is_superuser else queryset.filter(is_staff=False, is_superuser=False)
+        number = deactivate_all(people)
         text = ngettext(
             "%(count)d account is switched off, and signed out everywhere.",
             "%(count)d accounts are switched off, and signed out everywhere.",
-            len(people),
+            number,
         )
-        self.message_user(request, text % {"count": len(people)}, messages.SUCCESS)
+        self.message_user(request, text % {"count": number}, messages.SUCCESS)
 
     @admin.action(description=_("Count the address as confirmed"), permissions=["change"])
     def confirm_addresses(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        if self.are_too_many(request, queryset):
+            return
         people = [person for person in queryset if self.has_change_permission(request, person)]
         for person in people:
             verification.mark_verified(person)

@@ -22,17 +22,19 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.urls import URLPattern, URLResolver, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import audit_trail, return_path
 from accounts.account_page import person_context
+from accounts.errors import duration
 from accounts.factors import authenticators as factors
 from accounts.models import User
 from accounts.sign_in.reauthentication import proof_first
 
 QUERY_MAX_LENGTH = 500
+MOST_AT_ONCE = 1_000  # objects of an action that changes or deletes them one by one
 NOT_TYPED = gettext_lazy("What you typed is something else. Nothing is deleted.")
 
 
@@ -82,6 +84,14 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         if self.page_route and self.has_view_permission(request, obj):
             return redirect(self.page_route, obj.pk)
         return super().response_post_save_change(request, obj)
+
+    def are_too_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> bool:
+        """Return whether more than MOST_AT_ONCE objects are chosen, and say so."""
+        if queryset.count() <= MOST_AT_ONCE:
+            return False
+        text = _("More than %(count)d are chosen, so nothing is done. Search or filter the list, and choose fewer.")
+        self.message_user(request, text % {"count": MOST_AT_ONCE}, messages.ERROR)
+        return True
 
     def typed_to_delete(self, obj: Any) -> str:
         """Return the text that an administrator must type to delete the object.
@@ -141,6 +151,8 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 @admin.action(description=gettext_lazy("Delete …"), permissions=["delete"])
 def delete_selected(model_admin: ModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
     """Run Django's action, but delete nothing until the administrator has typed the number of objects."""
+    if model_admin.are_too_many(request, queryset):
+        return None
     if request.POST.get("post") and request.POST.get("typed", "").strip() != str(queryset.count()):
         messages.error(request, NOT_TYPED)
         return None
@@ -205,9 +217,30 @@ class AdminSite(admin.AdminSite):
                     if len(text) > QUERY_MAX_LENGTH or ("\x00" in text and name != SEARCH_VAR):
                         raise BadRequest
             with audit_trail.by_request(request):
+                is_post = request.method == "POST" and self.has_permission(request)
+                if is_post and (seconds := audit_trail.seconds_to_wait(cast(User, request.user).pk)):
+                    return self._too_many_changes(request, seconds)
                 return inner(request, *args, **kwargs)
 
         return checked
+
+    def _too_many_changes(self, request: HttpRequest, seconds: int) -> HttpResponse:
+        """Answer with a page that keeps the form's values, except passwords, and can send them again. D21."""
+        left_out = ("csrfmiddlewaretoken", "password", "password1", "password2")
+        fields = [(name, values) for name, values in request.POST.lists() if name not in left_out]
+        context = {
+            **self.each_context(request),
+            "title": _("Too many changes"),
+            "when": duration(seconds),
+            "typed": [(name, value) for name, values in fields for value in values],
+        }
+        response = render(request, "admin/too_many_changes.html", context, status=HTTPStatus.TOO_MANY_REQUESTS)
+        response["Retry-After"] = str(seconds)
+        return response
+
+    def get_urls(self) -> list[URLResolver | URLPattern]:
+        """Leave out Django's redirect to an object's page on another site, because nothing here has such a page."""
+        return [each for each in super().get_urls() if getattr(each, "name", "") != "view_on_site"]
 
     def logout(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

@@ -32,21 +32,24 @@ class LastAdministrator(Exception):
     """No administrator would remain."""
 
 
-def keep_one(leaving: Iterable[UUID]) -> None:
+def keep_one(leaving: Iterable[UUID] | QuerySet[User]) -> None:
     """Check that an administrator remains if the people in `leaving` are deleted, deactivated or demoted.
+
+    A queryset of any number of people is passed to the database as a subquery, so no statement has their ids.
 
     Lock the rows of `leaving`, and the rows of all administrators if `leaving` contains an administrator. The locks
     last until the transaction ends. So two simultaneous transactions cannot remove the last two administrators. All
     transactions lock the rows of administrators in the same order, which avoids deadlocks. Raises LastAdministrator: no
     administrator would remain.
     """
-    going = set(leaving)
+    going = leaving if isinstance(leaving, QuerySet) else set(leaving)
     locked = _lock_all() if _administrators.filter(pk__in=going).exists() else set()
-    people = User.objects.filter(pk__in=going).order_by("pk").select_for_update(no_key=True)
+    rows = User.objects.filter(pk__in=going).order_by("pk").select_for_update(no_key=True)
+    people = {pk: all(flags) for pk, *flags in rows.values_list("pk", *REQUIRED)}
     # Somebody in `leaving` may have become an administrator since the first check.
-    if {each.pk for each in people if all(getattr(each, name) for name in REQUIRED)} - locked:
+    if {pk for pk, is_administrator in people.items() if is_administrator} - locked:
         locked = _lock_all()
-    if locked and locked <= going:
+    if locked and locked <= people.keys():
         raise LastAdministrator
 
 

@@ -10,33 +10,63 @@ security event, which names the changed fields without their values.
 from __future__ import annotations
 
 import getpass
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.conf import settings
 from django.contrib.auth.models import Group
 from django.http import HttpRequest
 
 from accounts.models import AuditEntry, User
-from config.infrastructure import events, references
+from config.infrastructure import events, rate_limits, references
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
+from config.infrastructure.rate_limits import Counter
 
 COMMAND_LINE = "command line"
+# The most characters of a value, and of what is added to or removed from a list: entries are never deleted.
 VALUE_LENGTH = 2000
 ACTOR_NAME_LENGTH = 120
+
+# The most entries of one request that count towards ADMINISTRATIONS_PER_PERSON, so that an action on many objects does
+# not use up the hour.
+MOST_COUNTED = 10
+_BATCH = 1_000
+_LISTS = (list, tuple, set)
 
 Changes = Mapping[str, tuple[object, object]]
 
 
-class Actor(NamedTuple):
-    """The person who makes a change. `pk` is None for a command. `name` and network `address` outlive the account."""
+@dataclass
+class Actor:
+    """The person who makes a change. `pk` is None for a command. `name` and network `address` outlive the account.
+
+    `counted` is the number of entries of this request or command.
+    """
 
     pk: UUID | None
     name: str
     address: str
+    counted: int = 0
+
+    def count(self) -> None:
+        self.counted += 1
+        if self.pk and self.counted <= MOST_COUNTED:
+            rate_limits.count(_counter(self.pk))
+
+
+def _counter(person: UUID) -> Counter:
+    return Counter("administration", str(person), rate=settings.ADMINISTRATIONS_PER_PERSON, has_floor=True)
+
+
+def seconds_to_wait(person: UUID) -> int:
+    """Return 0, or the seconds until the person may make changes as an administrator again."""
+    return rate_limits.exceeded(_counter(person))
 
 
 class Subject(NamedTuple):
@@ -93,11 +123,30 @@ def write(action: str, subject: Subject, changes: Changes | None = None) -> None
     actor = _actor.get()
     if actor is None:
         return
-    kept = {name: [_shown(before), _shown(after)] for name, (before, after) in (changes or {}).items()}
+    kept = {name: _difference(before, after) for name, (before, after) in (changes or {}).items() if before != after}
     kept = {name: pair for name, pair in kept.items() if pair[0] != pair[1]}
     if changes and not kept:
         return
-    AuditEntry.objects.create(
+    actor.count()
+    _entry(actor, action, subject, kept).save()
+    _tell(actor, action, subject, kept)
+
+
+def write_all(action: str, kind: str, keys: Sequence[str]) -> None:
+    """Write an entry without changes for each key if there is an actor. All of them count as one change."""
+    actor = _actor.get()
+    if actor is None:
+        return
+    actor.count()
+    for start in range(0, len(keys), _BATCH):
+        subjects = [Subject(kind, key, "") for key in keys[start : start + _BATCH]]
+        AuditEntry.objects.bulk_create([_entry(actor, action, subject, {}) for subject in subjects])
+        for subject in subjects:
+            _tell(actor, action, subject, {})
+
+
+def _entry(actor: Actor, action: str, subject: Subject, kept: dict[str, Any]) -> AuditEntry:
+    return AuditEntry(
         actor=actor.pk,
         actor_name=actor_name(),
         address=actor.address,
@@ -108,6 +157,9 @@ def write(action: str, subject: Subject, changes: Changes | None = None) -> None
         changes=kept,
         reference=references.current.get(),
     )
+
+
+def _tell(actor: Actor, action: str, subject: Subject, kept: dict[str, Any]) -> None:
     events.write(
         Event.ADMINISTERED,
         actor=actor.pk or actor_name(),
@@ -167,11 +219,27 @@ def described(entry: AuditEntry) -> dict[str, Any]:
     }
 
 
+def _difference(before: object, after: object) -> list[object]:
+    """Return the two values for JSON. Of two lists, the first is what was removed and the second what was added."""
+    if isinstance(before, _LISTS) and isinstance(after, _LISTS):
+        old, new = ({str(each) for each in values} for values in (before, after))
+        return [_cut(sorted(old - new)), _cut(sorted(new - old))]
+    return [_shown(before), _shown(after)]
+
+
 def _shown(value: object) -> object:
     """Return the value for JSON. Line ends are unified, so texts that differ only in line ends are equal."""
     if value is None or isinstance(value, bool | int):
         return value
-    if isinstance(value, list | tuple | set):
-        return sorted(str(each) for each in value)
+    if isinstance(value, _LISTS):
+        return _cut(sorted(str(each) for each in value))
     text = "\n".join(str(value).splitlines())
     return text[:VALUE_LENGTH]
+
+
+def _cut(texts: list[str]) -> list[str]:
+    """Return the first texts, of at most VALUE_LENGTH characters together, and the number of the others."""
+    texts = [text[:VALUE_LENGTH] for text in texts]
+    kept = [text for text, length in zip(texts, accumulate(map(len, texts)), strict=True) if length <= VALUE_LENGTH]
+    others = len(texts) - len(kept)
+    return [*kept, f"… {others} more"] if others else kept

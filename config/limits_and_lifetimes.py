@@ -45,6 +45,10 @@ NEW_ADDRESSES_PER_PERSON = "5/h"
 # e-mails to one mailbox.
 TAKEN_MAILS_PER_MAILBOX = "5/h"
 CODES_PER_MAILBOX = "10/h"
+# The limit of e-mails of one kind about what happens to an account or an application, to one mailbox.
+NOTICES_PER_MAILBOX_AND_KIND = "5/h"
+# The limit of changes by one administrator on pages. The audit trail keeps each change for ever.
+ADMINISTRATIONS_PER_PERSON = "300/h"
 # The limit of e-mails about unknown browsers. A browser that keeps no cookies is unknown at each sign-in, and would
 # cause an e-mail each time.
 NEW_BROWSER_MAILS_PER_DAY = 5

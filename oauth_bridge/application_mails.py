@@ -89,7 +89,7 @@ def _tell_owners(kind: str, application: Application, once: str, **context: Any)
     """Send an e-mail to each owner.
 
     `once` names the event, as in `outbox.add_notice`. An owner receives at most one e-mail about a named event. If
-    `once` is empty, each call sends an e-mail.
+    `once` is empty, each call sends an e-mail, without a limit.
     """
     people = {f"{once} {person.pk}": person for person in owners_of(application)}
     address = reverse("admin:oauth_bridge_application_secret", args=[application.pk])
@@ -102,7 +102,7 @@ def _tell_owners(kind: str, application: Application, once: str, **context: Any)
             facts | {"nickname": person.display_name} | context,
             person.language or settings.LANGUAGE_CODE,
         )
-        outbox.add_notice(kind, mail, once=name if once else "")
+        outbox.add_notice(kind, mail, once=name if once else "", is_limited=bool(once))
 
 
 def _tell(kind: str, person: User, application: str, once: str, *, language: str = "", **context: Any) -> None:

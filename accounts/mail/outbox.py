@@ -33,8 +33,9 @@ from django.utils.crypto import salted_hmac
 
 from accounts.mail.composing import Email
 from accounts.models import OutgoingMail
-from config.infrastructure import sealing, work_queue
+from config.infrastructure import rate_limits, sealing, work_queue
 from config.infrastructure.network import site_of
+from config.infrastructure.rate_limits import Counter
 
 logger = logging.getLogger(__name__)
 
@@ -60,11 +61,16 @@ class Outcome(enum.Enum):
     ON_ITS_WAY = enum.auto()  # the page does not wait any longer
 
 
-def add_notice(kind: str, mail: Email, *, once: str = "") -> None:
+def add_notice(kind: str, mail: Email, *, once: str = "", is_limited: bool = True) -> None:
     """Send the e-mail after the transaction is committed.
 
-    `once` names the event. A second e-mail with the same name is not stored within NOTICE_LIFETIME.
+    `once` names the event. A second e-mail with the same name is not stored within NOTICE_LIFETIME. The service sends
+    a mailbox only the first NOTICES_PER_MAILBOX_AND_KIND of a kind, unless `is_limited` is False: then nobody can cause
+    the e-mails.
     """
+    rate = settings.NOTICES_PER_MAILBOX_AND_KIND
+    if is_limited and rate_limits.count(Counter("notice", f"{kind} {mail.to}", rate=rate, has_floor=True)):
+        return
     row = _row(kind, mail, timezone.now() + NOTICE_LIFETIME, mail.to, once=once)
     OutgoingMail.objects.bulk_create([row], ignore_conflicts=bool(once))
     transaction.on_commit(lambda: _queue(row, first_turn=1))

@@ -281,6 +281,8 @@ class ApplicationAdmin(ApplicationList):
         self.message_user(request, _("What it had: %(counts)s.") % {"counts": had}, messages.SUCCESS)
 
     def _set_enabled(self, request: HttpRequest, chosen: QuerySet[Application], is_enabled: bool) -> None:
+        if self.are_too_many(request, chosen):
+            return
         for application in chosen:
             applications.set_enabled(application, is_enabled)
         text = ngettext("%(count)d application changed.", "%(count)d applications changed.", len(chosen))

@@ -7,34 +7,57 @@
 from __future__ import annotations
 
 import fcntl
+import io
+import json
 import re
 import time
+from collections import Counter
 from datetime import timedelta
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 import time_machine
 from django.core import mail
+from django.core.management import call_command
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
-from accounts.models import Session, User
+from accounts.mail import outbox
+from accounts.mail.composing import compose
+from accounts.models import AuditEntry, OutgoingMail, Session, User
 from accounts.pictures import reencoder, reencoder_runner
 from config.infrastructure import rate_limits
+from oauth_bridge.maintenance import ending_secrets
+from oauth_bridge.models import Application
+from oauth_bridge.storage import applications, secret_rotation
 from tests.contract_coverage import contract
-from tests.factories import PASSWORD, PersonFactory, picture, upload
+from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, picture, upload
 from tests.grants import (
     ANOTHER,
     HERS,
     add_second_factor,
+    answer,
     ask_for_reset,
     choose_password_by_mail,
+    consent_page,
     site_address,
     statuses,
     try_password,
 )
-from tests.pages import browser_of, deliver_all, known_browser, mailed_code, type_code
+from tests.pages import (
+    admin_browser,
+    browser_of,
+    deliver_all,
+    known_browser,
+    mailed_code,
+    proven,
+    text_of,
+    type_code,
+    with_session,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment")]
 # The limits that no variable changes, by the row of the table.
@@ -51,6 +74,8 @@ FIXED = {
     "picture": ["PICTURE_SECONDS", "PICTURE_SECONDS_IN_AN_HOUR"],
     "taken_mail": ["TAKEN_MAILS_PER_MAILBOX"],
     "code_mail": ["CODES_PER_MAILBOX"],
+    "notice": ["NOTICES_PER_MAILBOX_AND_KIND"],
+    "administration": ["ADMINISTRATIONS_PER_PERSON"],
 }
 
 
@@ -385,3 +410,97 @@ def test_new_browser_mail_lets_the_victim_go_on() -> None:
     assert told_of_new_browsers(PersonFactory(last_login=timezone.now())) == 10
     with time_machine.travel(timezone.now() + timedelta(days=1)):
         assert told_of_new_browsers(bob) == 15
+
+
+# Notices --------------------------------------------------------------------------------------------------------------
+
+
+def told(*kinds: str, to: User) -> Counter[str]:
+    """The numbers of mails by kind after 12 events of each kind."""
+    before = Counter(OutgoingMail.objects.values_list("kind", flat=True))
+    for kind in kinds:
+        for _ in range(12):
+            outbox.add_notice(kind, compose(kind, to.email, {"nickname": to.nickname}))
+    return Counter(OutgoingMail.objects.values_list("kind", flat=True)) - before
+
+
+def test_notice_stops_the_attacker(settings: Any, alice: User) -> None:
+    """Whatever makes the notices: here the pages of recovery codes, of a consent and of a password."""
+    assert told("recovery_codes_generated", to=alice) == {"recovery_codes_generated": 5}
+    mallory = PersonFactory()
+    browser, application = proven(with_session(mallory)), ApplicationFactory()
+    add_second_factor(mallory)
+    settings.RATES = {**settings.RATES, "authorize": "1000/m"}
+    for _ in range(12):
+        answer(browser, consent_page(browser, application))
+        browser.post("/accounts/applications", {"disconnect": application.client_id})
+        browser.post("/accounts/security/recovery-codes/new")
+    made = Counter(OutgoingMail.objects.values_list("kind", flat=True))
+    assert made == {"recovery_codes_generated": 10, "application_allowed": 5}
+
+
+def test_notice_lets_the_victim_go_on(alice: User) -> None:
+    """The first mails of each kind come, and the next hour's; so do other people's, and those before a secret ends."""
+    assert told("application_allowed", to=alice) == {"application_allowed": 5}
+    assert told("totp_deactivated", "webauthn_added", to=alice) == {"totp_deactivated": 5, "webauthn_added": 5}
+    assert told("application_allowed", to=PersonFactory()) == {"application_allowed": 5}
+    User.objects.filter(pk=alice.pk).update(is_staff=True)
+    for _ in range(12):
+        made = ApplicationFactory()
+        applications.set_owners(made.row, [alice])
+        secret_rotation.rotate(made.row, timedelta(hours=1))
+    ending_secrets.tell(timezone.now())
+    assert OutgoingMail.objects.filter(kind="secret_ends").count() == 12
+    with time_machine.travel(timezone.now() + timedelta(hours=1, minutes=1)):
+        assert told("application_allowed", to=alice) == {"application_allowed": 5}
+
+
+# The administration ---------------------------------------------------------------------------------------------------
+
+
+def renamed(browser: Client, application: Application, number: int, address: str = "") -> Any:
+    address = address or application.redirect_uris
+    form = {"name": f"Name {number}", "operator": "“Typed” <b>", "redirect_uris": address}
+    return browser.post(reverse("admin:oauth_bridge_application_change", args=[application.pk]), form)
+
+
+def test_administration_stops_the_attacker(settings: Any) -> None:
+    """The audit trail, which nothing deletes, grows by a bounded number of bounded entries in an hour."""
+    settings.ADMINISTRATIONS_PER_PERSON = "12/h"
+    browser, application = admin_browser(), ApplicationFactory().row
+    lists = [[f"https://client.example/{letter * 180}{number}" for number in range(50)] for letter in "ab"]
+    for number in range(40):
+        renamed(browser, application, number, "\n".join(lists[number % 2]))
+    entries = AuditEntry.objects.all()
+    assert entries.count() == 12
+    assert max(len(json.dumps(each.changes)) for each in entries) < 5_000
+    removed, added = entries.latest("id").changes["redirect_uris"]
+    assert (len(removed), removed[-1], added[-1]) == (len(added), "… 41 more", "… 41 more")
+    assert added[0] == lists[1][0]
+    other, everybody = admin_browser(), [ApplicationFactory().row for _ in range(30)]
+    for action in ("disable", "enable", "disable"):
+        chosen = {"action": action, "_selected_action": [str(each.pk) for each in everybody]}
+        other.post("/admin/oauth_bridge/application/", chosen)
+    assert AuditEntry.objects.count() == 12 + 2 * 30
+
+
+def test_administration_lets_the_victim_go_on(settings: Any) -> None:
+    """Others go on, the page keeps what was typed and says when to send it again; commands have no such limit."""
+    settings.ADMINISTRATIONS_PER_PERSON = "2/h"
+    browser, application = admin_browser(), ApplicationFactory().row
+    refused = [renamed(browser, application, number) for number in range(3)][-1]
+    assert refused.status_code == 429
+    assert 1 <= int(refused["Retry-After"]) <= 3600
+    assert "send it again in" in text_of(refused)
+    assert "“Typed” &lt;b&gt;" in refused.text
+    kept = {name: unescape(value) for name, value in re.findall(r'name="(\w+)" value="([^"]*)"', refused.text)}
+    assert renamed(admin_browser(), application, 7).status_code == 302
+    call_command("application", "set", application.client_id, "--name", "By command", stdout=io.StringIO())
+    password = {"email": "new@example.com", "nickname": "New", "password1": PASSWORD, "password2": PASSWORD}
+    assert PASSWORD not in browser.post("/admin/accounts/user/add/", password).text
+    with time_machine.travel(timezone.now() + timedelta(hours=1, minutes=1)):
+        again = proven(browser)
+        address = reverse("admin:oauth_bridge_application_change", args=[application.pk])
+        assert again.post(address, kept).status_code == 302
+    application.refresh_from_db()
+    assert (application.name, application.operator) == ("Name 2", "“Typed” <b>")

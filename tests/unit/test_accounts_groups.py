@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, Permission
+from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts.models import AuditEntry, User
 from tests.contract_coverage import contract
 from tests.factories import PersonFactory
-from tests.pages import with_session
+from tests.pages import text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -101,3 +102,16 @@ def test_only_a_superuser_changes_or_deletes_a_group_with_permissions(
     for act in ("change", "delete"):
         assert admin_client.post(f"{GROUPS}{keepers.pk}/{act}/", form).status_code == 302
     assert not Group.objects.exists()
+
+
+def test_a_name_of_a_group_is_one_line_of_visible_text(admin_client: Client, keepers: Group, alice: User) -> None:
+    change = f"{GROUPS}{keepers.pk}/change/"
+    for name in ("a\nb", "a\r\nb", "a\u2028b", "a\x07b", "a\u202eb", "\u200b"):
+        for address in (f"{GROUPS}add/", change):
+            assert "This holds characters that can't be used here." in text_of(
+                admin_client.post(address, {"name": name})
+            )
+        with pytest.raises(CommandError, match=r"^--group: "):
+            call_command("account", "set", alice.email, "--group", name)
+    assert [group.name for group in Group.objects.all()] == ["keepers"]
+    assert admin_client.post(change, {"name": "Köpfe – 100 %"}).status_code == 302

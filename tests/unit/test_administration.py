@@ -9,19 +9,23 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Permission
+from django.contrib.contenttypes.models import ContentType
 from django.core import mail
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
-from accounts.models import User
+from accounts import admin_site
+from accounts.models import AuditEntry, User
 from oauth_bridge.activity_causes import FIXES
 from oauth_bridge.activity_models import ActivityRecord
 from oauth_bridge.activity_titles import TITLES
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.storage import activity_counts, secret_rotation
-from tests.factories import CodeFactory, ConsentFactory, PersonFactory
+from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory
 from tests.grants import HTML, Attempt
 from tests.pages import admin_browser, deliver_all, html_of, is_signed_in, sign_in, text_of, with_session
 
@@ -199,11 +203,19 @@ def test_an_account_is_switched_off_and_on_on_its_page_but_not_that_of_the_last_
 
 
 def test_many_accounts_are_deactivated_at_once_and_deleted_once_their_number_is_typed(grace: Client) -> None:
-    keys = [str(PersonFactory().pk) for _ in range(3)]
-    people, path = User.objects.filter(pk__in=keys), "/admin/accounts/user/"
-    form = {"action": "deactivate", "_selected_action": keys}
-    assert "3 accounts are switched off" in text_of(grace.post(path, form, follow=True))
-    assert people.filter(is_active=False).count() == 3
+    """However many are chosen, no statement has their ids as parameters: PostgreSQL takes 65,535."""
+    keys = [str(PersonFactory(nickname="Chosen").pk) for _ in range(40)]
+    path = "/admin/accounts/user/"
+    form: dict[str, Any] = {"action": "deactivate", "_selected_action": keys[0], "select_across": "1"}
+    with CaptureQueriesContext(connection) as queries:
+        said = text_of(grace.post(f"{path}?q=chosen", form, follow=True))
+    assert "40 accounts are switched off" in said
+    assert User.objects.filter(pk__in=keys, is_active=False).count() == 40
+    assert AuditEntry.objects.filter(action="account_deactivated", key__in=keys).count() == 40
+    written = [each["sql"] for each in queries if not each["sql"].startswith("INSERT")]
+    assert not [sql for sql in written if keys[7].replace("-", "") in sql.replace("-", "")]
+    keys = keys[:3]
+    people, form = User.objects.filter(pk__in=keys), {"_selected_action": keys}
     form["action"] = "delete_selected"
     assert "To delete all of them, type their number, 3" in text_of(grace.post(path, form))
     for typed in ("", "2", "three"):
@@ -212,6 +224,30 @@ def test_many_accounts_are_deactivated_at_once_and_deleted_once_their_number_is_
     assert people.count() == 3
     grace.post(path, {**form, "post": "yes", "typed": " 3 "})
     assert not people.exists()
+
+
+def test_an_action_on_objects_one_by_one_takes_a_thousand(grace: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_site, "MOST_AT_ONCE", 2)
+    for _ in range(3):
+        PersonFactory(email_verified_at=None)
+        ApplicationFactory()
+    for path, action in (
+        ("/admin/accounts/user/", "confirm_addresses"),
+        ("/admin/accounts/user/", "delete_selected"),
+        ("/admin/oauth_bridge/application/", "disable"),
+    ):
+        form = {"action": action, "_selected_action": "1", "select_across": "1", "post": "yes", "typed": "3"}
+        said = text_of(grace.post(path, form, follow=True))
+        assert "More than 2 are chosen, so nothing is done. Search or filter the list, and choose fewer." in said
+    assert User.objects.filter(email_verified_at=None).count() == 3
+    assert Application.objects.filter(is_enabled=True).count() == 3
+
+
+def test_an_address_of_django_that_leads_nowhere_is_a_404(grace: Client) -> None:
+    kinds = [ContentType.objects.get_for_model(model).pk for model in (User, Application, ContentType)]
+    for kind in (*kinds, 10**20, "x"):
+        for key in ("x", "1", 10**20, User.objects.values_list("pk", flat=True)[0]):
+            assert grace.get(f"/admin/r/{kind}/{key}/").status_code == 404, (kind, key)
 
 
 def test_a_person_whose_address_is_not_confirmed_is_told_apart_and_can_be_confirmed(grace: Client) -> None:

@@ -76,7 +76,7 @@ def test_a_change_names_who_what_before_and_after_and_from_where(grace: Client, 
     assert (entry.kind, entry.key, entry.action) == ("application", application.client_id, "application_changed")
     assert entry.changes == {
         "name": ["Reading List", "Reading"],
-        "redirect_uris": [["https://client.example/callback"], sorted(addresses.splitlines())],
+        "redirect_uris": [[], ["https://other.example/callback"]],
         "id_token_alg": ["RS256", "ES256"],
     }
     assert entry.actor == User.objects.get(is_superuser=True).pk
