@@ -37,7 +37,9 @@ def normalise_email(typed: str) -> str:
     if not at or not local or not domain or domain.startswith("["):  # a network address has many spellings
         raise ValidationError(NOT_AN_ADDRESS, code="invalid")
     if not _LOCAL_PART.fullmatch(local := local.lower()):
-        allowed = _("The part before the @ may have letters from a to z, digits and .!#$%&'*+/=?^_`{|}~- only.")
+        allowed = _(
+            "The part before the @ may have the letters a to z without accents, digits, and signs such as . _ + - only."
+        )
         raise ValidationError(allowed, code="local_part")
     try:
         address = f"{local}@{_ascii_domain(domain)}"

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from django.contrib.auth.models import Group
@@ -209,6 +210,7 @@ class Visitor:
         for name, path in {
             "recovery codes, shown before": "/accounts/security/recovery-codes",
             "new recovery codes": "/accounts/security/recovery-codes/new",
+            "recovery codes after a sign-up": "/accounts/security/recovery-codes/new?next=/accounts/profile",
             "security with a passkey": "/accounts/security",
             "passkey, remove": f"{passkey}/remove",
             "passkey, rename": passkey,
@@ -223,7 +225,25 @@ class Visitor:
         yield "second factor"
         self._submit(code="123456")
         yield "second factor with an error"
+        with self._another_host():
+            for name, is_staff in {"second factor of another host": False, "that of an administrator": True}.items():
+                User.objects.filter(pk=self.alice.pk).update(is_staff=is_staff)
+                self.page.reload()
+                yield name
         self.page.context.clear_cookies()
+
+    @contextmanager
+    def _another_host(self) -> Iterator[None]:
+        """Alice's passkey was made before the host of AUTH_URL changed, and she has no recovery code left."""
+        self.alice.authenticator_set.filter(type="recovery_codes").delete()
+        passkey = self.alice.authenticator_set.get()
+        here = passkey.data["credential"]["host"]
+        for host in ("sign-in.former.example", here):
+            passkey.data["credential"]["host"] = host
+            passkey.save()
+            if host != here:
+                yield
+        User.objects.filter(pk=self.alice.pk).update(is_staff=False)
 
     def _continuing(self) -> Iterator[str]:
         """The last page: the browser asks whether to open the application, and takes no more clicks."""

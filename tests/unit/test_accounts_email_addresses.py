@@ -50,7 +50,9 @@ UNSEEN = (
     "\u200b\u00ad\u200c\u200d\ufeff\u2060\u200e\u200f\u202e\u2066\ufe0f\u034f\u3164\u2800\U000e0061\U000e0100\u0000\t"
 )
 UNSEEN_SENTENCE = "The address has a space or an invisible character in it. Delete it, or type the address again."
-LOCAL_SENTENCE = "The part before the @ may have letters from a to z, digits and .!#$%&'*+/=?^_`{|}~- only."
+LOCAL_SENTENCE = (
+    "The part before the @ may have the letters a to z without accents, digits, and signs such as . _ + - only."
+)
 DOMAIN_SENTENCE = "The part after the @ is not the name of a domain. Check its spelling."
 REFUSED = {
     "ıris@example.com": LOCAL_SENTENCE,
