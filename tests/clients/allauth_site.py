@@ -7,15 +7,19 @@ given the callback, the account that allauth made.
 from __future__ import annotations
 
 import json
+import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import django
+import time_machine
 from django.conf import settings
 from django.core.management import call_command
 from django.test import Client
 
+time_machine.travel(time.time() + float(os.environ.get("CLOCK_OFFSET_SECONDS", 0))).start()
 defined: dict[str, Any] = {}
 exec(compile(Path(sys.argv[1]).read_text(encoding="utf-8"), "snippet", "exec"), defined)
 settings.configure(

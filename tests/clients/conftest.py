@@ -4,41 +4,52 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+import time_machine
 
 from oauth_bridge.documentation import snippets
 from tests.driver import Callback, OAuthDriver
 from tests.factories import PASSWORD, Registered
-from tests.server import Server, serve
+from tests.server import Server
 
 Answer = Callable[..., Callback]
 PATIENCE_SECONDS = 120
 
 
-@pytest.fixture(scope="session")
-def provider(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server whose clock a test sets."""
-    folder = tmp_path_factory.mktemp("shifted")
-    (folder / "clock").write_text("0", encoding="ascii")
-    with serve(folder, wsgi="tests.wsgi.shifted", SIGN_UP="open", CLOCK=str(folder / "clock")) as server:
-        yield server
+# A clock that is some seconds off, for Node.
+SHIFTED_DATE = """
+const Real = Date;
+globalThis.Date = class extends Real {
+  constructor(...given) { super(...(given.length ? given : [Real.now() + %(ms)d])); }
+  static now() { return Real.now() + %(ms)d; }
+};
+"""
 
 
-@pytest.fixture(autouse=True, params=[-30, 30], ids=["behind", "ahead"])
-def _served_there(
-    request: pytest.FixtureRequest, settings: Any, provider: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The addresses in the documents' code are those of the provider, whose http each library allows by a setting.
-
-    The clock of the provider is half a minute behind that of the clients, or ahead of it.
-    """
-    (provider.folder / "clock").write_text(str(request.param), encoding="ascii")
+@pytest.fixture(autouse=True)
+def _served_there(settings: Any, provider: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The addresses in the documents' code are those of the provider, whose http each library allows by a setting."""
     settings.AUTH_URL, settings.BASE_URL = provider.auth_url, provider.base_url
     monkeypatch.setenv("OAUTHLIB_INSECURE_TRANSPORT", "1")
     monkeypatch.setenv("AUTHLIB_INSECURE_TRANSPORT", "1")
+
+
+@pytest.fixture(params=[-30, 30], ids=["behind", "ahead"])
+def shifted_clock(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The clock of the clients is half a minute behind that of the service, or ahead of it.
+
+    Python has it in this process and in programs that read CLOCK_OFFSET_SECONDS, Node in all programs.
+    """
+    (tmp_path / "clock.mjs").write_text(SHIFTED_DATE % {"ms": request.param * 1000}, encoding="ascii")
+    monkeypatch.setenv("NODE_OPTIONS", f"--import={tmp_path / 'clock.mjs'}")
+    monkeypatch.setenv("CLOCK_OFFSET_SECONDS", str(request.param))
+    with time_machine.travel(time.time() + request.param):
+        yield
 
 
 @pytest.fixture

@@ -113,6 +113,7 @@ def test_jose_verifies_the_logout_token_that_is_delivered(
     assert outcome["content"]["events"] == {"http://schemas.openid.net/event/backchannel-logout": {}}
 
 
+@pytest.mark.usefixtures("shifted_clock")
 @pytest.mark.parametrize(("document", "name", "kind", "path"), SNIPPETS, ids=[name for _, name, *_ in SNIPPETS])
 def test_the_code_of_the_documents(
     programs: Path, run: Run, alice: Any, document: str, name: str, kind: str, path: str

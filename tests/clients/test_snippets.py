@@ -25,6 +25,8 @@ from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, Registered
 
+pytestmark = pytest.mark.usefixtures("shifted_clock")
+
 
 def connected(name: str, application: Registered) -> dict[str, Any]:
     """What the Python code of connect.md defines."""
