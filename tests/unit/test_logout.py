@@ -53,7 +53,7 @@ def test_commands_register_change_and_remove_them() -> None:
     changed = AuditEntry.objects.filter(action="application_changed").first()
     assert changed
     assert changed.changes == {
-        "post_logout_redirect_uris": [AFTER, AFTER[1:]],
+        "post_logout_redirect_uris": [AFTER[:1], []],  # removed and added
         "backchannel_logout_uri": [TOLD, "http://localhost:8080/told"],
     }
 
