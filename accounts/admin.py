@@ -200,7 +200,7 @@ class UserAdmin(ModelAdmin):
         set_active(obj, obj.is_active)
         with audit_trail.changes("account_changed", audit_trail.of_person(obj), lambda: _stored(obj)):
             super().save_model(request, obj, form, change)
-            if "is_staff" in form.changed_data:
+            if any(name in form.changed_data and not getattr(obj, name) for name in ("is_staff", "is_superuser")):
                 administrators.end_ownerships(obj)
             if "nickname" in form.changed_data:
                 obj.change_profile()

@@ -218,8 +218,10 @@ class AdminSite(admin.AdminSite):
                         raise BadRequest
             with audit_trail.by_request(request):
                 is_post = request.method == "POST" and self.has_permission(request)
-                if is_post and (seconds := audit_trail.seconds_to_wait(cast(User, request.user).pk)):
-                    return self._too_many_changes(request, seconds)
+                if is_post:
+                    is_act = "/act/" in request.path or "act" in request.GET
+                    if seconds := audit_trail.seconds_to_wait(cast(User, request.user).pk, is_act=is_act):
+                        return self._too_many_changes(request, seconds)
                 return inner(request, *args, **kwargs)
 
         return checked

@@ -31,6 +31,7 @@ from config.infrastructure.rate_limits import Counter
 COMMAND_LINE = "command line"
 # The most characters of a value, and of what is added to or removed from a list: entries are never deleted.
 VALUE_LENGTH = 2000
+SHORTEST_CUT = 40  # the fewest characters to which a text of a list is cut
 ACTOR_NAME_LENGTH = 120
 
 # The most entries of one request that count towards ADMINISTRATIONS_PER_PERSON, so that an action on many objects does
@@ -57,16 +58,22 @@ class Actor:
     def count(self) -> None:
         self.counted += 1
         if self.pk and self.counted <= MOST_COUNTED:
-            rate_limits.count(_counter(self.pk))
+            for is_act in (True, False):
+                rate_limits.count(_counter(self.pk, is_act=is_act))
 
 
-def _counter(person: UUID) -> Counter:
-    return Counter("administration", str(person), rate=settings.ADMINISTRATIONS_PER_PERSON, has_floor=True)
+def _counter(person: UUID, *, is_act: bool) -> Counter:
+    rate = settings.ACTS_PER_PERSON if is_act else settings.ADMINISTRATIONS_PER_PERSON
+    return Counter("administration", f"{person} {is_act}", rate=rate, has_floor=True)
 
 
-def seconds_to_wait(person: UUID) -> int:
-    """Return 0, or the seconds until the person may make changes as an administrator again."""
-    return rate_limits.exceeded(_counter(person))
+def seconds_to_wait(person: UUID, *, is_act: bool) -> int:
+    """Return 0, or the seconds until the person may make changes as an administrator again.
+
+    `is_act`: the change is an act, such as switching off an application. An act is small and may be urgent, so its
+    limit is wider.
+    """
+    return rate_limits.exceeded(_counter(person, is_act=is_act))
 
 
 class Subject(NamedTuple):
@@ -238,8 +245,12 @@ def _shown(value: object) -> object:
 
 
 def _cut(texts: list[str]) -> list[str]:
-    """Return the first texts, of at most VALUE_LENGTH characters together, and the number of the others."""
-    texts = [text[:VALUE_LENGTH] for text in texts]
+    """Return the first texts, of about VALUE_LENGTH characters together, and the number of the others.
+
+    Long texts are cut, so that one long text does not hide the others.
+    """
+    longest = max(VALUE_LENGTH // max(len(texts), 1), SHORTEST_CUT)
+    texts = [text if len(text) <= longest else f"{text[: longest - 1]}…" for text in texts]
     kept = [text for text, length in zip(texts, accumulate(map(len, texts)), strict=True) if length <= VALUE_LENGTH]
     others = len(texts) - len(kept)
     return [*kept, f"… {others} more"] if others else kept

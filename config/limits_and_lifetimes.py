@@ -47,8 +47,12 @@ TAKEN_MAILS_PER_MAILBOX = "5/h"
 CODES_PER_MAILBOX = "10/h"
 # The limit of e-mails of one kind about what happens to an account or an application, to one mailbox.
 NOTICES_PER_MAILBOX_AND_KIND = "5/h"
+# The same limit for all applications together, if the limit is for each application.
+NOTICES_OF_ALL_APPLICATIONS = "20/h"
 # The limit of changes by one administrator on pages. The audit trail keeps each change for ever.
 ADMINISTRATIONS_PER_PERSON = "300/h"
+# The same limit for acts with a page of their own, such as switching off or signing out: they are small and urgent.
+ACTS_PER_PERSON = "3000/h"
 # The limit of e-mails about unknown browsers. A browser that keeps no cookies is unknown at each sign-in, and would
 # cause an e-mail each time.
 NEW_BROWSER_MAILS_PER_DAY = 5

@@ -102,7 +102,7 @@ def _tell_owners(kind: str, application: Application, once: str, **context: Any)
             facts | {"nickname": person.display_name} | context,
             person.language or settings.LANGUAGE_CODE,
         )
-        outbox.add_notice(kind, mail, once=name if once else "", is_limited=bool(once))
+        outbox.add_notice(kind, mail, once=name if once else "", is_limited=False)
 
 
 def _tell(kind: str, person: User, application: str, once: str, *, language: str = "", **context: Any) -> None:
@@ -112,4 +112,5 @@ def _tell(kind: str, person: User, application: str, once: str, *, language: str
         "application": application,
         "applications_address": f"{settings.AUTH_URL}{reverse('connected_applications')}",
     }
-    outbox.add_notice(kind, compose(kind, person.email, facts | context, language), once=once)
+    mail = compose(kind, person.email, facts | context, language)
+    outbox.add_notice(kind, mail, once=once, about=application, is_limited=kind != "code_replayed")

@@ -61,15 +61,22 @@ class Outcome(enum.Enum):
     ON_ITS_WAY = enum.auto()  # the page does not wait any longer
 
 
-def add_notice(kind: str, mail: Email, *, once: str = "", is_limited: bool = True) -> None:
+def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_limited: bool = True) -> None:
     """Send the e-mail after the transaction is committed.
 
-    `once` names the event. A second e-mail with the same name is not stored within NOTICE_LIFETIME. The service sends
-    a mailbox only the first NOTICES_PER_MAILBOX_AND_KIND of a kind, unless `is_limited` is False: then nobody can cause
-    the e-mails.
+    `once` names the event. A second e-mail with the same name is not stored within NOTICE_LIFETIME, and not counted.
+    The service sends a mailbox only the first NOTICES_PER_MAILBOX_AND_KIND of a kind and, if the e-mail is `about` an
+    application, of the application. `is_limited` is False if nobody can cause many of the e-mails.
     """
-    rate = settings.NOTICES_PER_MAILBOX_AND_KIND
-    if is_limited and rate_limits.count(Counter("notice", f"{kind} {mail.to}", rate=rate, has_floor=True)):
+    if once and is_known(once):
+        return
+    counters = [
+        Counter("notice", f"{kind} {mail.to} {about}", rate=settings.NOTICES_PER_MAILBOX_AND_KIND, has_floor=True)
+    ]
+    if about:
+        rate = settings.NOTICES_OF_ALL_APPLICATIONS
+        counters.append(Counter("notice", f"{kind} {mail.to}", rate=rate, has_floor=True))
+    if is_limited and rate_limits.attempt(*counters):
         return
     row = _row(kind, mail, timezone.now() + NOTICE_LIFETIME, mail.to, once=once)
     OutgoingMail.objects.bulk_create([row], ignore_conflicts=bool(once))
