@@ -144,7 +144,7 @@ class AuthorizeView(BaseAuthorizationView):
         events.write(Event.CONSENT_GIVEN, client_id=self.application.client_id, person=self.person.pk)
         shown = pages.shown_facts(self.person, self.application, self.facts)
         application_mails.consent_given(request, self.person, self.application, self.pending.attempt, shown)
-        if "remember" in form:
+        if "remember" in form and not self.application.has_own_port(self.pending.redirect_uri):
             remembered.remember(self.person, self.application, self.facts)
         else:
             remembered.record(self.person, self.application, self.facts)

@@ -157,11 +157,14 @@ class OriginMiddleware:
         So it is if a proxy changes the Host header: it drops or replaces the port, or it says so in X-Forwarded-Host,
         which decides nothing else.
         """
-        if request.META.get("HTTP_X_FORWARDED_HOST", "").lower() == self.pages_host:
+        if request.META.get("HTTP_X_FORWARDED_HOST", "").partition(",")[0].strip().lower() == self.pages_host:
             return True
         sent = urlsplit(f"//{host}")
         is_same_name = sent.hostname == self.pages.hostname
-        is_same_port = (sent.port or self.default_port) == (self.pages.port or self.default_port)
+        try:
+            is_same_port = (sent.port or self.default_port) == (self.pages.port or self.default_port)
+        except ValueError:  # Django accepts ports above 65535
+            is_same_port = False
         return is_same_name and not is_same_port and host != urlsplit(settings.BASE_URL).netloc
 
     def _redirect_to_pages(self, request: HttpRequest) -> HttpResponse:

@@ -113,7 +113,8 @@ def _authorize() -> Json:
             components.query("client_id", "The application.", TEXT_OF_255, required=True),
             components.query(
                 "redirect_uri",
-                "One of the application's registered callback addresses, equal in every character.",
+                "One of the application's registered callback addresses, equal in every character. An application "
+                "without a secret may add a port to an http address of this machine that is registered without one.",
                 {"type": "string", "format": "uri", "maxLength": MAX_LENGTH},
                 required=True,
             ),

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from accounts.pictures.current_picture import avatar_url
 from config.infrastructure.errors import RequestError
@@ -64,7 +65,7 @@ def is_openid(scope: str) -> bool:
 
 def is_nearly_openid(scope: str) -> bool:
     """Return whether the scope `openid` is meant, but not named: in capitals, or joined to another scope. D18."""
-    return not is_openid(scope) and OPENID in re.split(r"[\s,;+]|%20", scope.lower())
+    return not is_openid(scope) and OPENID in re.split(r"[\s,;+]", unquote(scope).lower())
 
 
 def granted_scopes(scope: str) -> list[str]:

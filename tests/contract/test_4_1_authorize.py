@@ -229,6 +229,7 @@ def test_a_misspelt_openid_does_not_silently_become_plain_oauth(
         "profile;openid",
         "openid+profile",
         "openid%20profile",
+        "openid%2Bprofile",
         "profile OPENID,email",
         "email,Openid+profile groups",
     ):

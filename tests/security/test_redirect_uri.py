@@ -176,6 +176,10 @@ def test_who_names_a_port_is_always_asked_about(signed_in: OAuthDriver) -> None:
         assert "http://localhost:51004/cb" in page.text
         silent = signed_in.get(signed_in.authorization_url(application, scope="openid", prompt="none", **named))
         assert signed_in.callback(silent).parameters["error"] == "consent_required"
+    tampered = public(redirect_uris="http://localhost/cb")
+    page_of_port = signed_in.open(signed_in.authorization_url(tampered, **named))
+    signed_in.decide(page_of_port, remember=True, follow=False)
+    assert Page(signed_in.open(signed_in.authorization_url(tampered, **S256))).consent, "nothing was remembered"
 
 
 ONE_MACHINE = "the host (localhost and 127.0.0.1 are different addresses)"

@@ -148,6 +148,7 @@ def test_the_health_paths_and_nothing_else_answer_at_any_host(client: Client, db
         ("https://auth.example.com:8443", "auth.example.com", {}),
         ("https://auth.example.com:8443", "auth.example.com:443", {}),
         ("https://auth.example.com", "auth.example.com:8000", {}),
+        ("https://auth.example.com", "auth.example.com:99999", {}),
         ("http://localhost:9000", "localhost", {}),
         ("http://[::1]:9000", "[::1]", {}),
         ("https://auth.example.com", "10.0.0.7:8000", {"X-Forwarded-Host": "auth.example.com"}),
