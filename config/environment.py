@@ -244,8 +244,7 @@ def database(name: str, default: Path) -> dict[str, Any]:
 
 
 def private_folder(path: Path) -> None:
-    """Make the folder. Only this user may read it, and the files that the process makes from now on."""
-    os.umask(0o077)
+    """Make the folder. Only this user may enter it, so nobody else reads a file in it."""
     path.mkdir(parents=True, exist_ok=True)
     with suppress(PermissionError):  # another user's folder
         path.chmod(0o700)

@@ -129,10 +129,8 @@ def query(name: str, description: str, schema: Json, *, required: bool = False) 
 
 
 def form(properties: Json, *, required: list[str]) -> Json:
-    # The service ignores other parameters, but refuses a form if one of them is repeated or contains control
-    # characters.
-    more = {"propertyNames": {"pattern": PLAIN_TEXT}, "additionalProperties": {"type": "string", "pattern": PLAIN_TEXT}}
-    schema = {"type": "object", "properties": properties, "required": required, **more}
+    """The service ignores other parameters."""
+    schema = {"type": "object", "properties": properties, "required": required}
     return {"required": True, "content": {"application/x-www-form-urlencoded": {"schema": schema}}}
 
 

@@ -164,4 +164,8 @@ def test_mails_are_sent_once_the_database_is_back(
     wait_until(is_empty)
     assert len(mail_server.mails) == 1
     said = [line for line in server.log.splitlines() if "waiting for the database" in line]
-    assert sorted(line.partition('"worker":"')[2].partition('"')[0] for line in said) == ["logout", "outbox"]
+    assert sorted(line.partition('"worker":"')[2].partition('"')[0] for line in said) == [
+        "activity",
+        "logout",
+        "outbox",
+    ]
