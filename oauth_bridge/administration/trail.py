@@ -208,12 +208,8 @@ def _named(row: Application | User | Group) -> Named:
 
 def _change(name: str, before: object, after: object) -> Change:
     if isinstance(before, list) or isinstance(after, list):
-        old, new = list(before or []), list(after or [])  # type: ignore[call-overload]
-        return Change(
-            str(FIELDS.get(name, name)),
-            [each for each in old if each not in new],
-            [each for each in new if each not in old],
-        )
+        removed, added = list(before or []), list(after or [])  # type: ignore[call-overload]
+        return Change(str(FIELDS.get(name, name)), removed, added)
     return Change(str(FIELDS.get(name, name)), _words(before), _words(after))
 
 
