@@ -200,7 +200,8 @@ class UserAdmin(ModelAdmin):
         set_active(obj, obj.is_active)
         with audit_trail.changes("account_changed", audit_trail.of_person(obj), lambda: _stored(obj)):
             super().save_model(request, obj, form, change)
-            if any(name in form.changed_data and not getattr(obj, name) for name in ("is_staff", "is_superuser")):
+            lost_every_right = "is_superuser" in form.changed_data and not obj.is_superuser
+            if "is_staff" in form.changed_data or lost_every_right:
                 administrators.end_ownerships(obj)
             if "nickname" in form.changed_data:
                 obj.change_profile()

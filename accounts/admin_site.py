@@ -217,8 +217,7 @@ class AdminSite(admin.AdminSite):
                     if len(text) > QUERY_MAX_LENGTH or ("\x00" in text and name != SEARCH_VAR):
                         raise BadRequest
             with audit_trail.by_request(request):
-                is_post = request.method == "POST" and self.has_permission(request)
-                if is_post:
+                if request.method == "POST" and self.has_permission(request):
                     is_act = "/act/" in request.path or "act" in request.GET
                     if seconds := audit_trail.seconds_to_wait(cast(User, request.user).pk, is_act=is_act):
                         return self._too_many_changes(request, seconds)

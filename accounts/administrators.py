@@ -83,7 +83,8 @@ def make(person: User, permissions: Collection[Permission]) -> int:
 def end_ownerships(person: User) -> int:
     """End what the person owns, so that a later right does not bring it back. Returns the number of applications.
 
-    Call this in the transaction that changes `is_staff` in either direction, or sets the permissions exactly.
+    Call this in the transaction that changes `is_staff` in either direction, takes `is_superuser` away, or sets the
+    permissions exactly.
     """
     owned = list(person.owned_applications.values_list("client_id", "name"))
     person.owned_applications.clear()

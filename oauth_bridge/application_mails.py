@@ -89,7 +89,7 @@ def _tell_owners(kind: str, application: Application, once: str, **context: Any)
     """Send an e-mail to each owner.
 
     `once` names the event, as in `outbox.add_notice`. An owner receives at most one e-mail about a named event. If
-    `once` is empty, each call sends an e-mail, without a limit.
+    `once` is empty, each call sends an e-mail. No limit counts them: the service itself sends them, or once.
     """
     people = {f"{once} {person.pk}": person for person in owners_of(application)}
     address = reverse("admin:oauth_bridge_application_secret", args=[application.pk])
