@@ -37,7 +37,7 @@ worker_processes 1;
 worker_rlimit_nofile 16384;
 pid {folder}/nginx.pid;
 error_log {folder}/error.log;
-events {{ worker_connections {worker_connections}; }}
+events {{ worker_connections 4096; }}
 http {{
     client_body_temp_path {folder}/body;
     proxy_temp_path {folder}/proxy;
@@ -62,9 +62,7 @@ def certificate_for(folder: Path, days: int) -> Path:
 Upstream = int | tuple[int, int] | str
 
 
-def configuration(
-    folder: Path, port: int, upstream: Upstream, certificate: Path | None, worker_connections: int
-) -> str:
+def configuration(folder: Path, port: int, upstream: Upstream, certificate: Path | None) -> str:
     """The documented configuration at loopback ports, without TLS unless there is a certificate with its key.
 
     `upstream` is the port of a server; the ports of two, with what docs/second-server.md changes; or a block in place
@@ -95,7 +93,7 @@ def configuration(
         assert count, f"docs/operations.md has no {pattern} any more"
     # Temporary files are in a folder of pytest's, which is root's alone.
     user = "user root;" if os.geteuid() == 0 else ""
-    return AROUND.format(folder=folder, documented=text, user=user, worker_connections=worker_connections)
+    return AROUND.format(folder=folder, documented=text, user=user)
 
 
 def program() -> str | None:
@@ -108,7 +106,6 @@ def nginx(
     port: int,
     upstream: Upstream,
     certificate: Path | None = None,
-    worker_connections: int = 4096,
     **replaced: str,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """nginx on the loopback `port`, which forwards to `upstream`, as in `configuration`; it ends with the block.
@@ -120,7 +117,7 @@ def nginx(
     folder.mkdir(exist_ok=True)
     folder.chmod(0o755)
     path = folder / "nginx.conf"
-    text = configuration(folder, port, upstream, certificate, worker_connections)
+    text = configuration(folder, port, upstream, certificate)
     for name, value in replaced.items():
         text, count = re.subn(rf"(proxy_set_header {name.replace('_', '-')}) .*", rf"\1 {value};", text)
         assert count

@@ -8,7 +8,6 @@ import secrets
 import socket
 import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -146,28 +145,3 @@ def test_nginx_counts_an_ipv6_address_by_its_64(
         wait_until(lambda: answered('"HEAD" 429 .* - [0-9a-f]{32}') > 0 if are_refused else answered() == 140)
         assert (answered('"HEAD" 429') > 0) == are_refused
     assert "$binary_remote_addr zone" not in (folder / "nginx.conf").read_text(encoding="utf-8"), "a limit is left out"
-
-
-def test_nginx_without_free_connections_logs_no_path(server_behind_nginx: Server, tmp_path: Path) -> None:
-    """Its alerts quote the request line."""
-    port, folder = free_port(), tmp_path / "nginx"
-
-    def ask(_number: int) -> int | None:
-        try:
-            return requests.get(f"http://localhost:{port}{RESET_LINK}", timeout=60).status_code
-        except requests.ConnectionError:
-            return None
-
-    with (
-        peers.nginx(folder, port, upstream(server_behind_nginx), worker_connections=12),
-        ThreadPoolExecutor(12) as pool,
-    ):
-        statuses: Counter[int | None] = Counter()
-
-        def is_refused() -> bool:
-            statuses.update(pool.map(ask, range(100)))
-            return statuses[500] > 0
-
-        wait_until(is_refused)
-        wait_until(lambda: len(lines(folder, status="500", reference="-")) == statuses[500])
-    assert KEY not in written(folder)
