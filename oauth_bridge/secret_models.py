@@ -21,10 +21,10 @@ class ApplicationSecret(models.Model):
     time of the revocation. `is_revoked` keeps a secret revoked even if the clock is set back. `last_used_at` is
     accurate to the minute.
 
-    `number` counts the secrets of one application from 1, and is never reused. A row of an earlier release has no
-    number until `secret_states` sets it. `prefix` is the beginning of the secret, so that people can recognise the
-    secret in a configuration. `maker` is the name of the person who made the secret. The name outlives the person's
-    account. `maker_id` is the `sub` of the person, null if a command made the secret.
+    `number` counts the secrets of one application from 1, and is never reused. `prefix` is the beginning of the
+    secret, so that people can recognise the secret in a configuration. `maker` is the name of the person who made the
+    secret. The name outlives the person's account. `maker_id` is the `sub` of the person, null if a command made the
+    secret.
     """
 
     application = models.ForeignKey("oauth_bridge.Application", on_delete=models.CASCADE, related_name="secrets")
@@ -34,7 +34,7 @@ class ApplicationSecret(models.Model):
     last_used_at = models.DateTimeField(null=True, editable=False)  # null: never used
     is_revoked = models.BooleanField(default=False, db_default=False, editable=False)
     is_leaked = models.BooleanField(default=False, db_default=False, editable=False)
-    number = models.IntegerField(null=True, editable=False)
+    number = models.IntegerField(editable=False)
     name = models.CharField(
         max_length=NAME_MAX_LENGTH, blank=True, default="", db_default="", validators=[refuse_control_characters]
     )

@@ -93,7 +93,8 @@ class ApplicationFactory(factory.django.DjangoModelFactory[Registered]):
         secret = secrets.token_urlsafe(32)
         if row.is_public:
             return Registered(row, "")
-        ApplicationSecret.objects.create(application=row, digest=digest_of(secret))
+        ApplicationSecret.objects.create(application=row, digest=digest_of(secret), number=1)
+        Application.objects.filter(pk=row.pk).update(last_secret_number=1)
         return Registered(row, secret)
 
 

@@ -103,13 +103,8 @@ class PendingRequest(AuthorizationRequest):
             raise DamagedRequest("link_not_ours" if sealed.count(":") == SEPARATORS else "link_cut") from None
 
     def seal(self) -> str:
-        """Return the signed text. The text omits `repeated` and `is_cut`, because such a request is refused.
-
-        The text also omits an empty `renews`, because the last release does not know this name.
-        """
+        """Return the signed text. The text omits `repeated` and `is_cut`, because such a request is refused."""
         values = {name: value for name, value in asdict(self).items() if name not in ("repeated", "is_cut")}
-        if not self.renews:
-            del values["renews"]
         return signing.dumps(values, salt=SALT, compress=True)
 
     @property

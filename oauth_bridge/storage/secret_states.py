@@ -11,7 +11,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Max, Q
+from django.db.models import Q
 from django.utils import timezone
 
 from accounts import audit_trail
@@ -49,9 +49,8 @@ class UseWarning(StrEnum):
 class SecretState:
     """The facts about a client secret. `id` is called `secret_row` in the log. `name` is a note.
 
-    `maker` is a nickname, or an English text if `maker_id` is None. `prefix` is the beginning of the secret. `maker`
-    and `prefix` are empty if an earlier release made the secret. `last_used_at` is accurate to the minute.
-    `may_be_removed`: the secret is valid, but a newer secret is used instead.
+    `maker` is a nickname, or an English text if `maker_id` is None. `prefix` is the beginning of the secret.
+    `last_used_at` is accurate to the minute. `may_be_removed`: the secret is valid, but a newer secret is used instead.
     """
 
     id: int
@@ -77,34 +76,15 @@ class UnknownSecret(Exception):
 
 
 def states(application: Application) -> list[SecretState]:
-    """The secrets of the application, the latest first. One statement.
-
-    During an upgrade, an earlier release may make a secret without a number. Additional statements give a number to
-    such a secret.
-    """
+    """The secrets of the application, the latest first. One statement."""
     rows = list(application.secrets.all())
-    if any(row.number is None for row in rows):
-        with transaction.atomic():
-            lock(application)
-            rows = list(application.secrets.all())
     return [_state(row, rows) for row in rows]
 
 
 def lock(application: Application) -> int:
-    """Lock the application's secrets until the transaction ends. Returns the highest number of a secret so far.
-
-    Secrets without a number get a number.
-    """
+    """Lock the application's secrets until the transaction ends. Returns the highest number of a secret so far."""
     # With `no_key`, exchanges do not wait.
-    locked = Application.objects.select_for_update(no_key=True).get(pk=application.pk)
-    highest = ApplicationSecret.objects.filter(application=locked).aggregate(number=Max("number"))["number"]
-    last: int = max(locked.last_secret_number, highest or 0)
-    for row in locked.secrets.filter(number=None).order_by("pk"):
-        last += 1
-        ApplicationSecret.objects.filter(pk=row.pk).update(number=last)
-    if last > locked.last_secret_number:
-        Application.objects.filter(pk=locked.pk).update(last_secret_number=last)
-    return last
+    return Application.objects.select_for_update(no_key=True).get(pk=application.pk).last_secret_number
 
 
 @transaction.atomic
@@ -113,8 +93,7 @@ def revoke(application: Application, number: int, *, is_leaked: bool = False) ->
 
     A secret that has already ended can also be reported as leaked. The application's row lists the leaked secrets, and
     `storage.tokens.READ` compares each token with the list. So no token is updated, and the token of an exchange that
-    has already begun is also invalid. A token of an earlier release does not name its secret, so any leaked secret of
-    the application makes the token invalid. Raises UnknownSecret: there is no secret with this number.
+    has already begun is also invalid. Raises UnknownSecret: there is no secret with this number.
     """
     lock(application)
     secret, now = application.secrets.filter(number=number).first(), timezone.now()
@@ -158,11 +137,7 @@ def claim_ending(key: int, now: datetime, days: int) -> ApplicationSecret | None
     """
     if not ApplicationSecret.objects.filter(_is_untold(now, days), pk=key).update(told_days=days):
         return None
-    secret = ApplicationSecret.objects.select_related("application").get(pk=key)
-    if secret.number is None:
-        lock(secret.application)
-        secret.refresh_from_db(fields=["number"])
-    return secret
+    return ApplicationSecret.objects.select_related("application").get(pk=key)
 
 
 def _is_untold(now: datetime, days: int) -> Q:
@@ -174,7 +149,7 @@ def _state(row: ApplicationSecret, all_rows: list[ApplicationSecret]) -> SecretS
     newer = [each for each in all_rows if each.pk > row.pk and each.works]
     return SecretState(
         id=row.pk,
-        number=row.number or 0,
+        number=row.number,
         name=row.name,
         maker=row.maker,
         maker_id=row.maker_id,

@@ -35,7 +35,9 @@ def make(application: Application, callback: str) -> tuple[Application, str]:
     if twin.is_public:
         return twin, ""
     secret = new_credential()
-    ApplicationSecret.objects.create(application=twin, digest=digest_of(secret), expires_at=timezone.now() + LIFETIME)
+    ApplicationSecret.objects.create(
+        application=twin, number=1, digest=digest_of(secret), expires_at=timezone.now() + LIFETIME
+    )
     return twin, secret
 
 

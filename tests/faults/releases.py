@@ -1,4 +1,4 @@
-"""The files of the last release, which are in the history of the checkout, and those of the checkout."""
+"""The files of an earlier version, which are in the history of the checkout, and those of the checkout."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from pathlib import Path
 
 from tests.server import ROOT
 
-LAST = "45078e3e8414f8061935a1e747b3dae29c54e3d7"  # 0.2.0
+INITIAL_MIGRATIONS = ("accounts/migrations/0001_initial.py", "oauth_bridge/migrations/0001_initial.py")
 
 
 def unpack(folder: Path) -> None:
-    """Write the files of the release into the folder. Raises AssertionError: the clone does not reach back to it."""
-    archive = _git("archive", "--format=tar", LAST)
+    """Write the files of the first version with the present initial migrations into the folder.
+
+    Raises AssertionError: the clone does not reach back to it.
+    """
+    first = _git("log", "-1", "--format=%H", "--", *INITIAL_MIGRATIONS).stdout.decode().strip()
+    archive = _git("archive", "--format=tar", first)
     assert archive.returncode == 0, f"git fetch --unshallow: {archive.stderr.decode()}"
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run(["tar", "--extract"], input=archive.stdout, cwd=folder, check=True)

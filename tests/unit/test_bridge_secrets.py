@@ -16,7 +16,7 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.maintenance import purging
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret
 from oauth_bridge.protocol import token_exchange
-from oauth_bridge.random_values import digest_of, new_credential
+from oauth_bridge.random_values import digest_of
 from oauth_bridge.storage import applications, client_secrets, secret_rotation, secret_states, tokens
 from oauth_bridge.storage.secret_rotation import Maker
 from oauth_bridge.storage.secret_states import State, UseWarning
@@ -90,18 +90,6 @@ def test_a_number_is_never_given_again(made: Made, clock: time_machine.Coordinat
     assert numbers(application) == [3]
     secret_rotation.rotate(ApplicationFactory().row)
     assert numbers(application) == [3]
-
-
-def test_the_secrets_of_an_earlier_release_get_their_numbers_and_keep_them(made: Made) -> None:
-    """During an upgrade the earlier release inserts rows without a number."""
-    application, _ = made
-    for _ in range(2):
-        ApplicationSecret.objects.create(application=application, digest=digest_of(new_credential()))
-    assert numbers(application) == [3, 2, 1]
-    application.secrets.filter(number=3).delete()
-    secret_rotation.rotate(application)
-    assert numbers(application) == [4, 2, 1]
-    assert [state.maker for state in secret_states.states(application)] == ["command line", "", "command line"]
 
 
 def test_one_secret_ends_and_the_others_work(made: Made, clock: time_machine.Coordinates) -> None:
