@@ -89,14 +89,6 @@ def number(name: str, *, default: int, largest: int) -> int:
         return value
 
 
-def folder_or_none(name: str) -> Path | None:
-    with _must_be(name, "the full path of a folder, beginning with a slash"):
-        return Path(_match(r"/.*", _value(name))) if raw_variables.is_set(name) else None
-
-
-# Hosts and origins ---------------------------------------------------------------------------------------------------
-
-
 def _is_host(host: str) -> bool:
     """Return whether the text is a host without an underscore. Django refuses underscores in a Host header."""
     return is_host(host) and "_" not in host

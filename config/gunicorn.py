@@ -103,7 +103,7 @@ def when_ready(server: Arbiter) -> None:
 def post_worker_init(worker: Worker) -> None:
     """Limit the time of statements, replace gunicorn's error page, and start the background threads.
 
-    The threads send e-mails, tell applications about sign-outs, and write the counts of the activity log.
+    The threads send e-mails and write the counts of the activity log.
 
     The threads start in the worker, because a reload must import the new code, and because a fork copies no thread.
     """
@@ -111,7 +111,6 @@ def post_worker_init(worker: Worker) -> None:
     from config.http.gunicorn_errors import Request, write_error
     from config.infrastructure.postgresql.timeouts import limit_statements
     from config.metrics import worker as metrics
-    from oauth_bridge.maintenance import backchannel
     from oauth_bridge.storage import activity_counts
 
     limit_statements()
@@ -119,7 +118,6 @@ def post_worker_init(worker: Worker) -> None:
     gunicorn.http.parser.RequestParser.mesg_class = Request
     metrics.start()
     outbox.start()
-    backchannel.start()
     activity_counts.start()
     reloading.be_ready(worker)
 
@@ -130,10 +128,9 @@ def on_reload(server: Arbiter) -> None:
 
 
 def worker_exit(server: Arbiter, worker: Worker) -> None:
-    """Finish the present e-mail or notice, and write counts. A worker that failed to start has no threads."""
+    """Finish the present e-mail, and write counts. A worker that failed to start has no threads."""
     for name in (
         "accounts.mail.outbox",
-        "oauth_bridge.maintenance.backchannel",
         "oauth_bridge.storage.activity_counts",
         "config.metrics.serving",
     ):

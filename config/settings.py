@@ -35,7 +35,6 @@ ENVIRONMENT = env.text("ENVIRONMENT", default="Production" if IS_HTTPS else "Dev
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", default=env.hosts_of(BASE_URL, AUTH_URL))
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 # Internal networks to which sign-out notices may be sent.
-BACKCHANNEL_NETWORKS = env.networks("BACKCHANNEL_NETWORKS")
 
 # For config/gunicorn.py.
 WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", default=1, largest=64)
@@ -44,7 +43,6 @@ WEB_THREADS = env.number("WEB_THREADS", default=2, largest=32)
 
 DEBUG = env.boolean("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", VAR_DIR / "secret-key")
-SIGNING_KEYS = env.folder_or_none("SIGNING_KEYS")
 SECRET_KEY_FALLBACKS = env.secret_keys("SECRET_KEY_FALLBACKS")
 IS_SECRET_KEY_GENERATED = not raw_variables.is_set("SECRET_KEY")
 

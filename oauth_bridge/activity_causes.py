@@ -235,17 +235,6 @@ FIXES = {
     "logout_hint_of_another": _("Two applications share a setting or a session. Send the application's own ID token."),
     "logout_client_id_missing": _("Send id_token_hint or client_id beside post_logout_redirect_uri."),
     "logout_address": _("Compare the application's setting with the addresses after a sign-out that are registered."),
-    "logout_address_internal": _(
-        "Register a public address, or name the network in BACKCHANNEL_NETWORKS if the application is inside."
-    ),
-    "logout_unreachable": _("Compare the address with the application's setting, and see that this server reaches it."),
-    "logout_timed_out": _("The application must answer within 10 seconds. Let it end the session later."),
-    "logout_tls_failed": _("Give the application a certificate that is valid for the host of its address."),
-    "logout_redirected": _("Register the address to which it redirects: no redirect is followed."),
-    "logout_not_accepted": _("It must answer 200 or 204. Look into its log: it may expect another issuer or key."),
-    "logout_token_unsigned": _(
-        "The service has no key that signs for this application. Look at SIGNING_KEYS, and into the log."
-    ),
     "throttled_logout": _("A limit is reached: as RATE_AUTHORIZE, by network address. Look for a loop, or an attack."),
     # Any step
     "rate_limited": _LIMIT,

@@ -163,13 +163,6 @@ TITLES = {
     "logout_hint_of_another": _("Sign-out: the ID token is another application’s"),
     "logout_client_id_missing": _("Sign-out: an address without an application"),
     "logout_address": _("Sign-out: the address isn’t registered"),
-    "logout_address_internal": _("Not told of a sign-out: the address is internal"),
-    "logout_unreachable": _("Not told of a sign-out: the application can’t be reached"),
-    "logout_timed_out": _("Not told of a sign-out: the application is too slow"),
-    "logout_tls_failed": _("Not told of a sign-out: the certificate isn’t valid"),
-    "logout_redirected": _("Not told of a sign-out: the application redirects"),
-    "logout_not_accepted": _("Not told of a sign-out: the application doesn’t accept it"),
-    "logout_token_unsigned": _("Not told of a sign-out: no key signs the token"),
     "throttled_logout": _("Too many sign-outs from one address"),
     # Any step
     "server_error": _("A fault of the service"),

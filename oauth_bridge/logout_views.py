@@ -24,7 +24,6 @@ from oauth_bridge import throttling
 from oauth_bridge.callback import redirect_to_callback
 from oauth_bridge.consent import callback_pages
 from oauth_bridge.decorators import operation
-from oauth_bridge.maintenance import backchannel
 from oauth_bridge.protocol import authorization_request, logout_request, parameter_parsing
 from oauth_bridge.protocol.logout_request import LogoutRequest
 
@@ -90,7 +89,7 @@ def _asked(request: HttpRequest) -> HttpResponse:
     if not request.user.is_authenticated:
         return _leave(request, asked) if asked.url else render(request, "oauth_bridge/signed_out.html")
     if asked.person_id == str(request.user.pk):
-        _sign_out(request)
+        sign_out(request)
         return _leave(request, asked)
     return _question(request, asked)
 
@@ -112,13 +111,8 @@ def _answered(request: HttpRequest) -> HttpResponse:
         return redirect_to_callback(request, question.path)  # HttpResponseRedirect refuses a URL with a long state
     application = logout_request.verify(question.client_id, question.address)
     if request.user.is_authenticated:
-        _sign_out(request)
+        sign_out(request)
     return _leave(request, LogoutRequest(application, question.address, question.state))
-
-
-def _sign_out(request: HttpRequest) -> None:
-    sign_out(request)
-    backchannel.wake()
 
 
 def _question(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:

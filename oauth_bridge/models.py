@@ -23,8 +23,7 @@ from oauth_bridge.credential_models import AccessToken as AccessToken
 from oauth_bridge.credential_models import AuthorizationCode as AuthorizationCode
 from oauth_bridge.credential_models import WithdrawnCode as WithdrawnCode
 from oauth_bridge.key_models import SigningKey as SigningKey
-from oauth_bridge.logout_models import ApplicationSession as ApplicationSession
-from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start, validate_told
+from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start
 from oauth_bridge.redirect_uri_registration import (
     split_lines,
     validate_after_sign_out,
@@ -93,8 +92,7 @@ class Application(AbstractApplication):
     initiate_login_uri = models.URLField(
         _("sign-in address"), max_length=500, blank=True, default="", db_default="", validators=[validate_sign_in_start]
     )
-    # The names of the next two columns are from OpenID Connect RP-Initiated Logout 1.0 §3.1 and Back-Channel Logout 1.0
-    # §2.2.
+    # The name of the next column is from OpenID Connect RP-Initiated Logout 1.0 §3.1.
     post_logout_redirect_uris = models.TextField(
         _("addresses after a sign-out"),
         blank=True,
@@ -102,14 +100,6 @@ class Application(AbstractApplication):
         db_default="",
         help_text=_("One address a line."),
         validators=[validate_after_sign_out],
-    )
-    backchannel_logout_uri = models.URLField(
-        _("address that is told of a sign-out"),
-        max_length=500,
-        blank=True,
-        default="",
-        db_default="",
-        validators=[validate_told],
     )
     logo = models.CharField(_("logo"), max_length=100, blank=True, editable=False)
     redirect_uris = models.TextField(

@@ -41,16 +41,6 @@ def validate_sign_in_start(address: str) -> None:
         raise ValidationError(_("Use https; http is possible on localhost, 127.0.0.1 and [::1] only."), code="scheme")
 
 
-def validate_told(address: str) -> None:
-    """Validate the address that receives the notices of a sign-out. Back-Channel Logout 1.0 §2.2.
-
-    Raises ValidationError: the address is invalid for `validate_sign_in_start`, or has a fragment.
-    """
-    validate_sign_in_start(address)
-    if "#" in address:
-        raise ValidationError(_("A fragment (#…) is not possible; it would never reach your server."), code="fragment")
-
-
 def shown_host(address: str) -> str:
     """Return the host as browsers send it, and the port, if any; empty if the address can't be read.
 

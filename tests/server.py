@@ -46,7 +46,6 @@ OURS = (
     "EMAIL_URL",
     "DEFAULT_FROM_EMAIL",
     "TRUSTED_PROXIES",
-    "BACKCHANNEL_NETWORKS",
     "RATE_LIMITS",
     "SERVICE_NAME",
     "BIND",
@@ -180,7 +179,6 @@ def environment(folder: Path, **changes: str) -> dict[str, str]:
         "EMAIL_URL": f"filemail://{folder / 'mail'}",
         "SECRET_KEY": secrets.token_urlsafe(50),
         "PYTHONWARNINGS": "ignore",
-        "BACKCHANNEL_NETWORKS": "127.0.0.0/8",
         **({"REDIS_URL": os.environ["REDIS_URL"]} if os.environ.get("REDIS_URL") else {}),
         **changes,
     }

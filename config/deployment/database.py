@@ -42,7 +42,7 @@ def findings() -> list[Finding]:
         return [failed("database", f"The database can't be used: {reason}.", fix), *missing]
     found = [_migrations()]
     is_migrated = found[0].status == "ok"
-    later = [upkeep.purge(), *upkeep.signing_keys()] if is_migrated else []
+    later = [upkeep.purge(), upkeep.signing_keys()] if is_migrated else []
     return [*own, *found, *(later or [skipped(name, "Migrations are missing.") for name in NEEDS_DATABASE[1:]])]
 
 

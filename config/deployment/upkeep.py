@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 
-from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
@@ -15,12 +12,11 @@ from config.deployment.findings import Finding, failed, ok, warning
 from config.infrastructure import sealing
 from oauth_bridge.key_models import SigningKey
 from oauth_bridge.maintenance import purging
-from oauth_bridge.storage import key_files
 from oauth_bridge.storage.signing_keys import PURPOSE, REPLACED_AFTER
 
 PURGED_WITHIN = timedelta(days=1)
-# The purge replaces a signing key after REPLACED_AFTER. `_rows` warns only seven days later, because `purge` already
-# reports that the purge is late.
+# The purge replaces a signing key after REPLACED_AFTER. `signing_keys` warns only seven days later, because `purge`
+# already reports that the purge is late.
 KEY_REPLACED_WITHIN = REPLACED_AFTER + timedelta(days=7)
 PURGE_FIX = "Is the timer on (systemctl list-timers)? Run manage.py purge and see what it says."
 
@@ -38,24 +34,7 @@ def purge() -> Finding:
     return ok("purge", f"The last purge finished {'within the hour' if not hours else f'{hours} hours ago'}.")
 
 
-def signing_keys() -> list[Finding]:
-    return [_files(settings.SIGNING_KEYS) if settings.SIGNING_KEYS else _rows()]
-
-
-def _files(folder: Path) -> Finding:
-    try:
-        found = key_files.algorithms(folder)
-    except ImproperlyConfigured as error:
-        return failed("signing_keys", str(error), "See docs/operations.md, Keys of ID tokens.")
-    if "RS256" not in found:
-        message = (
-            "SIGNING_KEYS has no RSA key, with which applications' ID tokens are signed unless they ask for ES256."
-        )
-        return failed("signing_keys", message, "Add one: openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048")
-    return ok("signing_keys", f"The folder of SIGNING_KEYS has keys for {' and '.join(sorted(found))}.")
-
-
-def _rows() -> Finding:
+def signing_keys() -> Finding:
     rows = list(SigningKey.objects.filter(revoked_at=None).exclude(private=None))
     if not rows:
         return ok("signing_keys", "There is no key yet. The first use makes one.")

@@ -62,9 +62,6 @@ class Event(Enum):
     CODE_REDEEMED = INFO, "code redeemed", "client_id", "person"
     CODE_REPLAYED = WARNING, "code replayed, token revoked", "client_id", "person", "code_row", "age_seconds"
 
-    LOGOUT_TOLD = INFO, "application told of a sign-out", "client_id", "person"
-    LOGOUT_NOT_TOLD = WARNING, "application not told of a sign-out", "client_id", "person", "cause", "attempts"
-
     # The keys of ID tokens
     SIGNING_KEY_MADE = INFO, "signing key made", "kid", "algorithm"
     SIGNING_KEY_REVOKED = WARNING, "signing key revoked", "kid"

@@ -23,7 +23,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from accounts.models import OutgoingMail
 from config.infrastructure.sql import fetch_one
 from oauth_bridge.key_models import SigningKey
-from oauth_bridge.models import ApplicationSession, PurgeRun
+from oauth_bridge.models import PurgeRun
 from oauth_bridge.storage.signing_keys import ALGORITHMS
 
 logger = logging.getLogger(__name__)
@@ -58,13 +58,12 @@ class State(NamedTuple):
 
 def read() -> State:
     """Read the state of the database. Raises Error: the database does not answer."""
-    mails, retried_mails, mail_due, logouts, retried_logouts, logout_due, *times = fetch_one(_statement(), nothing=b"")
+    mails, retried_mails, mail_due, *times = fetch_one(_statement(), nothing=b"")
     purge_age, *key_ages = (_age(each) for each in times)
-    known = {} if settings.SIGNING_KEYS else {(name,): age for name, age in zip(ALGORITHMS, key_ages, strict=True)}
+    known = {(name,): age for name, age in zip(ALGORITHMS, key_ages, strict=True)}
     return State(
         {
             "mails": Queue(mails, retried_mails, max(_age(mail_due) or 0, 0)),
-            "logouts": Queue(logouts, retried_logouts, max(_age(logout_due) or 0, 0)),
         },
         {} if purge_age is None else {(): purge_age},
         {labels: age for labels, age in known.items() if age is not None},
@@ -72,10 +71,8 @@ def read() -> State:
 
 
 def _statement() -> str:
-    mails, logouts = OutgoingMail._meta.db_table, ApplicationSession._meta.db_table
     return STATEMENT.format(
-        mails=QUEUE.format(table=mails, condition="sealed <> %(nothing)s", most=MOST_ROWS),
-        logouts=QUEUE.format(table=logouts, condition="due_at IS NOT NULL", most=MOST_ROWS),
+        mails=QUEUE.format(table=OutgoingMail._meta.db_table, condition="sealed <> %(nothing)s", most=MOST_ROWS),
         purges=PurgeRun._meta.db_table,
         keys=", ".join(KEY.format(table=SigningKey._meta.db_table, algorithm=each) for each in ALGORITHMS),
     )

@@ -37,7 +37,6 @@ OF_ADMINISTRATORS = {
     "no_verified_email",
     "not_admitted",
     "logout_address_internal",
-    "logout_token_unsigned",
 }
 
 

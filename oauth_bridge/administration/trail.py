@@ -65,7 +65,6 @@ FIELDS = {
     "redirect_uris": gettext_lazy("Callback addresses"),
     "initiate_login_uri": gettext_lazy("Sign-in address"),
     "post_logout_redirect_uris": gettext_lazy("Addresses after a sign-out"),
-    "backchannel_logout_uri": gettext_lazy("Told of sign-outs at"),
     "client_type": gettext_lazy("Client type"),
     "id_token_alg": gettext_lazy("Signature of ID tokens"),
     "profile_in_id_token": gettext_lazy("Name and e-mail address in the ID token"),

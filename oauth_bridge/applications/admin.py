@@ -54,7 +54,7 @@ class ApplicationAdmin(ApplicationList):
             {"fields": ["name", "new_logo", "remove_logo", "operator", "homepage", "policy_uri", "tos_uri"]},
         ),
         (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "remove_used", "initiate_login_uri"]}),
-        (gettext_lazy("Sign-out"), {"fields": ["post_logout_redirect_uris", "backchannel_logout_uri"]}),
+        (gettext_lazy("Sign-out"), {"fields": ["post_logout_redirect_uris"]}),
         (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
         (
             gettext_lazy("Registration"),
@@ -78,7 +78,6 @@ class ApplicationAdmin(ApplicationList):
                     "id_token_alg",
                     "profile_in_id_token",
                     "post_logout_redirect_uris",
-                    "backchannel_logout_uri",
                     "is_restricted",
                     "groups",
                 ],
@@ -99,7 +98,7 @@ class ApplicationAdmin(ApplicationList):
             fixed.append("client_type")
             if obj.is_trusted and not self.has_trust_permission(request):
                 fixed += ["redirect_uris", "initiate_login_uri"]
-                fixed += ["post_logout_redirect_uris", "backchannel_logout_uri"]
+                fixed += ["post_logout_redirect_uris"]
         return fixed
 
     def get_form(

@@ -6,13 +6,11 @@ from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from config.infrastructure import outgoing_requests
 from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_titles import needs_mending, title_of
 from oauth_bridge.applications import summaries
@@ -45,7 +43,6 @@ def of_application(application: Application) -> list[Finding]:
 def of_registration(application: Application, summary: Summary, secrets: list[SecretState]) -> list[Finding]:
     """The findings about the registration. Problems that make sign-ins fail come first, then risks."""
     found = [*_of_state(application), *_of_secrets(application, secrets), *_of_addresses(application)]
-    found += _of_sign_outs(application)
     now, last_at = timezone.now(), summary.last_at or application.created
     if now - last_at > STALE_AFTER:
         found.append(Finding("unused", False, _no_sign_in_for((now - last_at).days)))
@@ -115,16 +112,6 @@ def _of_addresses(application: Application) -> list[Finding]:
                 )
             )
     return found
-
-
-def _of_sign_outs(application: Application) -> list[Finding]:
-    """Check the address to which sign-out notices are sent, without a DNS lookup."""
-    host = urlsplit(application.backchannel_logout_uri).hostname or ""
-    if not host or not outgoing_requests.internal_host(host, settings.BACKCHANNEL_NETWORKS):
-        return []
-    text = _("It is not told of sign-outs: %(address)s is an internal address.")
-    fix = fix_of("logout_address_internal")
-    return [Finding("logout_address_internal", False, text % {"address": application.backchannel_logout_uri}, fix)]
 
 
 def _is_http(address: str) -> bool:

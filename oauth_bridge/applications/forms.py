@@ -103,11 +103,6 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             "exactly as the application sends it."
         ),
     )
-    backchannel_logout_uri = _address(
-        gettext_lazy("Told of sign-outs at"),
-        gettext_lazy("For OpenID Connect. The application is told there when a person signs out or is signed out."),
-    )
-
     # Scripts that are older than this field do not send it. Without this field, the application keeps the stored value,
     # or gets the default of the column.
     id_token_alg = forms.ChoiceField(
@@ -129,7 +124,6 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             "redirect_uris",
             "initiate_login_uri",
             "post_logout_redirect_uris",
-            "backchannel_logout_uri",
             "client_type",
             "id_token_alg",
             "profile_in_id_token",

@@ -30,12 +30,11 @@ from oauth_bridge.maintenance.never_exchanged import delete_never_exchanged
 from oauth_bridge.models import (
     AccessToken,
     ApplicationSecret,
-    ApplicationSession,
     AuthorizationCode,
     PurgeRun,
     WithdrawnCode,
 )
-from oauth_bridge.storage import application_sessions, issued_codes, signing_keys, temporary_applications, tokens
+from oauth_bridge.storage import issued_codes, signing_keys, temporary_applications, tokens
 from oauth_bridge.storage.secret_rotation import EXPIRED_KEPT_FOR
 
 # If a statement takes longer than TARGET_SECONDS, the next range is smaller. A request therefore waits for at most
@@ -85,8 +84,6 @@ TABLES = (
     ),
     # A withdrawn code is kept as long as an unredeemed code.
     Table(WithdrawnCode, "expires_at <= %(expired)s", {"expired": tokens.lifetime()}),
-    Table(ApplicationSession, "ended_at <= %(ended)s", {"ended": application_sessions.KEPT_FOR}),
-    Table(ApplicationSession, application_sessions.FORGOTTEN, {"made": application_sessions.KEPT_UNTOLD_FOR}),
     Table(AccessToken, "expires_at <= %(expired)s", {"expired": timedelta(0)}),
     Table(ApplicationSecret, "expires_at <= %(expired)s", {"expired": EXPIRED_KEPT_FOR}),
     Table(Session, "expire_date <= %(expired)s", {"expired": timedelta(0)}),

@@ -53,14 +53,6 @@ FIELDS = (
         "URI",
         "where people continue after a sign-out; repeated, replaces all; '' leaves none",
     ),
-    Field(
-        "backchannel_logout_uri",
-        "backchannel_logout_uri",
-        str,
-        "--backchannel-logout-uri",
-        "URI",
-        "what is told of each sign-out; '' leaves none",
-    ),
     Field("client_type", "client_type", str),
     Field("id_token_alg", "id_token_alg", str, "--id-token-alg", "RS256|ES256", "how its ID tokens are signed"),
     Field(

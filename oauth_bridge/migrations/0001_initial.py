@@ -94,7 +94,6 @@ class Migration(migrations.Migration):
                 ('tos_uri', models.URLField(blank=True, db_default='', default='', max_length=500, validators=[oauth_bridge.page_addresses.validate_page], verbose_name='terms')),
                 ('initiate_login_uri', models.URLField(blank=True, db_default='', default='', max_length=500, validators=[oauth_bridge.page_addresses.validate_sign_in_start], verbose_name='sign-in address')),
                 ('post_logout_redirect_uris', models.TextField(blank=True, db_default='', default='', help_text='One address a line.', validators=[oauth_bridge.redirect_uri_registration.validate_after_sign_out], verbose_name='addresses after a sign-out')),
-                ('backchannel_logout_uri', models.URLField(blank=True, db_default='', default='', max_length=500, validators=[oauth_bridge.page_addresses.validate_told], verbose_name='address that is told of a sign-out')),
                 ('logo', models.CharField(blank=True, editable=False, max_length=100, verbose_name='logo')),
                 ('redirect_uris', models.TextField(help_text='One address a line.', validators=[oauth_bridge.redirect_uri_registration.validate_lines], verbose_name='callback addresses')),
                 ('client_type', models.CharField(choices=[('confidential', 'Confidential'), ('public', 'Public')], default='confidential', max_length=32, verbose_name='kind')),
@@ -193,25 +192,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='ApplicationSession',
-            fields=[
-                ('turn', models.PositiveIntegerField(db_default=0, default=0)),
-                ('attempts', models.PositiveIntegerField(default=0)),
-                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('sign_in', models.UUIDField(editable=False)),
-                ('person_version', models.IntegerField(db_default=0, default=0, editable=False)),
-                ('made_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
-                ('ended_at', models.DateTimeField(editable=False, null=True)),
-                ('due_at', models.DateTimeField(db_index=True, null=True)),
-                ('told_at', models.DateTimeField(editable=False, null=True)),
-                ('application', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL)),
-                ('user', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'default_permissions': (),
-            },
-        ),
-        migrations.CreateModel(
             name='Consent',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -280,10 +260,6 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='applicationsecret',
             constraint=models.UniqueConstraint(fields=('application', 'number'), name='oauth_bridge_secret_number'),
-        ),
-        migrations.AddConstraint(
-            model_name='applicationsession',
-            constraint=models.UniqueConstraint(condition=models.Q(('ended_at__isnull', True)), fields=('application', 'sign_in', 'person_version'), name='oauth_bridge_application_session'),
         ),
         migrations.AddConstraint(
             model_name='consent',

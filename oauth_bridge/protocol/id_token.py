@@ -30,7 +30,6 @@ def make(
     person_id: UUID,
     access_token: str,
     now: int,
-    sid: str,
     person_claims: Mapping[str, Any],
 ) -> str:
     """Make a signed ID token. `now` is a Unix time in seconds.
@@ -48,7 +47,7 @@ def make(
         "at_hash": half_digest(access_token),
         "acr": granted.acr,
     }
-    optional = {"nonce": granted.nonce, "auth_time": granted.auth_time, "amr": granted.amr, "sid": sid}
+    optional = {"nonce": granted.nonce, "auth_time": granted.auth_time, "amr": granted.amr}
     content |= {name: value for name, value in optional.items() if value}
     header = {"alg": signer.algorithm, "kid": signer.kid}
     return jwt.encode(header, content, signer.key, [signer.algorithm])
@@ -73,7 +72,7 @@ class NotOurs(Exception):
 def verified(token: str) -> dict[str, Any]:
     """The claims of an ID token of this service. The ID token may be expired.
 
-    The key determines the algorithm; the header does not. A logout token, which has `events`, is not an ID token.
+    The key determines the algorithm; the header does not.
     Raises NotOurs: the text is not an ID token of this service.
     """
     token = token[:MAX_LENGTH]  # a text that is cut has a wrong signature
@@ -87,7 +86,7 @@ def verified(token: str) -> dict[str, Any]:
         content = jwt.decode(token, key, [algorithm]).claims
     except (JoseError, ValueError, TypeError, RecursionError):
         raise NotOurs("hint_invalid") from None
-    if content.get("iss") != settings.BASE_URL or "events" in content:
+    if content.get("iss") != settings.BASE_URL:
         raise NotOurs("hint_invalid")
     return dict(content)
 

@@ -14,7 +14,7 @@ from django.utils.translation import to_locale
 from accounts.sign_in.proofs import ONE_FACTOR, TWO_FACTORS
 from config.infrastructure import paths
 from oauth_bridge.protocol import claims
-from oauth_bridge.storage import key_files, signing_keys
+from oauth_bridge.storage import signing_keys
 
 SECRET_METHODS = ["client_secret_basic", "client_secret_post"]
 
@@ -29,8 +29,6 @@ def document() -> dict[str, Any]:
         "revocation_endpoint": settings.BASE_URL + paths.REVOKE,
         "introspection_endpoint": settings.BASE_URL + paths.INTROSPECT,
         "end_session_endpoint": settings.AUTH_URL + paths.LOGOUT,
-        "backchannel_logout_supported": True,
-        "backchannel_logout_session_supported": True,
         "jwks_uri": settings.BASE_URL + paths.JWKS,
         "service_documentation": settings.AUTH_URL + paths.DOCS,
         "scopes_supported": list(claims.SCOPES),
@@ -42,7 +40,7 @@ def document() -> dict[str, Any]:
         "introspection_endpoint_auth_methods_supported": SECRET_METHODS,
         "code_challenge_methods_supported": ["S256"],
         "subject_types_supported": ["public"],
-        "id_token_signing_alg_values_supported": _algorithms(),
+        "id_token_signing_alg_values_supported": list(signing_keys.ALGORITHMS),
         "acr_values_supported": [ONE_FACTOR, TWO_FACTORS],
         "claim_types_supported": ["normal"],
         "claims_supported": [
@@ -57,7 +55,6 @@ def document() -> dict[str, Any]:
             "amr",
             "azp",
             "at_hash",
-            "sid",
         ],
         "claims_parameter_supported": True,
         "request_parameter_supported": False,
@@ -65,12 +62,6 @@ def document() -> dict[str, Any]:
         "prompt_values_supported": ["none", "login", "consent", "select_account"],
         "ui_locales_supported": [_language_tag(code) for code, _name in settings.LANGUAGES],
     }
-
-
-def _algorithms() -> list[str]:
-    if settings.SIGNING_KEYS:
-        return sorted(key_files.algorithms(settings.SIGNING_KEYS), reverse=True)
-    return list(signing_keys.ALGORITHMS)
 
 
 def _language_tag(code: str) -> str:

@@ -34,8 +34,7 @@ MAX_AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
 class Granted:
     """The part of a request that is stored as JSON with the code and the token, for the ID token and user info.
 
-    `userinfo` and `id_token` are lists of names of claims. `auth_time` is a Unix time in seconds. `sign_in` identifies
-    the sign-in of the browser. For each application, `sign_in` determines the `sid` of the ID token.
+    `userinfo` and `id_token` are lists of names of claims. `auth_time` is a Unix time in seconds.
     """
 
     userinfo: list[str]
@@ -44,7 +43,6 @@ class Granted:
     auth_time: int | None = None
     amr: list[str] | None = None
     acr: str = ""
-    sign_in: str = ""
 
     def to_json(self) -> str:
         return json.dumps({name: value for name, value in asdict(self).items() if value not in ("", None)})
@@ -145,7 +143,6 @@ def facts(parameters: Mapping[str, str]) -> list[str]:
 def granted(
     parameters: Mapping[str, str],
     read_proof: Callable[[], Proof],
-    read_sign_in: Callable[[], str],
     *,
     profile_in_id_token: bool = False,
 ) -> Granted | None:
@@ -154,7 +151,7 @@ def granted(
     `profile_in_id_token`: the ID token also contains the claims of the scopes (D25). User info contains them anyway, so
     the person agrees to the same facts.
 
-    `read_proof` and `read_sign_in` are called only for OpenID Connect.
+    `read_proof` is called only for OpenID Connect.
     """
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):
@@ -168,5 +165,4 @@ def granted(
         auth_time=None if proof.at is None else int(proof.at),
         amr=proof.amr or None,
         acr=proof.acr,
-        sign_in=read_sign_in(),
     )

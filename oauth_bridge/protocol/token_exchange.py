@@ -10,13 +10,12 @@ from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from oauth_bridge import throttling
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.pkce import VERIFIER
 from oauth_bridge.protocol import claims, id_token, replayed_codes
 from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.protocol.parameter_parsing import require
 from oauth_bridge.random_values import OPENID_MARK, new_credential
-from oauth_bridge.storage import application_sessions, client_secrets, code_redemption, signing_keys
+from oauth_bridge.storage import client_secrets, code_redemption, signing_keys
 
 
 class Exchanged(NamedTuple):
@@ -33,7 +32,7 @@ class Exchanged(NamedTuple):
 def exchange_code(form: dict[str, str], address: str) -> Exchanged:
     """Exchange the code in the form for an access token.
 
-    Success takes two statements, or three for a code with `openid`. At most once a minute,
+    Success takes two statements. For a code with `openid` the signing key takes one more. At most once a minute,
     `client_secrets.authenticate` adds one statement. Failures are counted by `address`, the client's network address.
     Raises RequestError: a parameter is missing or wrong, the client is not authenticated, the code can't be redeemed,
     or a limit is reached.
@@ -132,20 +131,6 @@ def _openid_members(
         person_id=redemption.person_id,
         access_token=token,
         now=int(time.time()),
-        sid=_sid(granted, client, code),
         person_claims=claims.values(code.user, granted.id_token, client.pk) if granted.id_token else {},
     )
     return {"id_token": signed, "scope": code.scope}
-
-
-def _sid(granted: Granted, client: client_secrets.Client, code: AuthorizationCode) -> str:
-    """The `sid` of the sign-in. Codes of earlier releases name no sign-in, so their `sid` is empty. One statement."""
-    if not granted.sign_in:
-        return ""
-    return application_sessions.begin(
-        granted.sign_in,
-        code_id=code.pk,
-        person_id=code.user_id,
-        application_id=client.pk,
-        person_version=code.person_version,
-    )

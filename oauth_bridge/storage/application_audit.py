@@ -23,7 +23,6 @@ FIELDS = (
     "redirect_uris",
     "initiate_login_uri",
     "post_logout_redirect_uris",
-    "backchannel_logout_uri",
     "client_type",
     "id_token_alg",
     "profile_in_id_token",

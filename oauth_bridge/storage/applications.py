@@ -20,9 +20,9 @@ from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from config.infrastructure.sql import Rows, fetch_one
-from oauth_bridge.models import Application
+from oauth_bridge.models import Application, Consent
 from oauth_bridge.redirect_uri_registration import split_lines
-from oauth_bridge.storage import application_audit, consents, look_alikes, secret_rotation
+from oauth_bridge.storage import application_audit, look_alikes, secret_rotation
 
 # The fields that no authorization request needs are left out. Django loads such a field on access.
 APPLICATIONS = Rows(
@@ -36,7 +36,6 @@ APPLICATIONS = Rows(
         "disabled_by",
         "id_token_alg",
         "post_logout_redirect_uris",
-        "backchannel_logout_uri",
     ),
 )
 
@@ -72,7 +71,6 @@ def register(
     id_token_alg: str = "RS256",
     profile_in_id_token: bool = False,
     post_logout_redirect_uris: Collection[str] = (),
-    backchannel_logout_uri: str = "",
     groups: Collection[Group] = (),
 ) -> tuple[Application, str]:
     """Save a new application. Returns the application and its client secret ("" for a public client).
@@ -89,7 +87,6 @@ def register(
         id_token_alg=id_token_alg,
         profile_in_id_token=profile_in_id_token,
         post_logout_redirect_uris="\n".join(post_logout_redirect_uris),
-        backchannel_logout_uri=backchannel_logout_uri,
     )
     application.full_clean()
     look_alikes.refuse(name, is_trusted=is_trusted, seen=None)
@@ -232,7 +229,7 @@ def end_access(application: Application) -> int:
     A code that is issued at the same time has the earlier `credentials_version`, so its exchange is refused.
     """
     Application.objects.filter(pk=application.pk).update(credentials_version=F("credentials_version") + 1)
-    people = consents.end_all(application)
+    people = Consent.objects.filter(application=application).delete()[0]
     events.write(Event.APPLICATION_ACCESS_ENDED, client_id=application.client_id)
     audit_trail.write("all_access_ended", application_audit.subject(application), {"people": (people, None)})
     application.refresh_from_db(fields=["credentials_version"])

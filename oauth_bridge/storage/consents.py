@@ -15,7 +15,7 @@ from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.sql import fetch_all, fetch_one
 from oauth_bridge.models import Application, Consent
-from oauth_bridge.storage import application_sessions, codes, issued_codes, tokens
+from oauth_bridge.storage import codes, issued_codes, tokens
 from oauth_bridge.storage.issued_codes import SignIns
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def forget(person: User, application: Application) -> None:
 
 @transaction.atomic
 def disconnect(person: User, application: Application) -> None:
-    """Delete the consent, and end the application's codes, tokens and sign-ins for the person.
+    """Delete the consent, and end the application's codes and tokens for the person.
 
     The codes are deleted first. If a redemption has already begun, the next statement revokes the token of the
     redemption. If an authorization without a consent page has already read the consent, a code is still issued, because
@@ -108,17 +108,7 @@ def disconnect(person: User, application: Application) -> None:
     codes.delete_all(person, application)
     tokens.revoke_all(person, application)
     Consent.objects.filter(user=person, application=application).delete()
-    application_sessions.end(application, person)
     events.write(Event.DISCONNECTED, client_id=application.client_id, person=person.pk)
-
-
-def end_all(application: Application) -> int:
-    """End all sign-ins of the application, and delete all consents to it. Two statements.
-
-    Returns the number of consents.
-    """
-    application_sessions.end(application)
-    return Consent.objects.filter(application=application).delete()[0]
 
 
 def connections(person: User) -> list[Connection]:

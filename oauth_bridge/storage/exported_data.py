@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from oauth_bridge.activity_models import ActivityRecord
-from oauth_bridge.models import AccessToken, Application, ApplicationSession, AuthorizationCode, Consent
+from oauth_bridge.models import AccessToken, Application, AuthorizationCode, Consent
 from oauth_bridge.storage.activity_reading import outcome_of
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ _COLUMNS = {
     "consents": (Consent, ("given_at", "expires_at")),
     "authorization_codes": (AuthorizationCode, ("issued_at", "expires_at", "redeemed_at", "redirect_uri", "scope")),
     "access_tokens": (AccessToken, ("issued_at", "expires_at", "revoked_at", "scope")),
-    "application_sessions": (ApplicationSession, ("made_at", "ended_at", "told_at")),
 }
 _OF_A_RECORD = ("at", "client_id", "step", "outcome", "cause", "reference", "address", "browser")
 

@@ -1,8 +1,7 @@
 """The keys that sign ID tokens: make, read, rotate, revoke. OpenID Connect Core 1.0 §10.1; RFC 7517, RFC 7638.
 
 Only this module writes rows of `SigningKey`. A key is published before it signs, because applications cache the
-published keys. After its last signature, a key stays published until its last ID token has expired. With SIGNING_KEYS,
-the keys are files, and no row is used.
+published keys. After its last signature, a key stays published until its last ID token has expired.
 """
 
 from __future__ import annotations
@@ -10,24 +9,23 @@ from __future__ import annotations
 import json
 import logging
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from cryptography.hazmat.primitives.serialization import load_der_private_key
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
-from joserfc.jwk import ECKey, RSAKey
+from joserfc.jwk import ECKey, JWKRegistry, RSAKey
 
 from accounts import audit_trail
 from config.infrastructure import events, sealing
 from config.infrastructure.events import Event
 from config.infrastructure.sql import as_uuid, fetch_all
 from oauth_bridge.key_models import SigningKey
-from oauth_bridge.storage import key_files
-from oauth_bridge.storage.key_files import Key
 
 logger = logging.getLogger(__name__)
+
+Key = RSAKey | ECKey
 
 PURPOSE = "oauth_bridge signing key"
 ALGORITHMS = ("RS256", "ES256")
@@ -68,13 +66,11 @@ class Signer(NamedTuple):
 
 
 class UnknownKey(Exception):
-    """No row has this kid. A key in a file has no row."""
+    """No row has this kid."""
 
 
 def signer(algorithm: str) -> Signer:
     """The key that signs now. If there is no such key, a new key is made. One statement."""
-    if settings.SIGNING_KEYS:
-        return Signer(*key_files.signer(settings.SIGNING_KEYS, algorithm))
     for row_id, kid, sealed in fetch_all(SIGNERS, algorithm=algorithm, now=timezone.now()):
         key = _loaded.get(kid) or _load(kid, algorithm, as_uuid(row_id).bytes, bytes(sealed))
         if key:
@@ -85,8 +81,6 @@ def signer(algorithm: str) -> Signer:
 
 def published() -> list[dict[str, Any]]:
     """The public keys as JWKs, the newest first. If an algorithm has no key, its first key is made. RFC 7517 §5."""
-    if settings.SIGNING_KEYS:
-        return key_files.published(settings.SIGNING_KEYS)
     rows = list(_published())
     missing = set(ALGORITHMS) - {row.algorithm for row in rows}
     rows += [_make(algorithm, timezone.now())[0] for algorithm in sorted(missing)]
@@ -95,10 +89,8 @@ def published() -> list[dict[str, Any]]:
 
 def verification_key(kid: str) -> tuple[str, Key] | None:
     """The algorithm and the public half of a key that signs or has signed; None if the key is revoked or unknown."""
-    if settings.SIGNING_KEYS:
-        return key_files.verification_key(settings.SIGNING_KEYS, kid)
     row = SigningKey.objects.filter(kid=kid, revoked_at=None).first()
-    return (row.algorithm, key_files.public_key(json.loads(row.public))) if row else None
+    return (row.algorithm, cast(Key, JWKRegistry.import_key(json.loads(row.public)))) if row else None
 
 
 # Managing -------------------------------------------------------------------------------------------------------------
@@ -159,7 +151,7 @@ def _make(algorithm: str, signs_from: datetime) -> tuple[SigningKey, Key]:
     row = SigningKey(
         kid=key.thumbprint(),
         algorithm=algorithm,
-        public=json.dumps(key_files.public_jwk(key, algorithm)),
+        public=json.dumps(_public_jwk(key, algorithm)),
         signs_from=signs_from,
     )
     row.private = sealing.seal(PURPOSE, key.as_der(private=True), row.id.bytes)
@@ -167,6 +159,11 @@ def _make(algorithm: str, signs_from: datetime) -> tuple[SigningKey, Key]:
     events.write(Event.SIGNING_KEY_MADE, kid=row.kid, algorithm=algorithm)
     audit_trail.write("signing_key_made", _subject(row))
     return row, key
+
+
+def _public_jwk(key: Key, algorithm: str) -> dict[str, Any]:
+    """The public half of the key as a JWK. RFC 7517 §4."""
+    return {**key.as_dict(private=False), "kid": key.thumbprint(), "alg": algorithm, "use": "sig"}
 
 
 def _generated(algorithm: str) -> Key:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -13,13 +12,9 @@ from typing import Any
 import pytest
 
 from oauth_bridge.documentation import snippets
-from tests.clients.conftest import PATIENCE_SECONDS, Answer, expected, outcome_of
-from tests.contract.test_openid import signed_in, verified
-from tests.contract.test_openid_backchannel import wait_for
+from tests.clients.conftest import Answer, expected, outcome_of
 from tests.contract_coverage import contract
-from tests.driver import OAuthDriver, Page
 from tests.factories import ApplicationFactory, Registered
-from tests.peers import Receiver
 from tests.server import Server
 
 SOURCES = Path(__file__).resolve().parent / "node"
@@ -90,27 +85,6 @@ def test_openid_connect_with_all_checks(run: Run, provider: Server, alice: Any, 
     assert (outcome["claims"]["iss"], outcome["claims"]["sub"]) == (provider.base_url, str(alice.pk))
     assert (outcome["profile"]["name"], outcome["profile"]["email"]) == (alice.nickname, alice.email)
     assert outcome["active"] == [True, False]
-
-
-@pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
-def test_jose_verifies_the_logout_token_that_is_delivered(
-    programs: Path, provider: Server, driver: OAuthDriver, committed: None, alice: Any, algorithm: str
-) -> None:
-    with Receiver().listening() as receiver:
-        application = ApplicationFactory(id_token_alg=algorithm, backchannel_logout_uri=receiver.url)
-        content = verified(driver, application, signed_in(driver, application, alice)["id_token"])
-        driver.submit(next(form for form in Page(driver.open("/accounts/sign-out")).forms if "sign-out" in form.action))
-        wait_for(receiver, 1)
-    environment = variables(provider, application, ALGORITHM=algorithm)
-    command = ["node", "logout_token.mjs"]
-    token = f"{receiver.tokens[0]}\n"
-    said = subprocess.check_output(
-        command, input=token, text=True, cwd=programs, env=environment, timeout=PATIENCE_SECONDS
-    )
-    outcome = json.loads(said)
-    assert outcome.get("header", {}).get("alg") == algorithm, outcome
-    assert (outcome["content"]["sub"], outcome["content"]["sid"]) == (str(alice.pk), content["sid"])
-    assert outcome["content"]["events"] == {"http://schemas.openid.net/event/backchannel-logout": {}}
 
 
 @pytest.mark.usefixtures("shifted_clock")

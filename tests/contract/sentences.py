@@ -268,11 +268,6 @@ OPENID = {
     "I9.address": "The address equals one that is registered for this at an application that is switched on.",
     "I9.token": "A hint is an ID token of this service, by a key that is not revoked, for the application named.",
     "I9.speculation": "No prefetch, no image and no HEAD signs a person out.",
-    "I10.sid": "sid names a sign-in at an application; a plain request has none.",
-    "I10.ends": "An application is told of each end of a sign-in, and of nothing else.",
-    "I10.token": "A logout token is valid for two minutes, and no ID token.",
-    "I10.again": "It is tried for 24 hours until the answer is 200 or 204, each time with the same jti.",
-    "I10.internal": "No redirect is followed, and no internal address is reached without BACKCHANNEL_NETWORKS.",
 }
 
 OPERATOR = {

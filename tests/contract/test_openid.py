@@ -21,7 +21,7 @@ from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, ConsentFactory, Registered
 
 SCOPE = "openid profile email"
-CLAIMS_OF_THE_SIGN_IN = {"iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "at_hash", "acr", "amr", "sid"}
+CLAIMS_OF_THE_SIGN_IN = {"iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "at_hash", "acr", "amr"}
 
 
 def signed_in(driver: OAuthDriver, application: Registered, person: Any, **changes: str | None) -> dict[str, Any]:

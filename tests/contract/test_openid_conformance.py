@@ -144,7 +144,6 @@ def test_discovery_endpoint_verification(driver: OAuthDriver) -> None:
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/json")
     assert found["issuer"] == driver.base_url
     assert found["end_session_endpoint"] == f"{driver.auth_url}/oauth/logout"
-    assert "sid" in found["claims_supported"]
     assert not found.get("frontchannel_logout_supported")
     assert found["response_types_supported"] == ["code"]
     assert found["subject_types_supported"] == ["public"]

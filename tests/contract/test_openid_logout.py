@@ -10,9 +10,9 @@ import jwt
 import pytest
 from joserfc.jwk import RSAKey
 
-from oauth_bridge.models import ApplicationSession, SigningKey
+from oauth_bridge.models import SigningKey
 from oauth_bridge.storage import signing_keys
-from tests.contract.test_openid import signed_in, verified
+from tests.contract.test_openid import signed_in
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, Registered
@@ -62,27 +62,6 @@ def remade(token: str, **changes: Any) -> str:
     claims = jwt.decode(token, options={"verify_signature": False}) | changes
     signer = signing_keys.signer("RS256")
     return jwt.encode(claims, signer.key.as_pem(private=True), "RS256", {"kid": signer.kid})
-
-
-# The sid --------------------------------------------------------------------------------------------------------------
-
-
-@contract("I10.sid")
-def test_the_sid_is_that_of_the_sign_in_at_the_application(
-    driver: OAuthDriver, another_driver: OAuthDriver, leaving: Registered, alice: Any
-) -> None:
-    callback = driver.authorize(driver.authorization_url(leaving), alice.email, PASSWORD)
-    assert driver.exchange(leaving, callback.parameters["code"]).ok
-    assert not ApplicationSession.objects.filter(user=alice).exists(), "plain OAuth has none"
-    other = ApplicationFactory()
-    first, second, elsewhere, in_another_browser = (
-        verified(browser, each, token_of(browser, each, alice))["sid"]
-        for browser, each in ((driver, leaving), (driver, leaving), (driver, other), (another_driver, leaving))
-    )
-    assert first == second
-    assert len({first, elsewhere, in_another_browser}) == 3
-    rows = {str(row.pk) for row in ApplicationSession.objects.filter(user=alice)}
-    assert rows == {first, elsewhere, in_another_browser}
 
 
 # With a valid hint ----------------------------------------------------------------------------------------------------
@@ -291,7 +270,6 @@ def test_a_hint_that_is_no_id_token_of_ours_is_refused(driver: OAuthDriver, leav
         jwt.encode(claims, None, "none", kid),
         jwt.encode(claims, "k" * 32, "HS256"),
         jwt.encode(claims, another_key, "RS256", kid),
-        remade(token, events={"http://schemas.openid.net/event/backchannel-logout": {}}),
         remade(token, iss="https://evil.example"),
     ):
         assert_refused(driver, logout(driver, id_token_hint=hint, post_logout_redirect_uri=BACK), NOT_OURS)

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import pytest
 from django.db import connection
-from joserfc.jwk import RSAKey
 
 from config import environment as env
 from config.deployment import database, mails, outside, redis_state
 from config.deployment.findings import Finding, bounded
 from config.infrastructure.postgresql import timeouts
+from oauth_bridge.models import SigningKey
 from tests.databases import Cluster, OwnRedis, in_use
 from tests.faults.findings import by_name
 from tests.peers import DRIPS, MailServer, certificate_for, nginx
@@ -31,13 +31,6 @@ class Site(NamedTuple):
     api_url: str
     url: str
     certificate: Path
-
-
-def key_folder(parent: Path) -> Path:
-    folder = parent / "keys"
-    folder.mkdir()
-    (folder / "signing.pem").write_bytes(RSAKey.generate_key(2048).as_pem(private=True))
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +70,8 @@ def test_a_right_installation_passes(
         "EMAIL_URL": mail_server.url,
         "REDIS_URL": redis_server.url,
         "SSL_CERT_FILE": f"{site.certificate}.crt",
-        # Those of the database are sealed by the secrets of other tests' servers.
-        "SIGNING_KEYS": str(key_folder(tmp_path)),
     }
+    SigningKey.objects.all().delete()  # sealed by the secrets of other tests' servers
     port = int(site.url.rpartition(":")[2])
     with nginx(tmp_path / "nginx", port, site.upstream, site.certificate):
         done = manage("check-deployment", "--json", "--mail", "alice@example.com", **variables)

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Group
@@ -18,9 +17,8 @@ from django.db import transaction
 
 from config.infrastructure.errors import RequestError
 from oauth_bridge.consent import remembered
-from oauth_bridge.models import AccessToken, ApplicationSession, AuthorizationCode, Consent
+from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
 from oauth_bridge.storage import (
-    application_sessions,
     applications,
     client_secrets,
     code_redemption,
@@ -214,18 +212,3 @@ def test_a_redemption_that_has_begun_leaves_nothing_of_a_disconnected_applicatio
     assert [token.revoked_at is not None for token in AccessToken.objects.filter(**mine)] == [True]
     assert not AuthorizationCode.objects.filter(**mine).exists()
     assert not Consent.objects.filter(**mine).exists()
-
-
-def test_a_sign_in_that_is_stored_meanwhile_has_ended(postgresql: None) -> None:
-    application = ApplicationFactory(backchannel_logout_uri="https://client.example/sign-out")
-    person = PersonFactory()
-    code = CodeFactory(application=application, user=person).row
-    session = {"code_id": code.pk, "person_id": person.pk, "application_id": application.row.pk}
-    version = person.credentials_version
-    with transaction.atomic():
-        consents.disconnect(person, application.row)
-        begun = begin(lambda: application_sessions.begin(str(uuid4()), **session, person_version=version))
-        wait_until_it_waits(begun)
-    row = ApplicationSession.objects.get(pk=begun.result(timeout=60))
-    assert row.ended_at
-    assert row.due_at

@@ -19,7 +19,6 @@ LARGE = {
     "accounts.user",
     "oauth_bridge.accesstoken",
     "oauth_bridge.activityrecord",
-    "oauth_bridge.applicationsession",
     "oauth_bridge.authorizationcode",
     "oauth_bridge.consent",
 }

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from ipaddress import ip_network
-from typing import Any
 
 import pytest
 from django.test import Client
 
-from oauth_bridge.maintenance import backchannel
-from tests.factories import ApplicationFactory, Registered
 from tests.grants import Log
 from tests.pages import admin_browser, proven
-from tests.peers import Receiver
 
 
 @pytest.fixture(autouse=True)
@@ -41,20 +36,3 @@ def event_log() -> Iterator[Log]:
     logging.getLogger("events").addHandler(log)
     yield log
     logging.getLogger("events").removeHandler(log)
-
-
-@pytest.fixture
-def receiver(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    """An address on this machine that is told of sign-outs, and may be."""
-    settings.BACKCHANNEL_NETWORKS = [ip_network("127.0.0.0/8")]
-    monkeypatch.setattr(backchannel, "SECONDS", 0.5)
-    monkeypatch.setattr(backchannel, "_behind", {})
-    with Receiver().listening() as found:
-        yield found
-
-
-@pytest.fixture
-def told(receiver: Receiver) -> Registered:
-    """An application that is told of sign-outs."""
-    application: Registered = ApplicationFactory(backchannel_logout_uri=receiver.url)
-    return application

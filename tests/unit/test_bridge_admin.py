@@ -164,7 +164,6 @@ ELSEWHERE = {
     "redirect_uris": "https://mallory.example/",
     "initiate_login_uri": "https://mallory.example/start",
     "post_logout_redirect_uris": "https://mallory.example/after",
-    "backchannel_logout_uri": "https://mallory.example/told",
 }
 ALL = ["add", "change", "delete", "view", "rotate", "trust", "switch"]
 Staff = Callable[..., Client]
@@ -263,7 +262,7 @@ def test_without_the_permission_codes_of_a_trusted_application_go_nowhere_else(s
     application.refresh_from_db()
     kept = (application.redirect_uris, application.initiate_login_uri, application.post_logout_redirect_uris)
     assert kept == ("https://client.example/callback", "", "")
-    assert (application.name, application.backchannel_logout_uri, application.is_trusted) == ("Reading List", "", True)
+    assert (application.name, application.is_trusted) == ("Reading List", True)
 
 
 def test_an_old_address_that_may_no_longer_be_registered_is_no_fault_of_a_form_without_it(staff: Staff) -> None:

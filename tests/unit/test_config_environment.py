@@ -30,7 +30,6 @@ MALFORMED = {
     "AUTH_URL": ("https://", "https://auth.example.com#top"),
     "ALLOWED_HOSTS": ("https://api.example.com", "*", "api.example.com:443"),
     "TRUSTED_PROXIES": ("10.0.0.1/8", "proxy.example.com"),
-    "BACKCHANNEL_NETWORKS": ("app.example.com",),
     "BIND": ("8000", "127.0.0.1", "127.0.0.1:0", "unix:/run/service.sock", "127.0.0.1:8000/path"),
     "METRICS_BIND": ("9100", "127.0.0.1", "unix:/run/metrics.sock", "127.0.0.1:8000"),  # the last is BIND's
     "WEB_CONCURRENCY": ("0", "two", "²"),
@@ -50,7 +49,6 @@ MALFORMED = {
         "smtp://mail.example.com?EMAIL_USE_TLS=True",
     ),
     "DEFAULT_FROM_EMAIL": ("nobody", "Service <no-reply@>"),
-    "SIGNING_KEYS": ("keys",),
     "SERVICE_NAME": ("x" * 81, "two\nlines"),
     "ENVIRONMENT": ("x" * 81, "two\nlines"),
     "SERVICE_LOGO": ("logo.svg", "/nowhere/hidden.svg"),
@@ -189,10 +187,9 @@ def test_unset_and_empty_variables_have_the_documented_defaults(monkeypatch: pyt
             {"ALLOWED_HOSTS": ["api.example.com", ".internal.example", "[::1]", "10.0.0.7"]},
         ),
         (
-            {"TRUSTED_PROXIES": "127.0.0.1, 10.0.0.0/8,2001:db8::/32", "BACKCHANNEL_NETWORKS": "fd00::/8"},
+            {"TRUSTED_PROXIES": "127.0.0.1, 10.0.0.0/8,2001:db8::/32"},
             {
                 "TRUSTED_PROXIES": [ip_network(each) for each in ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32")],
-                "BACKCHANNEL_NETWORKS": [ip_network("fd00::/8")],
             },
         ),
         ({"SUPPORT_URL": "mailto:help@example.com"}, {"SUPPORT_URL": "mailto:help@example.com"}),

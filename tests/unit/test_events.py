@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from datetime import timedelta
-from ipaddress import ip_network
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.core.management import call_command
@@ -18,8 +15,7 @@ from django.utils import timezone
 from accounts.models import User
 from config.infrastructure import events
 from config.infrastructure.events import Event
-from oauth_bridge.maintenance import backchannel
-from oauth_bridge.models import Application, ApplicationSecret, ApplicationSession
+from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.protocol.openid_request import Granted
 from oauth_bridge.storage import signing_keys
 from tests.factories import PASSWORD, CodeFactory, Issued, Registered, rewind
@@ -37,11 +33,9 @@ from tests.pages import (
     sign_up,
     type_code,
 )
-from tests.peers import Receiver
-from tests.server import free_port
 
 # By a command, or by the thread that tells applications.
-WITHOUT_REQUEST = {Event.ACCOUNT_UNLOCKED, Event.SIGNING_KEY_REVOKED, Event.LOGOUT_TOLD, Event.LOGOUT_NOT_TOLD}
+WITHOUT_REQUEST = {Event.ACCOUNT_UNLOCKED, Event.SIGNING_KEY_REVOKED}
 
 pytestmark = pytest.mark.django_db
 
@@ -136,21 +130,6 @@ class Story:
         form = {"name": "Another Name", "homepage": row.homepage, "redirect_uris": row.redirect_uris}
         self.administer("oauth_bridge_application_change", self.application, form)
 
-    def sign_out_of_application(self, uri: str, **changes: Any) -> None:
-        row = self.application.row
-        Application.objects.filter(pk=row.pk).update(backchannel_logout_uri=uri)
-        ApplicationSession.objects.create(sign_in=uuid4(), user=self.person, application=row, **changes)
-        backchannel.wake()
-        backchannel.tell_next()
-
-    def tell_logout(self) -> None:
-        with Receiver().listening() as receiver:
-            self.sign_out_of_application(receiver.url)
-
-    def tell_no_logout(self) -> None:
-        long_ago = timezone.now() - timedelta(days=2)
-        self.sign_out_of_application(f"http://127.0.0.1:{free_port()}/", ended_at=long_ago, due_at=long_ago)
-
 
 LEAKED = {"number": "1", "is_leaked": "on", "confirmed": "on", "end": "1"}
 WAYS: dict[str, Callable[[Story], object]] = {
@@ -189,8 +168,6 @@ WAYS: dict[str, Callable[[Story], object]] = {
     "application_switched_off": lambda story: story.act("switch-off"),
     "application_switched_on": lambda story: [Application.objects.update(is_enabled=False), story.act("switch-on")],
     "application_access_ended": lambda story: story.act("end-access"),
-    "logout_told": Story.tell_logout,
-    "logout_not_told": Story.tell_no_logout,
     "application_deleted": lambda story: story.administer(
         "oauth_bridge_application_delete", story.application, {"post": "yes", "typed": story.application.row.name}
     ),
@@ -201,7 +178,6 @@ WAYS: dict[str, Callable[[Story], object]] = {
 def story(settings: Any) -> Story:
     settings.SIGN_UP = "open"
     settings.STAFF_SECOND_FACTOR = False
-    settings.BACKCHANNEL_NETWORKS = [ip_network("127.0.0.0/8")]
     return Story()
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from io import StringIO
-from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from django.conf import settings as live_settings
-from django.core.exceptions import ImproperlyConfigured
 from django.core.management import CommandError, call_command
 from django.utils import timezone
-from joserfc.jwk import ECKey, RSAKey
 
 from config.infrastructure import sealing
 from oauth_bridge.key_models import SigningKey
@@ -22,6 +21,8 @@ from oauth_bridge.models import Application
 from oauth_bridge.storage import signing_keys
 from oauth_bridge.storage.signing_keys import PUBLISHED_AFTER, PUBLISHED_BEFORE
 from tests.contract_coverage import contract
+from tests.factories import ApplicationFactory, Issued, PersonFactory
+from tests.grants import browser_at_pages, link_of, redeem
 
 pytestmark = pytest.mark.django_db
 
@@ -120,46 +121,17 @@ def test_a_fallback_opens_a_key_and_reseal_seals_it_anew_and_without_one_a_new_k
     assert old in published()
 
 
-# Files ----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def folder(settings: Any, tmp_path: Path) -> Path:
-    settings.SIGNING_KEYS = tmp_path
-    return tmp_path
-
-
-def write(folder: Path, name: str, key: RSAKey | ECKey) -> str:
-    (folder / name).write_bytes(key.as_pem(private=True))
-    return key.thumbprint()
-
-
-def test_of_the_files_all_are_published_and_the_first_by_name_signs(folder: Path) -> None:
-    first = write(folder, "2026.pem", ECKey.generate_key("P-256"))
-    second = write(folder, "2027.pem", ECKey.generate_key("P-256"))
-    rsa = write(folder, "rsa.pem", RSAKey.generate_key(2048))
-    assert published() == {first, second, rsa}
-    assert signing() == first
-    (folder / "2026.pem").unlink()
-    assert signing() == second
-    assert first not in published()
-    assert not SigningKey.objects.exists()
-    with pytest.raises(CommandError, match="The keys are files"):
-        command("rotate")
-
-
-def test_a_file_that_is_no_key_is_named_and_a_missing_algorithm_too(folder: Path) -> None:
-    wrong_curve, public = (
-        ECKey.generate_key("P-384").as_pem(private=True),
-        ECKey.generate_key("P-256").as_pem(private=False),
-    )
-    for content in (b"", b"nonsense", wrong_curve, public):
-        (folder / "bad.pem").write_bytes(content)
-        with pytest.raises(ImproperlyConfigured, match=r"bad\.pem is no"):
-            published()
-    (folder / "bad.pem").unlink()
-    with pytest.raises(ImproperlyConfigured, match="no key for ES256"):
-        signing()
+@contract("I3.unspent")
+def test_a_code_is_not_spent_while_no_key_can_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+    application, browser = ApplicationFactory(is_trusted=True), browser_at_pages()
+    browser.force_login(PersonFactory())
+    callback = browser.get(link_of(application, scope="openid"))["Location"]
+    code = Issued(parse_qs(urlsplit(callback).query)["code"][0], None)
+    with monkeypatch.context() as patch:
+        patch.setattr(signing_keys, "_generated", Mock(side_effect=OSError))
+        with pytest.raises(OSError):  # noqa: PT011 - without a message
+            redeem(application, code)
+    assert redeem(application, code).json()["id_token"]
 
 
 def test_the_commands_choose_the_signature() -> None:

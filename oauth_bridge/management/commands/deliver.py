@@ -1,4 +1,4 @@
-"""`manage.py deliver`: send waiting e-mails and sign-out notices, as the threads of the web workers do."""
+"""`manage.py deliver`: send waiting e-mails, as the threads of the web workers do."""
 
 from __future__ import annotations
 
@@ -12,16 +12,12 @@ from django.utils.timesince import timesince
 
 from accounts.mail import outbox
 from config.infrastructure.work_queue import Worker
-from oauth_bridge.maintenance import backchannel
-from oauth_bridge.storage import application_sessions
-
-_WORK = (outbox.deliver_next, backchannel.tell_next)
 
 
 class Command(BaseCommand):
     help = (
-        "Send the e-mails that wait and tell applications of sign-outs, until it is stopped. The web workers do the "
-        "same, and any number of both may run. Needed only where no web worker runs, or to send at once."
+        "Send the e-mails that wait, until it is stopped. The web workers do the same, and any number of both may run. "
+        "Needed only where no web worker runs, or to send at once."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -33,31 +29,22 @@ class Command(BaseCommand):
         if as_list:
             self._list()
         elif once:
-            for work in _WORK:
-                while work():
-                    pass
+            while outbox.deliver_next():
+                pass
         else:
             self._deliver_until_stopped()
 
     def _deliver_until_stopped(self) -> None:
-        """Deliver in threads. The threads inherit the blocked signals, so no signal interrupts an attempt."""
+        """Deliver in a thread. The thread inherits the blocked signals, so no signal interrupts an attempt."""
         ends = {signal.SIGINT, signal.SIGTERM}
         signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-        workers = [Worker("deliver", work) for work in _WORK]
-        for worker in workers:
-            worker.start()
+        worker = Worker("deliver", outbox.deliver_next)
+        worker.start()
         signal.sigwait(ends)
-        for worker in workers:
-            worker.end()
-        for worker in workers:
-            worker.stop()
+        worker.stop()
 
     def _list(self) -> None:
         """List only kinds and numbers, because addresses and subjects are encrypted."""
-        logouts = application_sessions.waiting()
-        if logouts["number"]:
-            age = timesince(logouts["oldest"], timezone.now())
-            self.stdout.write(f"sign-outs: {logouts['number']:,} waiting, the oldest for {age}")
         kinds = outbox.waiting()
         if not kinds:
             self.stdout.write("No e-mail waits.")

@@ -6,7 +6,6 @@ import json
 from argparse import ArgumentParser
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
@@ -29,11 +28,6 @@ class Command(BaseCommand):
             parser_of_action.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
     def handle(self, *args: Any, action: str, as_json: bool, **options: Any) -> None:
-        if settings.SIGNING_KEYS:
-            raise CommandError(
-                "The keys are files in the folder of SIGNING_KEYS. Add a file to publish a key, and delete one to end "
-                "it; of each algorithm the first by name signs."
-            )
         with audit_trail.by_command():
             rows = self._rows(action, options)
         described = [_described(row) for row in rows]
