@@ -1,4 +1,4 @@
-"""mod_auth_openidc, with the lines of docs/connect.md: it signs people in, and out when the service tells it to."""
+"""mod_auth_openidc, with the lines of docs/connect.md: it signs people in."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ Header set X-Email "expr=%{{reqenv:OIDC_CLAIM_email}}"
 
 
 @contextmanager
-def apache(port: int, documented: str) -> Iterator[None]:
-    """Apache on the loopback `port` with the page /protected/page.txt; it ends with the block."""
+def apache(port: int, documented: str) -> Iterator[Path]:
+    """Apache on the loopback `port` with the page /protected/page.txt; it ends with the block. Returns its error log."""
     found = shutil.which("apache2", path=f"{os.environ['PATH']}:/usr/sbin")
     if found is None or not (MODULES / "mod_auth_openidc.so").exists():
         pytest.skip("needs Apache with mod_auth_openidc")
@@ -59,7 +59,7 @@ def apache(port: int, documented: str) -> Iterator[None]:
             try:
                 wait_until(lambda: process.poll() is not None or is_open(port))
                 assert process.poll() is None, log.read_text(encoding="utf-8") if log.exists() else "no log"
-                yield
+                yield log
             finally:
                 process.terminate()
 
@@ -68,14 +68,12 @@ def apache(port: int, documented: str) -> Iterator[None]:
 def test_mod_auth_openidc(answer: Answer, alice: Any, algorithm: str) -> None:
     port = free_port()
     address = f"http://localhost:{port}"
-    application = ApplicationFactory(
-        redirect_uris=f"{address}/protected/callback",
-        id_token_alg=algorithm,
-    )
+    application = ApplicationFactory(redirect_uris=f"{address}/protected/callback", id_token_alg=algorithm)
     code = code_of("mod-auth-openidc", application).replace("https://{YOUR_HOST}", address)
-    with apache(port, code.replace("{PASSPHRASE}", "p" * 32)):
+    with apache(port, code.replace("{PASSPHRASE}", "p" * 32)) as log:
         browser = requests.Session()
         away = browser.get(f"{address}/protected/page.txt", allow_redirects=False)
+        assert away.status_code == 302, away.text + log.read_text(encoding="utf-8")
         page = browser.get(answer(away.headers["Location"]).url)
         assert (page.status_code, page.text, page.url) == (200, "protected", f"{address}/protected/page.txt")
         assert (page.headers["X-Sub"], page.headers["X-Email"]) == (str(alice.pk), alice.email)
