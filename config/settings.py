@@ -40,7 +40,7 @@ BACKCHANNEL_NETWORKS = env.networks("BACKCHANNEL_NETWORKS")
 # For config/gunicorn.py.
 WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", default=1, largest=64)
 METRICS_BIND = env.bind_or_none("METRICS_BIND", BIND)
-WEB_THREADS = env.number("WEB_THREADS", default=4, largest=32)
+WEB_THREADS = env.number("WEB_THREADS", default=8, largest=32)
 
 DEBUG = env.boolean("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", VAR_DIR / "secret-key")

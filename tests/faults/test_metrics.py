@@ -38,7 +38,7 @@ def test_the_counts_of_all_workers_outlive_a_death_and_a_reload_and_end_with_the
     port = free_port()
     variables = {"REDIS_URL": redis_server.url, "METRICS_BIND": f"127.0.0.1:{port}", "TMPDIR": str(tmp_path)}
     with serve(tmp_path / "server", WEB_CONCURRENCY="2", **variables) as server:
-        eventually(8.0, lambda: value(port, "delegated_threads"))
+        eventually(16.0, lambda: value(port, "delegated_threads"))
         check_that_counts_outlive_workers(server, port)
         redis_server.kill()
         eventually(2.0, lambda: (ask_ready(server), value(port, "delegated_redis_away_workers"))[1])
@@ -54,7 +54,7 @@ def check_that_counts_outlive_workers(server: Server, port: int) -> None:
     eventually(40.0, answered(port))
 
     kill_worker(server, min(server.workers()))
-    eventually(8.0, lambda: value(port, "delegated_threads"))
+    eventually(16.0, lambda: value(port, "delegated_threads"))
     eventually(40.0, answered(port))
     ask(server, 10)
     eventually(50.0, answered(port))
@@ -62,7 +62,7 @@ def check_that_counts_outlive_workers(server: Server, port: int) -> None:
     before = server.workers()
     server.process.send_signal(signal.SIGHUP)
     eventually(True, lambda: len(server.workers()) == 2 and not server.workers() & before)
-    eventually(8.0, lambda: value(port, "delegated_threads"))
+    eventually(16.0, lambda: value(port, "delegated_threads"))
     ask(server, 10)
     eventually(60.0, answered(port))
 
