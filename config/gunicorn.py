@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import platform
-import re
+import gc
 import resource
 import socket
 import struct
 import sys
-from http.cookies import SimpleCookie
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gunicorn.glogging
 import gunicorn.http.message
 import gunicorn.http.parser
-import gunicorn.util
 from django.core.exceptions import ImproperlyConfigured
 
 if TYPE_CHECKING:
@@ -26,8 +23,7 @@ pythonpath = str(Path(__file__).resolve().parent.parent)
 sys.path.insert(0, pythonpath)
 
 try:
-    from config import reloading, settings
-    from config.metrics import port
+    from config import metrics_server, settings
 except ImproperlyConfigured as error:
     sys.exit(str(error))
 finally:
@@ -38,7 +34,7 @@ finally:
 wsgi_app = "config.wsgi"
 bind = settings.BIND
 workers = settings.WEB_CONCURRENCY
-worker_class = "config.reloading.Worker"
+worker_class = "gthread"
 threads = settings.WEB_THREADS
 
 # Each worker opens its own database and Redis connections: no connection may be shared across a fork.
@@ -68,10 +64,6 @@ control_socket_disable = True
 
 
 class Logger(gunicorn.glogging.Logger):
-    def __init__(self, cfg: Any) -> None:
-        super().__init__(cfg)
-        self.info("The service starts.", extra={"version": settings.VERSION})
-
     def access(self, resp: Any, req: Any, environ: Any, request_time: Any) -> None:
         """Log nothing, because config.http.middleware logs each request, without the query."""
 
@@ -85,46 +77,48 @@ logger_class = Logger
 SILENCE_SECONDS = 10
 
 
-def when_ready(server: Arbiter) -> None:
-    """Set the socket time-outs for reading a request and sending a response. Accepted sockets inherit them.
+def on_starting(server: Arbiter) -> None:
+    """Serve the metrics, and exit if several workers would have no Redis. D21."""
+    server.log.info("The service starts.", extra={"version": settings.VERSION})
+    if server.cfg.workers > 1 and not settings.REDIS_URL:
+        sys.exit("More than one worker needs REDIS_URL: without it each worker would count the limits for itself.")
+    if settings.METRICS_BIND:
+        metrics_server.start(settings.METRICS_BIND)
 
-    With TCP_DEFER_ACCEPT, the system accepts a connection only when its request arrives, so `thread_pools` can read the
-    class of the request.
-    """
-    reloading.notify_once_ready()
+
+def when_ready(server: Arbiter) -> None:
+    """Set the socket time-outs for reading a request and sending a response. Accepted sockets inherit them."""
     limit = struct.pack("ll", SILENCE_SECONDS, 0)
     for listener in server.LISTENERS:
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        if hasattr(socket, "TCP_DEFER_ACCEPT") and listener.sock.family in (socket.AF_INET, socket.AF_INET6):
-            listener.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_DEFER_ACCEPT, SILENCE_SECONDS)
+
+
+def post_fork(server: Arbiter, worker: Worker) -> None:
+    metrics_server.close_in_worker()
 
 
 def post_worker_init(worker: Worker) -> None:
-    """Limit the time of statements, replace gunicorn's error page, and start the background threads.
+    """Limit the time of statements, and start the background threads.
 
-    The threads send e-mails and write the counts of the activity log.
+    The threads send e-mails, write the counts of the activity log, and read metrics.
 
     The threads start in the worker, because a reload must import the new code, and because a fork copies no thread.
     """
+    import config.urls  # noqa: F401 - imports the views, so that the first request need not wait
     from accounts.mail import outbox
-    from config.http.gunicorn_errors import Request, write_error
+    from config import metrics_state
     from config.infrastructure.postgresql.timeouts import limit_statements
-    from config.metrics import worker as metrics
     from oauth_bridge.storage import activity_counts
 
     limit_statements()
-    gunicorn.util.write_error = write_error
-    gunicorn.http.parser.RequestParser.mesg_class = Request
-    metrics.start()
     outbox.start()
     activity_counts.start()
-    reloading.be_ready(worker)
-
-
-def on_reload(server: Arbiter) -> None:
-    """Keep the old workers until new workers are ready."""
-    reloading.begin_reload()
+    if settings.METRICS_BIND:
+        metrics_state.start()
+    # A full garbage collection would examine all modules, and requests would wait for 50 to 80 ms of CPU time.
+    gc.collect()
+    gc.freeze()
 
 
 def worker_exit(server: Arbiter, worker: Worker) -> None:
@@ -132,51 +126,14 @@ def worker_exit(server: Arbiter, worker: Worker) -> None:
     for name in (
         "accounts.mail.outbox",
         "oauth_bridge.storage.activity_counts",
-        "config.metrics.serving",
     ):
         if module := sys.modules.get(name):
             module.stop()
 
 
-ESCAPES = 100
-
-
-def searches_for_each_escape() -> bool:
-    """Return whether Python searches a quoted cookie anew for each escaped character (CVE-2024-7592).
-
-    Such a search takes quadratic time. The function counts calls of regular expressions instead of comparing versions,
-    because distributions fix Python without a new version number.
-    """
-    searches = 0
-
-    def count(_frame: object, event: str, called: object) -> None:
-        nonlocal searches
-        searches += event == "c_call" and isinstance(getattr(called, "__self__", None), re.Pattern)
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        SimpleCookie('a="' + r"\"" * ESCAPES + '"')
-    finally:
-        sys.setprofile(before)
-    return searches >= ESCAPES
-
-
-def on_starting(server: Arbiter) -> None:
-    """Delay systemd's READY=1, warn about an unsafe Python, and exit if several workers would have no Redis. D21."""
-    reloading.hold_back_notification()
-    if searches_for_each_escape():
-        # config.http.header_limits removes quoted cookies, but such a Python has other bugs too.
-        server.log.warning(
-            "This Python %s lacks security corrections, that of CVE-2024-7592 among them. "
-            "Update it: your distribution's latest package, or Python 3.11.10, 3.12.6 or newer.",
-            platform.python_version(),
-        )
-    if server.cfg.workers > 1 and not settings.REDIS_URL:
-        sys.exit("More than one worker needs REDIS_URL: without it each worker would count the limits for itself.")
-    if settings.METRICS_BIND:
-        port.open_port(settings.METRICS_BIND)
+def child_exit(server: Arbiter, worker: Worker) -> None:
+    metrics_server.forget(worker.pid)
 
 
 def on_exit(server: Arbiter) -> None:
-    port.close_port()
+    metrics_server.stop()

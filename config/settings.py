@@ -39,7 +39,7 @@ TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
 # For config/gunicorn.py.
 WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", default=1, largest=64)
 METRICS_BIND = env.bind_or_none("METRICS_BIND", BIND)
-WEB_THREADS = env.number("WEB_THREADS", default=2, largest=32)
+WEB_THREADS = env.number("WEB_THREADS", default=8, largest=32)
 
 DEBUG = env.boolean("DEBUG", default=False)
 SECRET_KEY = env.secret_key("SECRET_KEY", VAR_DIR / "secret-key")
@@ -70,7 +70,6 @@ MIDDLEWARE = [
     "config.http.header_limits.HeaderLimitsMiddleware",
     "config.http.languages.LanguageMiddleware",
     "config.http.middleware.OriginMiddleware",
-    "config.http.overload_response.OverloadMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "config.http.multipart.MultipartMiddleware",  # before the CSRF check, which parses forms

@@ -12,7 +12,6 @@ from oauth_bridge.protocol.authorization_request import EMBEDDED
 
 # Most faults in NOT_RECORDED do not belong to a step of a sign-in. If a script or frame of a known application caused
 # the fault, `step_of` nevertheless returns a step. AWAY is not recorded, because the database is unavailable.
-# OVERLOADED is not recorded, because an overloaded service must not use the database.
 NOT_RECORDED: set[Fault] = {
     SiteFault.BAD_REQUEST,
     SiteFault.HOST,
@@ -20,11 +19,8 @@ NOT_RECORDED: set[Fault] = {
     SiteFault.FORBIDDEN,
     SiteFault.NOT_FOUND,
     SiteFault.METHOD,
-    SiteFault.LINE_TOO_LONG,
     SiteFault.HEADER_TOO_LONG,
-    SiteFault.HEADERS_TOO_LARGE,
     SiteFault.AWAY,
-    SiteFault.OVERLOADED,
     OAuthFault.SPECULATIVE,
 }
 STEPS_OF_PATHS = {paths.TOKEN: Step.EXCHANGE, paths.USERINFO: Step.PROFILE, paths.LOGOUT: Step.LOGOUT}

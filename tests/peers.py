@@ -26,8 +26,8 @@ from tests.server import Server, free_port, is_open, serve
 # nginx with the configuration of docs/operations.md, in front of a server under test ----------------------------------
 
 START_SECONDS = 60
-# The documented addresses of one server and of two.
-SERVERS = {1: ("127.0.0.1",), 2: ("10.0.0.1", "10.0.0.2")}
+PAGES, OPERATIONS = "127.0.0.1:8000", "127.0.0.1:8001"  # the documented addresses of the two units of a server
+UPSTREAMS = re.compile(r"(?:^upstream \w+ .*\n)+", re.MULTILINE)
 # The directives that Debian's nginx.conf has around the documented block, with folders of the test.
 AROUND = """
 {user}
@@ -58,14 +58,15 @@ def certificate_for(folder: Path, days: int) -> Path:
     return path
 
 
-Upstream = int | tuple[int, int] | str
+Upstream = int | dict[str, int] | str
 
 
 def configuration(folder: Path, port: int, upstream: Upstream, certificate: Path | None) -> str:
     """The documented configuration at loopback ports, without TLS unless there is a certificate with its key.
 
-    `upstream` is the port of a server; the ports of two, with what docs/second-server.md changes; or a block in place
-    of the documented upstream. Nothing else is changed.
+    `upstream` is the port of a server that is both units; the port of each documented address, with the upstreams of
+    docs/second-server.md if they are not those of one server; or a block in place of the documented upstreams. Nothing
+    else is changed.
     """
     changes = {
         r"listen 80;": f"listen 127.0.0.1:{free_port()};",
@@ -76,14 +77,14 @@ def configuration(folder: Path, port: int, upstream: Upstream, certificate: Path
         r"/var/log/nginx/": f"{folder}/",
     }
     text = documented.file("/etc/nginx/conf.d/sign-in.conf")
-    if isinstance(upstream, str):
-        changes[r"upstream sign_in \{.*\}"] = upstream
+    ports = dict.fromkeys((PAGES, OPERATIONS), upstream) if isinstance(upstream, int) else upstream
+    if isinstance(ports, str):
+        text, count = UPSTREAMS.subn(ports, text)
+        assert count
     else:
-        ports = upstream if isinstance(upstream, tuple) else (upstream,)
-        if len(ports) == 2:
-            text = re.sub("upstream sign_in .*", documented.nginx_block("second-server.md"), text)
-        for server, at in zip(SERVERS[len(ports)], ports, strict=True):
-            changes[rf"{re.escape(server)}:8000"] = f"127.0.0.1:{at}"
+        if PAGES not in ports:
+            text = UPSTREAMS.sub(documented.nginx_block("second-server.md"), text)
+        changes |= {rf"{re.escape(address)}\b": f"127.0.0.1:{at}" for address, at in ports.items()}
     if certificate:
         changes[r"listen 443 ssl;"] = f"listen 127.0.0.1:{port} ssl;"
         changes[r"ssl_certificate(_key)? .*"] = rf"ssl_certificate\1 {certificate};"

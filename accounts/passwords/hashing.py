@@ -1,8 +1,8 @@
 """Hash passwords with Argon2id, one at a time in each process. D15.
 
-A hash takes about twenty times as long as a user info request, and occupies a core and 19 MiB of memory. So a process
-computes one hash at a time. Posts of password forms have a separate thread (`config.infrastructure.request_classes`).
-Other requests that hash a password, such as those of administrators, wait in `OneAtATime.turn`.
+A hash takes about twenty times as long as a user info request, and occupies a core and 19 MiB of memory. At most half
+of a process's threads hash a password or wait for their turn. Then others are refused at once, so that threads are left
+for other requests.
 """
 
 from __future__ import annotations
@@ -12,56 +12,33 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from django.conf import settings
 from django.contrib.auth.hashers import Argon2PasswordHasher, make_password
 
-from config.infrastructure import measures
-from config.infrastructure.request_classes import must_refuse
+from config.infrastructure import metrics
 
-# The longest time in seconds that a thread waits for its turn to hash.
-WAIT_SECONDS = 3
 RETRY_AFTER_SECONDS = 3
+
+places = threading.BoundedSemaphore(max(settings.WEB_THREADS // 2, 1))
+_turn = threading.Lock()
 
 
 class HashingBusy(Exception):
-    """The password was not hashed, because too many requests wait. Try again after RETRY_AFTER_SECONDS."""
-
-
-class OneAtATime:
-    """Lets only one thread at a time run a block."""
-
-    def __init__(self) -> None:
-        self._running = threading.Lock()
-
-    @contextmanager
-    def turn(self) -> Iterator[None]:
-        """Raises HashingBusy: `must_refuse` is set, or another thread was still hashing after WAIT_SECONDS."""
-        self.raise_if_busy()
-        if not self._running.acquire(timeout=WAIT_SECONDS):
-            raise HashingBusy
-        try:
-            yield
-        finally:
-            self._running.release()
-
-    def raise_if_busy(self) -> None:
-        """Raise HashingBusy if no thread was free for the request in time (`must_refuse`).
-
-        Call this before other work, so that a refused request takes little time.
-        """
-        if must_refuse.get():
-            raise HashingBusy
-
-
-hashes = OneAtATime()
+    """The password was not hashed, because too many threads hash. Try again after RETRY_AFTER_SECONDS."""
 
 
 @contextmanager
-def _measured_turn() -> Iterator[None]:
-    began = time.perf_counter()
-    with hashes.turn():
-        if measures.meter:
-            measures.meter.password_waited(time.perf_counter() - began)
-        yield
+def turn() -> Iterator[None]:
+    """Let one thread at a time run the block. Raises HashingBusy: half of the threads run it or wait."""
+    if not places.acquire(blocking=False):
+        raise HashingBusy
+    try:
+        began = time.perf_counter()
+        with _turn:
+            metrics.PASSWORD_WAIT.observe(time.perf_counter() - began)
+            yield
+    finally:
+        places.release()
 
 
 class PasswordHasher(Argon2PasswordHasher):
@@ -75,11 +52,11 @@ class PasswordHasher(Argon2PasswordHasher):
     parallelism = 1  # more lanes use more cores, but do not make guessing more expensive
 
     def encode(self, password: str, salt: str) -> str:
-        with _measured_turn():
+        with turn():
             return super().encode(password, salt)
 
     def verify(self, password: str, encoded: str) -> bool:
-        with _measured_turn():
+        with turn():
             return super().verify(password, encoded)
 
 

@@ -38,7 +38,6 @@ class PasswordFormMixin(forms.Form):
         Raises ValidationError: the limit of failed sign-ins is reached.
         """
         try:
-            hashing.hashes.raise_if_busy()
             if not get_adapter().reauthenticate(user, self.cleaned_data[field]):
                 self.add_error(field, FormError(AccountFault.PRESENT_PASSWORD_WRONG, "wrong_password"))
         except hashing.HashingBusy:
@@ -60,7 +59,6 @@ class SignInForm(PasswordFormMixin, LoginForm):
 
     def clean(self) -> Any:
         try:
-            hashing.hashes.raise_if_busy()
             with recorded({"too_many_login_attempts": AccountFault.SIGN_IN_TOO_SOON}):
                 return super().clean()
         except hashing.HashingBusy:

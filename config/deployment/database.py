@@ -11,16 +11,15 @@ from django.db import DatabaseError, connection, transaction
 from config import health
 from config.deployment import upkeep
 from config.deployment.findings import Finding, failed, of_clock, ok, skipped, warning
-from config.http.thread_pools import threads_of
 from config.infrastructure.postgresql import timeouts
 
 NEEDS_DATABASE = ("migrations", "purge", "signing_keys")
 # Connections for commands, in addition to the workers' connections.
 SPARE_CONNECTIONS = 3
 SHOWN = 5
-# A worker needs one connection for each thread that answers requests, except the thread for probes. It also needs one
-# connection for each of three other threads, which send e-mails, send logout notices and write counts.
-MORE_OF_A_WORKER = 3 - 1
+# A worker needs one connection for each thread that answers requests. It also needs one connection for each of four
+# other threads, which send e-mails, send logout notices, write counts and read metrics.
+MORE_OF_A_WORKER = 4
 READ = """
     SELECT (SELECT json_object_agg(name, setting) FROM pg_settings
              WHERE name IN ('server_version', 'server_encoding', 'lock_timeout', 'statement_timeout', 'max_connections',
@@ -129,7 +128,7 @@ def _prepared_statements(is_pooled: bool) -> Finding:
 
 
 def _connections(given: dict[str, str], role_limit: int, is_pooled: bool) -> Finding:
-    needed = settings.WEB_CONCURRENCY * (threads_of(settings.WEB_THREADS) + MORE_OF_A_WORKER) + SPARE_CONNECTIONS
+    needed = settings.WEB_CONCURRENCY * (settings.WEB_THREADS + MORE_OF_A_WORKER) + SPARE_CONNECTIONS
     if is_pooled:
         return skipped("database_connections", f"The pooler decides; the service opens up to {needed}.")
     reserved = sum(int(given.get(name, 0)) for name in ("superuser_reserved_connections", "reserved_connections"))

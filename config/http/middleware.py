@@ -17,7 +17,7 @@ from django.utils import timezone
 from config.http import trace_context
 from config.http.error_handlers import bad_request, host_changed
 from config.http.request_path import path_as_sent
-from config.infrastructure import errors, events, measures, network, paths, references
+from config.infrastructure import errors, events, metrics, network, paths, references
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.events import Event, Member
 from oauth_bridge import activity_recording
@@ -43,7 +43,7 @@ class RequestLogMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        started, meter = time.perf_counter(), measures.meter
+        started = time.perf_counter()
         request.received_at = timezone.now()  # type: ignore[attr-defined]
         reference = references.new()
         token = references.current.set(reference)
@@ -54,8 +54,7 @@ class RequestLogMiddleware:
         written: list[tuple[Event, dict[str, Member]]] = []
         errors.of_request.set(reported)
         events.of_request.set(written)
-        if meter:
-            meter.request_began()
+        metrics.IN_FLIGHT.inc()
         try:
             response = self.get_response(request)
             if response.status_code >= HTTPStatus.BAD_REQUEST and not reported and not _is_probe(request):
@@ -78,13 +77,12 @@ class RequestLogMiddleware:
                 address=address,
                 **trace_context.of(request),
             )
-            if meter:
-                meter.request_answered(method, route or NO_ROUTE, response.status_code, seconds)
-                for error in reported:
-                    meter.request_refused(route or NO_ROUTE, error.fault.error, error.fault.name.lower())
+            counted = route or NO_ROUTE
+            metrics.ANSWERS.labels(method, counted, f"{response.status_code // 100}xx").observe(seconds)
+            for error in reported:
+                metrics.REFUSALS.labels(counted, error.fault.error, error.fault.name.lower()).inc()
         finally:
-            if meter:
-                meter.request_ended()
+            metrics.IN_FLIGHT.dec()
             references.current.reset(token)
             network.of_request.set("")
             errors.of_request.set(None)

@@ -17,7 +17,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError, RedisError
 from redis.retry import Retry
 
-from config.infrastructure import measures
+from config.infrastructure import metrics
 from config.infrastructure.count_blocks import Blocks
 
 T = TypeVar("T")
@@ -54,8 +54,7 @@ class Breaker:
             now = time.monotonic()
             self.is_open = True
             self._try_again_at = now + RETRY_AFTER_SECONDS
-            if measures.meter:
-                measures.meter.redis_is_away(True)
+            metrics.REDIS_AWAY.set(1)
             must_log = now >= self._log_again_at
             if must_log:
                 self._log_again_at = now + LOG_EVERY_SECONDS
@@ -65,8 +64,7 @@ class Breaker:
     def succeeded(self) -> None:
         if self.is_open:
             self.is_open = False
-            if measures.meter:
-                measures.meter.redis_is_away(False)
+            metrics.REDIS_AWAY.set(0)
             logger.warning("Redis answers again.")
 
 

@@ -102,14 +102,12 @@ class SiteFault(Fault):
     FORBIDDEN = (403, "access_denied", _("You may not do this."), _("Sign in with an account that may."))
     NOT_FOUND = (404, "not_found", _("There is nothing at this path."), "{hint}")
     METHOD = (405, "method_not_allowed", _("This path does not take {method}."), _("Use {allow}."))
-    LINE_TOO_LONG = (414, "invalid_request", "The request line is too long.", "Send a shorter address.")
     HEADER_TOO_LONG = (
         431,
         "invalid_request",
         _("The header {name} is longer than {limit} characters."),
         _("Send a shorter one."),
     )
-    HEADERS_TOO_LARGE = (431, "invalid_request", "The request headers are too large.", "Send fewer or shorter ones.")
     RATE_LIMITED = (429, "rate_limited", _("Too many requests."), _("Wait {seconds} seconds and try again."))
     SERVER_ERROR = (
         500,
@@ -121,12 +119,6 @@ class SiteFault(Fault):
         503,
         "temporarily_unavailable",
         _("The service cannot use its database now."),
-        _("Try again in a few seconds."),
-    )
-    OVERLOADED = (
-        503,
-        "temporarily_unavailable",
-        _("The service has more requests than it can answer now."),
         _("Try again in a few seconds."),
     )
     BUSY = (

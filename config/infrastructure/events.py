@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db import connection
 
-from config.infrastructure import measures, network
+from config.infrastructure import metrics, network
 
 Member = str | int | float | UUID | None
 
@@ -119,8 +119,7 @@ def _write(event: Event, members: dict[str, Member]) -> None:
     if written is not None and event is not Event.REFUSED:
         written.append((event, members))
     name = event.name.lower()
-    if measures.meter:
-        measures.meter.event_written(name)
+    metrics.EVENTS.labels(name).inc()
     line: dict[str, str | int | float | None] = {"event": name}
     for member, each in members.items():
         if each is not None:

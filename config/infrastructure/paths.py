@@ -9,9 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from config.infrastructure import request_classes
-from config.infrastructure.request_classes import RequestClass
-
 AUTHORIZE = "/oauth/authorize"
 TOKEN = "/oauth/token"
 USERINFO = "/oauth/userinfo"
@@ -38,30 +35,20 @@ class Kind:
     is_file: bool = False  # pages load this file, so it is served even if a header is too long
     takes_a_file: bool = False  # a post may be multipart
     is_for_any_host: bool = False  # load balancers ask by IP address, or without a Host header
-    request_class: RequestClass = request_classes.STRANGER
-    request_class_of_post: RequestClass | None = None  # the class of a post, if the post hashes a password
 
 
 NOWHERE = Kind()
 PAGE = Kind(is_page=True)
 PAGE_WITH_FILE = Kind(is_page=True, takes_a_file=True)
-PAGE_WITH_PASSWORD = Kind(is_page=True, request_class_of_post=request_classes.SIGN_IN)
-ADMINISTRATION = Kind(is_page=True, request_class=request_classes.ADMINISTRATION)
-ADMINISTRATION_WITH_FILE = replace(ADMINISTRATION, takes_a_file=True)
 NO_OPERATION = Kind(is_for_programs=True, is_translated=False)
-OPERATION = Kind(
-    is_for_programs=True, is_translated=False, is_cross_origin=True, request_class=request_classes.USERINFO
-)
+OPERATION = replace(NO_OPERATION, is_cross_origin=True)
 DOCUMENT = Kind(is_translated=False)
-# Readiness has the class of user info, because a load balancer must not remove a machine whose threads for pages are
-# all busy.
-READINESS = replace(DOCUMENT, is_for_any_host=True, request_class=request_classes.USERINFO)
-LIVENESS = replace(DOCUMENT, is_for_any_host=True, request_class=request_classes.PROBE)
+PROBE = replace(DOCUMENT, is_for_any_host=True)
 FILE = Kind(is_file=True)
 
 _EXACT = {
-    AUTHORIZE: Kind(is_page=True, request_class=request_classes.AUTHORIZE),
-    TOKEN: replace(OPERATION, request_class=request_classes.TOKEN),
+    AUTHORIZE: PAGE,
+    TOKEN: OPERATION,
     USERINFO: OPERATION,
     JWKS: OPERATION,
     REVOKE: OPERATION,
@@ -74,28 +61,22 @@ _EXACT = {
     DOCS: PAGE,
     "/accounts": PAGE,
     "/accounts/profile": PAGE_WITH_FILE,  # the person uploads a picture
-    "/accounts/sign-in": PAGE_WITH_PASSWORD,
-    "/accounts/sign-up": PAGE_WITH_PASSWORD,
-    "/accounts/confirm": PAGE_WITH_PASSWORD,
-    "/accounts/password/change": PAGE_WITH_PASSWORD,
-    "/accounts/password/reset": PAGE,  # sends an e-mail, but hashes no password
-    "/admin": ADMINISTRATION,
+    "/admin": PAGE,
     CHANGE_PASSWORD: PAGE,
-    "/admin/oauth_bridge/application/add/": ADMINISTRATION_WITH_FILE,  # the administrator uploads a logo
-    "/health/live": LIVENESS,
-    "/health/ready": READINESS,
+    "/admin/oauth_bridge/application/add/": PAGE_WITH_FILE,  # the administrator uploads a logo
+    "/health/live": PROBE,
+    "/health/ready": PROBE,
 }
 _FORM_OF_AN_APPLICATION = re.compile(r"/admin/oauth_bridge/application/[^/]+/change/")
 # The kinds of paths by the beginning of the path. The first row that fits applies.
 _BELOW = {
-    "/accounts/password/reset/": PAGE_WITH_PASSWORD,
     "/accounts/": PAGE,
     "/docs/": PAGE,
     "/static/": FILE,
     "/avatars/": FILE,
     "/logos/": FILE,
     "/brand/": FILE,
-    "/admin/": ADMINISTRATION,
+    "/admin/": PAGE,
     "/health/": DOCUMENT,
     "/oauth/authorize/": replace(NO_OPERATION, is_page=True),
     "/oauth/": NO_OPERATION,
@@ -108,7 +89,7 @@ def kind_of(path: str) -> Kind:
     if kind := _EXACT.get(path):
         return kind
     if _FORM_OF_AN_APPLICATION.fullmatch(path):
-        return ADMINISTRATION_WITH_FILE
+        return PAGE_WITH_FILE
     for beginning, kind in _BELOW.items():
         if path.startswith(beginning):
             return kind

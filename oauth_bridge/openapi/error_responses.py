@@ -10,13 +10,10 @@ ANYWHERE = (
     SiteFault.HOST,
     SiteFault.HOST_NAMED,
     SiteFault.METHOD,
-    SiteFault.LINE_TOO_LONG,
     SiteFault.HEADER_TOO_LONG,
-    SiteFault.HEADERS_TOO_LARGE,
     SiteFault.RATE_LIMITED,
     SiteFault.SERVER_ERROR,
     SiteFault.AWAY,
-    SiteFault.OVERLOADED,
 )
 UNVERIFIED = (
     OAuthFault.CLIENT_UNKNOWN,

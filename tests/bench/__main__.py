@@ -73,7 +73,7 @@ def attacked(arguments: argparse.Namespace) -> int:
         for failure, count in Counter(row.beside.failures).items():
             say(f"{row.way}, {row.attack}: {count} × {failure}")
     for row in attack.slowed(rows):
-        say(f"Measure it again, p99 × {row.ratio:.1f}: {row.attack}")
+        say(f"Measure it again, p99 of {row.ratios}: {row.attack}")
     return int(attack.has_failed(rows))
 
 
@@ -100,9 +100,11 @@ def parsed() -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command")
     counting = commands.add_parser("instructions", help="counted by valgrind, which must be installed; takes minutes")
     counting.add_argument("--operations", type=number(1, 10_000), default=50, help="of each kind (default 50)")
-    attacking = commands.add_parser("attack", help="normal requests beside attacks, directly and behind nginx")
+    attacking = commands.add_parser(
+        "attack", help="normal requests beside attacks, directly and behind nginx, with one unit and two"
+    )
     attacking.add_argument("--only", default="", metavar="TEXT", help="the attacks whose names contain it")
-    attacking.add_argument("--way", default="", choices=["", *attack.WAYS], help="directly or nginx (default both)")
+    attacking.add_argument("--way", default="", choices=["", *attack.WAYS], help="default all")
     attacking.add_argument("--seconds", type=number(1, 600), default=8, help="of each measurement (default 8)")
     filling = commands.add_parser("load", help="fill the database of DATABASE_URL, in which nobody may live")
     for name, default in (("people", 1_000_000), ("tokens", 10_000_000), ("codes", 10_000_000)):

@@ -1,9 +1,10 @@
 """`python -m tests.bench attack`: measure normal requests during attacks from one machine.
 
-The service has its default settings, limits and four workers, once directly and once behind the nginx of
-docs/operations.md. Normal requests are complete sign-ins and sign-in pages from separate addresses at fixed times; each
-is timed from the moment it was due. The attacker has the lowest priority, because an attacker on another machine takes
-no CPU time from the service. During each attack the mail server answers DATA late, as a tarpit does.
+The service has its default settings, limits and four workers: once one unit directly, once one unit and once two units
+behind the nginx of docs/operations.md. Normal requests are complete sign-ins and sign-in pages from separate addresses
+at fixed times; each is timed from the moment it was due. The attacker has the lowest priority, because an attacker on
+another machine takes no CPU time from the service. During each attack the mail server answers DATA late, as a tarpit
+does.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import multiprocessing
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -25,7 +26,7 @@ from tests.bench.attackers import BY_STRANGERS, CSRF, Attack, Site, Tally, lowes
 from tests.bench.phases import percentile
 from tests.bench.stored import Stored
 from tests.bench.targets import CALLBACK, Failed, Service
-from tests.peers import MailServer, nginx, program
+from tests.peers import OPERATIONS, PAGES, MailServer, nginx, program
 from tests.server import Server, free_port, serve
 
 WORKERS = 4
@@ -35,8 +36,8 @@ SECONDS = 8.0
 FLOW_EVERY_SECONDS = 1.0
 PATIENCE_SECONDS = 20
 MAIL_SECONDS = 9.0
-# Behind nginx: p99 beside an attack, as a multiple of that without.
-MOST_RATIO = 2.0
+# With two units: p99 beside an attack, as a multiple of that without.
+MOST_RATIO = {"operations": 2.0, "pages": 3.0}
 UPLOAD_ATTEMPTS, UPLOAD_PAUSE_SECONDS = 3, 3.0
 MULTIPART = "multipart/form-data; boundary=b"
 CROP = {"zoom": "1", "x": "0.5", "y": "0.5"}
@@ -52,18 +53,21 @@ class Way:
 
     name: str
     service: Service
-    server: Server
+    servers: tuple[Server, ...]
+
+    def workers(self) -> set[int]:
+        return {worker for server in self.servers for worker in server.workers()}
 
 
 @dataclass
 class Experience:
-    """The response times and errors of normal clients."""
+    """The response times of pages and of operations, and the errors, of normal clients."""
 
-    milliseconds: list[float] = field(default_factory=list)
+    milliseconds: dict[str, list[float]] = field(default_factory=lambda: {kind: [] for kind in MOST_RATIO})
     failures: list[str] = field(default_factory=list)
 
-    def percentile(self, percent: int) -> float:
-        return percentile(sorted(self.milliseconds), percent)
+    def percentile(self, kind: str, percent: int) -> float:
+        return percentile(sorted(self.milliseconds[kind]), percent)
 
 
 @dataclass(frozen=True)
@@ -77,9 +81,12 @@ class Row:
     tally: Tally
     stored: Stored  # by the attack
 
+    def ratio(self, kind: str) -> float:
+        return self.beside.percentile(kind, 99) / self.without.percentile(kind, 99)
+
     @property
-    def ratio(self) -> float:
-        return self.beside.percentile(99) / self.without.percentile(99)
+    def ratios(self) -> str:
+        return ", ".join(f"{kind} × {self.ratio(kind):.1f}" for kind in MOST_RATIO)
 
 
 def measure(say: Callable[[str], None], only: str = "", seconds: float = SECONDS, ways: str = "") -> list[Row]:
@@ -99,7 +106,7 @@ def measure(say: Callable[[str], None], only: str = "", seconds: float = SECONDS
                     site = Site(way.service.port, f"127.0.3.{len(found) + 1}", public.client_id, owned)
                     row = one(way, attack, site, mail_server, seconds)
                     answers = dict(row.tally.answers)
-                    say(f"{way.name}: {attack}: {row.tally.sent:,} requests, answers {answers}, p99 × {row.ratio:.1f}")
+                    say(f"{way.name}: {attack}: {row.tally.sent:,} requests, answers {answers}, p99 of {row.ratios}")
                     found.append(row)
     return found
 
@@ -120,21 +127,23 @@ def directly(given: stack.Stack, mail_server: MailServer) -> Iterator[Way]:
         yield _way("directly", given, server)
 
 
-@contextmanager
-def behind_nginx(given: stack.Stack, mail_server: MailServer) -> Iterator[Way]:
-    if program() is None:
-        raise stack.Missing("nginx is not installed.")
-    port, upstream = free_port(), free_port()
-    address = f"http://localhost:{port}"
-    folder = given.folder / "nginx"
-    folder.mkdir()
-    with (
-        _served(
-            given, "behind-nginx", upstream, BASE_URL=address, AUTH_URL=address, EMAIL_URL=mail_server.url
-        ) as server,
-        nginx(folder, port, upstream),
-    ):
-        yield _way("nginx", given, server)
+def behind_nginx(name: str, units: int) -> Callable[[stack.Stack, MailServer], AbstractContextManager[Way]]:
+    """Behind nginx, so many units share WORKERS workers."""
+
+    @contextmanager
+    def open_way(given: stack.Stack, mail_server: MailServer) -> Iterator[Way]:
+        if program() is None:
+            raise stack.Missing("nginx is not installed.")
+        port, ports = free_port(), [free_port() for _ in range(units)]
+        address, folder = f"http://localhost:{port}", given.folder / f"nginx-{units}"
+        variables = {"BASE_URL": address, "AUTH_URL": address, "EMAIL_URL": mail_server.url}
+        variables["WEB_CONCURRENCY"] = str(WORKERS // units)
+        with ExitStack() as opened:
+            served = [opened.enter_context(_served(given, f"{units}-{each}", each, **variables)) for each in ports]
+            opened.enter_context(nginx(folder, port, {PAGES: ports[0], OPERATIONS: ports[-1]}))
+            yield _way(name, given, *served)
+
+    return open_way
 
 
 @contextmanager
@@ -142,30 +151,31 @@ def _served(given: stack.Stack, name: str, port: int, **changes: str) -> Iterato
     folder = given.folder / f"served-{name}"
     folder.mkdir()
     variables = {"RATE_LIMITS": "on", "WEB_CONCURRENCY": str(WORKERS), "TRUSTED_PROXIES": "127.0.0.1"}
-    variables |= {"SECRET_KEY": stack.secret_key(), **stack.SETTINGS}
-    with serve(folder, port=port, **variables, **changes) as server:
+    variables |= {"SECRET_KEY": stack.secret_key(), **stack.SETTINGS, **changes}
+    with serve(folder, port=port, **variables) as server:
         yield server
 
 
-def _way(name: str, given: stack.Stack, server: Server) -> Way:
-    port = int(server.base_url.rpartition(":")[2])
-    roots = given.roots(server.process.pid)
-    return Way(name, Service(name, port, roots, given.client_id, given.client_secret, given.cookies), server)
+def _way(name: str, given: stack.Stack, *servers: Server) -> Way:
+    port = int(servers[0].base_url.rpartition(":")[2])
+    roots = given.roots(servers[0].process.pid)
+    return Way(name, Service(name, port, roots, given.client_id, given.client_secret, given.cookies), servers)
 
 
-WAYS = {"directly": directly, "nginx": behind_nginx}
+TWO_UNITS = "two units"
+WAYS = {"directly": directly, "one unit": behind_nginx("one unit", 1), TWO_UNITS: behind_nginx(TWO_UNITS, 2)}
 
 
 def one(way: Way, name: str, site: Site, mail_server: MailServer, seconds: float) -> Row:
     """Raises RuntimeError: the attack ended early, or sent nothing."""
     attack = ATTACKS[name]
     without = normal(way, seconds)
-    before, workers = Stored.now(), way.server.workers()
+    before, workers = Stored.now(), way.workers()
     mail_server.data_seconds = MAIL_SECONDS
     attacker = _fork.Process(target=_attack, args=(attack, site, time.monotonic() + seconds + 1), daemon=True)
     attacker.start()
     time.sleep(1)
-    memory = _Memory(way.server)
+    memory = _Memory(way)
     with memory:
         beside = normal(way, seconds, _upload if attack is pictures else None)
     attacker.join(PATIENCE_SECONDS)
@@ -174,7 +184,7 @@ def one(way: Way, name: str, site: Site, mail_server: MailServer, seconds: float
         raise RuntimeError(f"{way.name}: the attack did not take place: {name}")
     attacker.kill()
     attacker.join()
-    ended = len(workers - way.server.workers())
+    ended = len(workers - way.workers())
     return Row(name, way.name, without, beside, ended, memory.most_mb, site.tally, Stored.now() - before)
 
 
@@ -200,7 +210,7 @@ def _client(service: Service, number: int, end: float, met: Experience) -> None:
     due = time.monotonic() + number * FLOW_EVERY_SECONDS / CLIENTS
     line = _line(service.port, number)
     while due < end:
-        for step in _steps(service, line, number):
+        for kind, step in _steps(service, line, number):
             time.sleep(max(0.0, due - time.monotonic()))
             try:
                 step()
@@ -209,7 +219,7 @@ def _client(service: Service, number: int, end: float, met: Experience) -> None:
                     f"{type(error).__name__}: {error}" if isinstance(error, Failed) else type(error).__name__
                 )
                 line.close()
-            met.milliseconds.append((time.monotonic() - due) * 1000)
+            met.milliseconds[kind].append((time.monotonic() - due) * 1000)
             due = max(due + FLOW_EVERY_SECONDS / 4, time.monotonic())
     line.close()
 
@@ -218,7 +228,7 @@ def _line(port: int, number: int) -> HTTPConnection:
     return HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS, source_address=(f"127.0.2.{number + 1}", 0))
 
 
-def _steps(service: Service, line: HTTPConnection, number: int) -> Iterable[Callable[[], None]]:
+def _steps(service: Service, line: HTTPConnection, number: int) -> Iterable[tuple[str, Callable[[], None]]]:
     held: dict[str, str] = {}
 
     def authorize() -> None:
@@ -237,7 +247,7 @@ def _steps(service: Service, line: HTTPConnection, number: int) -> Iterable[Call
         if answer.status != 200:
             raise Failed(f"sign-in page: {answer.status}")
 
-    return page, authorize, exchange, userinfo
+    return ("pages", page), ("pages", authorize), ("operations", exchange), ("operations", userinfo)
 
 
 def _upload(service: Service, met: Experience) -> None:
@@ -266,8 +276,8 @@ def _upload(service: Service, met: Experience) -> None:
 class _Memory:
     """Records the resident memory of the workers during the block."""
 
-    def __init__(self, server: Server) -> None:
-        self.server, self.most_mb, self._is_over = server, 0.0, threading.Event()
+    def __init__(self, way: Way) -> None:
+        self.way, self.most_mb, self._is_over = way, 0.0, threading.Event()
         self._thread = threading.Thread(target=self._watch)
 
     def __enter__(self) -> None:
@@ -279,7 +289,7 @@ class _Memory:
 
     def _watch(self) -> None:
         while not self._is_over.wait(0.5):
-            self.most_mb = max([self.most_mb, *(resident_mb(pid) for pid in self.server.workers())])
+            self.most_mb = max([self.most_mb, *(resident_mb(pid) for pid in self.way.workers())])
 
 
 def resident_mb(pid: int) -> float:
@@ -292,29 +302,33 @@ def resident_mb(pid: int) -> float:
 
 def table(rows: list[Row]) -> str:
     lines = [
-        "| attack | way | sent | p50 ms: without / beside | p99 ms: without / beside | p99 ratio | failed "
-        "| rows stored | memory MB |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| attack | way | sent | operations: p99 ms, without / beside | ratio | pages: p99 ms, without / beside "
+        "| ratio | failed | rows stored | memory MB |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        p50 = f"{row.without.percentile(50):.1f} / {row.beside.percentile(50):.1f}"
-        p99 = f"{row.without.percentile(99):.0f} / {row.beside.percentile(99):.0f}"
-        failed = f"{len(row.beside.failures)} of {len(row.beside.milliseconds)}"
+        figures = " | ".join(
+            f"{row.without.percentile(kind, 99):.0f} / {row.beside.percentile(kind, 99):.0f} | {row.ratio(kind):.1f}"
+            for kind in MOST_RATIO
+        )
+        failed = f"{len(row.beside.failures)} of {sum(map(len, row.beside.milliseconds.values()))}"
         ended = f", {row.ended_workers} workers ended" if row.ended_workers else ""
         lines.append(
-            f"| {row.attack} | {row.way} | {row.tally.sent:,} | {p50} | {p99} | {row.ratio:.1f} | {failed}{ended} "
-            f"| {row.stored} | {row.memory_mb:.0f} |"
+            f"| {row.attack} | {row.way} | {row.tally.sent:,} | {figures} | {failed}{ended} | {row.stored} "
+            f"| {row.memory_mb:.0f} |"
         )
     return "\n".join(lines)
 
 
 def slowed(rows: list[Row]) -> list[Row]:
-    """Behind nginx: the rows in which p99 grew by more than MOST_RATIO. It is the third slowest of 256 requests."""
-    return [row for row in rows if row.way == "nginx" and row.ratio > MOST_RATIO]
+    """With two units: the rows in which p99 grew by more than MOST_RATIO. It is the second slowest of 128 requests."""
+    return [
+        row for row in rows if row.way == TWO_UNITS and any(row.ratio(kind) > MOST_RATIO[kind] for kind in MOST_RATIO)
+    ]
 
 
 def has_failed(rows: list[Row]) -> bool:
-    """A worker ended, an attack filled a table, or a normal request failed behind nginx."""
+    """A worker ended, an attack filled a table, or a normal request failed with two units."""
     return any(
-        row.ended_workers or not row.stored.is_bounded or (row.way == "nginx" and row.beside.failures) for row in rows
+        row.ended_workers or not row.stored.is_bounded or (row.way == TWO_UNITS and row.beside.failures) for row in rows
     )

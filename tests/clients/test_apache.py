@@ -41,7 +41,7 @@ Header set X-Email "expr=%{{reqenv:OIDC_CLAIM_email}}"
 
 @contextmanager
 def apache(port: int, documented: str) -> Iterator[Path]:
-    """Apache on the loopback `port` with the page /protected/page.txt; it ends with the block. Returns its error log."""
+    """Apache on the loopback `port` with the page /protected/page.txt; it ends with the block. Gives its error log."""
     found = shutil.which("apache2", path=f"{os.environ['PATH']}:/usr/sbin")
     if found is None or not (MODULES / "mod_auth_openidc.so").exists():
         pytest.skip("needs Apache with mod_auth_openidc")

@@ -43,7 +43,7 @@ def problems(method: str, path: str, status: int, headers: Mapping[str, str], bo
         if method == "OPTIONS" and status == 200:  # a preflight (D22), which browsers send by themselves
             return [] if "Access-Control-Allow-Methods" in headers and not body else ["200 for OPTIONS"]
         operation = next(each for name, each in operations.items() if name in ("get", "post"))
-        if status not in (400, 405, 414, 431, 500, 503):
+        if status not in (400, 405, 431, 500, 503):
             return [f"{status} for a method that is not described"]
     response = operation["responses"].get(str(status))
     if response is None:

@@ -72,7 +72,7 @@ def redis_is_killed(site: Site, load: Load) -> None:
 
 
 def service_is_killed(site: Site, load: Load) -> None:
-    port = int(site.servers["web1"].base_url.rpartition(":")[2])
+    port = int(site.servers["web1"][0].base_url.rpartition(":")[2])
     site.kill_service("web1")
     time.sleep(5)
     load.wait_for_answers()
@@ -80,8 +80,7 @@ def service_is_killed(site: Site, load: Load) -> None:
 
 
 def service_is_suspended(site: Site, load: Load) -> None:
-    server = site.servers["web1"]
-    pids = [server.process.pid, *server.workers()]
+    pids = [pid for server in site.servers["web1"] for pid in (server.process.pid, *server.workers())]
     send(signal.SIGSTOP, pids)
     time.sleep(SUSPENDED_SECONDS)
     load.wait_for_answers()

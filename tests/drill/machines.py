@@ -25,6 +25,7 @@ from tests.server import Server, children_of, serve
 DOCUMENT = "high-availability.md"
 NETWORK = "127.77.0."
 DATABASES, WEBS, ETCDS = ("db1", "db2"), ("web1", "web2"), ("db1", "db2", "web1")
+UNITS = (8000, 8001)  # the ports of pages and of operations
 HOSTS = {"db1": 11, "db2": 12, "web1": 21, "web2": 22}
 AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups")
 PROGRAMS = ("etcd", "patroni", "patronictl", "haproxy", "redis-server", "setpriv", "openssl", "nginx")
@@ -90,7 +91,7 @@ class Site:
         self.secret_key = secrets.token_urlsafe(50)
         self._ended = ExitStack()
         self._services: dict[str, ExitStack] = {}
-        self.servers: dict[str, Server] = {}
+        self.servers: dict[str, list[Server]] = {}
         self.etcds = {name: self._etcd(name) for name in ETCDS}
         self.patronis = {name: self._patroni(name) for name in DATABASES}
         self.redises = {name: self._redis(name) for name in WEBS}
@@ -219,13 +220,13 @@ class Site:
 
     # The service ------------------------------------------------------------------------------------------------------
 
-    def service_variables(self, name: str, port: int) -> dict[str, str]:
-        """The variables of the service on the machine, which nginx at `port` shows to people."""
+    def service_variables(self, name: str, port: int, unit: int = UNITS[0]) -> dict[str, str]:
+        """The variables of a unit of the service on the machine, which nginx at `port` shows to people."""
         origin = f"https://localhost:{port}"
         return {
             **self.variables("/etc/sign-in.env", name),
             "TRUSTED_PROXIES": "127.0.0.1",  # where connections on loopback come from
-            "BIND": f"{address(name)}:8000",
+            "BIND": f"{address(name)}:{unit}",
             "BASE_URL": origin,
             "AUTH_URL": origin,
             "SECRET_KEY": self.secret_key,
@@ -236,17 +237,18 @@ class Site:
 
     def start_service(self, name: str, port: int) -> None:
         stack = self._services[name] = ExitStack()
-        folder = self.folder / f"service-{name}-{secrets.token_hex(2)}"
-        folder.mkdir()
-        variables = self.service_variables(name, port)
-        self.servers[name] = stack.enter_context(serve(folder, is_awaited=False, **variables))
-        wait_until(functools.partial(self.is_serving, name), f"the service on {name}")
+        self.servers[name] = []
+        for unit in UNITS:
+            folder = self.folder / f"service-{name}-{unit}-{secrets.token_hex(2)}"
+            folder.mkdir()
+            variables = self.service_variables(name, port, unit)
+            self.servers[name].append(stack.enter_context(serve(folder, is_awaited=False, **variables)))
+        for unit in UNITS:
+            wait_until(functools.partial(self.is_serving, name, unit), f"the service on {name}")
 
-    def is_serving(self, name: str) -> bool:
-        host = self.servers[name].auth_url.partition("//")[2]
+    def is_serving(self, name: str, unit: int) -> bool:
         with suppress(requests.RequestException):
-            url = f"http://{address(name)}:8000/health/ready"
-            return requests.get(url, headers={"Host": host}, timeout=2).ok
+            return requests.get(f"http://{address(name)}:{unit}/health/ready", timeout=2).ok
         return False
 
     def counters(self, name: str) -> int:

@@ -129,7 +129,8 @@ def test_nginx_counts_an_ipv6_address_by_its_64(
 ) -> None:
     """A header gives the addresses, because the loopback interface has one IPv6 address only."""
     port, folder = free_port(), tmp_path / "nginx"
-    service = f"upstream sign_in {{ server 127.0.0.1:{upstream(server_behind_nginx)}; }}"
+    server = f"{{ server 127.0.0.1:{upstream(server_behind_nginx)}; }}"
+    service = f"upstream sign_in_pages {server} upstream sign_in_operations {server}"
 
     def answered(pattern: str = "HEAD") -> int:
         return len(re.findall(pattern, (folder / "sign-in.log").read_text(encoding="utf-8")))

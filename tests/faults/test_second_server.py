@@ -63,9 +63,10 @@ def test_one_of_two_servers_is_killed_and_no_sign_in_is_lost(
     """Only a POST that the killed server was answering may fail, at most one of each visitor."""
     origin, application = free_port(), ApplicationFactory(is_trusted=True)
     url, key, ports = f"http://localhost:{origin}", secrets.token_urlsafe(50), (free_port(), free_port())
+    units = {f"10.0.0.{number}:{unit}": port for number, port in enumerate(ports, 1) for unit in (8000, 8001)}
     variables = {"BASE_URL": url, "TRUSTED_PROXIES": "127.0.0.1", "REDIS_URL": redis_server.url, "SECRET_KEY": key}
     lost, _ = (launch(port=port, BIND=f"127.0.0.1:{port}", **variables) for port in ports)
-    with nginx(tmp_path / "nginx", origin, ports):
+    with nginx(tmp_path / "nginx", origin, units):
         visitors = [Visitor(url, application) for _ in range(PEOPLE)]
         for visitor in visitors:
             visitor.start()

@@ -73,7 +73,8 @@ def test_nginx_has_the_documented_configuration(folder: Path) -> None:
     changes = {
         "auth.example.com": AUTH,
         "api.example.com": API,
-        "127.0.0.1:8000": "service:8000",
+        "127.0.0.1:8000": "pages:8000",
+        "127.0.0.1:8001": "operations:8000",
         "/var/log/nginx/sign-in.log": "/dev/stdout",
     }
     expected = nginx_block("operations.md")
@@ -90,7 +91,7 @@ def test_the_compose_file_finds_its_files_and_trusts_its_proxy_alone(folder: Pat
     services = document["services"]
     proxy = services["proxy"]["networks"]["front"]
     assert proxy["aliases"] == [AUTH, API]
-    for name in ("service", "migrate", "purge"):
+    for name in ("pages", "operations", "migrate", "purge"):
         assert services[name]["environment"]["TRUSTED_PROXIES"] == proxy["ipv4_address"]
         assert services[name]["read_only"]
         files = {each for each in services[name]["environment"] if each.endswith(raw_variables.FILE)}
@@ -100,7 +101,7 @@ def test_the_compose_file_finds_its_files_and_trusts_its_proxy_alone(folder: Pat
 
 @pytest.mark.filterwarnings("ignore:Overriding setting DATABASES")  # the checks read the setting, no connection
 def test_the_service_accepts_the_settings(folder: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
-    given = compose(folder)["services"]["service"]["environment"] | pairs(folder / "settings.env")
+    given = compose(folder)["services"]["pages"]["environment"] | pairs(folder / "settings.env")
     given = {name: str(value).replace("/run/secrets", str(folder / "secrets")) for name, value in given.items()}
     with pytest.raises(ImproperlyConfigured, match="EMAIL_URL_FILE must be the path of a file"):
         settings_with(monkeypatch, **given)  # set-up can't know the mail server

@@ -5,8 +5,6 @@ from __future__ import annotations
 import socket
 from urllib.parse import urlsplit
 
-import pytest
-
 from accounts.pictures import current_picture, stored_pictures
 from tests.conftest import Launch
 from tests.contract_coverage import contract
@@ -69,18 +67,6 @@ def test_head_is_answered_by_the_headers_of_get_alone(provider: Server, committe
     ):
         check(provider, path, status, *headers)
     assert "no-body response" not in provider.log, "the server has no body to drop"
-
-
-@contract("D19.head")
-@pytest.mark.parametrize(
-    ("header", "status"), [("X: " + "a" * 40_000, 431), ("Content-Length: x", 400)], ids=["too large", "malformed"]
-)
-def test_a_head_that_the_server_refuses_by_itself_has_no_body(provider: Server, header: str, status: int) -> None:
-    for method, has_body in (("HEAD", False), ("GET", True)):
-        wire = Wire(provider)
-        assert wire.ask(f"{method} /oauth/userinfo", header)[0] == status
-        assert bool(wire.file.read()) is has_body
-        wire.close()
 
 
 def test_head_of_a_fault_of_ours_has_no_body(launch: Launch) -> None:

@@ -5,16 +5,13 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import re
 import signal
 import socket
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
 import requests
 
-from config import gunicorn
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
@@ -73,22 +70,11 @@ def test_the_whole_log_is_json_and_holds_no_query(provider: Server) -> None:
     assert "hidden" not in provider.log
 
 
-def test_a_python_that_parses_a_quoted_cookie_in_quadratic_time_is_found_and_named_at_the_start(
-    provider: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Distributions correct it in releases of older numbers (CVE-2024-7592)."""
-    assert ("CVE-2024-7592" in provider.log) == gunicorn.searches_for_each_escape()
-    escape = re.compile(r"\\.")
-
-    def searched(text: str) -> str:
-        place = 0
-        while found := escape.search(text, place):
-            place = found.end()
-        return text
-
-    for unquote, is_old in ((searched, True), (lambda text: escape.sub("", text), False)):
-        monkeypatch.setattr("http.cookies._unquote", unquote)
-        assert gunicorn.searches_for_each_escape() == is_old
+def test_a_full_garbage_collection_of_a_worker_examines_few_objects(launch: Launch) -> None:
+    """The modules of the service are about 120,000 objects."""
+    server = launch(wsgi="tests.wsgi.collecting")
+    assert send(server, "/health/live")[0] == 200
+    assert int(send(server, "/collect")[1].rpartition(b"\r\n")[2]) < 30_000
 
 
 @contract("O.environment", "O.serve")

@@ -108,8 +108,8 @@ def test_a_unit_exposes_little_of_the_machine(tmp_path: Path) -> None:
     """At most 2.0 of 10 by systemd's own measure, by which a service with its own user alone has 9.2."""
     if not shutil.which("systemd-analyze"):
         pytest.skip("needs systemd-analyze")
-    for unit in ("sign-in.service", "sign-in-purge.service"):
-        (tmp_path / unit).write_text(documented.file(f"/etc/systemd/system/{unit}"), encoding="utf-8")
+    for name, unit in (("sign-in@.service", "sign-in@pages.service"), *[["sign-in-purge.service"] * 2]):
+        (tmp_path / unit).write_text(documented.file(f"/etc/systemd/system/{name}"), encoding="utf-8")
         command = ["systemd-analyze", "security", "--offline=true", "--threshold=20", "--no-pager", tmp_path / unit]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-200:]

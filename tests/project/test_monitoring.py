@@ -9,30 +9,33 @@ import subprocess
 from collections.abc import Iterator
 
 import pytest
+from prometheus_client import Counter, Gauge, Histogram
 
+from config.infrastructure import metrics
 from config.infrastructure.events import Event
-from config.metrics import meter, state
 from tests.project.test_architecture import ROOT
 
 FOLDER = ROOT / "docs" / "monitoring"
 RULES = (FOLDER / "alerts.yml").read_text(encoding="utf-8")
 OF_PROMETHEUS = {"instance", "job", "le"}
-STATE = state.State({"mails": state.Queue(0, 0, 0)}, {(): 0.0}, {("ES256",): 0.0})
 
 
 @pytest.fixture
-def labels(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
+def labels() -> dict[str, set[str]]:
     """The labels of each metric, by the name that Prometheus stores."""
-    monkeypatch.setattr(state, "read", lambda: STATE)
-    counted = meter.PrometheusMeter(2)
-    counted.request_answered("GET", "/", 200, 0.1)
-    counted.request_refused("/", "invalid_request", "bad_request")
-    families = [*meter.registry.collect(), *state.StateCollector().collect()]
+    metrics.ANSWERS.labels("GET", "/", "2xx")
+    metrics.REFUSALS.labels("/", "invalid_request", "bad_request")
+    metrics.EVENTS.labels("signed_in")
+    metrics.BUILD_INFO.labels("1.0", "3.11")
+    metrics.SIGNING_KEY_AGE.labels("ES256")
+    for each in (metrics.QUEUE_WAITING, metrics.QUEUE_RETRIED, metrics.QUEUE_OVERDUE):
+        each.labels("mails")
     found: dict[str, set[str]] = {}
-    for family in families:
-        for sample in family.samples:
-            if not sample.name.endswith("_created"):  # not kept in the files of workers
-                found.setdefault(sample.name, set()).update(sample.labels)
+    for metric in vars(metrics).values():
+        for family in metric.collect() if isinstance(metric, Counter | Gauge | Histogram) else ():
+            for sample in family.samples:
+                if not sample.name.endswith("_created"):  # not kept in the files of workers
+                    found.setdefault(sample.name, set()).update(sample.labels)
     return found
 
 

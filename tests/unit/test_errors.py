@@ -13,7 +13,7 @@ from oauth_bridge.models import Application
 from oauth_bridge.protocol.authorization_request import UnverifiedRequest
 
 ALLOWED = re.compile(r"[\x20-\x21\x23-\x5B\x5D-\x7E]+")
-STATUSES = {200, 302, 400, 401, 403, 404, 405, 413, 414, 429, 431, 500, 503}
+STATUSES = {200, 302, 400, 401, 403, 404, 405, 413, 429, 431, 500, 503}
 NAMED = [(name, fault) for kind in Fault.__subclasses__() for name, fault in kind.__members__.items()]
 # Their problem says what to do.
 WITHOUT_FIX = {

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-import socket
-import threading
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,7 +15,6 @@ from django.utils import timezone
 from accounts.models import User
 from accounts.passwords.hashing import HashingBusy
 from accounts.pictures.current_picture import avatar_url
-from config.http import gunicorn_errors
 from config.infrastructure import paths, references
 from config.infrastructure.errors import RequestError, SiteFault, report
 from oauth_bridge.models import AuthorizationCode
@@ -165,27 +161,6 @@ def test_a_fault_of_ours_is_an_event_and_its_page_shows_the_reference(
     reference = answer.headers["X-Reference"]
     assert [(line["code"], line["reference"]) for line in event_log.of("refused")] == [(code, reference)]
     assert reference in answer.content.decode()
-
-
-@pytest.mark.parametrize(
-    ("status", "code"),
-    [(400, "bad_request"), (414, "line_too_long"), (431, "headers_too_large"), (500, "server_error")],
-)
-def test_what_the_server_refuses_itself_is_an_event_with_the_reference_of_the_answer(
-    status: int, code: str, event_log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    thread = threading.local()
-    thread.request = SimpleNamespace(method="GET")
-    monkeypatch.setattr(gunicorn_errors, "_thread", thread)
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        gunicorn_errors.write_error(ours, status, "", "")
-        head, _, body = theirs.recv(10_000).decode().partition("\r\n\r\n")
-    found = re.search(rf"X-Reference: ({REFERENCE.pattern})", head)
-    assert found
-    assert [(line["code"], line["reference"]) for line in event_log.of("refused")] == [(code, found[1])]
-    assert references.current.get() == ""
-    assert f"Reference {found[1]}." in body
 
 
 def test_the_event_names_client_and_person_and_no_other_private_detail(event_log: Log) -> None:
