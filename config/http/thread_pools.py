@@ -14,7 +14,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from config.infrastructure import paths
-from config.infrastructure.postgresql import timeouts
 from config.infrastructure.request_classes import PROBE, STRANGER, Pool, RequestClass, must_refuse
 
 # Before a request gets a thread, `class_of` reads LINE_LENGTH bytes to find the class of the request. For a probe, it
@@ -61,7 +60,6 @@ class ThreadPools:
         with self._lock:
             self._waiting[pool] -= 1
         must_refuse.set(pool is Pool.REFUSALS or time.monotonic() - since > request_class.seconds)
-        timeouts.answer_seconds.set(request_class.database_seconds)
         return handle(connection)
 
     def shutdown(self, wait: bool = True) -> None:

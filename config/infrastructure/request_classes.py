@@ -28,12 +28,10 @@ class RequestClass:
     pool: Pool
     places: int
     seconds: float
-    # The longest wait for one answer of the database. It is longer for a class whose statements may be slow.
-    database_seconds: float = 3.0
 
 
 STRANGER = RequestClass(Pool.PAGES, places=64, seconds=5)
-ADMINISTRATION = RequestClass(Pool.PAGES, places=80, seconds=8, database_seconds=12)
+ADMINISTRATION = RequestClass(Pool.PAGES, places=80, seconds=8)
 SIGN_IN = RequestClass(Pool.PASSWORDS, places=128, seconds=15)
 AUTHORIZE = RequestClass(Pool.PAGES, places=96, seconds=8)
 TOKEN = RequestClass(Pool.OPERATIONS, places=128, seconds=4)
