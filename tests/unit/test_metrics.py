@@ -32,7 +32,7 @@ from accounts.models import OutgoingMail
 from accounts.passwords import hashing
 from config import metrics
 from config.infrastructure import events, measures
-from config.infrastructure.cache import Breaker
+from config.infrastructure.cache import Outage
 from config.infrastructure.events import Event
 from config.metrics import meter, port, serving, slots, state
 from oauth_bridge.key_models import SigningKey
@@ -67,10 +67,9 @@ def test_a_request_is_counted_by_route_and_status_and_its_refusal_by_code(
 
 def test_events_the_wait_for_a_password_and_an_outage_of_redis_are_told(told: Mock) -> None:
     events.write(Event.HOST_NOT_SERVED, host="stranger.example", allowed_hosts="")
-    breaker = Breaker()
-    breaker.failed(RedisError())
-    breaker.succeeded()
-    breaker.succeeded()
+    outage = Outage()
+    outage.change(RedisError())
+    outage.change(None)
     assert told.method_calls == [call.event_written("host_not_served"), *map(call.redis_is_away, (True, False))]
     hasher = hashing.PasswordHasher()
     assert hasher.verify("correct horse", hasher.encode("correct horse", "saltsaltsalt"))
