@@ -169,7 +169,7 @@ def on_starting(server: Arbiter) -> None:
     """Delay systemd's READY=1, warn about an unsafe Python, and exit if several workers would have no Redis. D21."""
     reloading.hold_back_notification()
     if searches_for_each_escape():
-        # config.http.header_limits removes quoted cookies, but such a Python has other bugs too.
+        # config.http.bounds removes quoted cookies, but such a Python has other bugs too.
         server.log.warning(
             "This Python %s lacks security corrections, that of CVE-2024-7592 among them. "
             "Update it: your distribution's latest package, or Python 3.11.10, 3.12.6 or newer.",

@@ -29,11 +29,6 @@ def client_address(request: HttpRequest) -> str:
     return _client_address(request.META.get("REMOTE_ADDR", ""), forwarded, proxies)
 
 
-def is_from_proxy(request: HttpRequest) -> bool:
-    """Return whether the peer is in `TRUSTED_PROXIES`."""
-    return is_proxy(request.META.get("REMOTE_ADDR", ""))
-
-
 def is_proxy(peer: str) -> bool:
     """Return whether the address is in `TRUSTED_PROXIES`. The address of a peer at a Unix socket is empty."""
     proxies = tuple(settings.TRUSTED_PROXIES)
