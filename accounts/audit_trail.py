@@ -18,7 +18,6 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.auth.models import Group
 from django.http import HttpRequest
 
@@ -34,7 +33,7 @@ VALUE_LENGTH = 2000
 SHORTEST_CUT = 40  # the fewest characters to which a text of a list is cut
 ACTOR_NAME_LENGTH = 120
 
-# The most entries of one request that count towards ADMINISTRATIONS_PER_PERSON, so that an action on many objects does
+# The most entries of one request that count towards the limit `administration`, so that an action on many objects does
 # not use up the hour.
 MOST_COUNTED = 10
 _BATCH = 1_000
@@ -63,8 +62,7 @@ class Actor:
 
 
 def _counter(person: UUID, *, is_act: bool) -> Counter:
-    rate = settings.ACTS_PER_PERSON if is_act else settings.ADMINISTRATIONS_PER_PERSON
-    return Counter("administration", f"{person} {is_act}", rate=rate, has_floor=True)
+    return Counter("act" if is_act else "administration", str(person))
 
 
 def seconds_to_wait(person: UUID, *, is_act: bool) -> int:

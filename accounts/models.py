@@ -182,8 +182,8 @@ class FormerAddress(models.Model):
 class FailedFactor(models.Model):
     """A wrong code or passkey answer from a person who is signed in or has sent the right password.
 
-    Only `accounts.factors.failures` writes and reads the rows. `source` is the digest of
-    `accounts.factors.failures.Source`.
+    Only `accounts.factors.failures` writes and reads the rows. `source` is a digest of the known browser's random name,
+    or else of the network address.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE)

@@ -45,14 +45,14 @@ def sign_in_wait(request: HttpRequest, email: str) -> SignInWait:
     The limit that covers the largest number of browsers is checked first, as in `rate_limits.exceeded`.
     """
     account = _account(email)
-    for counter in reversed(_sign_in_counters(request, email, account)):
+    for counter in reversed(_failed_sign_ins(request, email, account)):
         if seconds := rate_limits.exceeded(counter):
             return SignInWait(seconds, _SIGN_IN_CAUSES[counter.name], account.person)
     return SignInWait(0, "", account.person)
 
 
 def count_failed_sign_in(request: HttpRequest, email: str) -> None:
-    rate_limits.count(*_sign_in_counters(request, email, _account(email)))
+    rate_limits.count(*_failed_sign_ins(request, email, _account(email)))
 
 
 def unlock_sign_in(person: User) -> None:
@@ -60,47 +60,33 @@ def unlock_sign_in(person: User) -> None:
     User.objects.filter(pk=person.pk).update(unlocks=F("unlocks") + 1)
 
 
-def reset_wait(request: HttpRequest) -> int:
-    """Count a request for a reset link from this network address. Return the seconds to wait, or 0."""
-    return rate_limits.attempt(
-        *rate_limits.by_address("reset", client_address(request), rate=settings.RESETS_PER_ADDRESS)
-    )
+def address_wait(request: HttpRequest, *limits: str) -> int:
+    """Count an event of this network address. Return the seconds to wait, or 0."""
+    return rate_limits.attempt(*_of_address(request, *limits))
 
 
-def sign_in_begun_wait(request: HttpRequest, person: User) -> int:
-    """Count a right password for this account and network address. Return the seconds to wait, or 0.
-
-    Each right password begins a session that waits an hour for the next step.
-    """
-    browser = known_browsers.find(request, person.email)
-    rate = settings.RATES.get("sign_in_done", "")
-    return rate_limits.attempt(_account_counters("sign_in_begun", request, person.email, browser, 1, rate)[0])
+def address_wait_now(request: HttpRequest, limit: str) -> int:
+    """Return the seconds until the network address may cause another event, or 0. Count nothing."""
+    return rate_limits.exceeded(*_of_address(request, limit))
 
 
-def sign_in_done_wait(request: HttpRequest, person: User) -> int:
-    """Count a completed sign-in of the account. Return the seconds to wait, or 0.
-
-    A known browser has its own count. A new password, which ends all credentials, begins a new count.
-    """
-    browser = known_browsers.find(request, person.email)
-    account = f"{known_browsers.account_mark(person.email)} {person.credentials_version}"
-    return rate_limits.attempt(Counter("sign_in_done", f"{account}:{browser}" if browser else account))
+def count_for_address(request: HttpRequest, limit: str) -> None:
+    rate_limits.count(*_of_address(request, limit))
 
 
-def sign_up_wait(request: HttpRequest) -> int:
-    """Count a request for an account from this network address. Return the seconds to wait, or 0."""
+def _of_address(request: HttpRequest, *limits: str) -> list[Counter]:
     address = client_address(request)
-    minute = rate_limits.by_address("sign_up", address, rate=settings.SIGN_UPS_PER_ADDRESS)
-    return rate_limits.attempt(
-        *minute, *rate_limits.by_address("sign_up_day", address, rate=settings.SIGN_UPS_PER_ADDRESS_AND_DAY)
-    )
+    return [counter for limit in limits for counter in rate_limits.by_address(limit, address)]
 
 
-def new_password_wait(request: HttpRequest) -> int:
-    """Count a new password that was posted to the page of a reset link. Return the seconds to wait, or 0."""
-    return rate_limits.attempt(
-        *rate_limits.by_address("new_password", client_address(request), rate=settings.NEW_PASSWORDS_PER_ADDRESS)
-    )
+def person_wait(person: User, limit: str) -> int:
+    """Count an act of this person. Return the seconds to wait, or 0."""
+    return rate_limits.attempt(Counter(limit, str(person.pk)))
+
+
+def mailbox_wait(email: str, limit: str, kind: str = "") -> int:
+    """Count an e-mail to the mailbox. Each `kind` has its own count. Return the seconds to wait, or 0."""
+    return rate_limits.attempt(Counter(limit, f"{_mailbox(email)} {kind}".strip()))
 
 
 def mail_wait(request: HttpRequest, email: str) -> int:
@@ -108,55 +94,32 @@ def mail_wait(request: HttpRequest, email: str) -> int:
 
     A browser that is known for the account of the mailbox has its own count.
     """
-    browser = known_browsers.find(request, email)
-    if browser:
-        counters = [Counter("mail", f"{_mailbox(email)}:{browser}", rate=settings.MAILS_PER_ADDRESS)]
-    else:
-        counters = rate_limits.by_address("mail", client_address(request), rate=settings.MAILS_PER_ADDRESS)
-    return rate_limits.attempt(*counters)
-
-
-def passkey_options_wait(request: HttpRequest) -> int:
-    """Count a request for passkey options from this network address. Return the seconds to wait, or 0."""
-    return rate_limits.attempt(*_passkeys(request))
-
-
-def passkey_wait(request: HttpRequest) -> int:
-    """Return the seconds until this network address may send a passkey answer again, or 0."""
-    return rate_limits.exceeded(*_passkeys(request))
-
-
-def count_failed_passkey(request: HttpRequest) -> None:
-    rate_limits.count(*_passkeys(request))
-
-
-def _passkeys(request: HttpRequest) -> list[Counter]:
-    return rate_limits.by_address("passkey_options", client_address(request), rate=settings.PASSKEY_OPTIONS_PER_ADDRESS)
-
-
-def new_passkey_wait(person: User) -> int:
-    """Count a passkey that the person adds. Return the seconds to wait, or 0."""
-    return rate_limits.attempt(Counter("new_passkey", str(person.pk), rate=settings.NEW_PASSKEYS_PER_PERSON))
+    if browser := known_browsers.find(request, email):
+        return rate_limits.attempt(Counter("mail", f"{_mailbox(email)}:{browser}"))
+    return address_wait(request, "mail")
 
 
 def may_send_reset_email(request: HttpRequest, email: str) -> bool:
     """Return whether another reset e-mail may be sent to the address now. If so, count the e-mail."""
-    browser = known_browsers.find(request, email)
-    return not rate_limits.attempt(
-        *_account_counters(
-            "reset_mail",
-            request,
-            _mailbox(email),
-            browser,
-            settings.RESET_MAILS_FROM_ALL,
-            settings.RESET_MAILS_PER_MAILBOX,
-        )
-    )
+    times = settings.RESET_MAILS_FROM_ALL
+    return not rate_limits.attempt(*_of_account("reset_mail", request, email, _mailbox(email), times))
 
 
-def new_address_wait(person: User) -> int:
-    """Count a code that this person requests for a new address. Return the seconds to wait, or 0."""
-    return rate_limits.attempt(Counter("new_address", str(person.pk), rate=settings.NEW_ADDRESSES_PER_PERSON))
+def sign_in_begun_wait(request: HttpRequest, person: User) -> int:
+    """Count a right password for this account and network address. Return the seconds to wait, or 0.
+
+    Each right password begins a session that waits an hour for the next step.
+    """
+    return rate_limits.attempt(_of_account("sign_in_begun", request, person.email, person.email)[0])
+
+
+def sign_in_done_wait(request: HttpRequest, person: User) -> int:
+    """Count a completed sign-in of the account. Return the seconds to wait, or 0.
+
+    A known browser has its own count. A new password, which ends all credentials, begins a new count.
+    """
+    account = f"{known_browsers.account_mark(person.email)} {person.credentials_version}"
+    return rate_limits.attempt(_of_account("sign_in_done", request, person.email, account)[-1])
 
 
 def picture_wait(person: User) -> int:
@@ -188,22 +151,9 @@ def one_picture(person: User) -> Iterator[bool]:
 
 def _pictures(person: User) -> list[Counter]:
     return [
-        Counter("picture", str(person.pk), rate=settings.PICTURE_SECONDS),
-        Counter("picture_hour", str(person.pk), rate=settings.PICTURE_SECONDS_IN_AN_HOUR),
+        Counter("picture", str(person.pk)),
+        Counter("picture_hour", str(person.pk)),
     ]
-
-
-def may_send_taken_mail(email: str) -> bool:
-    """Return whether another e-mail "you already have an account" may be sent now. If so, count the e-mail."""
-    return not rate_limits.attempt(Counter("taken_mail", _mailbox(email), rate=settings.TAKEN_MAILS_PER_MAILBOX))
-
-
-def code_wait(email: str, *, is_new: bool) -> int:
-    """Count a code to the mailbox. Codes to new addresses have their own count. Return the seconds to wait, or 0."""
-    mailbox = _mailbox(email)
-    return rate_limits.attempt(
-        Counter("code_mail", f"{mailbox} new" if is_new else mailbox, rate=settings.CODES_PER_MAILBOX)
-    )
 
 
 def _mailbox(email: str) -> str:
@@ -225,28 +175,21 @@ def _account(email: str) -> _Account:
     return _Account(f"{mark} {unlocks}" if unlocks else mark, person)
 
 
-def _sign_in_counters(request: HttpRequest, email: str, account: _Account) -> list[Counter]:
-    browser = known_browsers.find(request, email)
-    counters = _account_counters("sign_in_account", request, account.mark, browser, rate_limits.ROTATING)
-    if not browser:
-        everybody = Counter("sign_in", "all", rate=settings.SIGN_IN_FAILURES_OF_ALL)
-        counters += [*rate_limits.by_address("sign_in_address", client_address(request)), everybody]
-    return [counter._replace(has_floor=True) for counter in counters]
+def _failed_sign_ins(request: HttpRequest, email: str, account: _Account) -> list[Counter]:
+    counters = _of_account("sign_in_account", request, email, account.mark, rate_limits.ROTATING)
+    if len(counters) > 1:  # the browser is unknown
+        counters += [*_of_address(request, "sign_in_address"), Counter("sign_in", "all")]
+    return counters
 
 
-def _account_counters(
-    name: str, request: HttpRequest, account: str, browser: str, times_from_all: int, rate: str = ""
-) -> list[Counter]:
+def _of_account(name: str, request: HttpRequest, email: str, account: str, times: float = 1) -> list[Counter]:
     """Return the counter of a known browser, or the counters of the network address and of all unknown browsers.
 
     A known browser has its own counter, so that a few wrong passwords from elsewhere do not lock the owner out. An
     attacker who uses many network addresses reaches the larger limit of all unknown browsers together. IPv6 addresses
     are counted by site, because one machine has few sites and many addresses.
     """
-    if browser:
-        return [Counter(name, f"{account}:{browser}", rate=rate)]
+    if browser := known_browsers.find(request, email):
+        return [Counter(name, f"{account}:{browser}")]
     address = client_address(request)
-    return [
-        Counter(name, f"{account} {site_of(address) or address}", rate=rate),
-        Counter(name, account, times_from_all, rate),
-    ]
+    return [Counter(name, f"{account} {site_of(address) or address}"), Counter(name, account, times)]

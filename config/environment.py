@@ -20,7 +20,6 @@ import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from config import raw_variables
-from config.infrastructure import postgresql
 from config.infrastructure.hosts import LOOPBACK_HOSTS, ascii_forms, is_host, is_ip_address
 
 BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -218,7 +217,7 @@ def bind_or_none(name: str, taken: str) -> str:
 
 def database(name: str, default: Path) -> dict[str, Any]:
     """Return the entry of `DATABASES` for SQLite or PostgreSQL. The tests use the same options."""
-    form = f"sqlite:////full/path/of/file or {postgresql.FORM}"
+    form = "sqlite:////full/path/of/file or postgres://user:password@host:port/name"
     with _must_be(name, form):
         value = _value(name, f"sqlite:///{quote(str(default))}")
         if not _value(name):

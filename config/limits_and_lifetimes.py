@@ -18,49 +18,52 @@ RATES = env.rates(
     RATE_SECOND_FACTOR="10/15m",
     RATE_SIGN_IN_DONE="60/15m",
 )
-# No variable changes the rates below. A rate for each network address also applies, in a multiple, to the site of an
-# IPv6 address (config.infrastructure.rate_limits.by_address).
-#
-# The limit of failed sign-ins of all unknown browsers together. Hashing a password takes 25 ms, so 1,200 passwords a
-# minute occupy half a core. RATE_SIGN_IN_ADDRESS allows one machine, with an IPv4 address and an IPv6 site, at most 250
-# failures in 15 minutes. So one machine never reaches this limit.
-SIGN_IN_FAILURES_OF_ALL = "1200/m"
-RESETS_PER_ADDRESS = "20/m"
-NEW_PASSWORDS_PER_ADDRESS = "20/m"
-# The limit of codes and links that one network address may request, for all mailboxes together.
-MAILS_PER_ADDRESS = "200/h"
-# The limits of accounts that one network address may request. The purge deletes an account that is still unconfirmed
-# after 30 days (P19).
-SIGN_UPS_PER_ADDRESS = "20/m"
-SIGN_UPS_PER_ADDRESS_AND_DAY = "300/d"
-PASSKEY_OPTIONS_PER_ADDRESS = "60/m"
-NEW_PASSKEYS_PER_PERSON = "20/h"
-# Each link works for an hour, so a mailbox that has reached this limit still contains a valid link.
-RESET_MAILS_PER_MAILBOX = "5/h"
-# All unknown browsers together may request this multiple of RESET_MAILS_PER_MAILBOX for one mailbox.
+# No variable changes the rates below. "Address" is a network address; for IPv6, a multiple of the rate also applies to
+# the site (config.infrastructure.rate_limits.by_address).
+if RATES:
+    RATES |= {
+        # The applications' other operations, counted apart.
+        "logout": RATES["authorize"],
+        "revoke": RATES["userinfo"],
+        "introspect": RATES["userinfo"],
+        # Failed sign-ins of all unknown browsers together. Hashing a password takes 25 ms, so 1,200 passwords a minute
+        # occupy half a core. RATE_SIGN_IN_ADDRESS allows one machine, with an IPv4 address and an IPv6 site, at most
+        # 250 failures in 15 minutes. So one machine never reaches this limit.
+        "sign_in": "1200/m",
+        "sign_in_begun": RATES["sign_in_done"],  # right passwords, by account and address
+        "reset": "20/m",  # requests for a reset link, by address
+        "new_password": "20/m",  # of reset links, by address
+        "mail": "200/h",  # codes and links that an address requests, for all mailboxes together
+        # Accounts that an address requests. The purge deletes an account that is unconfirmed after 30 days (P19).
+        "sign_up": "20/m",
+        "sign_up_day": "300/d",
+        "passkey_options": "60/m",  # by address
+        "new_passkey": "20/h",  # by person
+        # By mailbox. Each link works for an hour, so a mailbox that has reached this limit still has a valid link.
+        "reset_mail": "5/h",
+        "new_address": "5/h",  # codes that a person requests for new addresses; each may be sent again twice
+        # Mails that strangers can cause, by mailbox: "you already have an account", and codes of each kind.
+        "taken_mail": "5/h",
+        "code_mail": "10/h",
+        # Mails of one kind about what happens to an account or an application, by mailbox; for some kinds, each
+        # application has this limit, and all applications together have the next one.
+        "notice": "5/h",
+        "notice_of_all": "20/h",
+        # Changes on pages, by administrator, because the audit trail keeps each change for ever. Acts with a page of
+        # their own, such as switching off, are small and urgent.
+        "administration": "300/h",
+        "act": "3000/h",
+        # CPU time in seconds for reading the pictures of one person, at least one for each picture. Other uploads wait
+        # meanwhile. A picture may exceed the limit by at most accounts.pictures.reencoder.MAX_CPU_SECONDS, because the
+        # time is known only after the picture is read.
+        "picture": "6/m",
+        "picture_hour": "40/h",
+    }
+# All unknown browsers together may request this multiple of `reset_mail` for one mailbox.
 RESET_MAILS_FROM_ALL = 3
-# The limit of codes that one person may request for new addresses. Each code may be sent again twice.
-NEW_ADDRESSES_PER_PERSON = "5/h"
-# Strangers can cause the e-mail "you already have an account" and codes of each kind. These are the limits of such
-# e-mails to one mailbox.
-TAKEN_MAILS_PER_MAILBOX = "5/h"
-CODES_PER_MAILBOX = "10/h"
-# The limit of e-mails of one kind about what happens to an account or an application, to one mailbox.
-NOTICES_PER_MAILBOX_AND_KIND = "5/h"
-# The same limit for all applications together, if the limit is for each application.
-NOTICES_OF_ALL_APPLICATIONS = "20/h"
-# The limit of changes by one administrator on pages. The audit trail keeps each change for ever.
-ADMINISTRATIONS_PER_PERSON = "300/h"
-# The same limit for acts with a page of their own, such as switching off or signing out: they are small and urgent.
-ACTS_PER_PERSON = "3000/h"
 # The limit of e-mails about unknown browsers. A browser that keeps no cookies is unknown at each sign-in, and would
 # cause an e-mail each time.
 NEW_BROWSER_MAILS_PER_DAY = 5
-# The limits of CPU time, in seconds, for reading the pictures of one person. Each picture counts as at least one
-# second. Other uploads wait while a picture is read. A picture may exceed the limit by at most
-# accounts.pictures.reencoder.MAX_CPU_SECONDS, because the time is known only after the picture is read.
-PICTURE_SECONDS = "6/m"
-PICTURE_SECONDS_IN_AN_HOUR = "40/h"
 LONGEST_PICTURE_SECONDS = 40  # longer than WAIT_SECONDS + RUN_SECONDS of accounts.pictures.reencoder_runner
 # The limits that are None here are off in allauth: accounts.throttling counts sign-ups, sign-ins, confirmations by
 # password and requests for a reset link, and accounts.factors.failures counts second factors (D21). The value `False`

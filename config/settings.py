@@ -67,12 +67,11 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "config.http.middleware.RequestLogMiddleware",
     "config.http.response_headers.ResponseHeadersMiddleware",
-    "config.http.header_limits.HeaderLimitsMiddleware",
+    "config.http.bounds.BoundsMiddleware",
     "config.http.languages.LanguageMiddleware",
     "config.http.middleware.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "config.http.multipart.MultipartMiddleware",  # before the CSRF check, which parses forms
     "accounts.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "accounts.sessions.middleware.AuthenticationMiddleware",

@@ -1,14 +1,12 @@
 """One function for each rate limit of this package. D21. `config.infrastructure.rate_limits` counts the requests.
 
-Each function raises RequestError with 429 `rate_limited` and `Retry-After` when its limit is reached. RATE_LIMITS=off
-turns all limits off.
+Each function raises RequestError with 429 `rate_limited` and `Retry-After` when its limit is reached.
 """
 
 from __future__ import annotations
 
 from uuid import UUID
 
-from django.conf import settings
 from django.http import HttpRequest
 
 from config.infrastructure import rate_limits
@@ -23,18 +21,12 @@ SHARE_OF_ONE_PERSON = 0.1
 
 def authorize(request: HttpRequest) -> None:
     """Limit authorization requests from one network address. The rate is RATE_AUTHORIZE."""
-    _raise_if_limited("authorize", rate_limits.count(*rate_limits.by_address("authorize", client_address(request))))
+    _raise_if("authorize", rate_limits.count(*rate_limits.by_address("authorize", client_address(request))))
 
 
 def logout(request: HttpRequest) -> None:
-    """Limit sign-outs and answers to the logout page from one network address.
-
-    The rate is RATE_AUTHORIZE, but sign-outs and authorization requests are counted separately.
-    """
-    if rate := (settings.RATES or {}).get("authorize"):
-        _raise_if_limited(
-            "logout", rate_limits.count(*rate_limits.by_address("logout", client_address(request), rate=rate))
-        )
+    """Limit sign-outs and answers to the logout page from one network address. The rate is RATE_AUTHORIZE."""
+    _raise_if("logout", rate_limits.count(*rate_limits.by_address("logout", client_address(request))))
 
 
 def before_exchange(application_id: int, *, is_public: bool) -> None:
@@ -44,8 +36,8 @@ def before_exchange(application_id: int, *, is_public: bool) -> None:
     client, so only a redeemed code identifies such a client. `after_exchange` therefore counts successes for the
     application, and failures for the network address. Concurrent exchanges of a public client may exceed the limit.
     """
-    counter = Counter("token", str(application_id), in_blocks=True)
-    _raise_if_limited("token", rate_limits.exceeded(counter) if is_public else rate_limits.count(counter))
+    counter = Counter("token", str(application_id))
+    _raise_if("token", rate_limits.exceeded(counter) if is_public else rate_limits.count(counter))
 
 
 def after_exchange(application_id: int, client_id: str, address: str, *, is_public: bool, failed: bool) -> None:
@@ -53,7 +45,7 @@ def after_exchange(application_id: int, client_id: str, address: str, *, is_publ
     if is_public and failed:
         token_failure(address, client_id)
     elif is_public:
-        rate_limits.count(Counter("token", str(application_id), in_blocks=True))
+        rate_limits.count(Counter("token", str(application_id)))
 
 
 def token_failure(address: str, client_id: str) -> None:
@@ -62,20 +54,14 @@ def token_failure(address: str, client_id: str) -> None:
     A second limit, ten times as high, counts the failures of all client_ids together, because anybody can invent
     client_ids.
     """
-    _count_failure(
-        Counter("token_failures", f"{address} {digest_of(client_id).hex()}"),
-        *rate_limits.by_address("token_failures", address, rate_limits.ROTATING),
-    )
+    of_all = rate_limits.by_address("token_failures", address, rate_limits.ROTATING)
+    of_client = Counter("token_failures", f"{address} {digest_of(client_id).hex()}")
+    _raise_if("token_failures", rate_limits.attempt(of_client, *of_all))
 
 
 def token_state(operation: str, application_id: int) -> None:
-    """Limit how often an application calls `operation` ("revoke" or "introspect"). The rate is RATE_USERINFO.
-
-    The two operations are counted separately.
-    """
-    rate = (settings.RATES or {}).get("userinfo") or ""
-    if rate:
-        _raise_if_limited(operation, rate_limits.count(Counter(operation, str(application_id), rate=rate)))
+    """Limit how often an application calls `operation` ("revoke" or "introspect"). The rate is RATE_USERINFO."""
+    _raise_if(operation, rate_limits.count(Counter(operation, str(application_id))))
 
 
 def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
@@ -84,22 +70,19 @@ def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
     People have the tokens of a public client on their own devices, so one person could use up the client's limit. Each
     person may therefore use only a tenth of the limit.
     """
-    counters = [Counter("userinfo", str(application_id), in_blocks=not is_public)]
+    counters = [Counter("userinfo", str(application_id))]
     if is_public:
         counters.insert(0, Counter("userinfo", f"{application_id} {person_id}", SHARE_OF_ONE_PERSON))
-    _raise_if_limited("userinfo", rate_limits.count(*counters))
+    _raise_if("userinfo", rate_limits.count(*counters))
 
 
 def userinfo_failure(request: HttpRequest) -> None:
     """Limit invalid tokens from one network address. The rate is RATE_USERINFO_FAILURES."""
-    _count_failure(*rate_limits.by_address("userinfo_failures", client_address(request)))
+    failures = rate_limits.by_address("userinfo_failures", client_address(request))
+    _raise_if("userinfo_failures", rate_limits.attempt(*failures))
 
 
-def _count_failure(*counters: Counter) -> None:
-    _raise_if_limited(counters[0].name, rate_limits.attempt(*counters))
-
-
-def _raise_if_limited(limit: str, seconds: int) -> None:
+def _raise_if(limit: str, seconds: int) -> None:
     if seconds:
         error = RequestError(SiteFault.RATE_LIMITED, {"Retry-After": str(seconds)}, seconds=seconds)
         raise error.about(cause=f"throttled_{limit}")

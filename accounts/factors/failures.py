@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from math import ceil
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -32,13 +32,6 @@ T = TypeVar("T")
 TELL_FROM = 3
 
 
-class Source(NamedTuple):
-    """The source of a failure: a digest of a known browser's random name, or else of the network address."""
-
-    digest: str
-    is_known: bool
-
-
 def limited(request: HttpRequest, person: User, check: Callable[[], T], *, is_sign_in: bool) -> T:
     """Return the result of `check`. If `check` raises ValidationError, count a failed code or passkey answer.
 
@@ -48,8 +41,10 @@ def limited(request: HttpRequest, person: User, check: Callable[[], T], *, is_si
     with transaction.atomic():
         if not User.objects.select_for_update(no_key=True).filter(pk=person.pk):  # the account was deleted
             rate = ""
-        source = _source(request, person)
-        if rate and (seconds := _wait(person, source, rate)):
+        browser, address = known_browsers.find(request, person.email), client_address(request)
+        source = salted_hmac("accounts.factors.failures", browser or site_of(address) or address, algorithm="sha256")
+        failed = FailedFactor(user=person, source=source.hexdigest()[:32], is_known=bool(browser))
+        if rate and (seconds := _wait(failed, rate)):
             raise refused(AccountFault.FACTOR_LIMITED, "throttled", person=person.pk, seconds=seconds)
         try:
             result = check()
@@ -58,7 +53,7 @@ def limited(request: HttpRequest, person: User, check: Callable[[], T], *, is_si
         else:
             events.write(Event.SECOND_FACTOR_USED, person=person.pk, is_sign_in=is_sign_in)
             return result
-        if rate and _count(person, source, rate) >= TELL_FROM and is_sign_in and not source.is_known:
+        if rate and _count(failed, rate) >= TELL_FROM and is_sign_in and not failed.is_known:
             _tell(request, person)
     raise failure
 
@@ -68,31 +63,25 @@ def forget(person: User) -> None:
     FailedFactor.objects.filter(user=person).delete()
 
 
-def _source(request: HttpRequest, person: User) -> Source:
-    browser, address = known_browsers.find(request, person.email), client_address(request)
-    digest = salted_hmac("accounts.factors.failures", browser or site_of(address) or address, algorithm="sha256")
-    return Source(digest.hexdigest()[:32], bool(browser))
-
-
-def _wait(person: User, source: Source, rate: str) -> int:
+def _wait(failed: FailedFactor, rate: str) -> int:
     """Return the seconds until the next attempt is allowed, or 0. All unknown browsers also share one limit."""
     now, allowed = timezone.now(), rate_limits.parse(rate).events
-    rows = FailedFactor.objects.filter(user=person, expires_at__gt=now).order_by("expires_at")
-    found = list(rows.values_list("source", "is_known", "expires_at"))
-    counted = [([expires_at for digest, _, expires_at in found if digest == source.digest], allowed)]
-    if not source.is_known:
-        unknown = [expires_at for _, is_known, expires_at in found if not is_known]
-        counted.append((unknown, allowed * rate_limits.ROTATING))
-    ends = [times[-most] for times, most in counted if len(times) >= most]
+    rows = FailedFactor.objects.filter(user=failed.user, expires_at__gt=now).order_by("-expires_at")
+    # The rows of the newest failures, of which the oldest must expire first.
+    counted = [rows.filter(source=failed.source)[allowed - 1 : allowed]]
+    if not failed.is_known:
+        all_allowed = allowed * rate_limits.ROTATING
+        counted.append(rows.filter(is_known=False)[all_allowed - 1 : all_allowed])
+    ends = [row.expires_at for found in counted for row in found]
     return max(1, ceil((max(ends) - now).total_seconds())) if ends else 0
 
 
-def _count(person: User, source: Source, rate: str) -> int:
-    """Store a failure and return the number of failures in all unknown browsers."""
-    now, rows = timezone.now(), FailedFactor.objects.filter(user=person)
+def _count(failed: FailedFactor, rate: str) -> int:
+    """Store the failure and return the number of failures in all unknown browsers."""
+    now, rows = timezone.now(), FailedFactor.objects.filter(user=failed.user)
     rows.filter(expires_at__lte=now).delete()
-    expires_at = now + timedelta(seconds=rate_limits.parse(rate).seconds)
-    FailedFactor.objects.create(user=person, source=source.digest, is_known=source.is_known, expires_at=expires_at)
+    failed.expires_at = now + timedelta(seconds=rate_limits.parse(rate).seconds)
+    failed.save()
     return rows.filter(is_known=False).count()
 
 

@@ -49,13 +49,13 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Limit the calls, because each call stores a challenge in a session."""
-        if seconds := throttling.passkey_options_wait(request):
+        if seconds := throttling.address_wait(request, "passkey_options"):
             return too_many_requests(request, seconds, cause="passkeys_limited")
         return cast(HttpResponse, super().get(request, *args, **kwargs))
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Limit failed answers and calls of `get` together, because each answer costs time to parse and check."""
-        if seconds := throttling.passkey_wait(request):
+        if seconds := throttling.address_wait_now(request, "passkey_options"):
             return too_many_requests(request, seconds, cause="passkeys_limited")
         return cast(HttpResponse, super().post(request, *args, **kwargs))
 
@@ -68,7 +68,7 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
         return cast(HttpResponse, super().form_valid(form))
 
     def form_invalid(self, form: Form) -> HttpResponse:
-        throttling.count_failed_passkey(self.request)
+        throttling.count_for_address(self.request, "passkey_options")
         if self.request.session.session_key:  # the browser called `get` before
             for error in form.errors.get("credential", []):
                 messages.error(self.request, str(error))
@@ -81,7 +81,7 @@ class PasskeyOptionsView(base.AuthenticateView):
     http_method_names = ("get", "options")
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if seconds := throttling.passkey_options_wait(request):
+        if seconds := throttling.address_wait(request, "passkey_options"):
             return too_many_requests(request, seconds, cause="passkeys_limited")
         return cast(HttpResponse, webauthn.LoginWebAuthnView().get(request))
 
@@ -283,7 +283,7 @@ class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauth
         if self._is_full():
             refuse(AccountFault.PASSKEYS_FULL, person=person.pk)
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
-        if seconds := throttling.new_passkey_wait(person):
+        if seconds := throttling.person_wait(person, "new_passkey"):
             fault = AccountFault.NEW_PASSKEYS_LIMITED
             form.add_error(None, refused(fault, "throttled", person=person.pk, seconds=seconds))
             return self.form_invalid(form)

@@ -65,17 +65,14 @@ def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_li
     """Send the e-mail after the transaction is committed.
 
     `once` names the event. A second e-mail with the same name is not stored within NOTICE_LIFETIME, and not counted.
-    The service sends a mailbox only the first NOTICES_PER_MAILBOX_AND_KIND of a kind and, if the e-mail is `about` an
+    The service sends a mailbox only the first e-mails of a kind and, if the e-mail is `about` an
     application, of the application. `is_limited` is False if nobody can cause many of the e-mails.
     """
     if once and is_known(once):
         return
-    counters = [
-        Counter("notice", f"{kind} {mail.to} {about}", rate=settings.NOTICES_PER_MAILBOX_AND_KIND, has_floor=True)
-    ]
+    counters = [Counter("notice", f"{kind} {mail.to} {about}")]
     if about:
-        rate = settings.NOTICES_OF_ALL_APPLICATIONS
-        counters.append(Counter("notice", f"{kind} {mail.to}", rate=rate, has_floor=True))
+        counters.append(Counter("notice_of_all", f"{kind} {mail.to}"))
     if is_limited and rate_limits.attempt(*counters):
         return
     row = _row(kind, mail, timezone.now() + NOTICE_LIFETIME, mail.to, once=once)

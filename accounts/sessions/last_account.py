@@ -41,7 +41,7 @@ def offered(request: HttpRequest) -> User | None:
 def offer(response: HttpResponseBase, person: User) -> None:
     """Set the cookie after the person has signed in with this browser."""
     content = json.dumps([str(person.pk), person.credentials_version, int(time.time())])
-    # The value has no padding, because Python would quote a value with "=" (config.http.header_limits).
+    # The value has no padding, because Python would quote a value with "=" (config.http.bounds).
     value = base64.urlsafe_b64encode(sealing.seal(_PURPOSE, content.encode())).decode().rstrip("=")
     set_cookie(response, settings.LAST_ACCOUNT_COOKIE_NAME, value, settings.KNOWN_BROWSER_AGE_SECONDS)
 

@@ -234,7 +234,7 @@ class AccountAdapter(DefaultAccountAdapter):
         """
         address = emailconfirmation.email_address
         is_new = address.user.email != address.email
-        if seconds := throttling.code_wait(address.email, is_new=is_new):
+        if seconds := throttling.mailbox_wait(address.email, "code_mail", "new" if is_new else ""):
             person = address.user.pk
             raise ImmediateHttpResponse(too_many_requests(request, seconds, cause="codes_limited", person=person))
         if not is_new:
@@ -245,7 +245,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def send_account_already_exists_mail(self, email: str) -> None:
         """Send the e-mail unless the mailbox has reached its limit. The page is the same in both cases."""
-        if throttling.may_send_taken_mail(email):
+        if not throttling.mailbox_wait(email, "taken_mail"):
             super().send_account_already_exists_mail(email)
 
     def send_notification_mail(

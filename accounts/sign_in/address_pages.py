@@ -44,7 +44,7 @@ class EmailView(AccountPageMixin, FormView):  # type: ignore[type-arg]
 
     def form_valid(self, form: NewAddressForm) -> HttpResponse:
         person = cast(User, self.request.user)
-        if seconds := throttling.new_address_wait(person):
+        if seconds := throttling.person_wait(person, "new_address"):
             return too_many_requests(self.request, seconds, cause="new_address_limited", person=person.pk)
         verification.align(person)
         form.save(self.request)

@@ -91,7 +91,7 @@ class PasswordResetView(return_path.StepMixin, library.PasswordResetView):
         return context | return_path.form_field(self.request)
 
     def form_valid(self, form: ResetRequestForm) -> HttpResponse:
-        if seconds := throttling.reset_wait(self.request):
+        if seconds := throttling.address_wait(self.request, "reset"):
             return too_many_requests(self.request, seconds, cause="reset_limited")
         return_path.keep(self.request)
         return cast(HttpResponse, super().form_valid(form))
@@ -104,7 +104,7 @@ class PasswordResetFromKeyView(return_path.StepMixin, NewPasswordMixin, library.
     """Asks for the new password. The link in the e-mail leads to this page."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if request.method == "POST" and (seconds := throttling.new_password_wait(request)):
+        if request.method == "POST" and (seconds := throttling.address_wait(request, "new_password")):
             return too_many_requests(request, seconds, cause="new_password_limited")
         return cast(HttpResponse, super().dispatch(request, *args, **kwargs))
 

@@ -167,7 +167,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         return typed | {"email": who_may_sign_up.invited_address(self.request) or typed["email"]}
 
     def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
-        if seconds := throttling.sign_up_wait(self.request):
+        if seconds := throttling.address_wait(self.request, "sign_up", "sign_up_day"):
             return too_many_requests(self.request, seconds, cause="sign_up_limited")
         # The steps after this page may lose `next`, so the session keeps it.
         return_path.keep(self.request)

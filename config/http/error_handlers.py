@@ -20,7 +20,6 @@ from django.views.decorators.csrf import requires_csrf_token
 from accounts.admin_site import not_allowed
 from accounts.passwords import hashing
 from accounts.sign_in.csrf_failure import stale_form
-from config.http.request_path import path_as_sent
 from config.infrastructure import errors, events, paths
 from config.infrastructure.errors import NOT_ALLOWED, RequestError, SiteFault
 from config.infrastructure.events import Event
@@ -134,7 +133,7 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     """Return 404. If a page differs from the path by slashes at the end alone, redirect a GET to it. D2."""
     if request.method in ("GET", "HEAD") and (path := _page_with_other_slash(request.path_info)):
-        return HttpResponse(status=302, headers={"Location": path_as_sent(request, path)})
+        return HttpResponse(status=302, headers={"Location": paths.path_as_sent(request, path)})
     return error_responses.not_found(request)
 
 

@@ -17,7 +17,6 @@ from django.http.response import HttpResponseBase
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
 
-from config.http.request_path import path_as_sent
 from config.http.response_headers import is_page
 from config.infrastructure import paths
 from config.infrastructure.own_cookies import set_cookie
@@ -105,7 +104,7 @@ def switcher(request: HttpRequest) -> dict[str, Any]:
     `ui_locales` is removed from the address of an application's link, because it would override the choice.
     """
     is_repeatable = request.path_info not in (paths.AUTHORIZE, paths.LOGOUT) or request.method in ("GET", "HEAD")
-    there = path_as_sent(request) if is_repeatable and is_at_pages(request) else ""
+    there = paths.path_as_sent(request) if is_repeatable and is_at_pages(request) else ""
     if request.path_info in (paths.AUTHORIZE, paths.LOGOUT):
         there = UI_LOCALES_IN_ADDRESS.sub("", there)
     return {"languages": settings.LANGUAGES, "language_next": there}

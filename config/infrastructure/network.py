@@ -29,21 +29,10 @@ def client_address(request: HttpRequest) -> str:
     return _client_address(request.META.get("REMOTE_ADDR", ""), forwarded, proxies)
 
 
-def is_from_proxy(request: HttpRequest) -> bool:
-    """Return whether the peer is in `TRUSTED_PROXIES`."""
-    return is_proxy(request.META.get("REMOTE_ADDR", ""))
-
-
 def is_proxy(peer: str) -> bool:
     """Return whether the address is in `TRUSTED_PROXIES`. The address of a peer at a Unix socket is empty."""
-    proxies = tuple(settings.TRUSTED_PROXIES)
-    return bool(proxies) and _is_proxy(peer, proxies)
-
-
-@functools.lru_cache(maxsize=256)
-def _is_proxy(peer: str, proxies: tuple[IPv4Network | IPv6Network, ...]) -> bool:
-    address = _parse(peer)
-    return address is not None and any(address in network for network in proxies)
+    address = _parse(peer) if settings.TRUSTED_PROXIES else None
+    return address is not None and any(address in network for network in settings.TRUSTED_PROXIES)
 
 
 @functools.lru_cache(maxsize=256)

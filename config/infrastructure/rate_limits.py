@@ -7,16 +7,15 @@ says what the limit counts, whom it affects, and what the affected people can do
 from __future__ import annotations
 
 import functools
-import threading
 import time
 from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.core.cache import caches
+from django.core.cache.backends.locmem import LocMemCache
 from django_ratelimit.core import get_usage
 
 from config.infrastructure import events as security_events
-from config.infrastructure.cache import RateLimitCache
 from config.infrastructure.events import Event
 from config.infrastructure.network import site_of
 
@@ -25,9 +24,16 @@ from config.infrastructure.network import site_of
 ROTATING = 10
 # An IPv6 site (a /48, which contains 65,536 /64s) may use this multiple of the rate of one address.
 SITE = 4
-# Limits of at least this many events in at most this many seconds may be counted in blocks. A process that ends loses
-# the rest of its block, and in a longer period many processes may end.
+# For these limits, a process takes 1 % of the counts from Redis at once, if the limit is at least IN_BLOCKS_FROM_EVENTS
+# in a period of at most IN_BLOCKS_UP_TO_SECONDS. The limit is then never exceeded, but may be reached early, by less
+# than 1 % for each process. A process that ends loses the rest, and in a longer period many processes may end.
+IN_BLOCKS = frozenset({"token", "userinfo"})
 IN_BLOCKS_FROM_EVENTS, IN_BLOCKS_UP_TO_SECONDS = 600, 60
+# While Redis does not answer, each process counts these limits by itself, and no other.
+WITHOUT_REDIS = frozenset(
+    {"sign_in_account", "sign_in_address", "sign_in", "notice", "notice_of_all", "administration", "act"}
+)
+_own_counts = LocMemCache("rate_limits", {"OPTIONS": {"MAX_ENTRIES": 20_000}})
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
@@ -46,55 +52,21 @@ def parse(rate: str) -> Rate:
 
 
 class Counter(NamedTuple):
-    """A limit and the key of its count. `rate` ("N/period") is only for a limit that is not a setting.
+    """The name of a limit in `settings.RATES`, and the key of a count.
 
-    The limit is the rate multiplied by `times`, but at least one event. While the cache does not answer, each process
-    counts by itself if `has_floor` is True; otherwise nothing is counted. If `in_blocks` is True, each process takes
-    1 % of a large limit from Redis at once. The limit is then never exceeded, but may be reached early, by less than
-    1 % for each process.
+    The limit is the rate multiplied by `times`, but at least one event.
     """
 
     name: str
     key: str
     times: float = 1
-    rate: str = ""
-    has_floor: bool = False
-    in_blocks: bool = False
 
 
-class Floor:
-    """Counts in the memory of this process. If there are more than `SIZE` windows, the oldest is removed."""
-
-    SIZE = 20_000
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._windows: dict[tuple[str, str], tuple[float, int]] = {}  # the end in Unix time, and the events so far
-
-    def usage(self, counter: Counter, rate: Rate, *, increment: bool) -> dict[str, Any]:
-        """Count, and return a dict like that of django-ratelimit's `get_usage`."""
-        now, key = time.time(), (counter.name, counter.key)
-        with self._lock:
-            end, count = self._windows.get(key, (0.0, 0))
-            if end <= now:
-                self._windows.pop(key, None)
-                end, count = now + rate.seconds, 0
-            if increment:
-                count += 1
-                self._windows[key] = end, count
-            if len(self._windows) > self.SIZE:
-                del self._windows[next(iter(self._windows))]
-        return {"limit": rate.events, "count": count, "time_left": int(end - now)}
-
-
-_floor = Floor()
-
-
-def by_address(name: str, address: str, times: float = 1, rate: str = "") -> list[Counter]:
+def by_address(name: str, address: str, times: float = 1) -> list[Counter]:
     """Return the counter of a network address and, for IPv6, the counter of its site."""
-    counters = [Counter(name, address, times, rate)]
+    counters = [Counter(name, address, times)]
     if site := site_of(address):
-        counters.append(Counter(name, site, times * SITE, rate))
+        counters.append(Counter(name, site, times * SITE))
     return counters
 
 
@@ -104,10 +76,7 @@ def count(*counters: Counter) -> int:
     The limits after a full limit count nothing. Pass the narrowest limit first: if a client's own limit is full, the
     client does not use up a limit that it shares with others.
     """
-    for counter in counters:
-        if seconds := _seconds_to_wait(counter, increment=True):
-            return seconds
-    return 0
+    return next((seconds for each in counters if (seconds := _seconds_to_wait(each, increment=True))), 0)
 
 
 def exceeded(*counters: Counter) -> int:
@@ -117,10 +86,7 @@ def exceeded(*counters: Counter) -> int:
     other limits are not checked, so invented keys make no new counters. Without Redis, even a check makes a counter. A
     narrower limit may be full for longer, so the next attempt may also be refused.
     """
-    for counter in reversed(counters):
-        if seconds := _seconds_to_wait(counter, increment=False):
-            return seconds
-    return 0
+    return next((seconds for each in reversed(counters) if (seconds := _seconds_to_wait(each, increment=False))), 0)
 
 
 def attempt(*counters: Counter) -> int:
@@ -131,27 +97,34 @@ def attempt(*counters: Counter) -> int:
     return exceeded(*counters) or count(*counters)
 
 
+def _seconds_to_wait(counter: Counter, *, increment: bool) -> int:
+    name, key, times = counter
+    rate = settings.RATES.get(name)
+    if not rate:  # this limit is off, or RATE_LIMITS is off
+        return 0
+    if name in IN_BLOCKS and times == 1:
+        caches[settings.RATELIMIT_USE_CACHE].block_size = _block_size(rate)  # type: ignore[attr-defined]
+    usage = get_usage(None, group=name, key=lambda _group, _request: key, rate=rate, increment=increment)
+    if usage is None:  # the cache does not answer; requests are still answered
+        if name not in WITHOUT_REDIS:
+            return 0
+        usage = _own_usage(name, key, parse(rate), increment=increment)
+    used = usage["count"] if increment else usage["count"] + 1
+    if used <= max(1, int(usage["limit"] * times)):
+        return 0
+    security_events.write(Event.LIMIT_REACHED, limit=name)
+    return max(1, int(usage["time_left"]))
+
+
 def _block_size(rate: str) -> int:
     events, seconds = parse(rate)
     return events // 100 if events >= IN_BLOCKS_FROM_EVENTS and seconds <= IN_BLOCKS_UP_TO_SECONDS else 1
 
 
-def _seconds_to_wait(counter: Counter, *, increment: bool) -> int:
-    rate = settings.RATES and (counter.rate or settings.RATES.get(counter.name))
-    if not rate:  # this limit is off, or RATE_LIMITS is off
-        return 0
-    if counter.in_blocks and isinstance(cache := caches[settings.RATELIMIT_USE_CACHE], RateLimitCache):
-        cache.block_size = _block_size(rate)
-    usage = get_usage(
-        None, group=counter.name, key=lambda _group, _request: counter.key, rate=rate, increment=increment
-    )
-    if usage is None:  # the cache does not answer; requests are still answered
-        if not counter.has_floor:
-            return 0
-        usage = _floor.usage(counter, parse(rate), increment=increment)
-    allowed = max(1, int(usage["limit"] * counter.times))
-    events = usage["count"] if increment else usage["count"] + 1
-    if events <= allowed:
-        return 0
-    security_events.write(Event.LIMIT_REACHED, limit=counter.name)
-    return max(1, int(usage["time_left"]))
+def _own_usage(name: str, key: str, rate: Rate, *, increment: bool) -> dict[str, Any]:
+    """Count in the memory of this process, and return a dict like that of django-ratelimit's `get_usage`."""
+    window, passed = divmod(int(time.time()), rate.seconds)
+    place = str(hash((name, key, window)))
+    _own_counts.add(place, 0, rate.seconds)
+    used = _own_counts.incr(place) if increment else _own_counts.get(place)
+    return {"limit": rate.events, "count": used, "time_left": rate.seconds - passed}

@@ -20,7 +20,6 @@ from tests.databases import OwnRedis
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, Registered, TokenFactory
 from tests.faults.load import Caller, Unanswered, codes_for
-from tests.peers import wait_until
 from tests.server import Server
 
 THREADS = 10
@@ -109,22 +108,3 @@ def test_a_worker_that_is_killed_loses_less_than_a_block(launch: Launch, redis_s
     unanswered = before[0] + after[0]
     assert 600 - 3 * (BLOCK - 1) - unanswered <= before[200] + after[200] <= 600
     assert after[429] > 0
-
-
-@contract("D21.away")
-def test_redis_is_killed_and_comes_back_in_the_middle_of_a_window(
-    launch: Launch, redis_server: OwnRedis, commands: Any
-) -> None:
-    """Its counters are lost, so the limit begins again; what the workers had left of their blocks is used as well."""
-    server = launch(RATE_LIMITS="on", RATE_USERINFO="600/m", WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
-    application = application_within_a_window()
-    assert read_profiles(server, application, 100) == {200: 100}
-    redis_server.kill()
-    assert read_profiles(server, application, 100) == {200: 100}
-    redis_server.start()
-    for _ in range(2):  # each worker tries Redis again, a second after it failed
-        counted = commands()
-        wait_until(lambda counted=counted: read_profiles(server, ApplicationFactory(), 20) and commands() > counted)
-    statuses = read_profiles(server, application, 720)
-    assert statuses[200] + statuses[429] == 720
-    assert 600 - 2 * (BLOCK - 1) <= statuses[200] <= 600 + 2 * BLOCK

@@ -190,13 +190,13 @@ def test_userinfo_failures_lets_the_victim_go_on(settings: Any) -> None:
 
 
 def test_logout_stops_the_attacker(settings: Any) -> None:
-    settings.RATES = {"authorize": "3/m"}
+    settings.RATES = {"logout": "3/m"}
     assert [logout(HERS) for _ in range(5)] == [400] * 3 + [429] * 2
     assert logout(site_address(1, 1)) == 400
 
 
 def test_logout_lets_the_victim_go_on(settings: Any) -> None:
-    settings.RATES = {"authorize": "3/m"}
+    settings.RATES = {"authorize": "3/m", "logout": "3/m"}
     for _ in range(5):
         logout(HERS)
     assert logout(ANOTHER) == authorize(HERS) == 400
@@ -254,7 +254,7 @@ def test_off_switches_off_every_one_of_them(settings: Any, public: Registered) -
 def test_revocation_and_introspection_count_as_user_info_each_by_itself(
     settings: Any, confidential: Registered
 ) -> None:
-    settings.RATES = {"userinfo": "2/m"}
+    settings.RATES = {"userinfo": "2/m", "revoke": "2/m", "introspect": "2/m"}
     for operation in ("revoke", "introspect"):
         assert [state_of_token(operation, confidential) for _ in range(3)] == [200, 200, 429]
     assert userinfo(TokenFactory(application=confidential).raw) == 200

@@ -60,31 +60,21 @@ from tests.pages import (
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment")]
-# The limits that no variable changes, by the row of the table.
-FIXED = {
-    "sign_in_of_all": ["SIGN_IN_FAILURES_OF_ALL"],
-    "sign_up": ["SIGN_UPS_PER_ADDRESS", "SIGN_UPS_PER_ADDRESS_AND_DAY"],
-    "passkey_options": ["PASSKEY_OPTIONS_PER_ADDRESS"],
-    "new_passkey": ["NEW_PASSKEYS_PER_PERSON"],
-    "reset": ["RESETS_PER_ADDRESS"],
-    "mail": ["MAILS_PER_ADDRESS"],
-    "reset_mail": ["RESET_MAILS_PER_MAILBOX"],
-    "new_password": ["NEW_PASSWORDS_PER_ADDRESS"],
-    "new_address": ["NEW_ADDRESSES_PER_PERSON"],
-    "picture": ["PICTURE_SECONDS", "PICTURE_SECONDS_IN_AN_HOUR"],
-    "taken_mail": ["TAKEN_MAILS_PER_MAILBOX"],
-    "code_mail": ["CODES_PER_MAILBOX"],
-    "notice": ["NOTICES_PER_MAILBOX_AND_KIND"],
-    "administration": ["ADMINISTRATIONS_PER_PERSON"],
-}
 
 
-def test_the_limits_that_no_variable_changes_are_those_of_the_table(settings: Any) -> None:
+def test_the_rates_are_those_of_the_table(settings: Any) -> None:
     """The tests of the rows set smaller ones."""
     table = (Path(__file__).parents[2] / "docs" / "contract.md").read_text(encoding="utf-8")
     rates = {row: re.findall(r"\d+/\w+", cell) for row, cell in re.findall(r"^\| `(\w+)` \| ([^|]*) \|", table, re.M)}
-    for row, names in FIXED.items():
-        assert rates[row][: len(names)] == [getattr(settings, name) for name in names], row
+    further = {"sign_up": ["sign_up_day"], "picture": ["picture_hour"]}
+    for row, shown in rates.items():
+        names = [{"sign_in_of_all": "sign_in"}.get(row, row), *further.get(row, [])]
+        found = [settings.RATES[name] for name in names if name in settings.RATES]
+        assert shown[: len(found)] == found, row
+    assert [settings.RATES[name] for name in ("revoke", "introspect", "notice_of_all", "act")] == [
+        *(["6000/m"] * 2),
+        *("20/h", "3000/h"),
+    ]
     assert settings.RESET_MAILS_FROM_ALL == 3
     assert rates["new_browser_mail"] == [f"{settings.NEW_BROWSER_MAILS_PER_DAY}/d"]
 
@@ -172,7 +162,7 @@ def test_sign_in_address_lets_the_victim_go_on(settings: Any, alice: User) -> No
 
 @contract("D21.all-sign-ins")
 def test_sign_in_of_all_stops_the_attacker(settings: Any) -> None:
-    settings.SIGN_IN_FAILURES_OF_ALL = "3/m"
+    settings.RATES = {"sign_in": "3/m"}
     answers = [try_password(f"person{number}@example.com", address=f"192.0.2.{number}") for number in range(5)]
     assert statuses(answers) == [200] * 3 + [429] * 2
     assert 1 <= int(answers[3]["Retry-After"]) <= 60
@@ -181,7 +171,7 @@ def test_sign_in_of_all_stops_the_attacker(settings: Any) -> None:
 @contract("D21.all-sign-ins", "D21.known")
 def test_sign_in_of_all_lets_the_victim_go_on(settings: Any, alice: User) -> None:
     """A known browser is not limited; a new one keeps her input, and a reset by mail signs her in."""
-    settings.SIGN_IN_FAILURES_OF_ALL = "1/m"
+    settings.RATES = {"sign_in": "1/m"}
     known = known_browser(alice)
     try_password("person@example.com", address=HERS)
     assert try_password(alice.email, PASSWORD, browser=known).status_code == 302
@@ -194,7 +184,7 @@ def test_sign_in_of_all_lets_the_victim_go_on(settings: Any, alice: User) -> Non
 
 def test_one_machine_never_reaches_the_limit_of_all(settings: Any) -> None:
     """From one IPv4 address and one IPv6 site, in a minute in which all their windows start."""
-    assert (settings.RATES["sign_in_address"], settings.SIGN_IN_FAILURES_OF_ALL) == ("50/15m", "1200/m")
+    assert (settings.RATES["sign_in_address"], settings.RATES["sign_in"]) == ("50/15m", "1200/m")
     widest = [rate_limits.by_address("sign_in_address", address)[-1] for address in ("192.0.2.1", "2001:db8::/64")]
     assert sum(2 * 50 * counter.times for counter in widest) < 1200
 
@@ -227,7 +217,7 @@ def test_sign_in_done_lets_the_victim_go_on(settings: Any, alice: User) -> None:
 
 def begin_sign_ins(settings: Any, person: User) -> list[int]:
     """Each right password stores a session that waits for the next step for an hour."""
-    settings.RATES = {"sign_in_done": "3/15m"}
+    settings.RATES = {"sign_in_begun": "3/15m"}
     return statuses([try_password(person.email, PASSWORD, address=HERS) for _ in range(5)])
 
 
@@ -247,7 +237,7 @@ def test_sign_in_begun_lets_the_victim_go_on(settings: Any, alice: User) -> None
 
 
 def test_reset_stops_the_attacker(settings: Any) -> None:
-    settings.RESETS_PER_ADDRESS = "3/m"
+    settings.RATES = {"reset": "3/m"}
     answers = [ask_for_reset(f"person{number}@example.com", address=HERS) for number in range(5)]
     assert statuses(answers) == [302] * 3 + [429] * 2
     assert 1 <= int(answers[4]["Retry-After"]) <= 60
@@ -256,7 +246,7 @@ def test_reset_stops_the_attacker(settings: Any) -> None:
 
 
 def test_reset_lets_the_victim_go_on(settings: Any, alice: User) -> None:
-    settings.RESETS_PER_ADDRESS = "3/m"
+    settings.RATES = {"reset": "3/m"}
     for number in range(5):
         ask_for_reset(f"person{number}@example.com", address=HERS)
     choose_password_by_mail(alice, Client(), ANOTHER)
@@ -297,7 +287,7 @@ def post_password(address: str) -> Any:
 
 
 def test_new_password_stops_the_attacker(settings: Any) -> None:
-    settings.NEW_PASSWORDS_PER_ADDRESS = "3/m"
+    settings.RATES = {"new_password": "3/m"}
     answers = [post_password(HERS) for _ in range(5)]
     assert statuses(answers) == [200] * 3 + [429] * 2
     assert int(answers[4]["Retry-After"]) >= 1
@@ -305,7 +295,7 @@ def test_new_password_stops_the_attacker(settings: Any) -> None:
 
 
 def test_new_password_lets_the_victim_go_on(settings: Any, alice: User) -> None:
-    settings.NEW_PASSWORDS_PER_ADDRESS = "3/m"
+    settings.RATES = {"new_password": "3/m"}
     for _ in range(5):
         post_password(HERS)
     choose_password_by_mail(alice, Client(), ANOTHER)
@@ -359,10 +349,10 @@ def send_picture(browser: Client, content: bytes) -> Any:
 # Pictures -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=[("PICTURE_SECONDS", "2/m"), ("PICTURE_SECONDS_IN_AN_HOUR", "2/h")], ids=["minute", "hour"])
+@pytest.fixture(params=[{"picture": "2/m"}, {"picture_hour": "2/h"}], ids=["minute", "hour"])
 def two_pictures(settings: Any, request: Any) -> None:
     """Each takes less than a second of CPU time, and counts as one."""
-    setattr(settings, *request.param)
+    settings.RATES = request.param
 
 
 @pytest.mark.usefixtures("two_pictures")
@@ -376,7 +366,7 @@ def test_picture_stops_the_attacker(browser: Client) -> None:
 
 def test_picture_lets_the_victim_go_on(settings: Any, browser: Client, alice: User, monkeypatch: Any) -> None:
     """Another person, and the same one without a picture. What was not decoded does not count."""
-    settings.PICTURE_SECONDS = "1/m"
+    settings.RATES = {"picture": "1/m"}
     hers = browser_of(PersonFactory())
     assert statuses([send_picture(hers, b"not a picture") for _ in range(2)]) == [200, 429]
     assert hers.post("/accounts/profile", {"nickname": "New"}).status_code == 302
@@ -470,7 +460,7 @@ def renamed(browser: Client, application: Application, number: int, address: str
 
 def test_administration_stops_the_attacker(settings: Any) -> None:
     """The audit trail, which nothing deletes, grows by a bounded number of bounded entries in an hour."""
-    settings.ADMINISTRATIONS_PER_PERSON = "12/h"
+    settings.RATES = {"administration": "12/h"}
     browser, application = admin_browser(), ApplicationFactory().row
     lists = [[f"https://client.example/{letter * 180}{number}" for number in range(50)] for letter in "ab"]
     for number in range(40):
@@ -492,7 +482,7 @@ def test_administration_stops_the_attacker(settings: Any) -> None:
 
 def test_administration_lets_the_victim_go_on(settings: Any) -> None:
     """Others go on, the page keeps what was typed and says when to send it again; commands have no such limit."""
-    settings.ADMINISTRATIONS_PER_PERSON = "2/h"
+    settings.RATES = {"administration": "2/h"}
     browser, application = admin_browser(), ApplicationFactory().row
     refused = [renamed(browser, application, number) for number in range(3)][-1]
     assert refused.status_code == 429

@@ -172,14 +172,14 @@ def answer_badly(address: str) -> Any:
 
 def test_passkey_options_stops_the_attacker(settings: Any) -> None:
     """Requests for the options and answers count together."""
-    settings.PASSKEY_OPTIONS_PER_ADDRESS = "4/m"
+    settings.RATES = {"passkey_options": "4/m"}
     assert statuses([ask_for_options(HERS), ask_for_options(HERS)]) == [200] * 2
     assert statuses([answer_badly(HERS), answer_badly(HERS)]) == [302] * 2
     assert statuses([ask_for_options(HERS), answer_badly(HERS)]) == [429] * 2
 
 
 def test_passkey_options_lets_the_victim_go_on(settings: Any, alice: User) -> None:
-    settings.PASSKEY_OPTIONS_PER_ADDRESS = "4/m"
+    settings.RATES = {"passkey_options": "4/m"}
     assert statuses([answer_badly(HERS) for _ in range(5)]) == [302] * 4 + [429]
     assert ask_for_options(ANOTHER).status_code == 200
     assert try_password(alice.email, PASSWORD, address=HERS).status_code == 302
@@ -192,7 +192,7 @@ def owner(alice: User, passkeys_over_http: None) -> Client:
 
 def test_new_passkey_stops_the_attacker(settings: Any, owner: Client) -> None:
     """Also when she removes those that she has added."""
-    settings.NEW_PASSKEYS_PER_PERSON = "2/h"
+    settings.RATES = {"new_passkey": "2/h"}
     for _ in range(2):
         assert add_many(owner, 1) == [302]
         Authenticator.objects.filter(type="webauthn").delete()
@@ -204,7 +204,7 @@ def test_new_passkey_stops_the_attacker(settings: Any, owner: Client) -> None:
 
 def test_new_passkey_lets_the_victim_go_on(settings: Any, owner: Client) -> None:
     """The passkeys that are there go on working, and so do other people's."""
-    settings.NEW_PASSKEYS_PER_PERSON = "1/h"
+    settings.RATES = {"new_passkey": "1/h"}
     device = Device()
     add(owner, device.made(creation(owner)))
     assert add_many(owner, 1) == [429]

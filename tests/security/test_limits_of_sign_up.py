@@ -31,7 +31,7 @@ def ask_for_accounts(addresses: list[str], name: str) -> list[int]:
 @pytest.mark.usefixtures("sign_up_is_open")
 def test_sign_up_stops_the_attacker(settings: Any) -> None:
     """In a minute, also with all addresses of an IPv6 site, and in a day."""
-    settings.SIGN_UPS_PER_ADDRESS, settings.SIGN_UPS_PER_ADDRESS_AND_DAY = "3/m", "5/d"
+    settings.RATES = {"sign_up": "3/m", "sign_up_day": "5/d"}
     before = User.objects.count()
     assert ask_for_accounts([HERS] * 5, "one") == [302] * 3 + [429] * 2
     assert ask_for_accounts([site_address(6, number) for number in range(14)], "site") == [302] * 12 + [429] * 2
@@ -46,7 +46,7 @@ def test_sign_up_stops_the_attacker(settings: Any) -> None:
 @pytest.mark.usefixtures("sign_up_is_open")
 def test_sign_up_lets_the_victim_go_on(settings: Any, alice: User) -> None:
     """She signs up from another network; who has an account signs in there and here."""
-    settings.SIGN_UPS_PER_ADDRESS = "3/m"
+    settings.RATES = {"sign_up": "3/m"}
     ask_for_accounts([HERS] * 4, "hers")
     assert ask_for_accounts([ANOTHER], "victim") == [302]
     assert try_password(alice.email, PASSWORD, address=HERS).status_code == 302
@@ -77,7 +77,7 @@ def hour(settings: Any, monkeypatch: Any) -> Any:
 
 @pytest.fixture
 def three_mails(hour: None, settings: Any) -> None:
-    settings.MAILS_PER_ADDRESS = "3/h"
+    settings.RATES = {"mail": "3/h"}
 
 
 def ask_for_mails(address: str, name: str) -> list[int]:

@@ -57,7 +57,7 @@ def test_the_mail_is_plain_and_goes_to_the_address_on_file(client: Client, alice
 
 def test_nobody_learns_whether_an_account_exists(client: Client, alice: User, settings: Any) -> None:
     """Nor that no more mails are sent."""
-    settings.RATES = {"sign_in_account": "10/15m"}
+    settings.RATES = {"reset_mail": "5/h"}
     emails = [alice.email, "nobody@example.com", PersonFactory(is_active=False).email, *[alice.email] * 7]
     assert {ask_for_link(client, email)["Location"] for email in emails} == {"/accounts/password/reset/sent"}
     assert client.get("/accounts/password/reset/sent").status_code == 200

@@ -168,7 +168,8 @@ def test_unset_and_empty_variables_have_the_documented_defaults(monkeypatch: pyt
     empty = settings_with(monkeypatch, **dict.fromkeys(READ_VARIABLES - {"DATABASE_URL"}, ""))
     assert {name: empty[name] for name in expected} == expected
     assert empty["RATES"] == unset["RATES"]  # the values: tests/project/test_documents.py
-    assert settings_with(monkeypatch, RATE_USERINFO="5/10s")["RATES"] == {**unset["RATES"], "userinfo": "5/10s"}
+    changed = dict.fromkeys(("userinfo", "revoke", "introspect"), "5/10s")
+    assert settings_with(monkeypatch, RATE_USERINFO="5/10s")["RATES"] == unset["RATES"] | changed
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 
 from config import health
 from config.infrastructure.postgresql import timeouts
-from config.infrastructure.postgresql.process_name import process_name
+from config.infrastructure.postgresql.base import process_name
 from oauth_bridge.models import PurgeRun, WriteProof
 from oauth_bridge.storage import activity_counts
 from tests.pages import admin_browser, html_of

@@ -12,7 +12,7 @@ import pytest
 from django.test import Client, RequestFactory
 
 from config import logs
-from config.http import trace_context
+from config.http.middleware import proxy_ids
 from config.infrastructure import references
 
 
@@ -110,6 +110,6 @@ def test_what_is_malformed_is_ignored_and_a_later_traceparent_is_read_as_far_as_
 ) -> None:
     settings.TRUSTED_PROXIES = [ip_network("127.0.0.1")]
     asked = [(name, text) for name, texts in MALFORMED.items() for text in texts]
-    assert [each for each in asked if trace_context.of(rf.get("/", **dict([each])))] == []  # type: ignore[arg-type]
+    assert [each for each in asked if proxy_ids(rf.get("/", **dict([each])))] == []  # type: ignore[arg-type]
     later = rf.get("/", HTTP_TRACEPARENT=f"01-{TRACE}-{PARENT}-01-more")
-    assert trace_context.of(later)["trace_id"] == TRACE
+    assert proxy_ids(later)["trace_id"] == TRACE

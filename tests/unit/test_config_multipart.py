@@ -1,4 +1,4 @@
-"""Multipart forms are refused before they are parsed, except at the paths that take a file (config.http.multipart)."""
+"""Multipart forms are refused before they are parsed, except at the paths that take a file (config.http.bounds)."""
 
 from __future__ import annotations
 

@@ -52,28 +52,19 @@ def test_what_is_refused_by_one_limit_counts_for_no_wider_one(settings):
     assert rate_limits.exceeded(Counter("userinfo", "carol"), wide)
 
 
-def test_while_the_cache_is_away_nobody_is_limited_but_by_the_floor_of_the_process(settings, time_machine, monkeypatch):
-    monkeypatch.setattr(rate_limits, "_floor", rate_limits.Floor())
+def test_while_the_cache_is_away_only_some_limits_are_counted_in_the_process(settings, time_machine):
+    rate_limits._own_counts.clear()
     settings.RATES = {"userinfo": "1/m", "sign_in_account": "2/15m"}
     settings.CACHES = {**settings.CACHES, "limits": AWAY}
     time_machine.move_to(datetime(2026, 11, 21, 12, tzinfo=UTC), tick=False)
     assert not any(rate_limits.count(Counter("userinfo", "alice")) for _ in range(5))
     assert rate_limits.exceeded(Counter("userinfo", "alice")) == 0
-    alice, wide = (Counter("sign_in_account", key, times, has_floor=True) for key, times in (("alice", 1), ("all", 2)))
+    alice, wide = (Counter("sign_in_account", key, times) for key, times in (("alice", 1), ("all", 2)))
     assert [rate_limits.attempt(alice, wide) for _ in range(4)] == [0, 0, 900, 900]
-    assert rate_limits.exceeded(Counter("sign_in_account", "bob", has_floor=True)) == 0
+    assert rate_limits.exceeded(Counter("sign_in_account", "bob")) == 0
     assert [rate_limits.attempt(wide) for _ in range(3)] == [0, 0, 900]
     time_machine.shift(900)
     assert rate_limits.attempt(alice, wide) == 0
-
-
-def test_a_floor_forgets_the_oldest_of_many_counters():
-    floor, rate = rate_limits.Floor(), rate_limits.Rate(5, 60)
-    floor.SIZE = 3
-    for key in ("a", "b", "c", "b", "d"):
-        floor.usage(Counter("sign_in", key), rate, increment=True)
-    seen = [floor.usage(Counter("sign_in", key), rate, increment=False)["count"] for key in "abcd"]
-    assert seen == [0, 2, 1, 1]
 
 
 def test_in_memory_invented_keys_make_no_counters_once_the_wider_limit_is_full(settings):
@@ -99,7 +90,8 @@ def test_a_counter_ends_with_its_window_and_names_nobody(settings):
 
 @needs_redis
 def test_an_event_costs_one_round_trip_and_so_does_a_look(settings, monkeypatch):
-    settings.RATES = {"userinfo": "5/h"}
+    """Of a large limit, 1 % of the events take one round trip together."""
+    settings.RATES = {"userinfo": "5/h", "token": "600/m"}
     counter = Counter("userinfo", "alice")
     rate_limits.count(counter)  # the first of a window also sets when it ends
     sent, send = [], Connection.send_command
@@ -108,6 +100,10 @@ def test_an_event_costs_one_round_trip_and_so_does_a_look(settings, monkeypatch)
     assert sent == ["INCRBY"]
     rate_limits.exceeded(counter)
     assert sent == ["INCRBY", "GET"]
+    large = Counter("token", "alice")
+    assert [rate_limits.count(large) for _ in range(13)] == [0] * 13
+    assert [rate_limits.exceeded(large) for _ in range(3)] == [0] * 3
+    assert [name for name in sent[2:] if name != "EXPIRE"] == ["INCRBY"] * 3
 
 
 def redis():

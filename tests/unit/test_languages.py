@@ -148,10 +148,10 @@ def test_pages_of_errors_are_translated(
     assert "Diese Anmeldung kann nicht fortgesetzt werden" in answer.text
     assert "Mit dieser client_id ist keine Anwendung registriert." in answer.text
     client = Client(raise_request_exception=False)
-    answer = client.get(SIGN_IN, headers=PAGE | {"accept-language": "de", "origin": "x" * 3000})
+    answer = client.get(SIGN_IN, headers=PAGE | {"accept-language": "de", "origin": "x" * 5000})
     assert (answer.status_code, spoken(answer)) == (431, "de")
     assert "Der Browser hat zu viel gesendet" in answer.text
-    answer = client.get(SIGN_IN, headers=PAGE | {"accept-language": f"de,{'x' * 3000}"})
+    answer = client.get(SIGN_IN, headers=PAGE | {"accept-language": f"de,{'x' * 5000}"})
     assert (answer.status_code, spoken(answer)) == (431, "en")
     monkeypatch.setattr("accounts.sign_in.views.SignInView.get_context_data", None)
     answer = client.get(SIGN_IN, headers=PAGE | {"accept-language": "zh-CN"})

@@ -21,7 +21,7 @@ from accounts.models import OutgoingMail
 from accounts.passwords import hashing
 from config import metrics_server, metrics_state
 from config.infrastructure import events
-from config.infrastructure.cache import Breaker
+from config.infrastructure.cache import Outage
 from config.infrastructure.events import Event
 from oauth_bridge.key_models import SigningKey
 from oauth_bridge.models import PurgeRun
@@ -61,10 +61,10 @@ def test_events_the_wait_for_a_password_and_an_outage_of_redis_are_counted() -> 
     assert hasher.verify("correct horse", hasher.encode("correct horse", "saltsaltsalt"))
     after = (value("events_total", event="host_not_served"), value("password_wait_seconds_count"))
     assert [now - then for now, then in zip(after, before, strict=True)] == [1, 2]
-    breaker = Breaker()
-    breaker.failed(RedisError())
+    outage = Outage()
+    outage.change(RedisError())
     assert value("redis_away_workers") == 1
-    breaker.succeeded()
+    outage.change(None)
     assert value("redis_away_workers") == 0
 
 
