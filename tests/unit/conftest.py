@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Iterator
 from ipaddress import ip_network
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from config.logs import JsonFormatter
 from oauth_bridge.maintenance import backchannel
 from tests.factories import ApplicationFactory, Registered
 from tests.grants import Log
@@ -58,3 +60,13 @@ def told(receiver: Receiver) -> Registered:
     """An application that is told of sign-outs."""
     application: Registered = ApplicationFactory(backchannel_logout_uri=receiver.url)
     return application
+
+
+@pytest.fixture
+def log_output() -> Iterator[io.StringIO]:
+    """What the log writes to standard error."""
+    [handler] = [each for each in logging.getLogger().handlers if isinstance(each.formatter, JsonFormatter)]
+    assert isinstance(handler, logging.StreamHandler)
+    before = handler.setStream(output := io.StringIO())
+    yield output
+    handler.setStream(before)
