@@ -59,24 +59,16 @@ def raw(name: str) -> str:
     path = os.environ.get(name + FILE, "").strip() if name in SECRET else ""
     if value and path:
         raise ImproperlyConfigured(f"{name} and {name}{FILE} are both set. Set one of them.")
-    return _content(name + FILE, path) if path else value
-
-
-def _content(name: str, path: str) -> str:
-    reason = f"with at most {MAX_FILE_BYTES // 1024} kB of text"
-    try:
-        with Path(path).open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-    except (OSError, ValueError) as error:
-        content, reason = b"", f"that can be read ({getattr(error, 'strerror', None) or 'not a path'})"
-    value = content.decode(errors="surrogateescape").strip()
-    if not value or len(content) > MAX_FILE_BYTES:
-        raise ImproperlyConfigured(f"{name} must be the path of a file {reason}.")
-    return value
-
-
-def is_set(name: str) -> bool:
-    return bool(os.environ.get(name, "").strip() or (name in SECRET and os.environ.get(name + FILE, "").strip()))
+    if path:
+        reason = f"with at most {MAX_FILE_BYTES // 1024} kB of text"
+        try:
+            with Path(path).open("rb") as file:
+                value = file.read(MAX_FILE_BYTES + 1).decode(errors="surrogateescape")
+        except (OSError, ValueError) as error:
+            reason = f"that can be read ({getattr(error, 'strerror', None) or 'not a path'})"
+        if not value.strip() or len(value) > MAX_FILE_BYTES:
+            raise ImproperlyConfigured(f"{name}{FILE} must be the path of a file {reason}.")
+    return value.strip()
 
 
 def refuse_unknown() -> None:
@@ -94,7 +86,7 @@ def refuse_unknown() -> None:
         if name.startswith("RATE_"):
             raise ImproperlyConfigured(f"{wrong}. Its limits are in docs/operations.md.")
         meant = difflib.get_close_matches(name, _known, 1, ALIKE)
-        if meant and not is_set(meant[0]):
+        if meant and not os.environ.get(meant[0]):
             raise ImproperlyConfigured(f"{wrong}. Is {meant[0]} meant?")
 
 
@@ -189,25 +181,24 @@ def origin(value: str) -> str:
     return f"{scheme}://{host}" if port in (None, WEB_PORTS[scheme]) else f"{scheme}://{host}:{port}"
 
 
-@_kind("an https address in ASCII such as https://example.com/privacy, of at most 500 characters")
+def _is_link(value: str, scheme: str) -> bool:
+    netloc = urlsplit(value).netloc.lower()
+    return bool(re.fullmatch(rf"{scheme}://[!-~]{{1,490}}", value) and _host_and_port(netloc))
+
+
+@_kind("an https address in ASCII such as https://example.com/privacy, of at most 490 characters")
 def link(value: str) -> str:
     """Return the https address of a page on another site, or an empty text."""
-    _require(not value or _link_scheme(value) == "https")
+    _require(not value or _is_link(value, "https"))
     return value
 
 
-@_kind("an https address, an http address of this machine, or mailto: and an e-mail address, of at most 500 characters")
+@_kind("an https address, an http address of this machine, or mailto: and an e-mail address, of at most 490 characters")
 def support(value: str) -> str:
     """Return the address for help, or an empty text."""
-    if not re.fullmatch(r"mailto:[A-Za-z0-9._+-]+@[A-Za-z0-9.-]{1,400}", value):
-        _require(not value or _link_scheme(value) == "https" or (_link_scheme(value) == "http" and is_loopback(value)))
+    if not re.fullmatch(r"|mailto:[A-Za-z0-9._+-]+@[A-Za-z0-9.-]{1,400}", value):
+        _require(_is_link(value, "https") or (_is_link(value, "http") and is_loopback(value)))
     return value
-
-
-def _link_scheme(value: str) -> str:
-    _require(len(value) <= 500 and value.isascii() and value.isprintable() and " " not in value)
-    _host_and_port(urlsplit(value).netloc.lower())
-    return urlsplit(value).scheme
 
 
 def is_loopback(origin: str) -> bool:
@@ -253,15 +244,17 @@ def bind(value: str, *, taken: str = "") -> str:
 @_kind("log, file:///full/path, syslog: for that of this machine, or syslog://host:port")
 def audit_log(value: str) -> dict[str, Any]:
     """Return the logging handler of security events, or an empty dict if they go to the service's log."""
-    scheme, _, rest = value.partition(":")
-    if scheme == "file":
-        return {"class": "config.logs.AuditHandler", "path": unquote(_match(r"//(/[^?#]*[^/?#])", rest)[2:])}
-    if scheme == "syslog" and rest:
-        host, port = _host_and_port(rest.removeprefix("//").lower())
-        _require(rest.startswith("//") and port)
-        return {"class": "config.logs.AuditHandler", "host": host.strip("[]"), "port": port}
-    _require(value in ("log", "syslog:"))
-    return {} if value == "log" else {"class": "config.logs.AuditHandler"}
+    parts = re.fullmatch(r"log|syslog:|file://(/[^?#]*[^/?#])|syslog://(.+)", value)
+    _require(parts)
+    path, target = parts.groups() if parts else ("", "")
+    handler = {"class": "config.logs.AuditHandler"}
+    if path:
+        return {**handler, "path": unquote(path)}
+    if target:
+        host, port = _host_and_port(target.lower())
+        _require(port)
+        return {**handler, "host": host.strip("[]"), "port": port}
+    return {} if value == "log" else handler
 
 
 # Services ------------------------------------------------------------------------------------------------------------

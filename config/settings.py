@@ -30,7 +30,7 @@ BIND = env.bind("BIND", "127.0.0.1:8000")
 BASE_URL = env.origin("BASE_URL", f"http://localhost:{BIND.rpartition(':')[2]}")
 AUTH_URL = env.origin("AUTH_URL", BASE_URL)
 # If neither variable is set, the service runs on a developer's machine, and serves pages at every name of the machine.
-ORIGINS_ARE_SET = env.is_set("BASE_URL") or env.is_set("AUTH_URL")
+ORIGINS_ARE_SET = bool(env.raw("BASE_URL") or env.raw("AUTH_URL"))
 IS_HTTPS = AUTH_URL.startswith("https://")
 # The name of this installation, for administrators.
 ENVIRONMENT = env.text("ENVIRONMENT", "Production" if IS_HTTPS else "Development")
@@ -48,7 +48,7 @@ DEBUG = env.boolean("DEBUG", "off")
 SECRET_KEY = env.secret_key("SECRET_KEY", "", path=VAR_DIR / "secret-key")
 SIGNING_KEYS = env.folder("SIGNING_KEYS", "")
 SECRET_KEY_FALLBACKS = env.secret_keys("SECRET_KEY_FALLBACKS", "")
-IS_SECRET_KEY_GENERATED = not env.is_set("SECRET_KEY")
+IS_SECRET_KEY_GENERATED = not env.raw("SECRET_KEY")
 
 # Django --------------------------------------------------------------------------------------------------------------
 
@@ -109,7 +109,7 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 # Storage -------------------------------------------------------------------------------------------------------------
 
 DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{quote(str(VAR_DIR))}/db.sqlite3")}
-IS_DATABASE_SET = env.is_set("DATABASE_URL")
+IS_DATABASE_SET = bool(env.raw("DATABASE_URL"))
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.redis("REDIS_URL", "")
@@ -131,7 +131,7 @@ EMAIL_BACKEND, EMAIL_FILE_PATH = _email["EMAIL_BACKEND"], _email["EMAIL_FILE_PAT
 EMAIL_HOST, EMAIL_PORT = _email["EMAIL_HOST"], _email["EMAIL_PORT"]
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _email["EMAIL_HOST_USER"], _email["EMAIL_HOST_PASSWORD"]
 EMAIL_USE_TLS, EMAIL_USE_SSL = _email["EMAIL_USE_TLS"], _email["EMAIL_USE_SSL"]
-IS_EMAIL_SET = env.is_set("EMAIL_URL")
+IS_EMAIL_SET = bool(env.raw("EMAIL_URL"))
 EMAIL_TIMEOUT = 20  # seconds for a whole connection to the mail server
 DEFAULT_FROM_EMAIL = env.sender("DEFAULT_FROM_EMAIL", env.no_reply(SERVICE_NAME, AUTH_URL))
 SERVER_EMAIL = DEFAULT_FROM_EMAIL
