@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import smtplib
-import socket
 import ssl
 import time
 from collections.abc import Iterator
 from datetime import timedelta
+from email.utils import parseaddr
 from typing import Literal, NamedTuple
 
 from django.conf import settings
@@ -31,20 +31,23 @@ STRANGERS = ("198.51.100.9", "2001:db8::9")  # no machine has these addresses (R
 # left out, because it may contain the name of the account.
 MAIL_FAULTS: tuple[tuple[type[Exception], str, str], ...] = (
     (smtplib.SMTPAuthenticationError, "does not accept the login", "Are user and password right?"),
-    (smtplib.SMTPHeloError, "does not accept the name of this service", "Does it know the host of AUTH_URL?"),
+    (
+        smtplib.SMTPHeloError,
+        "refuses the name with which this service greets it",
+        "It is the host of AUTH_URL, which must be a full name that the mail server finds in the DNS.",
+    ),
+    (smtplib.SMTPSenderRefused, "refuses the sender", "Is DEFAULT_FROM_EMAIL an address of this account?"),
     (
         smtplib.SMTPNotSupportedError,
         "offers no TLS or no login here",
-        "Use smtp+tls:// with port 587 or smtp+ssl:// with 465.",
+        "Use smtp+tls:// (port 587) or smtp+ssl:// (465).",
     ),
     (smtplib.SMTPResponseException, "refuses to talk", "Its log says why. May this machine use it?"),
     (
-        ssl.SSLCertVerificationError,
-        "has a certificate that is not accepted",
-        "See docs/operations.md, Your own certificate authority, and name the server as its certificate does.",
+        ssl.SSLError,
+        "has a certificate that is not accepted, or speaks no TLS at this port",
+        "smtp+ssl:// is for port 465; for certificates, see docs/operations.md, Your own certificate authority.",
     ),
-    (ssl.SSLError, "speaks no TLS at this port", "smtp+ssl:// is for port 465, smtp+tls:// for 587."),
-    (socket.gaierror, "has no address", "Is the host of EMAIL_URL right, and does this machine resolve names?"),
     (Exception, "does not answer", "Are host and port of EMAIL_URL right, and open from here?"),
 )
 
@@ -207,17 +210,18 @@ def redis() -> Iterator[Finding]:
 
 
 def mail() -> Finding:
-    """Connect to the mail server, greet it and log in."""
+    """Connect to the mail server, log in, and begin a mail without sending it."""
     if not settings.EMAIL_HOST:
         fix = "Set EMAIL_URL to a mail server."
         return Finding("mail", "failed" if settings.IS_HTTPS else "warning", "E-mails are written, not sent.", fix)
     server = get_connection(timeout=WAIT_SECONDS)
     try:
         server.open()
-        server.connection.ehlo_or_helo_if_needed()
+        _begin_mail(server.connection)
     except (OSError, smtplib.SMTPException) as error:
         problem, fix = next((problem, fix) for kind, problem, fix in MAIL_FAULTS if isinstance(error, kind))
-        detail = getattr(error, "smtp_code", None) or getattr(error, "strerror", None) or type(error).__name__
+        details = (getattr(error, name, None) for name in ("smtp_code", "verify_message", "strerror"))
+        detail = next(filter(None, details), type(error).__name__)
         return Finding("mail", "failed", f"The mail server {problem} ({detail}).", fix)
     finally:
         server.close()
@@ -227,3 +231,19 @@ def mail() -> Finding:
         return Finding("mail", "warning", message, "Write smtp+tls:// or smtp+ssl:// in EMAIL_URL.")
     login = "accepts the login" if settings.EMAIL_HOST_USER else "needs no login"
     return Finding("mail", "ok", f"The mail server answers and {login}.")
+
+
+def _begin_mail(connection: smtplib.SMTP) -> None:
+    """Name sender and recipient as for a mail, because most servers refuse a greeting only then. Send nothing.
+
+    Raises SMTPException: the server refuses the sender, or the greeting (504). Whether the sender's address receives
+    mails does not matter.
+    """
+    sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
+    connection.ehlo_or_helo_if_needed()
+    status, _text = connection.mail(sender)
+    if 504 in (status, connection.rcpt(sender)[0]):
+        raise smtplib.SMTPHeloError(504, b"")
+    if status >= 400:
+        raise smtplib.SMTPSenderRefused(status, b"", sender)
+    connection.rset()

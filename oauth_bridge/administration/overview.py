@@ -62,7 +62,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
 def _connection(request: HttpRequest) -> dict[str, Any]:
     """Return from where the request came, and as what it counts, so that an operator can check the proxies."""
     peer = request.META.get("REMOTE_ADDR", "")
-    is_ignored = "X-Forwarded-For" in request.headers and not network.is_from_proxy(request)
+    is_ignored = "X-Forwarded-For" in request.headers and not network.is_proxy(peer)
     return {"peer": peer, "address": network.client_address(request), "is_ignored": is_ignored}
 
 

@@ -18,7 +18,7 @@ from config import environment as env
 from config.deployment import Finding
 from oauth_bridge.models import PurgeRun
 from tests.pages import html_of, text_of
-from tests.peers import DRIPS, MailServer
+from tests.peers import HANGS, MailServer
 from tests.server import free_port
 
 
@@ -70,9 +70,9 @@ def test_purges() -> None:
         ("smtp://127.0.0.1:{port}", "takes", "ok", "needs no login"),
         ("smtp://user:hidden@127.0.0.1:{port}", "takes", "failed", "no login"),
         ("smtp+tls://127.0.0.1:{port}", "takes", "failed", "no TLS"),
-        ("smtp://127.0.0.1:{port}", DRIPS, "failed", "does not answer"),
+        ("smtp://127.0.0.1:{port}", HANGS, "failed", "does not answer"),
         ("smtp://127.0.0.1:1", "takes", "failed", "Connection refused"),
-        ("smtp://nowhere.invalid", "takes", "failed", "has no address"),
+        ("smtp://nowhere.invalid", "takes", "failed", "does not answer"),
         ("filemail:///var/mail", "takes", "failed", "written"),
     ],
 )
@@ -87,6 +87,16 @@ def test_mail_servers(
     found = deployment.mail()
     assert (found.status, said in found.message) == (status, True), found
     assert "hidden" not in found.message
+
+
+@pytest.mark.parametrize(("refused", "code", "said"), [("rcpt", 504, "greets it (504)"), ("mail", 550, "sender (550)")])
+def test_a_refused_greeting_is_told_from_a_refused_sender(
+    refused: str, code: int, said: str, mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.EMAIL_BACKEND = "config.infrastructure.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail_server.port
+    monkeypatch.setattr(f"smtplib.SMTP.{refused}", lambda *_given: (code, b""))
+    assert said in deployment.mail().message
 
 
 @pytest.mark.parametrize(("trusted", "status"), [("10.0.0.0/8", "ok"), ("0.0.0.0/0", "failed"), ("::/0", "failed")])
