@@ -10,6 +10,13 @@ if sys.version_info < (3, 11):  # noqa: UP036
     sys.exit(sentence.format(*sys.version_info))
 
 
+# What to do about errors of PostgreSQL, by SQLSTATE: a locked row, a missing right, a character that is not in LATIN1.
+ADVICE = {
+    "55P03": "Try again later.",
+    "42501": "Let the role of DATABASE_URL own the database: ALTER DATABASE … OWNER TO …",
+    "22P05": "Use a database in UTF-8: createdb --encoding UTF8 --template template0",
+}
+
 # Their output is for whoever types them; the trail in the database keeps what they did.
 TYPED = ("account", "application", "quickstart", "signing-key")
 
@@ -23,7 +30,8 @@ def main() -> None:
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
-    from django.db import InterfaceError, OperationalError, ProgrammingError
+    from django.db import DataError, InterfaceError, OperationalError, ProgrammingError
+    from django.db.migrations.exceptions import MigrationSchemaMissing
 
     from config import logs
 
@@ -41,10 +49,14 @@ def main() -> None:
         execute_from_command_line(sys.argv)
         if sys.stdout:  # None: it was closed before the start
             sys.stdout.flush()
-    except (OperationalError, InterfaceError, ProgrammingError) as error:
-        reason = str(error).partition("\n")[0]
-        is_locked = getattr(error.__cause__, "sqlstate", None) == "55P03" or reason == "database is locked"
-        advice = "Try again later." if is_locked else "Is it there, and has `manage.py migrate` been run?"
+    except (DataError, InterfaceError, MigrationSchemaMissing, OperationalError, ProgrammingError) as error:
+        # MigrationSchemaMissing is raised while the error of the database is handled.
+        cause = error.__cause__ or (error.__context__ and error.__context__.__cause__) or error
+        state, reason = getattr(cause, "sqlstate", None), str(cause).partition("\n")[0]
+        if isinstance(error, DataError) and state not in ADVICE:
+            raise
+        advice = ADVICE.get("55P03" if reason == "database is locked" else str(state))
+        advice = advice or "Is it there, and has `manage.py migrate` been run?"
         sys.exit(f"The database can't be used: {reason}. {advice}")
     except KeyboardInterrupt:
         sys.exit(130)

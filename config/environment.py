@@ -1,50 +1,117 @@
-"""Functions that read environment variables, one for each kind of value.
+"""Functions that read environment variables, one for each kind of value. Each takes the name and the default.
 
 If a value is malformed, the service does not start and prints a sentence that names the variable. The sentence repeats
-no value that may contain a password.
+no value that may contain a password. An empty variable counts as unset. The variable `NAME_FILE` may contain the path
+of a file that contains the secret `NAME`, because platforms mount secrets as files.
+
+django-environ parses the addresses of the database and of the mail server. It does not read the other values: it takes
+any word for a boolean, and a value that begins with `$` for the name of another variable.
 """
 
 from __future__ import annotations
 
+import difflib
+import functools
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import secrets
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
 from email.utils import formataddr, parseaddr
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from typing import Any, Concatenate, ParamSpec, TypeVar
+from urllib.parse import unquote, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from config import raw_variables
 from config.infrastructure.hosts import LOOPBACK_HOSTS, ascii_forms, is_host, is_ip_address
 
+SECRET = frozenset({"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL"})
+FILE = "_FILE"
+MAX_FILE_BYTES = 64 * 1024
+# Names are similar if difflib's ratio of them is at least this number. In a name of eight letters, one may differ. No
+# two of our names are so similar.
+ALIKE = 0.87
+# The variables that Kubernetes adds for a service of the name in group 1.
+INJECTED = re.compile(r"(.+?)_(SERVICE_(HOST|PORT\w*)|PORT(_[0-9]\w*)?)")
+
 BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
-LOOPBACK_NAMES = [f"[{host}]" if ":" in host else host for host in LOOPBACK_HOSTS]
 WEB_PORTS = {"http": 80, "https": 443}
 EMAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
+DATABASE_FORM = "sqlite:////full/path/of/file or postgres://user:password@host:port/name"
 
-PRINTABLE = r"[^\x00-\x1f\x7f]"
-RATE = r"[1-9][0-9]{0,8}/([1-9][0-9]{0,5})?[smhd]"
+P = ParamSpec("P")
+T = TypeVar("T")
+_known: set[str] = set()
 
 
-@contextmanager
-def _must_be(name: str, form: str, *, has_hosts: bool = False) -> Iterator[None]:
-    """Turn a ValueError into an ImproperlyConfigured that names the variable and the required form.
+def raw(name: str) -> str:
+    """Return the stripped variable or, for a secret, the content of its file; empty if neither is set.
 
-    With `has_hosts`, the value contains hosts and no password. If a host is not in ASCII, name its ASCII form instead.
+    Raises ImproperlyConfigured: both are set, or the file can't be read.
     """
-    try:
-        yield
-    except ValueError:
-        forms = ascii_forms(raw_variables.value(name)) if has_hosts else {}
-        if forms:
-            written = ", ".join(f"{ascii_form} for {host}" for host, ascii_form in forms.items())
-            raise ImproperlyConfigured(f"{name} must have its hosts in ASCII: write {written}.") from None
-        raise ImproperlyConfigured(f"{name} must be {form}.") from None
+    _known.update((name, name + FILE) if name in SECRET else (name,))
+    value = os.environ.get(name, "").strip()
+    path = os.environ.get(name + FILE, "").strip() if name in SECRET else ""
+    if value and path:
+        raise ImproperlyConfigured(f"{name} and {name}{FILE} are both set. Set one of them.")
+    if path:
+        reason = f"with at most {MAX_FILE_BYTES // 1024} kB of text"
+        try:
+            with Path(path).open("rb") as file:
+                value = file.read(MAX_FILE_BYTES + 1).decode(errors="surrogateescape")
+        except (OSError, ValueError) as error:
+            reason = f"that can be read ({getattr(error, 'strerror', None) or 'not a path'})"
+        if not value.strip() or len(value) > MAX_FILE_BYTES:
+            raise ImproperlyConfigured(f"{name}{FILE} must be the path of a file {reason}.")
+    return value.strip()
+
+
+def refuse_unknown() -> None:
+    """Refuse unknown variables with names similar to ours. Call this function after all variables are read.
+
+    Raises ImproperlyConfigured: such a variable is set, but our variable with the similar name is not.
+    """
+    for name in sorted(set(os.environ) - _known):
+        injected = INJECTED.fullmatch(name)
+        if injected and f"{injected[1]}_SERVICE_HOST" in os.environ:
+            continue
+        wrong = f"{name} is not a variable of this service"
+        if name.removesuffix(FILE) in _known:
+            raise ImproperlyConfigured(f"{wrong}: only secrets are read from files.")
+        if name.startswith("RATE_"):
+            raise ImproperlyConfigured(f"{wrong}. Its limits are in docs/operations.md.")
+        meant = difflib.get_close_matches(name, _known, 1, ALIKE)
+        if meant and not os.environ.get(meant[0]):
+            raise ImproperlyConfigured(f"{wrong}. Is {meant[0]} meant?")
+
+
+def _kind(form: str) -> Callable[[Callable[Concatenate[str, P], T]], Callable[Concatenate[str, str, P], T]]:
+    """Let a function of a value read a variable. If the function raises ValueError, the value must be `form`.
+
+    The form may name options of the function in braces. If a host in the value is not in ASCII, the sentence names its
+    ASCII form instead.
+    """
+
+    def decorate(convert: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, str, P], T]:
+        @functools.wraps(convert)
+        def read(name: str, default: str, /, *args: P.args, **options: P.kwargs) -> T:
+            value = raw(name)
+            try:
+                value.encode()  # raises UnicodeEncodeError, a ValueError, for bytes that are not UTF-8
+                return convert(value or default, *args, **options)
+            except ValueError:
+                hosts = {} if name in SECRET else ascii_forms(value)
+                written = ", ".join(f"{ascii_form} for {host}" for host, ascii_form in hosts.items())
+                must = f"have its hosts in ASCII: write {written}" if hosts else f"be {form.format(**options)}"
+                raise ImproperlyConfigured(f"{name} must {must}.") from None
+
+        return read
+
+    return decorate
 
 
 def _require(condition: object) -> None:
@@ -57,35 +124,31 @@ def _match(pattern: str, value: str) -> str:
     return value
 
 
-def _value(name: str, default: object = "") -> str:
-    value = raw_variables.value(name)
-    value.encode()  # raises UnicodeEncodeError, a ValueError, for bytes that are not UTF-8
-    return value or str(default)
+@_kind("one line of at most 80 characters")
+def text(value: str) -> str:
+    return _match(r"[^\x00-\x1f\x7f]{1,80}", value)
 
 
-def text(name: str, default: str) -> str:
-    with _must_be(name, "one line of at most 80 characters"):
-        return _match(f"{PRINTABLE}{{1,80}}", _value(name, default))
+@_kind("on or off")
+def boolean(value: str) -> bool:
+    _require(value.lower() in BOOLEANS)
+    return BOOLEANS[value.lower()]
 
 
-def boolean(name: str, *, default: bool) -> bool:
-    with _must_be(name, "on or off"):
-        value = _value(name, default).lower()
-        _require(value in BOOLEANS)
-        return BOOLEANS[value]
+@_kind("one of {allowed}")
+def choice(value: str, *, allowed: str) -> str:
+    """Read one of the words in `allowed`, which are separated by commas."""
+    _require(value.lower() in allowed.split(", "))
+    return value.lower()
 
 
-def choice(name: str, *allowed: str) -> str:
-    with _must_be(name, f"{', '.join(allowed[:-1])} or {allowed[-1]}"):
-        _require((value := _value(name, allowed[0]).lower()) in allowed)
-        return value
+@_kind("a whole number from 1 to {largest}")
+def number(value: str, *, largest: int) -> int:
+    _require(1 <= int(_match(r"[0-9]{1,9}", value)) <= largest)
+    return int(value)
 
 
-def number(name: str, *, default: int, largest: int) -> int:
-    with _must_be(name, f"a whole number from 1 to {largest}"):
-        value = int(_match(r"[0-9]{1,9}", _value(name, default)))
-        _require(1 <= value <= largest)
-        return value
+# Hosts and origins ---------------------------------------------------------------------------------------------------
 
 
 def _is_host(host: str) -> bool:
@@ -103,48 +166,33 @@ def _host_and_port(netloc: str) -> tuple[str, int | None]:
     return host, port
 
 
-def origin(name: str, default: str) -> str:
+@_kind("an origin such as https://auth.example.com: scheme and host, perhaps a port, no path and no slash at the end")
+def origin(value: str) -> str:
     """Return the origin as browsers write it: in lower case, without the scheme's default port. D1."""
-    with _must_be(
-        name,
-        "an origin such as https://auth.example.com: scheme and host, perhaps a port, no path and no slash at the end",
-        has_hosts=True,
-    ):
-        scheme, _, netloc = _value(name, default).lower().partition("://")
-        _require(scheme in WEB_PORTS)
-        host, port = _host_and_port(netloc)
-        return f"{scheme}://{host}" if port in (None, WEB_PORTS[scheme]) else f"{scheme}://{host}:{port}"
+    scheme, _, netloc = value.lower().partition("://")
+    _require(scheme in WEB_PORTS)
+    host, port = _host_and_port(netloc)
+    return f"{scheme}://{host}" if port in (None, WEB_PORTS[scheme]) else f"{scheme}://{host}:{port}"
 
 
-def link(name: str) -> str:
-    """Return the https address of a page on another site, or an empty text if the variable is not set."""
-    with _must_be(
-        name, "an https address in ASCII such as https://example.com/privacy, of at most 500 characters", has_hosts=True
-    ):
-        value = _value(name)
-        if value:
-            _require_link(value)
-            _require(urlsplit(value).scheme == "https")
-        return value
+def _is_link(value: str, scheme: str) -> bool:
+    netloc = urlsplit(value).netloc.lower()
+    return bool(re.fullmatch(rf"{scheme}://[!-~]{{1,490}}", value) and _host_and_port(netloc))
 
 
-def support(name: str) -> str:
-    """Return the address for help (https, http on this machine, or mailto), or "" if the variable is not set."""
-    wanted = "an https address, an http address of this machine, or mailto: and an e-mail address"
-    with _must_be(name, f"{wanted}, of at most 500 characters", has_hosts=True):
-        value = _value(name)
-        if value.startswith("mailto:"):
-            _require(len(value) <= 500 and re.fullmatch(r"mailto:[A-Za-z0-9._+-]+@[A-Za-z0-9.-]+", value) is not None)
-        elif value:
-            _require_link(value)
-            scheme = urlsplit(value).scheme
-            _require(scheme == "https" or (scheme == "http" and is_loopback(value)))
-        return value
+@_kind("an https address in ASCII such as https://example.com/privacy, of at most 490 characters")
+def link(value: str) -> str:
+    """Return the https address of a page on another site, or an empty text."""
+    _require(not value or _is_link(value, "https"))
+    return value
 
 
-def _require_link(value: str) -> None:
-    _require(len(value) <= 500 and value.isascii() and value.isprintable() and " " not in value)
-    _host_and_port(urlsplit(value).netloc.lower())
+@_kind("an https address, an http address of this machine, or mailto: and an e-mail address, of at most 490 characters")
+def support(value: str) -> str:
+    """Return the address for help, or an empty text."""
+    if not re.fullmatch(r"|mailto:[A-Za-z0-9._+-]+@[A-Za-z0-9.-]{1,400}", value):
+        _require(_is_link(value, "https") or (_is_link(value, "http") and is_loopback(value)))
+    return value
 
 
 def is_loopback(origin: str) -> bool:
@@ -155,104 +203,74 @@ def is_loopback(origin: str) -> bool:
     return host == "localhost" or host.endswith(".localhost")
 
 
-def hosts_of(*origins: str) -> list[str]:
+def hosts_of(*origins: str) -> str:
     """Return the hosts of the origins. If an origin is on the loopback interface, add all loopback names."""
     names = {_host_and_port(urlsplit(each).netloc)[0] for each in origins}
     if any(is_loopback(each) for each in origins):
-        names.update(LOOPBACK_NAMES)
-    return sorted(names)
+        names.update(f"[{host}]" if ":" in host else host for host in LOOPBACK_HOSTS)
+    return ",".join(sorted(names))
 
 
 def _items(value: str) -> list[str]:
     return [item.strip() for item in value.split(",") if item.strip()]
 
 
-def hosts(name: str, default: list[str]) -> list[str]:
-    """Read host names that are separated by commas. `.example.com` matches the name and its subdomains."""
-    with _must_be(name, "host names separated by commas, without scheme, port or path", has_hosts=True):
-        names = _items(_value(name).lower())
-        _require(all(_is_host(each.removeprefix(".").removeprefix("[").removesuffix("]")) for each in names))
-        return names or default
+@_kind("host names separated by commas, without scheme, port or path")
+def hosts(value: str) -> list[str]:
+    """Read host names. `.example.com` matches the name and its subdomains."""
+    names = _items(value.lower())
+    _require(names and all(_is_host(each.removeprefix(".").removeprefix("[").removesuffix("]")) for each in names))
+    return names
 
 
-def networks(name: str) -> list[IPv4Network | IPv6Network]:
-    with _must_be(name, "addresses or networks separated by commas, such as 10.0.0.0/8, 2001:db8::/32"):
-        return [ip_network(each) for each in _items(_value(name))]
+@_kind("addresses or networks separated by commas, such as 10.0.0.0/8, 2001:db8::/32")
+def networks(value: str) -> list[IPv4Network | IPv6Network]:
+    return [ip_network(each) for each in _items(value)]
 
 
-def bind(name: str, default: str) -> str:
-    with _must_be(name, "host:port, such as 127.0.0.1:8000", has_hosts=True):
-        value = _value(name, default)
-        _require(_host_and_port(value)[1])
-        return value
-
-
-def audit_log(name: str) -> dict[str, Any]:
-    """Return the logging handler of security events, or an empty dict if they go to the service's log."""
-    with _must_be(
-        name, "log, file:///full/path, syslog: for that of this machine, or syslog://host:port", has_hosts=True
-    ):
-        value = _value(name, "log")
-        scheme, _, rest = value.partition(":")
-        if scheme == "file":
-            return {"class": "config.audit_log.FileHandler", "path": unquote(_match(r"//(/[^?#]*[^/?#])", rest)[2:])}
-        if scheme == "syslog" and rest:
-            host, port = _host_and_port(rest.removeprefix("//").lower())
-            _require(rest.startswith("//") and port)
-            return {"class": "config.audit_log.SyslogHandler", "host": host.strip("[]"), "port": port}
-        _require(value in ("log", "syslog:"))
-        return {} if value == "log" else {"class": "config.audit_log.SyslogHandler"}
-
-
-def bind_or_none(name: str, taken: str) -> str:
-    """Return an address as `bind` does, or "" if the variable is not set. The address must differ from `taken`."""
-    value = bind(name, "") if raw_variables.is_set(name) else ""
-    if value == taken:
-        raise ImproperlyConfigured(f"{name} must differ from BIND, which is {taken}: give it a port of its own.")
+@_kind("host:port, such as 127.0.0.1:8000; BIND and METRICS_BIND must differ")
+def bind(value: str, *, taken: str = "") -> str:
+    """Return the address, which must differ from `taken`, or an empty text."""
+    _require(not value or (_host_and_port(value)[1] and value != taken))
     return value
+
+
+@_kind("log, file:///full/path, syslog: for that of this machine, or syslog://host:port")
+def audit_log(value: str) -> dict[str, Any]:
+    """Return the logging handler of security events, or an empty dict if they go to the service's log."""
+    parts = re.fullmatch(r"log|syslog:|file://(/[^?#]*[^/?#])|syslog://(.+)", value)
+    _require(parts)
+    path, target = parts.groups() if parts else ("", "")
+    handler = {"class": "config.logs.AuditHandler"}
+    if path:
+        return {**handler, "path": unquote(path)}
+    if target:
+        host, port = _host_and_port(target.lower())
+        _require(port)
+        return {**handler, "host": host.strip("[]"), "port": port}
+    return {} if value == "log" else handler
 
 
 # Services ------------------------------------------------------------------------------------------------------------
 
 
-def database(name: str, default: Path) -> dict[str, Any]:
-    """Return the entry of `DATABASES` for SQLite or PostgreSQL. The tests use the same options."""
-    form = "sqlite:////full/path/of/file or postgres://user:password@host:port/name"
-    with _must_be(name, form):
-        value = _value(name, f"sqlite:///{quote(str(default))}")
-        if not _value(name):
-            with suppress(OSError):  # `_sqlite` says so
-                private_folder(default.parent)
-        if value.partition("://")[0].lower() not in ("postgres", "postgresql"):
-            path = _match(r"(?i:sqlite)://(:memory:|/[^\s?#]*)", value)[len("sqlite://") :].removeprefix("/")
-            return _sqlite(name, unquote(path) or ":memory:")
-    try:
+@_kind(DATABASE_FORM)
+def database(value: str) -> dict[str, Any]:
+    """Return the entry of `DATABASES`. On SQLite, writers wait at BEGIN, and no reader waits for a writer."""
+    if value.partition("://")[0].lower() in ("postgres", "postgresql"):
         from config.infrastructure.postgresql.url import entry
 
-        return entry(value)
-    except ValueError as error:
-        raise ImproperlyConfigured(f"{name} must be {form}{error}.") from None
-
-
-def private_folder(path: Path) -> None:
-    """Make the folder. Only this user may enter it, so nobody else reads a file in it."""
-    path.mkdir(parents=True, exist_ok=True)
-    with suppress(PermissionError):  # another user's folder
-        path.chmod(0o700)
-
-
-def _sqlite(name: str, path: str) -> dict[str, Any]:
-    """Return the entry for SQLite. Writers wait at BEGIN, where the time-out applies. No reader waits for a writer."""
-    if path != ":memory:":
-        if Path(path).is_dir():
-            raise ImproperlyConfigured(f"{name} must be a file, and {path} is a folder.")
         try:
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ImproperlyConfigured(f"{name}: the folder of {path} cannot be made ({error.strerror}).") from None
+            return entry(value)
+        except ValueError as error:
+            raise ImproperlyConfigured(f"DATABASE_URL must be {DATABASE_FORM}{error}.") from None
+    path = unquote(_match(r"(?i:sqlite)://(:memory:|/[^\s?#]*)", value)[len("sqlite://") :].removeprefix("/"))
+    if path not in ("", ":memory:"):
+        private_folder(Path(path).parent)
+        _require(Path(path).parent.is_dir() and not Path(path).is_dir())
     return {
         "ENGINE": "django.db.backends.sqlite3",
-        "NAME": path,
+        "NAME": path or ":memory:",
         "CONN_MAX_AGE": None,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
@@ -262,80 +280,83 @@ def _sqlite(name: str, path: str) -> dict[str, Any]:
     }
 
 
-def redis(name: str) -> str:
-    """Return the URL, or "" if it is not set. django-environ would accept a URL without a host or with any option."""
-    with _must_be(name, "redis://host:port/number, rediss://host:port/number or unix:///path/of/socket"):
-        value = _match(r"(?i)|rediss?://[^\s/?#]+(/[0-9]*)?|unix://[^\s/?#]*/[^\s?#]+", _value(name))
-        parts = urlsplit(value)
-        _require(parts.port != 0 and (parts.hostname or parts.scheme in ("", "unix")))
-        return value
+@_kind("redis://host:port/number, rediss://host:port/number or unix:///path/of/socket")
+def redis(value: str) -> str:
+    """Return the address, or an empty text. The client would accept one without a host or with any option."""
+    parts = urlsplit(_match(r"(?i)|rediss?://[^\s/?#]+(/[0-9]*)?|unix://[^\s/?#]*/[^\s?#]+", value))
+    _require(parts.port != 0 and (parts.hostname or parts.scheme in ("", "unix")))
+    return value
 
 
-def email(name: str, default: Path) -> dict[str, Any]:
-    """Return Django's `EMAIL_…` settings. By default, e-mails go to files, because no log may contain reset links."""
-    form = "smtp://, smtp+tls:// or smtp+ssl://user:password@host:port, filemail:///folder or consolemail://"
-    with _must_be(name, form):
-        value = _value(name, f"filemail://{quote(str(default))}")
-        _match(r"(?i)smtp(\+tls|\+ssl)?://[^\s/?#]+/*|filemail:///+[^\s/?#][^\s?#]*|consolemail:///*", value)
-        parts = urlsplit(value)
-        _require(parts.port != 0 and (parts.hostname or parts.scheme not in EMAIL_PORTS))
-        read = environ.Env.email_url_config(value)
+@_kind("smtp://, smtp+tls:// or smtp+ssl://user:password@host:port, filemail:///folder or consolemail://")
+def email(value: str) -> dict[str, Any]:
+    """Return Django's `EMAIL_…` settings."""
+    _match(r"(?i)smtp(\+tls|\+ssl)?://[^\s/?#]+/*|filemail:///+[^\s/?#][^\s?#]*|consolemail:///*", value)
+    parts = urlsplit(value)
+    _require(parts.port != 0 and (parts.hostname or parts.scheme not in EMAIL_PORTS))
+    read = environ.Env.email_url_config(value)
     settings = {"EMAIL_USE_TLS": False, "EMAIL_USE_SSL": False, **{key: each or "" for key, each in read.items()}}
     settings["EMAIL_PORT"] = settings["EMAIL_PORT"] or EMAIL_PORTS.get(parts.scheme, 25)
     if parts.scheme in EMAIL_PORTS:
         settings["EMAIL_BACKEND"] = "config.infrastructure.smtp.EmailBackend"
-    if not _value(name):
-        with suppress(OSError):  # nothing is written unless an e-mail is sent
-            private_folder(default.parent)
     if parts.scheme == "filemail":  # django-environ returns a relative path
         settings["EMAIL_FILE_PATH"] = "/" + unquote(parts.path).lstrip("/")
     return settings
 
 
-def sender(name: str, service_name: str, origin: str) -> str:
-    """Return the sender of e-mails: an address, or `Name <address>`."""
+@_kind("an e-mail address, or a name with the address in angle brackets")
+def sender(value: str) -> str:
+    account, _, domain = parseaddr(_match(r"[^\x00-\x1f\x7f]+", value))[1].rpartition("@")
+    _require(account and _is_host(domain.lower()))
+    return value
+
+
+def no_reply(name: str, origin: str) -> str:
+    """Return a sender of this name with an address at the host of the origin."""
     host = urlsplit(origin).hostname or ""
-    default = formataddr((service_name, f"no-reply@{'localhost' if is_ip_address(host) else host}"))
-    with _must_be(name, "an e-mail address, or a name with the address in angle brackets", has_hosts=True):
-        value = _match(f"{PRINTABLE}+", _value(name, default))
-        account, _, domain = parseaddr(value)[1].rpartition("@")
-        _require(account and _is_host(domain.lower()))
-        return value
+    return formataddr((name, f"no-reply@{'localhost' if is_ip_address(host) else host}"))
 
 
 # Secrets and limits --------------------------------------------------------------------------------------------------
 
 
-def secret_key(name: str, path: Path) -> str:
-    """Return the variable or, for development, a key that is generated once and kept in the file at `path`."""
-    with _must_be(name, "text in UTF-8"):
-        if value := _value(name):
-            return value
+@_kind("text in UTF-8")
+def secret_keys(value: str) -> list[str]:
+    """Read secret keys that are separated by commas."""
+    return _items(value)
+
+
+@_kind("text in UTF-8")
+def secret_key(value: str, *, path: Path) -> str:
+    """Return the key or, for development, a key that is generated once and kept in the file at `path`."""
+    if value:
+        return value
     try:
-        private_folder(path.parent)
         if not path.exists():
-            raw_variables.write_new_key(path)
+            with tempfile.NamedTemporaryFile("w", dir=path.parent) as draft:  # with mode 0600
+                draft.write(secrets.token_urlsafe(64))
+                draft.flush()
+                with suppress(FileExistsError):  # another process was faster
+                    os.link(draft.name, path)
         return path.read_text(encoding="ascii").strip()
     except OSError as error:
         raise ImproperlyConfigured(
-            f"{name} is not set, and a generated key cannot be kept in {path} ({error.strerror})."
+            f"SECRET_KEY is not set, and a generated key cannot be kept in {path} ({error.strerror})."
         ) from None
 
 
-def secret_keys(name: str) -> list[str]:
-    """Read former secret keys that are separated by commas."""
-    with _must_be(name, "text in UTF-8"):
-        return _items(_value(name))
+def private_folder(path: Path) -> None:
+    """Make the folder for this user only, if it is missing and can be made. Whoever needs it says what is wrong."""
+    with suppress(OSError):
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+@_kind("a number and a period, such as 600/m or 10/15m (s, m, h, d)")
+def rate(value: str) -> str:
+    return _match(r"[1-9][0-9]{0,8}/([1-9][0-9]{0,5})?[smhd]", value)
 
 
 def rates(switch: str, **defaults: str) -> dict[str, str]:
     """Return "N/period" for each limit name, from its `RATE_…` variable, or an empty dict if `switch` is off. D21."""
-    for name in os.environ:
-        if name.startswith("RATE_") and name not in defaults and name != switch:
-            raise ImproperlyConfigured(f"{name} is not a limit of this service; there are {', '.join(defaults)}.")
-    found = {}
-    for name, default in defaults.items():
-        with _must_be(name, "a number and a period, such as 600/m or 10/15m (s, m, h, d)"):
-            found[name.removeprefix("RATE_").lower()] = _match(RATE, _value(name, default))
-    with _must_be(switch, "on or off"):
-        return found if _match("on|off", _value(switch, "on").lower()) == "on" else {}
+    found = {name.removeprefix("RATE_").lower(): rate(name, default) for name, default in defaults.items()}
+    return found if choice(switch, "on", allowed="on, off") == "on" else {}

@@ -95,7 +95,7 @@ MFA_TOTP_TOLERANCE = 1  # accepted 30-second periods before and after the presen
 
 # Retention -----------------------------------------------------------------------------------------------------------
 
-ACTIVITY_DAYS = env.number("ACTIVITY_DAYS", default=30, largest=365)
+ACTIVITY_DAYS = env.number("ACTIVITY_DAYS", "30", largest=365)
 
 # Sizes ---------------------------------------------------------------------------------------------------------------
 

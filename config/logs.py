@@ -1,22 +1,29 @@
 """The log: one JSON object per line on standard error, with the reference of the request.
 
-The log contains no credential (D15). It contains the route pattern instead of the path. For an exception, it contains
-the type, the frames, and the first line of the message without quoted values. Library loggers that print paths,
-queries, codes or tokens are silenced.
+AUDIT_LOG may name another place for security events. The log contains no credential (D15). It contains the route
+pattern instead of the path. For an exception, it contains the type, the frames, and the first line of the message
+without quoted values. Library loggers that print paths, queries, codes or tokens are silenced.
 """
 
 from __future__ import annotations
 
-import datetime
 import json
 import logging
+import math
+import os
 import re
+import socket
 import sys
+import time
 import traceback
+from datetime import UTC, datetime
+from io import FileIO
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, cast
 
 from config.infrastructure import references
+
+logger = logging.getLogger(__name__)
 
 TEXT_MAX_LENGTH = 300
 OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -24,7 +31,13 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _LOGGED_TYPES = (str, int, float, bool, type(None))
 _QUOTED = re.compile(r"""(['"])(.*?)\1""")
 _IDENTIFIER = re.compile(r"[a-z_.]+")
-_ROOT = Path(__file__).resolve().parent.parent
+_PACKAGES = re.compile(rf"^(.*site-packages/|{re.escape(str(Path(__file__).resolve().parent.parent))}/)")
+
+TELL_EACH_SECONDS = 10
+FILE_MODE = 0o640
+LOCAL_SYSLOG = "/dev/log"
+PROGRAM = "sign-in"
+AUTHPRIV = 10 << 3  # the syslog facility for security messages; 6 is the severity "info", and 4 "warning"
 
 
 class JsonFormatter(logging.Formatter):
@@ -32,7 +45,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "time": datetime.datetime.fromtimestamp(record.created, datetime.UTC).isoformat(timespec="milliseconds"),
+            "time": _time(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -44,6 +57,10 @@ class JsonFormatter(logging.Formatter):
         if isinstance(record.exc_info, tuple) and record.exc_info[1] is not None:
             line["exception"] = describe(record.exc_info[1])
         return _encode(line)
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
 
 
 def describe(exception: BaseException) -> list[dict[str, Any]]:
@@ -58,7 +75,7 @@ def describe(exception: BaseException) -> list[dict[str, Any]]:
             {
                 "type": f"{type(link).__module__}.{type(link).__qualname__}",
                 "text": _without_values(str(link)),
-                "frames": [f"{_short(frame.filename)}:{frame.lineno} {frame.name}" for frame in frames],
+                "frames": [f"{_PACKAGES.sub('', each.filename)}:{each.lineno} {each.name}" for each in frames],
             }
         )
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
@@ -74,13 +91,6 @@ def _without_values(text: str) -> str:
     return _QUOTED.sub(shortened, text.partition("\n")[0])[:TEXT_MAX_LENGTH]
 
 
-def _short(filename: str) -> str:
-    path = Path(filename)
-    if path.is_relative_to(_ROOT):
-        return str(path.relative_to(_ROOT))
-    return filename.rpartition("site-packages/")[2]
-
-
 class GunicornFilter(logging.Filter):
     """Removes the request line and the headers, which gunicorn quotes when it refuses a request."""
 
@@ -94,19 +104,49 @@ class GunicornFilter(logging.Filter):
         return True
 
 
-class StandardErrorHandler(logging.StreamHandler[TextIO]):
-    """Writes to the present `sys.stderr`, which a test or a supervisor may replace."""
+class AuditHandler(logging.Handler):
+    """Appends each security event to the file or, without a path, sends it to syslog: of this machine or, by UDP, of
+    another host. RFC 5424, RFC 5426.
 
-    def __init__(self) -> None:
-        logging.Handler.__init__(self)
+    The file or socket is opened for each event, so a rotation or a restart of syslog needs no signal. An event never
+    waits: one that cannot be written goes to standard error. Each line is one write, so the lines of several processes
+    do not mix.
+    """
 
-    @property
-    def stream(self) -> TextIO:
-        return sys.stderr
+    def __init__(self, path: str = "", host: str = "", port: int = 0) -> None:
+        super().__init__()
+        self.path, self.host, self.port = path, host, port
+        self._told_at = -math.inf
 
-    @stream.setter
-    def stream(self, _value: TextIO) -> None:
-        raise AttributeError("The stream is always standard error.")
+    def open(self) -> FileIO | socket.socket:
+        """Raises OSError: the file or syslog cannot be used now."""
+        if self.path:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+            return FileIO(os.open(self.path, flags, FILE_MODE), "w")
+        family, address = int(socket.AF_UNIX), cast("Any", LOCAL_SYSLOG)
+        if self.host:
+            family, *_kind, address = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_DGRAM)[0]
+        target = socket.socket(family, socket.SOCK_DGRAM)
+        target.setblocking(False)
+        target.connect(address)
+        return target
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line, priority = self.format(record), AUTHPRIV | (6 if record.levelno == logging.INFO else 4)
+        try:
+            with self.open() as target:
+                if isinstance(target, FileIO):
+                    target.write(f"{line}\n".encode())
+                elif self.host:
+                    head = f"<{priority}>1 {_time(record)} {socket.gethostname()} {PROGRAM} {os.getpid()} - -"
+                    target.send(f"{head} {line}".encode())
+                else:
+                    target.send(f"<{priority}>{PROGRAM}[{os.getpid()}]: {line}".encode())
+        except OSError as error:
+            logging.getLogger().handle(record)
+            if time.monotonic() >= self._told_at + TELL_EACH_SECONDS:
+                self._told_at = time.monotonic()
+                logger.error("AUDIT_LOG can't be written: events are in this log", extra={"cause": error.strerror})
 
 
 def keep_off_terminal() -> None:
@@ -130,7 +170,7 @@ _SETTINGS: dict[str, Any] = {
     "filters": {"gunicorn": {"()": "config.logs.GunicornFilter"}},
     "handlers": {
         "nowhere": {"class": "logging.NullHandler"},
-        "stderr": {"class": "config.logs.StandardErrorHandler", "formatter": "json", "filters": ["gunicorn"]},
+        "stderr": {"class": "logging.StreamHandler", "formatter": "json", "filters": ["gunicorn"]},
     },
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {

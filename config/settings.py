@@ -8,43 +8,45 @@ from __future__ import annotations
 import tomllib
 from hashlib import sha256
 from pathlib import Path
+from urllib.parse import quote
 
-from config import branding, logs, raw_variables
+from config import branding, logs
 from config import environment as env
 from config.infrastructure import own_cookies
 from config.limits_and_lifetimes import *
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR_DIR = BASE_DIR / "var"
+env.private_folder(VAR_DIR)
 VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
 # Addresses -----------------------------------------------------------------------------------------------------------
 
-SERVICE_NAME = env.text("SERVICE_NAME", default="Delegated Sign-In")
+SERVICE_NAME = env.text("SERVICE_NAME", "Delegated Sign-In")
 SERVICE_LOGO, SERVICE_COLOR = branding.logo("SERVICE_LOGO"), branding.color("SERVICE_COLOR")
-PRIVACY_URL, TERMS_URL = env.link("PRIVACY_URL"), env.link("TERMS_URL")
-SUPPORT_URL = env.support("SUPPORT_URL")
-BIND = env.bind("BIND", default="127.0.0.1:8000")
-BASE_URL = env.origin("BASE_URL", default=f"http://localhost:{BIND.rpartition(':')[2]}")
-AUTH_URL = env.origin("AUTH_URL", default=BASE_URL)
+PRIVACY_URL, TERMS_URL = env.link("PRIVACY_URL", ""), env.link("TERMS_URL", "")
+SUPPORT_URL = env.support("SUPPORT_URL", "")
+BIND = env.bind("BIND", "127.0.0.1:8000")
+BASE_URL = env.origin("BASE_URL", f"http://localhost:{BIND.rpartition(':')[2]}")
+AUTH_URL = env.origin("AUTH_URL", BASE_URL)
 # If neither variable is set, the service runs on a developer's machine, and serves pages at every name of the machine.
-ORIGINS_ARE_SET = raw_variables.is_set("BASE_URL") or raw_variables.is_set("AUTH_URL")
+ORIGINS_ARE_SET = bool(env.raw("BASE_URL") or env.raw("AUTH_URL"))
 IS_HTTPS = AUTH_URL.startswith("https://")
 # The name of this installation, for administrators.
-ENVIRONMENT = env.text("ENVIRONMENT", default="Production" if IS_HTTPS else "Development")
-ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", default=env.hosts_of(BASE_URL, AUTH_URL))
-TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES")
+ENVIRONMENT = env.text("ENVIRONMENT", "Production" if IS_HTTPS else "Development")
+ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", env.hosts_of(BASE_URL, AUTH_URL))
+TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES", "")
 # Internal networks to which sign-out notices may be sent.
 
 # For config/gunicorn.py.
-WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", default=1, largest=64)
-METRICS_BIND = env.bind_or_none("METRICS_BIND", BIND)
-WEB_THREADS = env.number("WEB_THREADS", default=8, largest=32)
+WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", "1", largest=64)
+METRICS_BIND = env.bind("METRICS_BIND", "", taken=BIND)
+WEB_THREADS = env.number("WEB_THREADS", "8", largest=32)
 
-DEBUG = env.boolean("DEBUG", default=False)
-SECRET_KEY = env.secret_key("SECRET_KEY", VAR_DIR / "secret-key")
-SECRET_KEY_FALLBACKS = env.secret_keys("SECRET_KEY_FALLBACKS")
-IS_SECRET_KEY_GENERATED = not raw_variables.is_set("SECRET_KEY")
+DEBUG = env.boolean("DEBUG", "off")
+SECRET_KEY = env.secret_key("SECRET_KEY", "", path=VAR_DIR / "secret-key")
+SECRET_KEY_FALLBACKS = env.secret_keys("SECRET_KEY_FALLBACKS", "")
+IS_SECRET_KEY_GENERATED = not env.raw("SECRET_KEY")
 
 # Django --------------------------------------------------------------------------------------------------------------
 
@@ -102,11 +104,11 @@ FORM_RENDERER = "django.forms.renderers.TemplatesSetting"
 
 # Storage -------------------------------------------------------------------------------------------------------------
 
-DATABASES = {"default": env.database("DATABASE_URL", VAR_DIR / "db.sqlite3")}
-IS_DATABASE_SET = raw_variables.is_set("DATABASE_URL")
+DATABASES = {"default": env.database("DATABASE_URL", f"sqlite:///{quote(str(VAR_DIR))}/db.sqlite3")}
+IS_DATABASE_SET = bool(env.raw("DATABASE_URL"))
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-REDIS_URL = env.redis("REDIS_URL")
+REDIS_URL = env.redis("REDIS_URL", "")
 # With Redis, all workers share the counters of the limits. A single worker can count in its memory (D21).
 CACHES = {
     "default": {
@@ -119,14 +121,15 @@ CACHES = {
 }
 CACHES["limits"] = CACHES["default"] | ({"BACKEND": "config.infrastructure.cache.RateLimitCache"} if REDIS_URL else {})
 
-_email = env.email("EMAIL_URL", VAR_DIR / "mail")
+# By default, e-mails go to files, because no log may contain reset links.
+_email = env.email("EMAIL_URL", f"filemail://{quote(str(VAR_DIR))}/mail")
 EMAIL_BACKEND, EMAIL_FILE_PATH = _email["EMAIL_BACKEND"], _email["EMAIL_FILE_PATH"]
 EMAIL_HOST, EMAIL_PORT = _email["EMAIL_HOST"], _email["EMAIL_PORT"]
 EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _email["EMAIL_HOST_USER"], _email["EMAIL_HOST_PASSWORD"]
 EMAIL_USE_TLS, EMAIL_USE_SSL = _email["EMAIL_USE_TLS"], _email["EMAIL_USE_SSL"]
-IS_EMAIL_SET = raw_variables.is_set("EMAIL_URL")
+IS_EMAIL_SET = bool(env.raw("EMAIL_URL"))
 EMAIL_TIMEOUT = 20  # seconds for a whole connection to the mail server
-DEFAULT_FROM_EMAIL = env.sender("DEFAULT_FROM_EMAIL", SERVICE_NAME, AUTH_URL)
+DEFAULT_FROM_EMAIL = env.sender("DEFAULT_FROM_EMAIL", env.no_reply(SERVICE_NAME, AUTH_URL))
 SERVER_EMAIL = DEFAULT_FROM_EMAIL
 
 STATIC_URL = "/static/"
@@ -221,7 +224,7 @@ UI_LOCALES_COOKIE_NAME = own_cookies.name_of("ui-locales", is_https=IS_HTTPS)
 LOCALE_PATHS = [BASE_DIR / "locale"]
 FORMAT_MODULE_PATH = ["config.formats"]
 TIME_ZONE = "UTC"
-AUDIT_LOG = env.audit_log("AUDIT_LOG")
+AUDIT_LOG = env.audit_log("AUDIT_LOG", "log")
 LOGGING = logs.settings(AUDIT_LOG)
 
 # Sign-in pages (allauth) ---------------------------------------------------------------------------------------------
@@ -253,8 +256,8 @@ ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 
-SIGN_UP = env.choice("SIGN_UP", "closed", "invitation", "open")  # who may make an account
-STAFF_SECOND_FACTOR = env.boolean("STAFF_SECOND_FACTOR", default=IS_HTTPS)
+SIGN_UP = env.choice("SIGN_UP", "closed", allowed="closed, invitation, open")  # who may make an account
+STAFF_SECOND_FACTOR = env.boolean("STAFF_SECOND_FACTOR", "on" if IS_HTTPS else "off")
 MFA_ADAPTER = "accounts.factors.adapter.FactorAdapter"
 MFA_FORMS = {
     "authenticate": "accounts.factors.forms.AuthenticateForm",
@@ -291,4 +294,4 @@ OAUTH2_PROVIDER = {
     "COMPLIANT_BCP_RFC9700_ACCESS_TOKEN_TRANSPORT": True,
 }
 
-raw_variables.refuse_unknown()
+env.refuse_unknown()

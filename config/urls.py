@@ -9,7 +9,6 @@ from django.views.generic import RedirectView
 import accounts.admin  # noqa: F401  (registers its models: see config.apps.AdminConfig)
 import oauth_bridge.applications.admin  # noqa: F401
 from config import branding, health
-from config.deployment import questions
 from config.infrastructure import paths
 
 leads_to = partial(RedirectView.as_view, http_method_names=["get", "head"])
@@ -28,7 +27,6 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("brand/<str:name>", branding.brand, name="brand"),
     path("health/live", health.live),
-    path("health/deployment", questions.answer),
     path("health/ready", health.ready, name="ready"),
 ]
 

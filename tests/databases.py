@@ -33,7 +33,7 @@ def in_use(url: str) -> Iterator[None]:
     before = connections["default"]
     with pytest.MonkeyPatch.context() as environ:
         environ.setenv("DATABASE_URL", url)
-        entry = environment.database("DATABASE_URL", Path())
+        entry = environment.database("DATABASE_URL", "")
         entry = connections.configure_settings({"default": entry})["default"]
         connections["default"] = load_backend(entry["ENGINE"]).DatabaseWrapper(entry, "default")
         try:

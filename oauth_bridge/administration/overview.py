@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
+from config.infrastructure import network
 from oauth_bridge.activity_models import Step
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration import shown
@@ -48,6 +49,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
         **admin.site.each_context(request),
         "since": activity_statistics.start_of(1),
         "is_overview": True,
+        "connection": _connection(request) if request.user.is_superuser else None,
     }
     if rights.may(request, rights.ACTIVITY):
         context |= _failures(request)
@@ -55,6 +57,13 @@ def overview(request: HttpRequest) -> TemplateResponse:
         seen = rights.applications(request, rights.VIEW)
         context |= {"ending": _ending_secrets(seen), "doubtful": _doubtful(seen), "has_any": seen.exists()}
     return TemplateResponse(request, "administration/overview.html", context)
+
+
+def _connection(request: HttpRequest) -> dict[str, Any]:
+    """Return from where the request came, and as what it counts, so that an operator can check the proxies."""
+    peer = request.META.get("REMOTE_ADDR", "")
+    is_ignored = "X-Forwarded-For" in request.headers and not network.is_proxy(peer)
+    return {"peer": peer, "address": network.client_address(request), "is_ignored": is_ignored}
 
 
 def _failures(request: HttpRequest) -> dict[str, Any]:

@@ -108,7 +108,7 @@ def test_a_host_that_is_not_served_is_named_in_the_log_and_to_a_client_on_this_m
 ) -> None:
     headers = {"Host": host.encode("latin-1")}
     received = re.sub(r"[^\x20-\x7e]|[\"\\]", "?", host)[:100] or "(none)"
-    for method, path in (("POST", "/oauth/token"), ("POST", "/accounts/sign-in"), ("GET", "/health/deployment")):
+    for method, path in (("POST", "/oauth/token"), ("POST", "/accounts/sign-in"), ("GET", "/health")):
         description = error_of(driver.call(method, path, headers=headers), 400, "invalid_request")
         assert f"host {received}, but" in description
         assert "localhost" in description

@@ -31,16 +31,23 @@ def redemptions(own_postgresql: Cluster, redis_server: Any, launch: Launch) -> I
     own_postgresql.administer("ALTER ROLE service RESET deadlock_timeout")
 
 
+@pytest.fixture(autouse=True)
+def two_tables(own_postgresql: Cluster, settings: Any) -> Iterator[None]:
+    settings.MIGRATION_MODULES = {"oauth_bridge": "tests.faults.two_tables"}
+    yield
+    migrate("0001", fake=True)
+
+
 def migrate(*arguments: str, fake: bool = False, output: io.StringIO | None = None) -> None:
     call_command("migrate", "oauth_bridge", *arguments, fake=fake, stdout=output or io.StringIO())
 
 
 def undo() -> None:
-    """Create the index on both tables again that oauth_bridge.0005 drops, in one transaction."""
-    migrate("0004", fake=True)
+    """Create the index on both tables again that the migration drops."""
+    migrate("0001", fake=True)
     with connection.cursor() as cursor:
-        for table in (CODES, TOKENS):
-            cursor.execute(f"CREATE INDEX ON {table} (application_id)")
+        cursor.execute(f"CREATE INDEX codes_of_a_test ON {CODES} (application_id)")
+        cursor.execute(f"CREATE INDEX tokens_of_a_test ON {TOKENS} (application_id)")
 
 
 def test_no_request_fails_while_two_tables_change(redemptions: Redemptions) -> None:
@@ -49,8 +56,7 @@ def test_no_request_fails_while_two_tables_change(redemptions: Redemptions) -> N
     def change() -> None:
         while redemptions.done < ENOUGH:
             undo()
-            migrate("0005")
-            migrate(fake=True)
+            migrate("0002")
 
     redemptions.run_during(change, to_the_end=False)
     assert redemptions.trouble == {}
@@ -64,7 +70,7 @@ def test_requests_go_on_while_a_migration_waits_for_a_transaction(
 
     def in_a_thread() -> None:
         with in_use(own_postgresql.url):
-            migrate("0005", output=output)
+            migrate("0002", output=output)
 
     def change() -> None:
         undo()
@@ -76,11 +82,10 @@ def test_requests_go_on_while_a_migration_waits_for_a_transaction(
                 done = redemptions.done
                 redemptions.wait_until(lambda: redemptions.done > done + 50)
             migration.result()
-        migrate(fake=True)
 
     redemptions.run_during(change, to_the_end=False)
     assert redemptions.trouble == {}
-    assert output.getvalue().endswith("Applying oauth_bridge.0005_indexes_of_credentials... OK\n")
+    assert output.getvalue().endswith("Applying oauth_bridge.0002_indexes... OK\n")
 
 
 def test_a_table_that_stays_in_use_ends_the_migration_with_a_sentence(
@@ -93,8 +98,7 @@ def test_a_table_that_stays_in_use_ends_the_migration_with_a_sentence(
         with holder.cursor() as cursor:
             cursor.execute(f"BEGIN; LOCK TABLE {TOKENS} IN ACCESS SHARE MODE")
         with pytest.raises(CommandError, match="stayed in use"):
-            migrate("0005")
+            migrate("0002")
     finally:
         holder.close()
-    migrate("0005")
-    migrate(fake=True)
+    migrate("0002")

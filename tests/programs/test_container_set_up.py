@@ -12,7 +12,7 @@ import yaml
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 
-from config import raw_variables
+from config import environment
 from tests.documented import nginx_block
 from tests.server import ROOT
 from tests.unit.test_config_environment import settings_with
@@ -94,8 +94,8 @@ def test_the_compose_file_finds_its_files_and_trusts_its_proxy_alone(folder: Pat
     for name in ("pages", "operations", "migrate", "purge"):
         assert services[name]["environment"]["TRUSTED_PROXIES"] == proxy["ipv4_address"]
         assert services[name]["read_only"]
-        files = {each for each in services[name]["environment"] if each.endswith(raw_variables.FILE)}
-        assert {each.removesuffix(raw_variables.FILE) for each in files} <= raw_variables.SECRET
+        files = {each for each in services[name]["environment"] if each.endswith(environment.FILE)}
+        assert {each.removesuffix(environment.FILE) for each in files} <= environment.SECRET
     assert [name for name, service in services.items() if "ports" in service] == ["proxy"]
 
 

@@ -45,7 +45,7 @@ def test_a_malformed_variable_ends_the_start_with_the_sentence_alone(command: tu
         ("REDIS_URL", "redis://127.0.0.1:6379/0?bogus=1", "REDIS_URL"),
         ("DATABASE_URL", "postgres://service@127.0.0.1/service?bogus=1", "DATABASE_URL"),
         ("DATABASE_URL", "sqlite:////tmp", "DATABASE_URL"),
-        ("DATABASE_URL", f"sqlite:///{__file__}/db.sqlite3", "DATABASE_URL: the folder of .* cannot be made"),
+        ("DATABASE_URL", f"sqlite:///{__file__}/db.sqlite3", "DATABASE_URL"),
     ],
 )
 def test_what_cannot_be_used_stops_the_start(

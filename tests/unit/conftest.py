@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import logging
 from collections.abc import Iterator
 
 import pytest
 from django.test import Client
 
+from config.logs import JsonFormatter
 from tests.grants import Log
 from tests.pages import admin_browser, proven
 
@@ -36,3 +38,13 @@ def event_log() -> Iterator[Log]:
     logging.getLogger("events").addHandler(log)
     yield log
     logging.getLogger("events").removeHandler(log)
+
+
+@pytest.fixture
+def log_output() -> Iterator[io.StringIO]:
+    """What the log writes to standard error."""
+    [handler] = [each for each in logging.getLogger().handlers if isinstance(each.formatter, JsonFormatter)]
+    assert isinstance(handler, logging.StreamHandler)
+    before = handler.setStream(output := io.StringIO())
+    yield output
+    handler.setStream(before)

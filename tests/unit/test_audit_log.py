@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging.config
 import os
@@ -15,16 +16,15 @@ from typing import Any
 import pytest
 
 import manage
-from config import audit_log, logs
-from config.audit_log import FileHandler, Handler, SyslogHandler
-from config.deployment import files
+from config import deployment, logs
 from config.infrastructure.events import Event
+from config.logs import AuditHandler
 from tests.unit.test_config_environment import settings_with
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def emit(handler: Handler, message: str = "signed in", **members: Any) -> None:
+def emit(handler: AuditHandler, message: str = "signed in", **members: Any) -> None:
     handler.setFormatter(logs.JsonFormatter())
     known = {"name": "events", "levelno": logging.INFO, "levelname": "INFO", "msg": message}
     handler.handle(logging.makeLogRecord({**known, **members}))
@@ -36,7 +36,7 @@ def lines_of(path: Path) -> list[dict[str, Any]]:
 
 def test_a_file_that_was_rotated_is_opened_anew(tmp_path: Path) -> None:
     path = tmp_path / "audit.log"
-    handler = FileHandler(str(path))
+    handler = AuditHandler(str(path))
     emit(handler, "é")
     path.rename(tmp_path / "audit.log.1")
     emit(handler, "after")
@@ -51,40 +51,43 @@ def test_a_file_that_was_rotated_is_opened_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["/dev/full", "a pipe that nobody reads"])
-def test_an_event_that_cannot_be_written_is_in_the_ordinary_log(path: str, tmp_path: Path, capsys: Any) -> None:
+def test_an_event_that_cannot_be_written_is_in_the_ordinary_log(
+    path: str, tmp_path: Path, log_output: io.StringIO
+) -> None:
     if not path.startswith("/"):
         path = str(tmp_path / "pipe")
         os.mkfifo(path)
-    handler = FileHandler(path)
+    handler = AuditHandler(path)
     emit(handler, event="signed_in")
     emit(handler, event="signed_out")
     handler.close()
-    told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    told = [json.loads(line) for line in log_output.getvalue().splitlines()]
     assert [line.get("event") for line in told] == ["signed_in", None, "signed_out"]
     assert (told[1]["level"], told[1]["message"][:9]) == ("error", "AUDIT_LOG")
 
 
-def test_the_syslog_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_the_syslog_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_output: io.StringIO) -> None:
     place = str(tmp_path / "log")
-    monkeypatch.setattr(audit_log, "LOCAL_SYSLOG", place)
-    handler = SyslogHandler()
+    monkeypatch.setattr(logs, "LOCAL_SYSLOG", place)
+    handler = AuditHandler()
     emit(handler, "nobody listens")
-    emit(handler, "nor is it tried again at once")
-    assert capsys.readouterr().err.count("\n") == 3
-    handler._try_at = handler._tell_at = 0.0
+    emit(handler, "nobody listens")
+    assert log_output.getvalue().count("\n") == 3
+    log_output.truncate(0)
+    handler = AuditHandler()
     for _restart in range(2):
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
             Path(place).unlink(missing_ok=True)
             listener.bind(place)
             emit(handler, "code replayed", levelno=logging.WARNING, event="code_replayed")
             received = listener.recv(10_000).decode()
-            assert capsys.readouterr().err == ""
+            assert log_output.getvalue() == ""
             if _restart:
                 for _ in range(2000):
                     emit(handler, "x" * 1000)
         priority, line = re.fullmatch(r"<(\d+)>sign-in\[\d+\]: (.*)", received).groups()  # type: ignore[union-attr]
         assert (priority, json.loads(line)["event"]) == ("84", "code_replayed")
-    assert "AUDIT_LOG can't be written" in capsys.readouterr().err, "a full one keeps nobody waiting"
+    assert "AUDIT_LOG can't be written" in log_output.getvalue(), "a full one keeps nobody waiting"
     handler.close()
 
 
@@ -92,7 +95,7 @@ def test_a_syslog_on_another_host() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.settimeout(20)
-        handler = SyslogHandler("127.0.0.1", listener.getsockname()[1])
+        handler = AuditHandler(host="127.0.0.1", port=listener.getsockname()[1])
         emit(handler, event="signed_in")
         received = listener.recv(10_000).decode()
     handler.close()
@@ -109,22 +112,22 @@ def logging_restored() -> Iterator[None]:
 
 
 def test_the_check_of_a_deployment_writes_nothing(tmp_path: Path, settings: Any) -> None:
-    def status_of(handler: str, **options: Any) -> str:
-        settings.AUDIT_LOG = {"class": f"config.audit_log.{handler}", **options} if handler else {}
-        return files.audit_log()[0].status
+    def status_of(**options: Any) -> str:
+        settings.AUDIT_LOG = {"class": "config.logs.AuditHandler", **options} if options else {}
+        return deployment.audit_log().status
 
-    assert status_of("FileHandler", path=str(tmp_path / "audit.log")) == "ok"
+    assert status_of(path=str(tmp_path / "audit.log")) == "ok"
     assert (tmp_path / "audit.log").read_text() == ""
-    assert status_of("FileHandler", path="/nowhere/audit.log") == "failed"
-    assert status_of("SyslogHandler", host="nowhere.invalid", port=514) == "failed"
-    assert status_of("") == "ok"
+    assert status_of(path="/nowhere/audit.log") == "failed"
+    assert status_of(host="nowhere.invalid", port=514) == "failed"
+    assert status_of() == "ok"
 
 
 def test_security_events_have_a_place_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     expected: dict[str, dict[str, Any]] = {
         "log": {},
-        "file:///a%20b": {"class": "config.audit_log.FileHandler", "path": "/a b"},
-        "syslog://[::1]:1514": {"class": "config.audit_log.SyslogHandler", "host": "::1", "port": 1514},
+        "file:///a%20b": {"class": "config.logs.AuditHandler", "path": "/a b"},
+        "syslog://[::1]:1514": {"class": "config.logs.AuditHandler", "host": "::1", "port": 1514},
     }
     for value, handler in expected.items():
         found: Any = settings_with(monkeypatch, AUDIT_LOG=value)

@@ -16,7 +16,6 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
 from config import environment as env
-from config import raw_variables
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ROOT / "config" / "settings.py"
@@ -89,7 +88,7 @@ def settings_with(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str
 
 def variables_read() -> set[str]:
     text = "".join((ROOT / "config" / name).read_text() for name in ("settings.py", "limits_and_lifetimes.py"))
-    direct = re.findall(r'(?:env|branding|collector)\.\w+\(\s*"([A-Z_]+)"', text)
+    direct = re.findall(r'(?:env|branding)\.\w+\(\s*"([A-Z_]+)"', text)
     return set(direct) | set(re.findall(r"^    (RATE_[A-Z_]+)=", text, re.MULTILINE))
 
 
@@ -148,7 +147,7 @@ def test_an_origin_is_spelled_as_browsers_spell_it(monkeypatch: pytest.MonkeyPat
         ("http://[::1]:8000", "http://[::1]:8000"),
     ):
         monkeypatch.setenv("AUTH_URL", value)
-        assert env.origin("AUTH_URL", "http://unused") == origin
+        assert env.origin("AUTH_URL", "") == origin
 
 
 def test_unset_and_empty_variables_have_the_documented_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +227,7 @@ def test_postgresql_prepares_its_statements_and_sqlite_waits_for_its_turn_to_wri
 ) -> None:
     def entry(url: str) -> Any:
         monkeypatch.setenv("DATABASE_URL", url)
-        return env.database("DATABASE_URL", Path())
+        return env.database("DATABASE_URL", "")
 
     found = entry("postgres://service:p%40ss@db.example.com:5433/service?sslmode=require")
     assert (found["ENGINE"], found["PASSWORD"], found["PORT"]) == ("config.infrastructure.postgresql", "p@ss", "5433")
@@ -253,7 +252,7 @@ def test_the_hosts_of_postgresql_are_read_as_libpq_reads_them(monkeypatch: pytes
         ("//run/postgresql", "/run/postgresql", ""),
     ):
         monkeypatch.setenv("DATABASE_URL", f"postgres://{hosts}/service?target_session_attrs=read-write")
-        entry = env.database("DATABASE_URL", Path())
+        entry = env.database("DATABASE_URL", "")
         assert (entry["HOST"], entry["PORT"], entry["NAME"]) == (host, port, "service")
         assert (entry["USER"], entry["PASSWORD"]) == (("service", "p@ss") if "@" in hosts else ("", ""))
         assert entry["OPTIONS"]["target_session_attrs"] == "read-write"
@@ -277,17 +276,18 @@ def test_every_page_links_to_privacy_and_terms_and_an_error_page_to_help(client:
 
 def test_a_generated_key_is_kept_and_is_the_owners_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SECRET_KEY", raising=False)
-    path = tmp_path / "var" / "secret-key"
-    key = env.secret_key("SECRET_KEY", path)
+    folder = tmp_path / "var"
+    env.private_folder(folder)
+    key = env.secret_key("SECRET_KEY", "", path=folder / "secret-key")
     assert len(key) >= 64
-    assert env.secret_key("SECRET_KEY", path) == key
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert [entry.name for entry in path.parent.iterdir()] == ["secret-key"]
+    assert env.secret_key("SECRET_KEY", "", path=folder / "secret-key") == key
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (folder, folder / "secret-key")] == [0o700, 0o600]
+    assert [entry.name for entry in folder.iterdir()] == ["secret-key"]
     with pytest.raises(ImproperlyConfigured, match=r"^SECRET_KEY is not set, and a generated key cannot be kept in "):
-        env.secret_key("SECRET_KEY", path / "secret-key")
+        env.secret_key("SECRET_KEY", "", path=folder / "secret-key" / "key")
 
 
-@pytest.mark.parametrize("name", sorted(raw_variables.SECRET))
+@pytest.mark.parametrize("name", sorted(env.SECRET))
 def test_a_secret_is_read_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
     urls = {"DATABASE_URL": "sqlite:///:memory:", "REDIS_URL": "redis://cache", "EMAIL_URL": "smtp://mail.example.com"}
     value, file = urls.get(name, "käse-" * 12), tmp_path / "secret"
@@ -326,19 +326,8 @@ def test_other_names_are_left_alone_and_no_variable_of_ours_is_taken_for_another
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     others = "REDIS_TLS_URL WEB_SERVICE_HOST SERVICE_PORT SECRET PGHOST HOSTNAME SSL_CERT_FILE "
+    others += "RATE_LIMIT_SERVICE_HOST RATE_LIMIT_SERVICE_PORT_HTTP RATE_LIMIT_PORT_80_TCP_ADDR "  # of Kubernetes
     others += "OTEL_EXPORTER_OTLP_ENDPOINT PICTURES MEDIA_ROOT MEDIA_ROOT_FILE AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY"
     settings_with(monkeypatch, **dict.fromkeys(others.split(), "x"))
     for name in READ_VARIABLES:
-        assert not difflib.get_close_matches(name, READ_VARIABLES - {name}, 1, raw_variables.ALIKE)
-
-
-def test_the_default_folder_is_for_this_user_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("DATABASE_URL", "EMAIL_URL", "SECRET_KEY", "SECRET_KEY_FILE"):
-        monkeypatch.delenv(name, raising=False)
-    reads = (env.database, "DATABASE_URL"), (env.email, "EMAIL_URL"), (env.secret_key, "SECRET_KEY")
-    for number, (read, name) in enumerate(reads):
-        folder = tmp_path / str(number)
-        if number:  # an earlier release made it
-            folder.mkdir(mode=0o755)
-        read(name, folder / "x")
-        assert folder.stat().st_mode & 0o777 == 0o700
+        assert not difflib.get_close_matches(name, READ_VARIABLES - {name}, 1, env.ALIKE)

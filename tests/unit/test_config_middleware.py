@@ -129,7 +129,6 @@ def test_the_health_paths_and_nothing_else_answer_at_any_host(client: Client, db
                 assert not answer.cookies
             assert client.post(path, **headers).status_code == 405
     for path in (
-        "/health/deployment",
         "/health/live/",
         "/health",
         "/oauth/token",

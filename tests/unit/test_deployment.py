@@ -1,0 +1,118 @@
+"""`manage.py check-deployment`, and what the administration says of the proxies."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from ipaddress import ip_network
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db.migrations.recorder import MigrationRecorder
+from django.test import Client
+from django.utils import timezone
+
+from config import deployment
+from config import environment as env
+from config.deployment import Finding
+from oauth_bridge.models import PurgeRun
+from tests.pages import html_of, text_of
+from tests.peers import HANGS, MailServer
+from tests.server import free_port
+
+
+@pytest.mark.django_db
+def test_everything_is_said_at_once_and_a_failure_ends_with_1(settings: Any, capsys: Any) -> None:
+    settings.TRUSTED_PROXIES, settings.IS_HTTPS = [], True
+    settings.REDIS_URL = f"redis://:hidden@127.0.0.1:{free_port()}/0"
+    for arguments in ([], ["--json"]):
+        with pytest.raises(SystemExit) as ended:
+            call_command("check-deployment", *arguments)
+        assert ended.value.code == 1
+    lines, _, said = capsys.readouterr().out.rstrip().rpartition("\n")
+    assert "hidden" not in lines + said
+    found = json.loads(said)
+    assert found["ok"] is False
+    assert {"proxies", "redis", "mail"} <= {each["name"] for each in found["checks"] if each["status"] == "failed"}
+    assert {"database", "migrations", "audit_log"} <= {each["name"] for each in found["checks"]}
+    for line, each in zip(lines.splitlines(), found["checks"], strict=True):
+        assert line.startswith(f"{each['status']:<8} {each['name']}: {each['message']}")
+        assert bool(each["fix"]) == (each["status"] in ("warning", "failed"))
+
+
+def test_an_installation_without_a_failure_ends_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deployment, "findings", lambda: iter([Finding("purge", "warning", "None.", "Wait.")]))
+    call_command("check-deployment")
+
+
+def test_clocks() -> None:
+    for seconds, status in {0: "ok", -0.9: "ok", 5: "warning", -60: "failed"}.items():
+        assert deployment.clock("clock_redis", "Redis", seconds).status == status
+
+
+@pytest.mark.django_db
+def test_purges() -> None:
+    PurgeRun.objects.all().delete()
+    MigrationRecorder.Migration.objects.update(applied=timezone.now())
+    assert deployment.purge().status == "warning"
+    MigrationRecorder.Migration.objects.update(applied=timezone.now() - timedelta(days=2))
+    assert deployment.purge().status == "failed"
+    for hours, status in ((0, "ok"), (23, "ok"), (25, "failed")):
+        finished = timezone.now() - timedelta(hours=hours)
+        PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": finished})
+        assert deployment.purge().status == status
+
+
+@pytest.mark.parametrize(
+    ("url", "mode", "status", "said"),
+    [
+        ("smtp://127.0.0.1:{port}", "takes", "ok", "needs no login"),
+        ("smtp://user:hidden@127.0.0.1:{port}", "takes", "failed", "no login"),
+        ("smtp+tls://127.0.0.1:{port}", "takes", "failed", "no TLS"),
+        ("smtp://127.0.0.1:{port}", HANGS, "failed", "does not answer"),
+        ("smtp://127.0.0.1:1", "takes", "failed", "Connection refused"),
+        ("smtp://nowhere.invalid", "takes", "failed", "does not answer"),
+        ("filemail:///var/mail", "takes", "failed", "written"),
+    ],
+)
+def test_mail_servers(
+    url: str, mode: str, status: str, said: str, mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EMAIL_URL", url.format(port=mail_server.port))
+    monkeypatch.setattr(deployment, "WAIT_SECONDS", 1)
+    for name, value in env.email("EMAIL_URL", "").items():
+        setattr(settings, name, value)
+    settings.IS_HTTPS, mail_server.mode = True, mode
+    found = deployment.mail()
+    assert (found.status, said in found.message) == (status, True), found
+    assert "hidden" not in found.message
+
+
+@pytest.mark.parametrize(("refused", "code", "said"), [("rcpt", 504, "greets it (504)"), ("mail", 550, "sender (550)")])
+def test_a_refused_greeting_is_told_from_a_refused_sender(
+    refused: str, code: int, said: str, mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.EMAIL_BACKEND = "config.infrastructure.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail_server.port
+    monkeypatch.setattr(f"smtplib.SMTP.{refused}", lambda *_given: (code, b""))
+    assert said in deployment.mail().message
+
+
+@pytest.mark.parametrize(("trusted", "status"), [("10.0.0.0/8", "ok"), ("0.0.0.0/0", "failed"), ("::/0", "failed")])
+def test_proxies(trusted: str, status: str, settings: Any) -> None:
+    settings.TRUSTED_PROXIES = [ip_network(trusted)]
+    assert deployment.proxies().status == status
+
+
+@pytest.mark.django_db
+def test_the_administration_says_as_what_a_request_counts(admin_client: Client, settings: Any) -> None:
+    settings.STAFF_SECOND_FACTOR, settings.TRUSTED_PROXIES = False, [ip_network("10.0.0.1")]
+
+    def page(peer: str) -> str:
+        sent = {"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": "203.0.113.7"}
+        return text_of(html_of(admin_client.get("/admin/", **sent)))  # type: ignore[arg-type]
+
+    assert "Your request came from 10.0.0.1 and counts as 203.0.113.7." in page("10.0.0.1")
+    untrusted = page("10.0.0.2")
+    assert "Your request came from 10.0.0.2 and counts as 10.0.0.2. Its X-Forwarded-For is not read" in untrusted
