@@ -5,12 +5,14 @@ from __future__ import annotations
 import smtplib
 import socket
 import ssl
+from email.utils import parseaddr
 
 from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
 
 from config import environment
 from config.deployment.findings import WAIT_SECONDS, Finding, failed, ok, skipped, warning
+from config.infrastructure import smtp
 
 SMTP = "config.infrastructure.smtp.EmailBackend"
 TEXT = "This mail was sent by manage.py check-deployment. Nobody has to answer it.\n"
@@ -36,11 +38,28 @@ def _server() -> Finding:
         status, _text = server.connection.noop()
         if status != 250:
             raise smtplib.SMTPResponseException(status, "")
+        _begin_mail(server.connection)
     except (OSError, smtplib.SMTPException) as error:
         return failed("mail", *_refusal(error))
     finally:
         server.close()
     return _encryption()
+
+
+def _begin_mail(connection: smtplib.SMTP) -> None:
+    """Name sender and recipient as for a mail, because most servers answer to the greeting only then. Send nothing.
+
+    Raises SMTPException: the server refuses the sender, or the greeting (504). Whether the sender's address receives
+    mails does not matter.
+    """
+    sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
+    connection.ehlo_or_helo_if_needed()
+    status, _text = connection.mail(sender)
+    if status != 504 and status >= 400:
+        raise smtplib.SMTPSenderRefused(status, b"", sender)
+    if 504 in (status, connection.rcpt(sender)[0]):
+        raise smtplib.SMTPHeloError(504, "")
+    connection.rset()
 
 
 def _encryption() -> Finding:
@@ -64,6 +83,9 @@ def _sent(recipient: str) -> Finding:
 
 def _refusal(error: Exception) -> tuple[str, str]:
     """Return the problem and the fix, without the server's text, which may contain the name of the account."""
+    if smtp.code_of(error) == 504:
+        message = f"The mail server refuses {smtp.greeting()}, the name with which this service greets it (504)."
+        return message, "It is the host of AUTH_URL, which must be a full name that the mail server finds in the DNS."
     if isinstance(error, smtplib.SMTPAuthenticationError):
         return f"The mail server does not accept the login ({error.smtp_code}).", "Are user and password right?"
     if isinstance(error, smtplib.SMTPNotSupportedError):
@@ -77,7 +99,10 @@ def _refusal(error: Exception) -> tuple[str, str]:
             "Is DEFAULT_FROM_EMAIL an address of this account?",
         )
     if isinstance(error, smtplib.SMTPRecipientsRefused):
-        return "The mail server refuses the recipient.", "Is the address right, and may this account send to it?"
+        return (
+            f"The mail server refuses the recipient ({smtp.code_of(error)}).",
+            "Is the address right, and may this account send to it?",
+        )
     if isinstance(error, smtplib.SMTPResponseException):
         return f"The mail server refuses to talk ({error.smtp_code}).", "Its log says why. May this machine use it?"
     if isinstance(error, ssl.SSLCertVerificationError):

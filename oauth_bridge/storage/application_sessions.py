@@ -6,7 +6,6 @@ rows. A sign-out changes no row. `end_gone` later ends the rows whose browser se
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -71,8 +70,6 @@ GONE = f"""
        AND application_id IN ({TOLD})
      LIMIT %(most)s
 """  # noqa: S608
-OTHERS = "AND application_id <> ALL (%(besides)s::bigint[])"
-OTHERS_ON_SQLITE = "AND application_id NOT IN (SELECT value FROM json_each(%(besides)s))"
 # The condition for `purge`: the browser session is gone, and the application gets no notices.
 FORGOTTEN = f"""
     ended_at IS NULL AND made_at <= %(made)s AND application_id NOT IN ({TOLD})
@@ -125,9 +122,7 @@ def end(application: Application, person: User | None = None) -> None:
 
 def claim(lease: timedelta, besides: Collection[int] = ()) -> ApplicationSession | None:
     """Claim a row whose notice is due now. Applications in `besides` are skipped. None: no notice is due."""
-    if is_postgresql():
-        return work_queue.claim(ApplicationSession, lease, OTHERS, besides=list(besides))
-    return work_queue.claim(ApplicationSession, lease, OTHERS_ON_SQLITE, besides=json.dumps(list(besides)))
+    return work_queue.claim(ApplicationSession.objects.exclude(application_id__in=besides), lease)
 
 
 def told(row: ApplicationSession) -> None:

@@ -19,7 +19,7 @@ from config.deployment.findings import Finding, bounded
 from config.infrastructure.postgresql import timeouts
 from tests.databases import Cluster, OwnRedis, in_use
 from tests.faults.findings import by_name
-from tests.peers import DRIPS, MailServer, certificate_for, nginx
+from tests.peers import MailServer, certificate_for, nginx
 from tests.server import Server, free_port, serve
 
 
@@ -174,7 +174,7 @@ def use_mail(settings: Any, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
         ("smtp://127.0.0.1:{port}", "takes", "ok"),
         ("smtp://user:hidden@127.0.0.1:{port}", "takes", "failed"),  # it takes no login
         ("smtp+tls://127.0.0.1:{port}", "takes", "failed"),
-        ("smtp://127.0.0.1:{port}", DRIPS, "failed"),
+        ("smtp://127.0.0.1:{port}", "refuses the greeting", "failed"),
         ("smtp://nowhere.invalid", "takes", "failed"),
         ("filemail:///var/mail", "takes", "failed"),
     ],
