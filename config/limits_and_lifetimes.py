@@ -56,12 +56,9 @@ ACTS_PER_PERSON = "3000/h"
 # The limit of e-mails about unknown browsers. A browser that keeps no cookies is unknown at each sign-in, and would
 # cause an e-mail each time.
 NEW_BROWSER_MAILS_PER_DAY = 5
-# The limits of CPU time, in seconds, for reading the pictures of one person. Each picture counts as at least one
-# second. Other uploads wait while a picture is read. A picture may exceed the limit by at most
-# accounts.pictures.reencoder.MAX_CPU_SECONDS, because the time is known only after the picture is read.
-PICTURE_SECONDS = "6/m"
-PICTURE_SECONDS_IN_AN_HOUR = "40/h"
-LONGEST_PICTURE_SECONDS = 40  # longer than WAIT_SECONDS + RUN_SECONDS of accounts.pictures.reencoder_runner
+# The limits of pictures that one person uploads, as the person's picture or as the logo of an application.
+PICTURES_PER_PERSON = "6/m"
+PICTURES_PER_PERSON_AND_HOUR = "40/h"
 # The limits that are None here are off in allauth: accounts.throttling counts sign-ups, sign-ins, confirmations by
 # password and requests for a reset link, and accounts.factors.failures counts second factors (D21). The value `False`
 # would also remove allauth's limit of codes that are sent by e-mail. For pages of allauth that this site does not have,

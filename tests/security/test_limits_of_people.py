@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import json
 import re
@@ -71,7 +70,7 @@ FIXED = {
     "reset_mail": ["RESET_MAILS_PER_MAILBOX"],
     "new_password": ["NEW_PASSWORDS_PER_ADDRESS"],
     "new_address": ["NEW_ADDRESSES_PER_PERSON"],
-    "picture": ["PICTURE_SECONDS", "PICTURE_SECONDS_IN_AN_HOUR"],
+    "picture": ["PICTURES_PER_PERSON", "PICTURES_PER_PERSON_AND_HOUR"],
     "taken_mail": ["TAKEN_MAILS_PER_MAILBOX"],
     "code_mail": ["CODES_PER_MAILBOX"],
     "notice": ["NOTICES_PER_MAILBOX_AND_KIND"],
@@ -359,9 +358,10 @@ def send_picture(browser: Client, content: bytes) -> Any:
 # Pictures -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=[("PICTURE_SECONDS", "2/m"), ("PICTURE_SECONDS_IN_AN_HOUR", "2/h")], ids=["minute", "hour"])
+@pytest.fixture(
+    params=[("PICTURES_PER_PERSON", "2/m"), ("PICTURES_PER_PERSON_AND_HOUR", "2/h")], ids=["minute", "hour"]
+)
 def two_pictures(settings: Any, request: Any) -> None:
-    """Each takes less than a second of CPU time, and counts as one."""
     setattr(settings, *request.param)
 
 
@@ -374,18 +374,33 @@ def test_picture_stops_the_attacker(browser: Client) -> None:
     assert "You have tried many pictures in a short time." in answers[2].content.decode()
 
 
-def test_picture_lets_the_victim_go_on(settings: Any, browser: Client, alice: User, monkeypatch: Any) -> None:
+def test_picture_lets_the_victim_go_on(settings: Any, browser: Client, alice: User) -> None:
     """Another person, and the same one without a picture. What was not decoded does not count."""
-    settings.PICTURE_SECONDS = "1/m"
+    settings.PICTURES_PER_PERSON = "1/m"
     hers = browser_of(PersonFactory())
     assert statuses([send_picture(hers, b"not a picture") for _ in range(2)]) == [200, 429]
     assert hers.post("/accounts/profile", {"nickname": "New"}).status_code == 302
-    with monkeypatch.context() as patched, open(reencoder.__file__, "rb") as other_worker:
-        patched.setattr(reencoder_runner, "WAIT_SECONDS", 0)
-        fcntl.flock(other_worker, fcntl.LOCK_EX)
+    with reencoder_runner._one_here:
         assert statuses([send_picture(browser, picture()) for _ in range(2)]) == [503] * 2
     assert statuses([send_picture(browser, picture()) for _ in range(2)]) == [302, 429]
     assert User.objects.get(pk=alice.pk).avatar
+
+
+@pytest.mark.usefixtures("two_pictures")
+def test_the_logos_of_an_owner_count_as_pictures() -> None:
+    owner = admin_browser()
+    form = {"name": "Reading List", "redirect_uris": "https://reading.example/callback", "client_type": "public"}
+    answers = [
+        owner.post("/admin/oauth_bridge/application/add/", {**form, "new_logo": upload(b"not a picture")})
+        for _ in range(3)
+    ]
+    said = "You have tried many pictures in a short time."
+    assert [said in answer.content.decode() for answer in answers] == [False, False, True]
+
+
+def test_a_picture_that_takes_too_much_work_counts_as_six(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reencoder_runner, "_run", lambda *_: (reencoder.TOO_COSTLY, b""))
+    assert statuses([send_picture(browser, picture()) for _ in range(2)]) == [200, 429]
 
 
 # A new browser --------------------------------------------------------------------------------------------------------
