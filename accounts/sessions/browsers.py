@@ -45,7 +45,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
     template_name = "accounts/browsers.html"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        key = digest(self.request.session.session_key or "")
+        key = digest(self.request.session.session_key)
         order = (Case(When(session_key=key, then=0), default=1), Coalesce("last_used_at", "created_at").desc())
         page = Paginator(self._sessions().order_by(*order, "session_key"), _LISTED).get_page(
             self.request.GET.get("page")
@@ -55,7 +55,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """End one or all of the person's other sessions. The button "Sign out" ends the session of this browser."""
-        others = self._sessions().exclude(session_key=digest(request.session.session_key or ""))
+        others = self._sessions().exclude(session_key=digest(request.session.session_key))
         if "others" in request.POST:
             others.delete()
             messages.success(request, _("All other browsers are signed out."))
