@@ -5,7 +5,6 @@ from __future__ import annotations
 import smtplib
 import socket
 import ssl
-from email.utils import parseaddr
 
 from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
@@ -38,28 +37,12 @@ def _server() -> Finding:
         status, _text = server.connection.noop()
         if status != 250:
             raise smtplib.SMTPResponseException(status, "")
-        _begin_mail(server.connection)
+        smtp.begin_mail(server.connection)
     except (OSError, smtplib.SMTPException) as error:
         return failed("mail", *_refusal(error))
     finally:
         server.close()
     return _encryption()
-
-
-def _begin_mail(connection: smtplib.SMTP) -> None:
-    """Name sender and recipient as for a mail, because most servers answer to the greeting only then. Send nothing.
-
-    Raises SMTPException: the server refuses the sender, or the greeting (504). Whether the sender's address receives
-    mails does not matter.
-    """
-    sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
-    connection.ehlo_or_helo_if_needed()
-    status, _text = connection.mail(sender)
-    if status != 504 and status >= 400:
-        raise smtplib.SMTPSenderRefused(status, b"", sender)
-    if 504 in (status, connection.rcpt(sender)[0]):
-        raise smtplib.SMTPHeloError(504, "")
-    connection.rset()
 
 
 def _encryption() -> Finding:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import smtplib
 import time
+from email.utils import parseaddr
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -32,6 +33,22 @@ def code_of(error: Exception) -> int | None:
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return next(iter(error.recipients.values()))[0]
     return getattr(error, "smtp_code", None)
+
+
+def begin_mail(connection: smtplib.SMTP) -> None:
+    """Greet the server, and name sender and recipient, because most servers judge a greeting only then. Send nothing.
+
+    Raises SMTPSenderRefused; SMTPHeloError: the server refuses the greeting (504). The recipient is the sender, who
+    need not receive e-mails.
+    """
+    sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
+    connection.ehlo_or_helo_if_needed()
+    code, _text = connection.mail(sender)
+    if code != 504 and code >= 400:
+        raise smtplib.SMTPSenderRefused(code, b"", sender)
+    if 504 in (code, connection.rcpt(sender)[0]):
+        raise smtplib.SMTPHeloError(504, "")
+    connection.rset()
 
 
 class _Bounded(smtplib.SMTP):
