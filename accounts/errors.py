@@ -151,11 +151,6 @@ class AccountFault(Fault):
     )
 
     # Pictures
-    PICTURE_LOST = (
-        200,
-        "server_error",
-        _("The picture could not be received because of a fault on our side. Nothing is saved. Try again later."),
-    )
     PICTURE_FAILED = (
         200,
         "server_error",

@@ -1,4 +1,4 @@
-"""Count sign-ins, sign-ups, requested e-mails, passkeys and pictures. D21. The limits: config.limits_and_lifetimes.
+"""Count sign-ins, sign-ups, requested e-mails and passkeys. D21. The limits: config.limits_and_lifetimes.
 
 The limit is checked before the password is checked, and a failure is counted afterwards. So several simultaneous
 attempts may exceed a limit together. This imprecision is accepted.
@@ -6,13 +6,10 @@ attempts may exceed a limit together. This imprecision is accepted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.core.cache import cache
 from django.db.models import F
 from django.http import HttpRequest
 
@@ -120,40 +117,6 @@ def sign_in_done_wait(request: HttpRequest, person: User) -> int:
     """
     account = f"{known_browsers.account_mark(person.email)} {person.credentials_version}"
     return rate_limits.attempt(_of_account("sign_in_done", request, person.email, account)[-1])
-
-
-def picture_wait(person: User) -> int:
-    """Return the seconds until another picture of the person may be read, or 0."""
-    return rate_limits.exceeded(*_pictures(person))
-
-
-def count_picture(person: User, seconds: int) -> None:
-    """Count the seconds of CPU time that it took to read a picture of the person."""
-    for counter in _pictures(person):
-        rate_limits.count(*[counter] * seconds)
-
-
-@contextmanager
-def one_picture(person: User) -> Iterator[bool]:
-    """Yield True if no other worker or thread reads a picture of this person or waits to do so.
-
-    The lock lasts until the end of this context. A second picture of the same person would delay other people. Without
-    Redis, the result is always True.
-    """
-    key = f"picture:{person.pk}"
-    is_only_one = cache.add(key, True, settings.LONGEST_PICTURE_SECONDS)
-    try:
-        yield is_only_one
-    finally:
-        if is_only_one:
-            cache.delete(key)
-
-
-def _pictures(person: User) -> list[Counter]:
-    return [
-        Counter("picture", str(person.pk)),
-        Counter("picture_hour", str(person.pk)),
-    ]
 
 
 def _mailbox(email: str) -> str:

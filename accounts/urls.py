@@ -5,7 +5,7 @@ from django.urls import path, re_path
 
 from accounts import language_choice
 from accounts.factors import views as factors
-from accounts.pictures.views import avatar
+from accounts.pictures.current_picture import avatar
 from accounts.profile import security_page
 from accounts.profile.deletion import DeletionView
 from accounts.profile.page import ProfileView

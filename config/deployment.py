@@ -7,7 +7,6 @@ import ssl
 import time
 from collections.abc import Iterator
 from datetime import timedelta
-from email.utils import parseaddr
 from typing import Literal, NamedTuple
 
 from django.conf import settings
@@ -21,6 +20,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from config import environment, health
+from config.infrastructure import smtp
 from config.infrastructure.network import is_proxy
 from oauth_bridge.maintenance import purging
 
@@ -217,7 +217,7 @@ def mail() -> Finding:
     server = get_connection(timeout=WAIT_SECONDS)
     try:
         server.open()
-        _begin_mail(server.connection)
+        smtp.begin_mail(server.connection)
     except (OSError, smtplib.SMTPException) as error:
         problem, fix = next((problem, fix) for kind, problem, fix in MAIL_FAULTS if isinstance(error, kind))
         details = (getattr(error, name, None) for name in ("smtp_code", "verify_message", "strerror"))
@@ -231,19 +231,3 @@ def mail() -> Finding:
         return Finding("mail", "warning", message, "Write smtp+tls:// or smtp+ssl:// in EMAIL_URL.")
     login = "accepts the login" if settings.EMAIL_HOST_USER else "needs no login"
     return Finding("mail", "ok", f"The mail server answers and {login}.")
-
-
-def _begin_mail(connection: smtplib.SMTP) -> None:
-    """Name sender and recipient as for a mail, because most servers refuse a greeting only then. Send nothing.
-
-    Raises SMTPException: the server refuses the sender, or the greeting (504). Whether the sender's address receives
-    mails does not matter.
-    """
-    sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
-    connection.ehlo_or_helo_if_needed()
-    status, _text = connection.mail(sender)
-    if 504 in (status, connection.rcpt(sender)[0]):
-        raise smtplib.SMTPHeloError(504, b"")
-    if status >= 400:
-        raise smtplib.SMTPSenderRefused(status, b"", sender)
-    connection.rset()

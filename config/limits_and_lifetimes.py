@@ -53,9 +53,7 @@ if RATES:
         # their own, such as switching off, are small and urgent.
         "administration": "300/h",
         "act": "3000/h",
-        # CPU time in seconds for reading the pictures of one person, at least one for each picture. Other uploads wait
-        # meanwhile. A picture may exceed the limit by at most accounts.pictures.reencoder.MAX_CPU_SECONDS, because the
-        # time is known only after the picture is read.
+        # Pictures that one person uploads, as the person's picture or as the logo of an application.
         "picture": "6/m",
         "picture_hour": "40/h",
     }
@@ -64,7 +62,6 @@ RESET_MAILS_FROM_ALL = 3
 # The limit of e-mails about unknown browsers. A browser that keeps no cookies is unknown at each sign-in, and would
 # cause an e-mail each time.
 NEW_BROWSER_MAILS_PER_DAY = 5
-LONGEST_PICTURE_SECONDS = 40  # longer than WAIT_SECONDS + RUN_SECONDS of accounts.pictures.reencoder_runner
 # The limits that are None here are off in allauth: accounts.throttling counts sign-ups, sign-ins, confirmations by
 # password and requests for a reset link, and accounts.factors.failures counts second factors (D21). The value `False`
 # would also remove allauth's limit of codes that are sent by e-mail. For pages of allauth that this site does not have,

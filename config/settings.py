@@ -172,7 +172,6 @@ AUTH_PASSWORD_VALIDATORS = [
 
 # Failed sign-ins of other browsers do not lock out a browser that has signed in to the account before (D21).
 KNOWN_BROWSER_COOKIE_NAME = own_cookies.name_of("known", is_https=IS_HTTPS)
-LAST_ACCOUNT_COOKIE_NAME = own_cookies.name_of("account", is_https=IS_HTTPS)
 
 # This handler writes an upload to a temporary file, up to the size limit.
 FILE_UPLOAD_HANDLERS = ["accounts.pictures.upload_handler.BoundedUploadHandler"]

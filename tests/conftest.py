@@ -250,7 +250,6 @@ def patience() -> Iterator[None]:
     """Time-outs that a slow or busy machine does not reach. Servers under test keep those of the service."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(redis_cache, "SOCKET_TIMEOUT_SECONDS", 20)
-        patch.setattr(reencoder_runner, "WAIT_SECONDS", 120.0)
         patch.setattr(reencoder_runner, "RUN_SECONDS", 600.0)
         yield
 

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import socketserver
+import ssl
 import subprocess
 import threading
 import time
@@ -144,9 +145,11 @@ def serve_behind_nginx(folder: Path) -> Iterator[Server]:
         yield server
 
 
-# An SMTP server that takes e-mails, late or at once, refuses them, hangs, drips, breaks off, or is away ---------------
+# An SMTP server that takes e-mails, late or at once, refuses them, hangs, breaks off, or is away ----------------------
 
-TAKES, BUSY, REFUSES, HANGS, DRIPS, BREAKS = "takes", "busy", "refuses", "hangs", "drips", "breaks"
+TAKES, BUSY, REFUSES, REFUSES_GREETING = "takes", "busy", "refuses", "refuses the greeting"
+HANGS, BREAKS = "hangs", "breaks"
+ANSWERS = {BUSY: "451 try later", REFUSES: "550 nobody here", REFUSES_GREETING: "504 need a fully-qualified hostname"}
 
 
 class MailServer:
@@ -157,6 +160,8 @@ class MailServer:
         self.mode = TAKES
         self.data_seconds = self.quit_seconds = self.step_seconds = 0.0  # until DATA, QUIT, any command is answered
         self.connections = 0
+        self.greetings: list[str] = []
+        self.certificate: Path | None = None  # with its key, for STARTTLS
         self.mails: list[EmailMessage] = []
         self._released = threading.Event()
         self._server: socketserver.ThreadingTCPServer | None = None
@@ -199,15 +204,22 @@ class _Session(socketserver.StreamRequestHandler):
         if server.mode == HANGS:
             server.wait(60)
             return
-        with suppress(ConnectionError):
-            while server.mode == DRIPS and server.wait(0.05):
-                self._say("220-not yet")
         self._say("220 ready")
         while line := self.rfile.readline():
             command = line[:4].upper()
             server.wait(server.quit_seconds if command == b"QUIT" else server.step_seconds)
-            if command == b"RCPT" and server.mode in (BUSY, REFUSES):
-                self._say("451 try later" if server.mode == BUSY else "550 nobody here")
+            if command == b"RCPT" and server.mode in ANSWERS:
+                self._say(ANSWERS[server.mode])
+            elif command == b"EHLO":
+                server.greetings.append(line[5:].decode().strip())
+                self._say("250-here\r\n250 STARTTLS" if server.certificate else "250 ok")
+            elif command == b"STAR" and server.certificate:
+                self._say("220 go on")
+                context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+                context.load_cert_chain(server.certificate)
+                with suppress(ssl.SSLError):  # the client does not trust the certificate
+                    context.wrap_socket(self.request, server_side=True)
+                return
             elif command == b"DATA":
                 self._say("354 go on")
                 data = b"".join(iter(self.rfile.readline, b".\r\n"))

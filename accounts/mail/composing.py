@@ -6,6 +6,7 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -50,13 +51,9 @@ def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> 
 
 def _wrapped(line: str) -> str:
     """Break the line after at most 72 characters. Codes, URLs and Chinese text are not broken."""
-    if line.startswith(" ") or line == _SIGNATURE or any(map(_is_wide, line)):
+    if line.startswith(" ") or line == _SIGNATURE or any(unicodedata.east_asian_width(each) in "FW" for each in line):
         return line
     return textwrap.fill(line, 72, break_long_words=False, break_on_hyphens=False)
-
-
-def _is_wide(character: str) -> bool:
-    return unicodedata.east_asian_width(character) in "FW"
 
 
 def paragraphs(text: str) -> Iterator[Paragraph]:
@@ -64,25 +61,14 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
 
     No other URL becomes a link, because nicknames and names of applications may contain URLs.
     """
+    own_url = re.compile(re.escape(settings.AUTH_URL) + r"(/\S*)?")
     body, _separator, signature = text.partition(f"\n{_SIGNATURE}\n")
     for block in re.split(r"\n\s*\n", body.strip("\n")):
-        for is_link, lines in _runs(block):
-            kind = "link" if is_link else "code" if lines.startswith("    ") else ""
-            yield Paragraph(kind, lines.strip())
+        for is_link, lines in groupby(block.splitlines(), lambda line: own_url.fullmatch(line) is not None):
+            if is_link:
+                yield from (Paragraph("link", line) for line in lines)
+            else:
+                part = "\n".join(lines)
+                yield Paragraph("code" if part.startswith("    ") else "", part.strip())
     if signature:
         yield Paragraph("signature", signature.strip())
-
-
-def _runs(block: str) -> Iterator[tuple[bool, str]]:
-    """Split a paragraph into links and the lines between links. Yield (is a link, text) for each part."""
-    lines: list[str] = []
-    for line in block.splitlines():
-        if re.fullmatch(re.escape(settings.AUTH_URL) + r"(/\S*)?", line):
-            if lines:
-                yield False, "\n".join(lines)
-            yield True, line
-            lines = []
-        else:
-            lines.append(line)
-    if lines:
-        yield False, "\n".join(lines)

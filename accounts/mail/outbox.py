@@ -3,8 +3,8 @@
 The transaction that causes an e-mail also writes its row, so no e-mail is sent after a rollback. The content may be a
 credential, so it is encrypted under a key derived from SECRET_KEY, and deleted when the e-mail is sent or expires.
 
-One thread of each worker sends e-mails in the order of `turn`. `turn` counts the earlier unsent e-mails of the same
-requester (a client or a recipient). So a requester delays others by at most one connection to the server. E2.
+One thread of each worker sends e-mails in the order of `turn`: the number of unsent e-mails that the same requester (a
+client or a recipient) already had. So the e-mails of one requester delay those of others by few attempts. E2.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import hashlib
 import json
 import logging
 import threading
-import time
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -33,22 +32,17 @@ from django.utils.crypto import salted_hmac
 
 from accounts.mail.composing import Email
 from accounts.models import OutgoingMail
-from config.infrastructure import rate_limits, sealing, work_queue
+from config.infrastructure import rate_limits, sealing, smtp, work_queue
 from config.infrastructure.network import site_of
 from config.infrastructure.rate_limits import Counter
 
 logger = logging.getLogger(__name__)
 
-# A thread claims a row for LEASE. An attempt takes less time: EMAIL_TIMEOUT plus the time of a DNS lookup.
-LEASE = timedelta(minutes=3)
+LEASE = timedelta(minutes=3)  # a thread claims a row for this time; an attempt takes less
 LONGEST_PAUSE = timedelta(hours=4)
 LONGEST_PAUSE_WHILE_SOMEBODY_WAITS = timedelta(minutes=2)
 NOTICE_LIFETIME = timedelta(days=3)
-# The turn of a new row until `_queue` sets the turn. The row keeps LAST_TURN if the process ends before `_queue` runs.
-LAST_TURN = 1_000_000_000
-# A page waits at most PAGE_SECONDS for its e-mail. After a timeout, no page waits in the next PAUSE_OF_PAGES_SECONDS.
-PAGE_SECONDS = 1.0
-PAUSE_OF_PAGES_SECONDS = 30.0
+PAGE_SECONDS = 1.0  # a page waits at most this time for its e-mail
 PURPOSE = "accounts.outbox"
 
 
@@ -77,7 +71,7 @@ def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_li
         return
     row = _row(kind, mail, timezone.now() + NOTICE_LIFETIME, mail.to, once=once)
     OutgoingMail.objects.bulk_create([row], ignore_conflicts=bool(once))
-    transaction.on_commit(lambda: _queue(row, first_turn=1))
+    transaction.on_commit(_wake)
 
 
 def is_known(once: str) -> bool:
@@ -104,23 +98,17 @@ def send_now(kind: str, mail: Email, expires_at: datetime, address: str, report:
     if is_here:
         row.due_at, row.attempts = timezone.now() + LEASE, 1
     row.save(force_insert=True)
-
-    def send() -> Outcome:
-        if not is_here:
-            return _page.wait(row.pk, lambda: _queue(row, first_turn=0))
-        _queue(row, first_turn=0)
-        return _attempt(row)
-
-    transaction.on_commit(lambda: report(send()))
+    transaction.on_commit(lambda: report(_attempt(row) if is_here else _wait_for(row.pk)))
 
 
 def deliver_next() -> bool:
     """Claim a due e-mail and try to send it. Returns False if none is due."""
-    row = work_queue.claim(OutgoingMail, LEASE)
+    row = work_queue.claim(OutgoingMail.objects.all(), LEASE)
     if row is None:
         return False
     outcome = _attempt(row)
-    _page.tell(row.pk, outcome)
+    if (awaited := _awaited) and awaited[0] == row.pk:
+        awaited[1].put(outcome)
     return True
 
 
@@ -135,9 +123,11 @@ def waiting() -> list[dict[str, Any]]:
     return list(rows.annotate(number=Count("pk"), oldest=Min("created_at"), attempts=Max("attempts")))
 
 
-# The thread of a web worker ------------------------------------------------------------------------------------------
+# The thread of a web worker, and the page that waits for it ----------------------------------------------------------
 
 _thread: work_queue.Worker | None = None
+_awaited: tuple[uuid.UUID, SimpleQueue[Outcome]] | None = None
+_one_page = threading.Lock()
 
 
 def start() -> None:
@@ -152,118 +142,68 @@ def stop() -> None:
         _thread.stop()
 
 
-def wake() -> None:
-    """Tell the sending thread of this process that an e-mail was committed.
-
-    The threads of other processes find the e-mail at their next search.
-    """
+def _wake() -> None:
+    """Wake the sending thread of this process. The threads of other processes find the e-mail at their next search."""
     if _thread:
         _thread.wake()
 
 
-# The page that waits -------------------------------------------------------------------------------------------------
+def _wait_for(key: uuid.UUID) -> Outcome:
+    """Return the outcome of the row `key`, or ON_ITS_WAY after PAGE_SECONDS or while another page waits.
 
-
-class Page:
-    """Lets one page of a process wait for its e-mail, so that a slow mail server blocks at most one thread.
-
-    After a wait without result, no page waits during the next PAUSE_OF_PAGES_SECONDS.
+    At most one page of a process waits, so a slow mail server blocks at most one thread.
     """
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._is_free = threading.Lock()
-        self._awaited: tuple[uuid.UUID, SimpleQueue[Outcome]] | None = None
-        self._next_at = 0.0
-
-    def wait(self, key: uuid.UUID, begin: Callable[[], None]) -> Outcome:
-        """Call `begin`, which queues the row `key`. Return its outcome, or ON_ITS_WAY if no outcome arrives in time."""
-        if self._clock() < self._next_at or not self._is_free.acquire(blocking=False):
-            begin()
-            return Outcome.ON_ITS_WAY
+    global _awaited
+    if not _one_page.acquire(blocking=False):
+        _wake()
+        return Outcome.ON_ITS_WAY
+    try:
         outcomes: SimpleQueue[Outcome] = SimpleQueue()
-        try:
-            self._awaited = key, outcomes
-            begin()
-            return outcomes.get(timeout=PAGE_SECONDS)
-        except Empty:
-            self._next_at = self._clock() + PAUSE_OF_PAGES_SECONDS
-            return Outcome.ON_ITS_WAY
-        finally:
-            self._awaited = None
-            self._is_free.release()
-
-    def tell(self, key: uuid.UUID, outcome: Outcome) -> None:
-        if (awaited := self._awaited) and awaited[0] == key:
-            awaited[1].put(outcome)
-
-
-_page = Page()
-
-
-def _queue(row: OutgoingMail, first_turn: int) -> None:
-    """Set the turn of the row: `first_turn` plus the number of the requester's other unsent e-mails.
-
-    After the commit, the count includes simultaneous e-mails, so at most one of them gets the lowest turn.
-    """
-    others = OutgoingMail.objects.filter(requester=row.requester).exclude(pk=row.pk).exclude(sealed=b"")
-    OutgoingMail.objects.filter(pk=row.pk).update(turn=first_turn + others.count())
-    wake()
+        _awaited = key, outcomes
+        _wake()
+        return outcomes.get(timeout=PAGE_SECONDS)
+    except Empty:
+        return Outcome.ON_ITS_WAY
+    finally:
+        _awaited = None
+        _one_page.release()
 
 
 # Attempts ------------------------------------------------------------------------------------------------------------
 
 
 def _attempt(row: OutgoingMail) -> Outcome:
-    log = {"mail": row.kind, "attempts": row.attempts}
-    if row.expires_at <= timezone.now():
-        if row.sealed:
-            logger.error("mail given up: it has expired", extra=log)
-        return _give_up(row)
-    mail = _open(row)
+    rows, log = OutgoingMail.objects.filter(pk=row.pk), {"mail": row.kind, "attempts": row.attempts}
+    is_expired = row.expires_at <= timezone.now()
+    mail = None if is_expired else _open(row)
     if mail is None:
-        logger.error("mail given up: SECRET_KEY has changed", extra=log)
-        return _give_up(row)
+        if row.sealed:
+            reason = "it has expired" if is_expired else "SECRET_KEY has changed"
+            logger.error(f"mail given up: {reason}", extra=log)
+        rows.delete()
+        return Outcome.GIVEN_UP
     try:
         _message(row, mail).send()
     except Exception as error:  # an e-mail that cannot be sent must not block the others
-        code = _refusal(error)
-        due_at = min(timezone.now() + _pause(row, code), row.expires_at)
-        is_last = bool(code) and due_at == row.expires_at
-        log |= {"error": type(error).__name__, "smtp_code": code or None}
-        logger.error("mail given up: it was refused" if is_last else "mail not sent, tried again later", extra=log)
-        if is_last:
-            return _give_up(row)
-        OutgoingMail.objects.filter(pk=row.pk, attempts=row.attempts).update(due_at=due_at, turn=F("turn") + 1)
+        code = smtp.code_of(error)
+        # A code such as 504, about the greeting, does not concern the recipient, but a setting of one of the servers.
+        is_refused = isinstance(error, SMTPRecipientsRefused | SMTPDataError) and (code or 0) >= 550
+        log |= {"error": type(error).__name__, "smtp_code": code}
+        longest = LONGEST_PAUSE_WHILE_SOMEBODY_WAITS if row.holds_credential else LONGEST_PAUSE
+        # A server rarely withdraws a refusal.
+        due_at = timezone.now() + (LONGEST_PAUSE if is_refused else work_queue.pause(row.attempts, longest))
+        if is_refused and due_at >= row.expires_at:
+            logger.error("mail given up: it was refused", extra=log)
+            rows.delete()
+            return Outcome.GIVEN_UP
+        logger.error("mail not sent, tried again later", extra=log)
+        rows.filter(attempts=row.attempts).update(due_at=min(due_at, row.expires_at), turn=F("turn") + 1)
         return Outcome.LATER
     if row.once:  # the row without content prevents a second notice
-        OutgoingMail.objects.filter(pk=row.pk).update(sealed=b"", due_at=row.expires_at)
+        rows.update(sealed=b"", due_at=row.expires_at)
     else:
-        OutgoingMail.objects.filter(pk=row.pk).delete()
+        rows.delete()
     return Outcome.SENT
-
-
-def _give_up(row: OutgoingMail) -> Outcome:
-    OutgoingMail.objects.filter(pk=row.pk).delete()
-    return Outcome.GIVEN_UP
-
-
-def _refusal(error: Exception) -> int:
-    """Return the 5xx code with which the server refused the recipient or the content. For other errors, return 0."""
-    codes = [0]
-    if isinstance(error, SMTPRecipientsRefused):
-        codes = [code for code, _text in error.recipients.values()]
-    elif isinstance(error, SMTPDataError):
-        codes = [error.smtp_code]
-    return next((code for code in codes if code >= 500), 0)
-
-
-def _pause(row: OutgoingMail, refusal: int) -> timedelta:
-    """Return the time until the next attempt: 30 s, doubled after each attempt, or LONGEST_PAUSE after a refusal."""
-    if refusal:
-        return LONGEST_PAUSE  # a server rarely withdraws a refusal
-    longest = LONGEST_PAUSE_WHILE_SOMEBODY_WAITS if row.holds_credential else LONGEST_PAUSE
-    return work_queue.pause(row.attempts, longest)
 
 
 def _message(row: OutgoingMail, mail: Email) -> EmailMultiAlternatives:
@@ -284,14 +224,15 @@ def _message(row: OutgoingMail, mail: Email) -> EmailMultiAlternatives:
 def _row(
     kind: str, mail: Email, expires_at: datetime, requester: str, *, once: str = "", holds_credential: bool = False
 ) -> OutgoingMail:
+    """Return a new row. Its `turn` counts the requester's unsent e-mails, and one more for a notice."""
     now, key = timezone.now(), uuid.uuid4()
-    sealed = sealing.seal(PURPOSE, json.dumps(mail).encode(), key.bytes)
+    mark = salted_hmac(PURPOSE, requester, algorithm="sha256").digest()
     return OutgoingMail(
         id=key,
         kind=kind,
-        requester=salted_hmac(PURPOSE, requester, algorithm="sha256").digest(),
-        turn=LAST_TURN,
-        sealed=sealed,
+        requester=mark,
+        turn=OutgoingMail.objects.filter(requester=mark).exclude(sealed=b"").count() + (not holds_credential),
+        sealed=sealing.seal(PURPOSE, json.dumps(mail).encode(), key.bytes),
         holds_credential=holds_credential,
         once=_digest(once) if once else None,
         created_at=now,

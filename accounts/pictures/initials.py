@@ -11,7 +11,7 @@ import uuid
 
 from PIL import Image, ImageDraw, ImageFont
 
-from config.infrastructure.colors import TEXT_CONTRAST, WHITE, contrast
+WHITE = "#ffffff"
 
 
 def drawn_avatar(sub: uuid.UUID, nickname: str, size: int) -> bytes:
@@ -28,16 +28,9 @@ def initials(nickname: str) -> str:
 
 
 def background(sub: uuid.UUID) -> str:
-    """Return the person's colour as #rrggbb. The colour is dark enough for white letters."""
+    """Return the person's colour as #rrggbb. Each hue is dark enough for white letters (contrast 4.5)."""
     hue = hashlib.sha256(sub.bytes).digest()[0] / 256
-    lightness = 0.5
-    while contrast(colour := _colour(hue, lightness), WHITE) < TEXT_CONTRAST:
-        lightness -= 0.02
-    return colour
-
-
-def _colour(hue: float, lightness: float) -> str:
-    return f"#{bytes(round(value * 255) for value in colorsys.hls_to_rgb(hue, lightness, 0.5)).hex()}"
+    return f"#{bytes(round(value * 255) for value in colorsys.hls_to_rgb(hue, 0.3, 0.5)).hex()}"
 
 
 def _first_letter(word: str) -> str:

@@ -10,9 +10,7 @@ The program writes a square, upright PNG in sRGB without metadata, and exits wit
 from __future__ import annotations
 
 import io
-import mmap
 import os
-import re
 import resource
 import sys
 from contextlib import suppress
@@ -29,31 +27,11 @@ MAX_MEMORY = 1_000_000_000
 # Decoding 50 megapixels takes 1.5 to 2.9 seconds for WebP, and 0.3 to 1.5 seconds for other formats.
 MAX_CPU_SECONDS = 6
 NICENESS = 5  # the requests of the workers have priority
-# For each scan of a progressive JPEG, the decoder may process all pixels. Encoders write 10 scans, rarely up to 20.
-MAX_SCANS = 50
-MAX_SEGMENTS = 10_000  # segments of a JPEG; photos with colour profile, thumbnail and metadata have fewer than 500
 MAX_RESULT_BYTES = 1024 * 1024
 
 DONE, NOT_A_PICTURE, TOO_MANY_PIXELS, TOO_COSTLY = 0, 10, 11, 12
 
 FORMATS = ["JPEG", "PNG", "GIF", "WEBP"]
-# Maps an EXIF orientation to three facts about the stored picture: whether its axes are swapped, whether x is reversed,
-# and whether y is reversed.
-TURNED = {
-    2: (False, True, False),
-    3: (False, True, True),
-    4: (False, False, True),
-    5: (True, False, False),
-    6: (True, False, True),
-    7: (True, True, True),
-    8: (True, True, False),
-}
-
-
-# A marker on which libjpeg acts. Within a scan, 0xFF 0x00 is image data, and 0xFF 0xD0 to 0xFF 0xD7 only divide the
-# scan (ITU-T T.81, annex B.1).
-MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
-JPEG_BEGINNING, SCAN, END, WITHOUT_LENGTH = b"\xff\xd8\xff", b"\xda", b"\xd9", b"\x01"
 
 
 def main(size: int, zoom: float, x: float, y: float) -> int:
@@ -64,8 +42,6 @@ def main(size: int, zoom: float, x: float, y: float) -> int:
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as score:
         score.write("1000")  # if memory runs out, the system kills this process instead of a worker
     os.nice(NICENESS)
-    if has_too_many_scans(sys.stdin.buffer.fileno()):
-        return TOO_COSTLY
     from PIL import Image
 
     Image.MAX_IMAGE_PIXELS = MAX_PIXELS
@@ -92,67 +68,32 @@ def bound(limit: int, value: int) -> None:
     resource.setrlimit(limit, (min(value, hard), hard))
 
 
-def has_too_many_scans(file: int) -> bool:
-    """Return whether the file is a JPEG with more than MAX_SCANS scans or MAX_SEGMENTS segments.
-
-    The search for the next marker skips the data of a scan, so the time is linear in the length of the file.
-    """
-    with suppress(ValueError), mmap.mmap(file, 0, access=mmap.ACCESS_READ) as data:  # ValueError: an empty file
-        if data[:3] != JPEG_BEGINNING:
-            return False
-        scans, place = 0, 2
-        for _segment in range(MAX_SEGMENTS):
-            marker = MARKER.search(data, place)
-            if marker is None or marker[1] == END:
-                return False
-            scans += marker[1] == SCAN
-            if scans > MAX_SCANS:
-                return True
-            place = marker.end()
-            if marker[1] != WITHOUT_LENGTH:
-                place += int.from_bytes(data[place : place + 2], "big")
-        return True
-    return False
-
-
 def square(picture: ImageFile, size: int, zoom: float, x: float, y: float) -> bytes:
     """Return the chosen square part of a picture as a PNG, `size` pixels wide.
 
     The side of the part is the shorter side of the picture divided by `zoom` (1 or more). `x` and `y` give the position
     of the part in the upright picture: 0 at the left or top, 1 at the right or bottom.
     """
-    from PIL import Image
+    from PIL import Image, ImageOps
 
-    picture.draft("RGB", (round(2 * size * zoom),) * 2)  # a JPEG is decoded at a reduced size
+    least = 2 * size * zoom  # pixels of the shorter side; a larger picture is reduced first, to save memory
+    picture.draft("RGB", (round(least),) * 2)
     picture.load()
-    swapped, reversed_x, reversed_y = TURNED.get(orientation(picture), (False, False, False))
-    if swapped:
-        x, y = y, x
-    x, y = (1 - x if reversed_x else x), (1 - y if reversed_y else y)
-    side = min(picture.size) / zoom
-    left, top = (picture.width - side) * x, (picture.height - side) * y
-    part = resizable(picture).resize(
-        (size, size), Image.Resampling.LANCZOS, box=(left, top, left + side, top + side), reducing_gap=3
+    scale = min(1, least / min(picture.size))
+    upright = resizable(picture).resize(
+        tuple(max(1, round(side * scale)) for side in picture.size), Image.Resampling.LANCZOS, reducing_gap=3
     )
-    if reversed_x:
-        part = part.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-    if reversed_y:
-        part = part.transpose(Image.Transpose.FLIP_TOP_BOTTOM)
-    if swapped:
-        part = part.transpose(Image.Transpose.TRANSPOSE)
+    with suppress(Exception):  # unreadable metadata
+        upright = ImageOps.exif_transpose(upright)
+    side = min(upright.size) / zoom
+    left, top = (upright.width - side) * x, (upright.height - side) * y
+    part = upright.resize((size, size), Image.Resampling.LANCZOS, box=(left, top, left + side, top + side))
     # The new picture gets the pixels, but no metadata.
     clean = Image.new("RGBA", (size, size))
     clean.paste(in_srgb(part, picture.info.get("icc_profile")))
     output = io.BytesIO()
     clean.save(output, "PNG", optimize=True)
     return output.getvalue()
-
-
-def orientation(picture: Image) -> int:
-    """Return the EXIF orientation, 1 to 8. If the metadata is unreadable, return 1."""
-    with suppress(Exception):
-        return int(picture.getexif().get(0x0112, 1))
-    return 1
 
 
 def resizable(picture: Image) -> Image:

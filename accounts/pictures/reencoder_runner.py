@@ -1,49 +1,44 @@
-"""Make small pictures from uploads, one at a time on each machine, in a separate process with limited memory.
+"""Make small pictures from uploads, in a separate process with limited memory and CPU time. Specification 2.4; D16.
 
-Specification 2.4; D16. The process runs accounts.pictures.reencoder.
+The process runs accounts.pictures.reencoder.
 """
 
 from __future__ import annotations
 
-import fcntl
+import logging
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from math import ceil
-from typing import IO, Any
+from typing import Any
 
 from django.conf import settings
+from django.core.cache import cache
 from django.core.files.base import File
 
 from accounts.errors import AccountFault, FormError
-from accounts.pictures import accepted_pictures, reencoder
-from accounts.pictures.upload_handler import temporary_file
+from accounts.models import User
+from accounts.pictures import reencoder
+from config.infrastructure import rate_limits
+from config.infrastructure.rate_limits import Counter
 
 SIZE_PIXELS = 256
+MAX_MEGAPIXELS = 50
+ACCEPTED_TYPES = ["image/jpeg", "image/png", "image/gif", "image/webp"]
 
-# A thread waits at most WAIT_SECONDS while another worker reads a picture. WAIT_SECONDS and RUN_SECONDS together are
-# shorter than the timeout in the documented configuration of nginx.
-WAIT_SECONDS = 10.0
-RUN_SECONDS = 20.0
-POLL_SECONDS = 0.05
+RUN_SECONDS = 20.0  # shorter than the timeout in the documented configuration of nginx
 RETRY_AFTER_SECONDS = 10
-# The program gets only the environment variables in PASSED_ON, which Python needs to find its libraries. For example,
-# the program does not get SECRET_KEY.
+COSTLY_COUNTS_AS = 6  # pictures
+# The program gets only these environment variables, which Python needs to find its libraries. For example, the program
+# does not get SECRET_KEY.
 PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE")
 
-# Only the thread that holds `_one_here` waits for the lock of the machine. Other threads stay free for other requests.
-_one_here = threading.Lock()
-
-
-class Busy(Exception):
-    """The picture was not read, because other pictures are being read."""
+logger = logging.getLogger(__name__)
+_one_here = threading.Lock()  # one thread of a process reads a picture; other threads stay free for other requests
 
 
 @dataclass(frozen=True)
@@ -62,107 +57,82 @@ class Crop:
 MIDDLE = Crop()
 
 
-def reencode(
-    upload: File[Any],
-    size: int = SIZE_PIXELS,
-    crop: Crop = MIDDLE,
-    count: Callable[[int], None] = lambda _seconds: None,
-) -> bytes:
-    """Return a part of an upload as a square PNG, `size` pixels wide: upright, in sRGB and without metadata.
+def reencode(upload: File[Any], person: User, crop: Crop = MIDDLE) -> bytes:
+    """Return a part of an upload as a square PNG of SIZE_PIXELS: upright, in sRGB and without metadata.
 
-    Call `count` with the CPU time in seconds (at least 1), even if the picture is refused.
+    `person` is the uploader, whose pictures are counted (D21). One upload of a person is read at a time.
 
-    Raises FormError: the upload has more than 25 MB or too many pixels, is not a picture, takes too much CPU time, or
-    is a LostUpload. Raises FormError with the code `busy` and the parameter `seconds`: other pictures are being read.
+    Raises FormError: the upload has more than PICTURE_MAX_BYTES or too many pixels, is not a picture, takes too much
+    CPU time, or the program failed. Raises FormError with the parameter `seconds`: other pictures are being read (code
+    `busy`), or the person has reached the limit.
     """
-    accepted_pictures.check(upload)
+    if upload.size > settings.PICTURE_MAX_BYTES:
+        raise FormError(AccountFault.PICTURE_TOO_LARGE, "too_large", count=settings.PICTURE_MAX_BYTES // 1024**2)
+    counters = [
+        Counter("picture", str(person.pk)),
+        Counter("picture_hour", str(person.pk)),
+    ]
+    mark = f"picture:{person.pk}"
+    if not cache.add(mark, True, 2 * RUN_SECONDS):
+        raise busy()
     try:
-        with _turn() as lock, _on_disk(upload) as source, temporary_file() as result:
-            before = _cpu_seconds()
-            status = _run(source, result, lock, size, crop)
-            count(max(1, ceil(_cpu_seconds() - before)))
-            result.seek(0)
-            picture = result.read(reencoder.MAX_RESULT_BYTES)
-    except Busy:
-        raise busy() from None
-    except OSError as error:
-        status, picture = error.errno or -1, b""
-    if status != reencoder.DONE:
-        raise accepted_pictures.refusal(status)
-    return picture
+        if not _one_here.acquire(blocking=False):
+            raise busy()
+        try:
+            if seconds := rate_limits.attempt(*counters):
+                raise FormError(AccountFault.PICTURES_LIMITED, "throttled", seconds=seconds)
+            status, picture = _run(upload, crop)
+        finally:
+            _one_here.release()
+    finally:
+        cache.delete(mark)
+    if status == reencoder.DONE:
+        return picture
+    if status in (reencoder.TOO_COSTLY, -signal.SIGXCPU):
+        for _ in range(COSTLY_COUNTS_AS - 1):
+            rate_limits.count(*counters)
+    raise _refusal(status)
 
 
 def busy() -> FormError:
     return FormError(AccountFault.PICTURES_BUSY, "busy", seconds=RETRY_AFTER_SECONDS)
 
 
-def _cpu_seconds() -> float:
-    """Return the CPU time of all programs that this process has run. Only one thread at a time runs a program."""
-    times = os.times()
-    return times.children_user + times.children_system
-
-
-def _run(source: IO[bytes], result: IO[bytes], lock: IO[bytes], size: int, crop: Crop) -> int:
-    """Run the program and return its exit status, or -SIGXCPU if it was killed after RUN_SECONDS."""
-    command = [sys.executable, "-m", "accounts.pictures.reencoder", *map(str, (size, crop.zoom, crop.x, crop.y))]
+def _run(upload: File[Any], crop: Crop) -> tuple[int, bytes]:
+    """Run the program. Return its exit status and the picture. The status is -SIGXCPU after RUN_SECONDS."""
+    command = [sys.executable, "-m", "accounts.pictures.reencoder", *map(str, (SIZE_PIXELS, crop.zoom, crop.x, crop.y))]
+    folder = settings.FILE_UPLOAD_TEMP_DIR
     try:
-        return subprocess.run(  # noqa: S603  (numbers of ours)
-            command,
-            stdin=source,
-            stdout=result,
-            stderr=subprocess.DEVNULL,
-            cwd=settings.BASE_DIR,
-            env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
-            # The program inherits the lock, so no second program starts before the first ends, even if this worker is
-            # killed.
-            pass_fds=(lock.fileno(),),
-            timeout=RUN_SECONDS,
-            check=False,
-        ).returncode
+        with tempfile.TemporaryFile(dir=folder) as source, tempfile.TemporaryFile(dir=folder) as result:
+            upload.seek(0)
+            shutil.copyfileobj(upload, source)
+            source.seek(0)
+            status = subprocess.run(  # noqa: S603  (numbers of ours)
+                command,
+                stdin=source,
+                stdout=result,
+                stderr=subprocess.DEVNULL,
+                cwd=settings.BASE_DIR,
+                env={name: os.environ[name] for name in PASSED_ON if name in os.environ},
+                timeout=RUN_SECONDS,
+                check=False,
+            ).returncode
+            result.seek(0)
+            return status, result.read(reencoder.MAX_RESULT_BYTES)
     except subprocess.TimeoutExpired:
-        return -signal.SIGXCPU
+        return -signal.SIGXCPU, b""
+    except OSError as error:
+        return error.errno or -1, b""
 
 
-@contextmanager
-def _turn() -> Iterator[IO[bytes]]:
-    """Hold the lock of this machine. The locked file is a module of this package, so no lock file is needed.
-
-    One thread of each process waits for the lock, for at most WAIT_SECONDS. Raises Busy: the wait was too long, or
-    another thread of the process waits for the lock or holds it.
-    """
-    if not _one_here.acquire(blocking=False):
-        raise Busy
-    try:
-        with open(reencoder.__file__, "rb") as lock:
-            until = time.monotonic() + WAIT_SECONDS
-            while not _locked(lock):
-                if time.monotonic() > until:
-                    raise Busy
-                time.sleep(POLL_SECONDS)
-            yield lock
-    finally:
-        _one_here.release()
-
-
-def _locked(file: IO[bytes]) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-@contextmanager
-def _on_disk(upload: File[Any]) -> Iterator[IO[bytes]]:
-    """Yield the upload as an open file, positioned at its beginning. If the upload is in memory, copy it to a file."""
-    upload.seek(0)
-    try:
-        descriptor = upload.fileno()
-    except OSError:
-        with temporary_file() as copy:
-            shutil.copyfileobj(upload, copy)
-            copy.seek(0)
-            yield copy
-    else:
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        yield upload
+def _refusal(status: int) -> FormError:
+    """Return the error for an exit status of accounts.pictures.reencoder."""
+    if status == reencoder.TOO_MANY_PIXELS:
+        return FormError(AccountFault.PICTURE_TOO_MANY_PIXELS, "too_many_pixels", count=MAX_MEGAPIXELS)
+    if status in (reencoder.TOO_COSTLY, -signal.SIGXCPU):
+        return FormError(AccountFault.PICTURE_TOO_COSTLY, "too_costly")
+    if status == reencoder.NOT_A_PICTURE:
+        return FormError(AccountFault.NOT_A_PICTURE, "not_a_picture")
+    # A decoder crashed, the system killed the program for lack of memory, or the disk is full.
+    logger.error("a picture could not be read", extra={"code": status})
+    return FormError(AccountFault.PICTURE_FAILED, "failed")

@@ -1,13 +1,9 @@
-"""Receive forms with files, and enforce limits. If a file is refused, the other fields are still received."""
+"""Receive forms with files, and limit the size of a file and the parameters of a part."""
 
 from __future__ import annotations
 
-import errno
-import io
-import logging
 import tempfile
-from contextlib import suppress
-from typing import IO, Any
+from typing import Any
 
 from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
@@ -18,17 +14,6 @@ from django.http.multipartparser import MultiPartParser, MultiPartParserError
 # PART_HEADERS_MAX_BYTES. The time of Python's email parser grows with the square of the number of semicolons: 0.02 ms
 # for 64 semicolons, 2 ms for 900. Browsers send three semicolons.
 PART_HEADERS_MAX_BYTES, PART_MAX_SEMICOLONS = 1024, 64
-
-logger = logging.getLogger(__name__)
-
-
-def temporary_file() -> IO[bytes]:
-    """Open a file without a name. The system deletes the file when the process ends, even if a signal ends it."""
-    return tempfile.TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR)
-
-
-class LostUpload(UploadedFile):
-    """An upload that could not be written to the disk."""
 
 
 class CheckedParts:
@@ -55,16 +40,11 @@ class CheckedParts:
 
 
 class BoundedUploadHandler(FileUploadHandler):
-    """Writes at most PICTURE_MAX_BYTES of a file to disk, but reports the size of the whole file.
+    """Writes the beginning of a file to disk, up to PICTURE_MAX_BYTES, but reports the size of the whole file.
 
-    The form still receives its other fields, so the page can name the error and keep the typed values. If the disk
-    cannot store a temporary file, the form gets a LostUpload.
-
-    The temporary file has no name. In Django's handler, a long file extension causes an error, because the name of the
-    temporary file contains it.
+    The form refuses the file by its size, and still receives its other fields. The temporary file has no name, so the
+    system deletes it when the process ends, even if a signal ends it.
     """
-
-    _is_lost = False
 
     def handle_raw_input(
         self, input_data: Any, META: Any, content_length: int, boundary: Any, encoding: str | None = None
@@ -77,45 +57,15 @@ class BoundedUploadHandler(FileUploadHandler):
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:
         super().new_file(*args, **kwargs)
-        self._is_lost = False
-        about = self.file_name, self.content_type, 0, self.charset, self.content_type_extra
-        try:
-            self.file = UploadedFile(temporary_file(), *about)
-        except OSError as error:
-            self._lose(error)
+        file = tempfile.TemporaryFile(dir=settings.FILE_UPLOAD_TEMP_DIR)  # noqa: SIM115 - the request closes it
+        self.file = UploadedFile(file, self.file_name)
 
     def receive_data_chunk(self, raw_data: bytes, start: int) -> bytes | None:
-        if start < settings.PICTURE_MAX_BYTES and not self._is_lost:
-            try:
-                self.file.write(raw_data[: settings.PICTURE_MAX_BYTES - start])
-            except OSError as error:
-                self._lose(error, self.file)
+        if start < settings.PICTURE_MAX_BYTES:
+            self.file.write(raw_data)
         return None
 
-    def file_complete(self, file_size: int) -> UploadedFile | None:
-        if not self._is_lost:
-            try:
-                self.file.seek(0)
-            except OSError as error:
-                self._lose(error, self.file)
-            else:
-                self.file.size = file_size
-                return self.file
-        return LostUpload(io.BytesIO(), name=self.file_name, size=file_size)
-
-    def upload_interrupted(self) -> None:
-        if not self._is_lost:
-            with suppress(OSError):
-                self.file.close()
-
-    def _lose(self, error: OSError, unfinished: UploadedFile | None = None) -> None:
-        self._is_lost = True
-        logger.error("an upload could not be received", extra=_reason(error))
-        if unfinished is not None:
-            with suppress(OSError):  # `close` writes the remaining bytes; this write fails again
-                unfinished.close()
-
-
-def _reason(error: OSError) -> dict[str, str | None]:
-    """Return log fields that describe the error without the path of the file."""
-    return {"kind": type(error).__name__, "code": errno.errorcode.get(error.errno or 0)}
+    def file_complete(self, file_size: int) -> UploadedFile:
+        self.file.seek(0)
+        self.file.size = file_size
+        return self.file

@@ -24,7 +24,7 @@ from accounts.form_fields import EmailField
 from accounts.mail import account_mails
 from accounts.models import User
 from accounts.pictures import current_picture
-from accounts.sessions import last_account
+from accounts.sessions import known_browsers
 from accounts.sign_in.reauthentication import fresh_sign_in_required
 from config.infrastructure import events
 from config.infrastructure.events import Event
@@ -91,5 +91,5 @@ class DeletionView(AccountPageMixin, FormView):  # type: ignore[type-arg]
         self.request.session.flush()
         messages.success(self.request, _("Your account is deleted."))
         response = redirect("account_login")
-        last_account.withdraw(response)
+        known_browsers.withdraw(self.request, response)
         return response

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from django.core.files.base import File
 from django.utils.translation import gettext_lazy as _
 
-from accounts import throttling
-from accounts.errors import AccountFault, FormError, refuse
+from accounts.errors import FormError, refuse
 from accounts.form_fields import NicknameField
 from accounts.models import User
-from accounts.pictures import accepted_pictures, current_picture, reencoder_runner
+from accounts.pictures import current_picture, reencoder_runner
 
 MAX_ZOOM_PERCENT = 400
 MIDDLE_PERCENT = 50
@@ -56,7 +53,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         label=_("Picture"),
         required=False,
         help_text=_("JPEG, PNG, GIF or WebP, at most 25 MB. The middle of it is shown, round."),
-        widget=forms.FileInput(attrs={"accept": ",".join(accepted_pictures.ACCEPTED_TYPES)}),
+        widget=forms.FileInput(attrs={"accept": ",".join(reencoder_runner.ACCEPTED_TYPES)}),
     )
     zoom = SliderField(_("Zoom"), 100, 100, MAX_ZOOM_PERCENT, {"data-crop": "zoom"})
     # The left end of the slider means the left side of the picture, even on right-to-left pages.
@@ -80,20 +77,11 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         if not self.errors and (upload := cleaned["picture"]):
             crop = reencoder_runner.Crop(cleaned["zoom"] / 100, cleaned["across"] / 100, cleaned["down"] / 100)
             try:
-                cleaned["picture"] = self._read(upload, crop)
+                cleaned["picture"] = reencoder_runner.reencode(upload, self.instance, crop)
             except FormError as error:
                 refuse(error.fault, person=self.instance.pk)
                 self.add_error("picture", error)
         return cleaned
-
-    def _read(self, upload: File[Any], crop: reencoder_runner.Crop) -> bytes:
-        """Re-encode the upload, within the person's limits (D21). One upload of a person is re-encoded at a time."""
-        with throttling.one_picture(self.instance) as is_only_one:
-            if not is_only_one:
-                raise reencoder_runner.busy()
-            if seconds := throttling.picture_wait(self.instance):
-                raise FormError(AccountFault.PICTURES_LIMITED, "throttled", seconds=seconds)
-            return reencoder_runner.reencode(upload, crop=crop, count=partial(throttling.count_picture, self.instance))
 
     def save(self, commit: bool = True) -> User:
         person: User = super().save(commit=False)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -29,33 +28,22 @@ _LISTED = 10
 _HAND_HELD = ("iPhone", "iPad", "Android")
 
 
-class ListedBrowser(NamedTuple):
-    """A browser as the template shows it."""
-
-    mark: str
-    name: str
-    is_this: bool
-    is_hand_held: bool
-    since: datetime
-    last_used: datetime
-
-
 @method_decorator([login_required, never_cache], name="dispatch")
 class BrowsersView(AccountPageMixin, TemplateView):
     template_name = "accounts/browsers.html"
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        key = digest(self.request.session.session_key or "")
+        key = digest(self.request.session.session_key)
         order = (Case(When(session_key=key, then=0), default=1), Coalesce("last_used_at", "created_at").desc())
         page = Paginator(self._sessions().order_by(*order, "session_key"), _LISTED).get_page(
             self.request.GET.get("page")
         )
-        browsers = [_described(row, row.session_key == key) for row in page]
+        browsers = [_described(row, is_this=row.session_key == key) for row in page]
         return super().get_context_data(**kwargs) | {"browsers": browsers, "page": page}
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """End one or all of the person's other sessions. The button "Sign out" ends the session of this browser."""
-        others = self._sessions().exclude(session_key=digest(request.session.session_key or ""))
+        others = self._sessions().exclude(session_key=digest(request.session.session_key))
         if "others" in request.POST:
             others.delete()
             messages.success(request, _("All other browsers are signed out."))
@@ -77,7 +65,12 @@ def _mark(row: Session) -> str:
     return hashlib.sha256(f"accounts.browsers {row.session_key}".encode()).hexdigest()[:32]
 
 
-def _described(row: Session, is_this: bool) -> ListedBrowser:
-    name = user_agents.shown(row.browser) if row.browser.strip("/") else _("Unknown browser")
-    is_hand_held = row.browser.endswith(_HAND_HELD)
-    return ListedBrowser(_mark(row), name, is_this, is_hand_held, row.created_at, row.last_used_at or row.created_at)
+def _described(row: Session, *, is_this: bool) -> dict[str, Any]:
+    return {
+        "mark": _mark(row),
+        "name": user_agents.shown(row.browser) if row.browser.strip("/") else _("Unknown browser"),
+        "is_this": is_this,
+        "is_hand_held": row.browser.endswith(_HAND_HELD),
+        "since": row.created_at,
+        "last_used": row.last_used_at or row.created_at,
+    }

@@ -1,17 +1,20 @@
-"""Recognize the browsers in which a person has signed in before. D21.
+"""Recognize the browsers in which a person has signed in before, and offer the last account on the sign-in page. D21.
 
-A signed cookie marks a known browser. The limits of failed sign-ins count each known browser separately, so failures in
-other browsers cannot lock out the owner.
+An encrypted cookie names the accounts that signed in with the browser, the latest first, so a reader of the cookie
+learns nothing. The limits of failed sign-ins count each known browser separately, so failures in other browsers cannot
+lock out the owner. Both end with the person's credentials, so a lost device does not show the account any more.
 """
 
 from __future__ import annotations
 
+import base64
+import json
 import secrets
 import time
 from typing import NamedTuple
+from uuid import UUID
 
 from django.conf import settings
-from django.core import signing
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
@@ -19,7 +22,7 @@ from accounts.models import User
 from config.infrastructure import sealing
 from config.infrastructure.own_cookies import set_cookie
 
-_SALT = "accounts.known-browser"
+_PURPOSE = "accounts.known-browser"
 _ACCOUNTS_PER_BROWSER = 5
 
 
@@ -32,53 +35,63 @@ class KnownAccount(NamedTuple):
 
 
 def account_mark(email: str) -> str:
-    """Return an identifier of the account for cookies and counters. The identifier hides the e-mail address."""
-    return _marks(email)[0]
+    """Return an identifier of the account for counters. The identifier hides the e-mail address."""
+    return sealing.digests(_PURPOSE, email)[0][:32]
 
 
 def find(request: HttpRequest, email: str) -> str:
     """Return the name of this browser, or "" if the person has not used it to sign in since their credentials ended.
 
-    A statement runs only if the cookie has the mark of this account, so response times reveal nothing to strangers.
+    A statement runs if the cookie names any account, whatever the address is, so response times reveal nothing.
     """
-    entry = _entry(read(request), email)
-    if entry is None:
-        return ""
-    current = User.objects.filter(email=email, credentials_version=entry.credentials_version)
-    return entry.browser if current.exists() else ""
+    known, _is_offered = read(request)
+    people = User.objects.filter(email=email, pk__in=known).values_list("pk", "credentials_version") if known else []
+    return next((known[key].browser for key, version in people if known[key].credentials_version == version), "")
 
 
 def is_new(request: HttpRequest, person: User) -> bool:
     """Return whether this browser's cookie lacks the person, to whom `sign_in.adapter` then sends an e-mail. E5."""
-    return _entry(read(request), person.email) is None
+    return person.pk not in read(request)[0]
 
 
-def read(request: HttpRequest) -> dict[str, KnownAccount]:
-    """Return the accounts that signed in with this browser. The keys are results of `account_mark`."""
+def offered(request: HttpRequest) -> User | None:
+    """Return the person who last signed in with this browser, unless somebody has withdrawn the offer. P14."""
+    known, is_offered = read(request)
+    if not known or not is_offered:
+        return None
+    key, entry = next(iter(known.items()))
+    return User.objects.filter(pk=key, credentials_version=entry.credentials_version, is_active=True).first()
+
+
+def read(request: HttpRequest) -> tuple[dict[UUID, KnownAccount], bool]:
+    """Return the accounts that signed in with this browser, the latest first, and whether the first one is offered."""
     cookie = request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, "")
     try:
-        entries = signing.loads(cookie, salt=_SALT, max_age=settings.KNOWN_BROWSER_AGE_SECONDS)
-        oldest = time.time() - settings.KNOWN_BROWSER_AGE_SECONDS
-        return {mark: KnownAccount(name, at, version) for mark, name, at, version in entries if at > oldest}
-    except (signing.BadSignature, ValueError):
-        return {}
+        content = sealing.unseal(_PURPOSE, base64.urlsafe_b64decode(cookie + "=="))
+    except ValueError:
+        content = None
+    is_offered, entries = json.loads(content) if content else (False, [])
+    oldest = time.time() - settings.KNOWN_BROWSER_AGE_SECONDS
+    known = {UUID(key): KnownAccount(*entry) for key, *entry in entries}
+    return {key: entry for key, entry in known.items() if entry.at > oldest}, is_offered
 
 
 def add(request: HttpRequest, response: HttpResponseBase, user: User) -> None:
     """Set the cookie after the person has signed in with this browser."""
-    accounts = read(request)
-    before, marks = _entry(accounts, user.email), _marks(user.email)
+    known, _is_offered = read(request)
+    before = known.pop(user.pk, None)
     new = KnownAccount(before.browser if before else secrets.token_hex(8), int(time.time()), user.credentials_version)
-    others = [(mark, *entry) for mark, entry in accounts.items() if mark not in marks]
-    entries = [(marks[0], *new), *others][:_ACCOUNTS_PER_BROWSER]
-    value = signing.dumps(entries, salt=_SALT, compress=True)
+    _write(response, {user.pk: new, **known}, is_offered=True)
+
+
+def withdraw(request: HttpRequest, response: HttpResponseBase) -> None:
+    """Stop offering the last account. The browser stays known."""
+    _write(response, read(request)[0], is_offered=False)
+
+
+def _write(response: HttpResponseBase, known: dict[UUID, KnownAccount], *, is_offered: bool) -> None:
+    entries = [(str(key), *entry) for key, entry in known.items()][:_ACCOUNTS_PER_BROWSER]
+    sealed = sealing.seal(_PURPOSE, json.dumps([is_offered, entries]).encode())
+    # The value has no padding, because Python would quote a value with "=" (config.http.header_limits).
+    value = base64.urlsafe_b64encode(sealed).decode().rstrip("=")
     set_cookie(response, settings.KNOWN_BROWSER_COOKIE_NAME, value, settings.KNOWN_BROWSER_AGE_SECONDS)
-
-
-def _marks(email: str) -> list[str]:
-    """Return the mark of the account under SECRET_KEY, then under each fallback, with which older cookies were made."""
-    return [digest[:32] for digest in sealing.digests(_SALT, email)]
-
-
-def _entry(accounts: dict[str, KnownAccount], email: str) -> KnownAccount | None:
-    return next((accounts[mark] for mark in _marks(email) if mark in accounts), None)

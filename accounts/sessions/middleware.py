@@ -40,50 +40,41 @@ class SessionMiddleware(sessions.SessionMiddleware):
         location = response.get("Location", "")
         if location and not return_path.is_own_path(location):  # the redirect leads to an application
             return response
-        path = location.partition("?")[0]
-        was_refused = getattr(request, "was_refused", False) or path in map(reverse, _ASKING_FIRST)
-        is_done = bool(location) and not was_refused
-        return_to = location if is_done else request.get_full_path()
-        context = {"is_done": is_done, "sign_in_url": return_path.sign_in_url(return_to)}
+        was_refused = getattr(request, "was_refused", False)
+        is_done = location and not was_refused and location.partition("?")[0] not in map(reverse, _ASKING_FIRST)
+        sign_in_url = return_path.sign_in_url(location if is_done else request.get_full_path())
+        context = {"is_done": is_done, "sign_in_url": sign_in_url}
         status = HTTPStatus.OK if is_done else HTTPStatus.FORBIDDEN
         return render(request, "accounts/interrupted.html", context, status=status)
 
 
 class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
-    """Sets `request.user`, which is read from the database at its first use.
-
-    Unlike Django's middleware, this class needs no second statement for the person, and sets no `request.auser`.
-    """
+    """Sets `request.user` as Django's middleware does, without a second statement for the person."""
 
     def process_request(self, request: HttpRequest) -> None:
-        request.user = cast(User, SimpleLazyObject(lambda: signed_in_person(request) or AnonymousUser()))
+        request.user = cast(User, SimpleLazyObject(lambda: _signed_in_person(request) or AnonymousUser()))
 
 
-def signed_in_person(request: HttpRequest) -> User | None:
-    """Return the signed-in person, or None. The account must be active, and the session must be valid."""
+def _signed_in_person(request: HttpRequest) -> User | None:
+    """Return the signed-in person, or None. The account must be active, and the session must be valid.
+
+    A session is valid if its hash matches the current password and `credentials_version`. Unlike Django, keep the key
+    of a session whose hash was made with one of SECRET_KEY_FALLBACKS: open pages are bound to the key, and the requests
+    of other tabs still send it.
+    """
     session = cast(SessionStore, request.session)
     person = session.person
-    if person is None or session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
+    if (
+        person is None
+        or not person.is_active
+        or session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS
+    ):
         return None
-    if not person.is_active:  # the configured AllowAllUsersModelBackend does not check `is_active`
-        return None
-    if not _is_current(session, person):
+    stored, present = session.get(HASH_SESSION_KEY, ""), person.get_session_auth_hash()
+    if not any(constant_time_compare(stored, each) for each in (present, *person.get_session_auth_fallback_hash())):
         session.flush()
         return None
+    if stored != present:
+        session[HASH_SESSION_KEY] = present
     session.store_use()
     return person
-
-
-def _is_current(session: SessionStore, person: User) -> bool:
-    """Return whether the session's hash matches the current password and `credentials_version`.
-
-    Replace a hash that was made with one of SECRET_KEY_FALLBACKS. Unlike Django, keep the key of the session: open
-    pages are bound to it, and the requests of other tabs still send it.
-    """
-    session_hash = session.get(HASH_SESSION_KEY, "")
-    if constant_time_compare(session_hash, person.get_session_auth_hash()):
-        return True
-    if any(constant_time_compare(session_hash, fallback) for fallback in person.get_session_auth_fallback_hash()):
-        session[HASH_SESSION_KEY] = person.get_session_auth_hash()
-        return True
-    return False

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, cast
 from uuid import UUID, uuid4
 
@@ -29,18 +29,14 @@ from accounts.models import Session, User
 from config.infrastructure import sealing
 from config.infrastructure.sql import Rows, fetch_one
 
-# The session's entry with the description of the browser. A column of the row stores the same value.
-BROWSER_KEY = "browser"
-# The session's entry that is true if the browser was known at sign-in. A column of the row stores the same value.
-WAS_KNOWN_KEY = "was_known"
-# The session's entry with the random ID of the sign-in. A column of the row stores the same value.
-SIGN_IN_KEY = "sign_in"
+# Entries of the session that columns of the row also store: the description of the browser, whether the browser was
+# known at sign-in, and the random ID of the sign-in.
+BROWSER_KEY, WAS_KNOWN_KEY, SIGN_IN_KEY = "browser", "was_known", "sign_in"
 # A person keeps at most KEPT sessions, including the new session. One sign-in deletes at most _DELETED_AT_ONCE
 # sessions.
 KEPT = 100
 _DELETED_AT_ONCE = 1000
-# A session keeps at most this number of unread messages.
-_UNREAD = 5
+_UNREAD = 5  # a session keeps at most this number of unread messages
 
 _USE_IS_STORED_EACH = timedelta(hours=1)
 _SESSIONS = Rows(Session, "session_data", "created_at", "last_used_at")
@@ -55,20 +51,20 @@ _SESSION_AND_PERSON = (
 )
 
 
-def digest(session_key: str) -> str:
+def digest(session_key: str | None) -> str:
     """Return the digest of the browser's key, as the key column stores it."""
-    return hashlib.sha256(session_key.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256((session_key or "").encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def describe(session: SessionBase, *, browser: str, was_known: bool) -> None:
-    """Set the entries of a new sign-in. The row also stores these values in columns."""
+    """Set the entries of a new sign-in."""
     session[WAS_KNOWN_KEY] = was_known
     session[BROWSER_KEY] = browser
     session.setdefault(SIGN_IN_KEY, uuid4().hex)
 
 
 def sign_in_of(request: HttpRequest) -> str:
-    """Return the random ID of the sign-in, or an empty string if an earlier release began the session."""
+    """Return the random ID of the sign-in, or an empty string if the browser is not signed in."""
     return str(request.session.get(SIGN_IN_KEY, ""))
 
 
@@ -78,10 +74,10 @@ def keep_newest(person: User, session_key: str | None) -> None:
     Sessions of known browsers, and sessions that were used more than an hour after they began, are deleted last. So an
     attacker who signs in repeatedly ends only the attacker's own sessions.
     """
-    now = timezone.now()
     is_long_used = Q(last_used_at__gt=F("created_at") + timedelta(hours=1))
-    rank = Case(When(expire_date__lte=now, then=0), When(Q(was_known=True) | is_long_used, then=2), default=1)
-    others = Session.objects.filter(user_id=person.pk).exclude(session_key=digest(session_key or ""))
+    is_expired = When(expire_date__lte=timezone.now(), then=0)
+    rank = Case(is_expired, When(Q(was_known=True) | is_long_used, then=2), default=1)
+    others = Session.objects.filter(user_id=person.pk).exclude(session_key=digest(session_key))
     surplus = others.order_by(rank.desc(), "-created_at")[KEPT - 1 : KEPT - 1 + _DELETED_AT_ONCE]
     Session.objects.filter(pk__in=list(surplus.values_list("pk", flat=True))).delete()
 
@@ -89,14 +85,8 @@ def keep_newest(person: User, session_key: str | None) -> None:
 class SessionStore(DatabaseSessionStore):
     """Django's database store with digests of keys and encrypted payloads. One statement reads session and person."""
 
+    _row: Session | None = None  # the row that was loaded, and its person
     _person: User | None = None
-    _created: tuple[str | None, datetime] | None = None  # the session key, and the creation time of the row
-    _last_used: datetime | None = None
-
-    # The asynchronous methods of Django's database store would use the key instead of its digest. So this class uses
-    # the methods of SessionBase, which call the synchronous methods below in a thread.
-    aexists, aload, asave = SessionBase.aexists, SessionBase.aload, SessionBase.asave
-    acreate, adelete = SessionBase.acreate, SessionBase.adelete
 
     @classmethod
     def get_model_class(cls) -> type[Session]:
@@ -113,56 +103,46 @@ class SessionStore(DatabaseSessionStore):
         """True if the account of the session's person has been deactivated."""
         return self.person is not None and not self.person.is_active
 
-    def get_expiry_age(self, **kwargs: Any) -> int:
+    def get_session_cookie_age(self) -> int:
         """Return the seconds until the session expires.
 
         Without a signed-in person, the session expires ANONYMOUS_SESSION_AGE seconds after its creation, to limit the
         number of rows. Later requests do not extend it.
         """
-        age: int = super().get_expiry_age(**kwargs)
         if SESSION_KEY in self:
-            return age
-        key, created_at = self._created or (None, timezone.now())
-        passed = int((timezone.now() - created_at).total_seconds()) if key and key == self.session_key else 0
-        return min(age, max(settings.ANONYMOUS_SESSION_AGE - passed, 0))
+            return settings.SESSION_COOKIE_AGE
+        passed = timezone.now() - self._row.created_at if self._row else timedelta(0)
+        return max(settings.ANONYMOUS_SESSION_AGE - int(passed.total_seconds()), 0)
 
-    def get_expiry_date(self, **kwargs: Any) -> datetime:
-        return timezone.now() + timedelta(seconds=self.get_expiry_age(**kwargs))
-
-    def set_expiry(self, value: datetime | timedelta | int | None) -> None:
-        """Ignore the default age.
-
-        allauth sets the default age after each valid password form. That would store an otherwise empty session.
-        """
-        if value != settings.SESSION_COOKIE_AGE:
-            super().set_expiry(value)
+    def set_expiry(self, value: Any) -> None:
+        """Ignore the age that allauth sets after each valid password form. An otherwise empty session is not stored."""
 
     def load(self) -> dict[str, Any]:
-        row = fetch_one(_SESSION_AND_PERSON, key=digest(self.session_key or ""), now=timezone.now())
+        row = fetch_one(_SESSION_AND_PERSON, key=digest(self.session_key), now=timezone.now())
         if row is None:
             self._session_key = None  # the next session must get a new key, not a key that the client chose
             return {}
-        session = _SESSIONS.instance(row[: len(_SESSIONS)])
+        self._row = _SESSIONS.instance(row[: len(_SESSIONS)])
         person = _PEOPLE.instance(row[len(_SESSIONS) :])
-        self._created = (self.session_key, session.created_at)
-        self._last_used = session.last_used_at
         self._person = person if person.pk else None
-        return self.decode(session.session_data)
+        return self.decode(self._row.session_data)
 
     def exists(self, session_key: str) -> bool:
         return super().exists(digest(session_key))
 
+    def create(self) -> None:
+        self._row = None  # a session with a new key is as old as this key
+        super().create()
+
     def create_model_instance(self, data: dict[str, Any]) -> Session:
         row = cast(Session, super().create_model_instance(data))
-        if self._created is None or self._created[0] != row.session_key:
-            self._created = (row.session_key, timezone.now())
-        row.created_at = self._created[1]
         row.session_key = digest(row.session_key)
+        row.last_used_at = timezone.now()
+        row.created_at = self._row.created_at if self._row else row.last_used_at
         row.user_id = data.get(SESSION_KEY)
         row.browser = data.get(BROWSER_KEY, "")
         row.was_known = data.get(WAS_KNOWN_KEY, False)
         row.sign_in = UUID(data[SIGN_IN_KEY]) if SIGN_IN_KEY in data else None
-        row.last_used_at = timezone.now()
         return row
 
     def save(self, must_create: bool = False) -> None:
@@ -177,13 +157,12 @@ class SessionStore(DatabaseSessionStore):
     def store_use(self) -> None:
         """Store the time of use, at most once an hour, for the page that lists the browsers."""
         now = timezone.now()
-        if self._last_used is None or now - self._last_used >= _USE_IS_STORED_EACH:
-            Session.objects.filter(session_key=digest(self.session_key or "")).update(last_used_at=now)
-            self._last_used = now
+        if self._row and (not self._row.last_used_at or now - self._row.last_used_at >= _USE_IS_STORED_EACH):
+            Session.objects.filter(session_key=digest(self.session_key)).update(last_used_at=now)
+            self._row.last_used_at = now
 
     def delete(self, session_key: str | None = None) -> None:
-        key = session_key or self.session_key
-        if key is not None:
+        if key := session_key or self.session_key:
             Session.objects.filter(session_key=digest(key)).delete()
 
     def encode(self, session_dict: dict[str, Any]) -> str:

@@ -27,7 +27,7 @@ from accounts.mail import account_mails, outbox
 from accounts.mail.composing import Email, compose
 from accounts.models import User
 from accounts.retry_after import too_many_requests
-from accounts.sessions import credential_changes, known_browsers, last_account, sign_in_state, store, user_agents
+from accounts.sessions import credential_changes, known_browsers, sign_in_state, store, user_agents
 from accounts.sign_in import password_check, reauthentication, verification, who_may_sign_up
 from config.infrastructure import events
 from config.infrastructure.network import client_address
@@ -152,7 +152,6 @@ class AccountAdapter(DefaultAccountAdapter):
         response: HttpResponse = super().post_login(request, user, **kwargs)
         person = cast(User, user)
         known_browsers.add(request, response, person)
-        last_account.offer(response, person)
         language_choice.learn(person)
         return_path.drop(request)
         return response

@@ -19,7 +19,7 @@ from accounts.errors import AccountFault, refuse
 from accounts.models import User
 from accounts.retry_after import too_many_requests
 from accounts.return_path import StepMixin
-from accounts.sessions import known_browsers, last_account
+from accounts.sessions import known_browsers
 from accounts.sign_in import sign_up, verification
 from accounts.sign_in.forms import CodeForm, NewAddressForm
 from accounts.sign_in.reauthentication import fresh_sign_in_required
@@ -88,5 +88,4 @@ class CodeView(StepMixin, library.ConfirmEmailVerificationCodeView):
             person.refresh_from_db()
             if person.email != before:  # the change has made this browser unknown
                 known_browsers.add(self.request, response, person)
-                last_account.offer(response, person)
         return response

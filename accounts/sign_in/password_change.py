@@ -19,7 +19,7 @@ from accounts.account_page import AccountPageMixin
 from accounts.models import User
 from accounts.passwords.hashing import HashingBusy
 from accounts.retry_after import RetryLaterMixin
-from accounts.sessions import known_browsers, last_account
+from accounts.sessions import known_browsers
 from accounts.sign_in.forms import PasswordFormMixin
 
 
@@ -55,5 +55,4 @@ class PasswordChangeView(AccountPageMixin, NewPasswordMixin, library.PasswordCha
             # The new password has made this browser unknown, so mark the browser as known again.
             person = cast(User, self.request.user)
             known_browsers.add(self.request, response, person)
-            last_account.offer(response, person)
         return response

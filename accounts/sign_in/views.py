@@ -19,7 +19,7 @@ from accounts.email_addresses import EMAIL_MAX_LENGTH, looked_up_email
 from accounts.factors import passkey_host
 from accounts.models import User
 from accounts.retry_after import RetryLaterMixin
-from accounts.sessions import last_account
+from accounts.sessions import known_browsers
 from accounts.sessions.store import SessionStore
 from accounts.sign_in import verification
 from accounts.sign_in.forms import SignInForm
@@ -43,7 +43,7 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
 
         Return an empty context if there is no such account, or if the form has the address of another account.
         """
-        person = last_account.offered(self.request)
+        person = known_browsers.offered(self.request)
         if person is None or looked_up_email(self._login() or person.email) != person.email:
             return {}
         context["form"].offer(person.email)
@@ -80,7 +80,7 @@ class SignOutView(library.LogoutView):
         """Sign out. With a return path, the person wants another account, so stop offering this account."""
         response = cast(HttpResponse, super().post(*args, **kwargs))
         if return_path.requested(self.request):
-            last_account.withdraw(response)
+            known_browsers.withdraw(self.request, response)
         return response
 
 
@@ -93,7 +93,7 @@ def sign_out(request: HttpRequest) -> None:
 def forget_account(request: HttpRequest) -> HttpResponse:
     """Stop offering the account that signed in last, and show the sign-in page again."""
     response = redirect(return_path.onward_from_sign_out(request))
-    last_account.withdraw(response)
+    known_browsers.withdraw(request, response)
     return response
 
 

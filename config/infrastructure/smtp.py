@@ -1,64 +1,74 @@
-"""Send e-mails by SMTP. EMAIL_TIMEOUT limits the whole connection to the server, not each step as in Django. E2."""
+"""Send e-mails with Django's SMTP backend. EMAIL_TIMEOUT limits the whole conversation with the server, not each step.
+
+The connection to each address of the server has the same limit, and the conversation begins with the greeting. E2.
+"""
 
 from __future__ import annotations
 
-import io
 import smtplib
-import socket
 import time
+from email.utils import parseaddr
 from typing import Any
+from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.core.mail.backends import smtp
+
+from config.infrastructure.hosts import is_ip_address
+
+
+def greeting() -> str:
+    """Return the name with which this service greets the mail server: the host of AUTH_URL. RFC 5321 §4.1.1.1.
+
+    Mail servers refuse a name without a domain, such as the host name of a container.
+    """
+    host = urlsplit(settings.AUTH_URL).hostname or ""
+    if not is_ip_address(host):
+        return host
+    return f"[IPv6:{host}]" if ":" in host else f"[{host}]"
+
+
+def code_of(error: Exception) -> int | None:
+    """Return the code with which the server refused something: 504 for the greeting, 550 for a recipient."""
+    if isinstance(error, smtplib.SMTPRecipientsRefused):
+        return next(iter(error.recipients.values()))[0]
+    return getattr(error, "smtp_code", None)
+
+
+def begin_mail(connection: smtplib.SMTP) -> None:
+    """Greet the server, and name sender and recipient, because most servers judge a greeting only then. Send nothing.
+
+    Raises SMTPSenderRefused; SMTPHeloError: the server refuses the greeting (504). The recipient is the sender, who
+    need not receive e-mails.
+    """
+    sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
+    connection.ehlo_or_helo_if_needed()
+    code, _text = connection.mail(sender)
+    if code != 504 and code >= 400:
+        raise smtplib.SMTPSenderRefused(code, b"", sender)
+    if 504 in (code, connection.rcpt(sender)[0]):
+        raise smtplib.SMTPHeloError(504, "")
+    connection.rset()
 
 
 class _Bounded(smtplib.SMTP):
-    """A connection that ends `timeout` seconds after its start, whatever the server sends."""
-
-    def __init__(self, host: str, port: int, timeout: float, **options: Any) -> None:
-        self._end = time.monotonic() + timeout
-        super().__init__(host, port, timeout=timeout, **options)
-
-    def connect(self, host: str = "localhost", port: int = 0, source_address: Any = None) -> tuple[int, bytes]:
-        """Connect to the host. Each of its addresses gets an equal share of the time. TLS may take half of this share.
-
-        Raises OSError.
-        """
-        found = socket.getaddrinfo(host, port or self.default_port, type=socket.SOCK_STREAM)
-        for left in range(len(found), 0, -1):
-            address = str(found[-left][4][0])
-            self.timeout = self.seconds_left() / left / 2
-            try:
-                return super().connect(address, port or self.default_port, source_address)
-            except smtplib.SMTPException:
-                raise
-            except OSError:
-                if left == 1:
-                    raise
-        raise OSError("the host has no address")
+    _end = 0.0
 
     def send(self, s: Any) -> None:
-        self.limit_step()
+        self._limit_step()
         super().send(s)
 
     def getreply(self) -> tuple[int, bytes]:
-        if self.file is None:
-            self.file = io.BufferedReader(_Replies(self))
+        self._limit_step()
         return super().getreply()
 
-    def starttls(self, *given: Any, **options: Any) -> tuple[int, bytes]:
-        self.limit_step()
-        return super().starttls(*given, **options)
-
-    def seconds_left(self) -> float:
-        """Return the remaining seconds, which are more than 0. Raises SMTPServerDisconnected: no time remains."""
+    def _limit_step(self) -> None:
+        """Raise SMTPServerDisconnected if no time remains. A failed TLS handshake has closed the socket."""
+        self._end = self._end or time.monotonic() + self.timeout
         left = self._end - time.monotonic()
-        if left <= 0:  # the socket stays open here, because a reply may still be read from it
+        if left <= 0:
             raise smtplib.SMTPServerDisconnected("The conversation took too long.")
-        return left
-
-    def limit_step(self) -> None:
-        left = self.seconds_left()
-        if self.sock:
+        if self.sock and self.sock.fileno() >= 0:
             self.sock.settimeout(left)
 
 
@@ -66,21 +76,11 @@ class _BoundedTLS(_Bounded, smtplib.SMTP_SSL):
     pass
 
 
-class _Replies(io.RawIOBase):
-    """The replies of the server. A server that sends single bytes gets no additional time."""
-
-    def __init__(self, server: _Bounded) -> None:
-        self._server = server
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self._server.limit_step()
-        return self._server.sock.recv_into(buffer) if self._server.sock else 0
-
-
 class EmailBackend(smtp.EmailBackend):
     @property
-    def connection_class(self) -> type[smtplib.SMTP]:
-        return _BoundedTLS if self.use_ssl else _Bounded
+    def connection_class(self) -> Any:
+        return self._connect
+
+    def _connect(self, host: str, port: int, **options: Any) -> smtplib.SMTP:
+        connection = _BoundedTLS if self.use_ssl else _Bounded
+        return connection(host, port, **(options | {"local_hostname": greeting()}))

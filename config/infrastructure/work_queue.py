@@ -12,10 +12,9 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeVar
 
-from django.db import Error, close_old_connections, connection, models
+from django.db import Error, close_old_connections, connection, models, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
-
-from config.infrastructure.sql import Rows, fetch_one, is_postgresql
 
 logger = logging.getLogger(__name__)
 
@@ -39,25 +38,21 @@ class Leased(models.Model):
 L = TypeVar("L", bound=Leased)
 
 
-def claim(model: type[L], lease: timedelta, condition: str = "", **values: object) -> L | None:
+def claim(rows: QuerySet[L], lease: timedelta) -> L | None:
     """Claim the due row with the lowest `turn`, then the earliest `due_at`. Return the row, or None if no row is due.
 
-    No other process gets the row during the `lease`. `condition` is an SQL condition with the parameters `values`.
-
-    A row that another process is claiming now is skipped.
+    No other process gets the row during the `lease`. A row that another process is claiming now is skipped.
     """
-    table, rows, now = model._meta.db_table, Rows(model), timezone.now()
-    due = f"SELECT id FROM {table} WHERE due_at <= %(now)s {condition} ORDER BY turn, due_at LIMIT 1"  # noqa: S608 - no values
-    if is_postgresql():
-        due += " FOR UPDATE SKIP LOCKED"
-    elif fetch_one(due, now=now, **values) is None:  # on SQLite, even an UPDATE of no row takes the write lock
+    now = timezone.now()
+    due = rows.filter(due_at__lte=now).order_by("turn", "due_at")
+    if not due.exists():  # on SQLite, the transaction below takes the write lock
         return None
-    statement = (
-        f"UPDATE {table} SET due_at = %(lease_ends_at)s, attempts = attempts + 1"  # noqa: S608
-        f" WHERE id = ({due}) RETURNING {rows.columns(table)}"
-    )
-    row = fetch_one(statement, now=now, lease_ends_at=now + lease, **values)
-    return rows.instance(row) if row else None
+    with transaction.atomic():
+        row = due.select_for_update(skip_locked=True).first()
+        if row:
+            row.due_at, row.attempts = now + lease, row.attempts + 1
+            row.save(update_fields=["due_at", "attempts"])
+    return row
 
 
 def pause(attempts: int, longest: timedelta) -> timedelta:

@@ -13,7 +13,6 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from accounts.account_page import person_context
-from oauth_bridge.applications.logos import logo_url
 from oauth_bridge.consent import remembered
 from oauth_bridge.shown_times import time_since
 from oauth_bridge.storage import consents, issued_codes
@@ -71,7 +70,7 @@ def _row(connection: Connection, *, is_remembered: bool) -> dict[str, Any]:
         "client_id": application.client_id,
         "name": application.name,
         "host": application.homepage_host,
-        "logo": logo_url(application),
+        "logo": application.logo_url,
         "is_enabled": application.is_enabled,
         "is_trusted": application.is_trusted,
         "is_remembered": is_remembered,

@@ -18,7 +18,6 @@ from django.utils.translation import gettext as _
 
 from accounts.sessions import user_agents
 from oauth_bridge.applications import rights
-from oauth_bridge.applications.logos import logo_url
 from oauth_bridge.models import Application
 from oauth_bridge.storage.activity_reading import Entry, Filters
 from oauth_bridge.storage.attempts import Attempt
@@ -93,9 +92,7 @@ def page(route: str, *args: object, **query: Any) -> str:
 
 
 def named(application: Application) -> Named:
-    return Named(
-        application.name, page("application", application.pk), application.homepage_host, logo_url(application)
-    )
+    return Named(application.name, page("application", application.pk), application.homepage_host, application.logo_url)
 
 
 def off_since(request: HttpRequest, application: Application) -> str:

@@ -105,7 +105,7 @@ class ApplicationAdmin(ApplicationList):
         self, request: HttpRequest, obj: Application | None = None, change: bool = False, **kwargs: Any
     ) -> Any:
         form = super().get_form(request, obj, change, **kwargs)
-        form.seen = rights.applications(request, rights.VIEW)  # type: ignore[attr-defined]
+        form.seen, form.person = rights.applications(request, rights.VIEW), request.user  # type: ignore[attr-defined]
         return form
 
     def get_fieldsets(self, request: HttpRequest, obj: Application | None = None) -> Any:
@@ -121,10 +121,9 @@ class ApplicationAdmin(ApplicationList):
         return [(title, {**options, "fields": fields}) for title, options, fields in shown if fields]
 
     def save_model(self, request: HttpRequest, obj: Application, form: Any, change: bool) -> None:
-        if picture := form.cleaned_data["new_logo"]:
-            logos.store(obj, picture)
-        elif form.cleaned_data.get("remove_logo"):
-            obj.logo = ""
+        picture = form.cleaned_data["new_logo"]
+        if picture or form.cleaned_data.get("remove_logo"):
+            logos.replace(obj, picture)
         with application_audit.audited(obj) if change else nullcontext():
             super().save_model(request, obj, form, change)
         if not change:

@@ -13,7 +13,8 @@ from django.db.models import Field, URLField
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from accounts.pictures.reencoder_runner import reencode
+from accounts.models import User
+from accounts.pictures.reencoder_runner import ACCEPTED_TYPES, reencode
 from config.infrastructure.validators import refuse_control_characters
 from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_registration import split_lines, without_loopback_port
@@ -55,7 +56,9 @@ class AddressLines(forms.CharField):
 
 
 class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
-    seen = Application.objects.none()  # the applications that the administrator may see; the page sets them
+    # The administrator, and the applications that the administrator may see. The page sets them.
+    person: User
+    seen = Application.objects.none()
 
     redirect_uris = AddressLines(
         label=gettext_lazy("Callback addresses"),
@@ -89,7 +92,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
     new_logo = forms.FileField(
         label=gettext_lazy("Logo"),
         required=False,
-        widget=forms.FileInput(attrs={"accept": "image/png,image/jpeg,image/webp,image/gif"}),
+        widget=forms.FileInput(attrs={"accept": ",".join(ACCEPTED_TYPES)}),
         help_text=gettext_lazy("PNG, JPEG, WebP or GIF. It is cut to a square and stored as PNG."),
     )
     remove_logo = forms.BooleanField(label=gettext_lazy("Remove the logo"), required=False)
@@ -205,7 +208,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean_new_logo(self) -> bytes | None:
         upload = self.cleaned_data["new_logo"]
-        return reencode(upload) if upload else None
+        return reencode(upload, self.person) if upload else None
 
 
 class RotationForm(forms.Form):

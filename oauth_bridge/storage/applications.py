@@ -16,6 +16,7 @@ from django.utils.translation import gettext as _
 
 from accounts import audit_trail
 from accounts.models import User
+from accounts.pictures import stored_pictures
 from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
@@ -251,7 +252,8 @@ def set_groups(application: Application, groups: Collection[Group]) -> None:
 
 @transaction.atomic
 def delete(application: Application) -> None:
-    """Delete the application with its secrets and consents. Its codes and tokens are invalid at once."""
+    """Delete the application with its secrets, consents and logo. Its codes and tokens are invalid at once."""
     application_audit.deleted(application)
     events.write(Event.APPLICATION_DELETED, client_id=application.client_id)
+    stored_pictures.delete(f"logos/{application.logo}")
     application.delete()

@@ -17,6 +17,7 @@ from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import TemporaryUploadedFile
 from PIL import Image
 
+from accounts.models import User
 from accounts.pictures import reencoder, reencoder_runner
 from tests.server import ROOT, children_of
 
@@ -45,7 +46,7 @@ def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
 
 def refusal(content: bytes) -> str:
     with pytest.raises(ValidationError) as refused, uploaded(content) as file:
-        reencoder_runner.reencode(file)
+        reencoder_runner.reencode(file, User())
     return str(refused.value.code)
 
 
@@ -111,16 +112,17 @@ SMALL = encoded(Image.new("RGB", (30, 30)), "PNG")
     [
         ("bytearray(2_000_000_000)", "failed"),
         ("while True: pass", "too_costly"),
+        ("import time; time.sleep(3600)", "too_costly"),
         ("import os; os.kill(os.getpid(), 11)", "failed"),
         ("sys.stdout.buffer.write(bytes(5_000_000))", "failed"),
     ],
-    ids=["memory", "loops", "crashes", "long result"],
+    ids=["memory", "loops", "sleeps", "crashes", "long result"],
 )
 def test_a_program_that_fails_is_a_sentence(
     patched: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, statements: str, code: str
 ) -> None:
-    if code == "too_costly":
-        monkeypatch.setattr(reencoder_runner, "RUN_SECONDS", 3.0)
+    if "sleep" in statements:
+        monkeypatch.setattr(reencoder_runner, "RUN_SECONDS", 1.0)
     patched(statements)
     before = children_of(os.getpid())
     assert refusal(SMALL) == code
@@ -140,7 +142,7 @@ def test_of_ten_at_once_one_is_read_and_the_others_are_told_to_try_again(
         with uploaded(SMALL) as file:
             barrier.wait()
             try:
-                reencoder_runner.reencode(file)
+                reencoder_runner.reencode(file, User())
                 outcomes.append("read")
             except ValidationError as error:
                 outcomes.append(str(error.code))
@@ -155,14 +157,8 @@ def test_of_ten_at_once_one_is_read_and_the_others_are_told_to_try_again(
     assert outcomes == ["busy"] * 9 + ["read"]
 
 
-def test_another_process_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reencoder_runner, "WAIT_SECONDS", 0.3)
-    program = "import fcntl, sys; f = open(sys.argv[1]); fcntl.flock(f, 2); print('ok', flush=True); sys.stdin.read()"
-    command = [sys.executable, "-c", program, reencoder.__file__]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout
-        assert other.stdout.readline() == b"ok\n"
-        assert refusal(SMALL) == "busy"
-        other.communicate()
+def test_the_program_comes_after_the_requests_of_the_workers(patched: Callable[[str], None], tmp_path: Path) -> None:
+    patched(f"open({str(tmp_path / 'niceness')!r}, 'w').write(str(os.nice(0)))")
     with uploaded(SMALL) as file:
-        assert reencoder_runner.reencode(file)
+        reencoder_runner.reencode(file, User())
+    assert (tmp_path / "niceness").read_text() == str(os.nice(0) + reencoder.NICENESS)

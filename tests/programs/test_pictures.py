@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from django.conf import settings
 from django.core.exceptions import ValidationError
+from django.core.files.uploadedfile import SimpleUploadedFile
 from PIL import ExifTags, Image, ImageCms, PngImagePlugin
 
+from accounts.models import User
 from accounts.pictures import reencoder, reencoder_runner
-from accounts.pictures.reencoder_runner import Crop, reencode
+from accounts.pictures.reencoder_runner import Crop
 from tests.factories import encoded, opened, picture, striped, upload
 
 RED, GREEN, BLUE = (255, 0, 0, 255), (0, 128, 0, 255), (0, 0, 255, 255)
@@ -21,6 +23,11 @@ RED, GREEN, BLUE = (255, 0, 0, 255), (0, 128, 0, 255), (0, 0, 255, 255)
 def made(content: bytes, size: int = 256, crop: Crop = reencoder_runner.MIDDLE) -> Image.Image:
     """What the program would make of the picture, without a start of it."""
     return opened(reencoder.square(Image.open(io.BytesIO(content)), size, crop.zoom, crop.x, crop.y))  # type: ignore[arg-type]
+
+
+def reencode(file: SimpleUploadedFile) -> bytes:
+    """An upload of a new person, who has reached no limit."""
+    return reencoder_runner.reencode(file, User())
 
 
 def code_of(content: bytes) -> str:

@@ -16,7 +16,7 @@ from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, Registered
 
 HTTPS = "https://auth.example"
-PURPOSES = {"session", "csrf", "known", "account", "language", "ui-locales"}
+PURPOSES = {"session", "csrf", "known", "language", "ui-locales"}
 SAME = {"path": "/", "samesite": "Lax", "domain": ""}
 
 

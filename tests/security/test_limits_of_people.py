@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import json
 import re
@@ -351,7 +350,6 @@ def send_picture(browser: Client, content: bytes) -> Any:
 
 @pytest.fixture(params=[{"picture": "2/m"}, {"picture_hour": "2/h"}], ids=["minute", "hour"])
 def two_pictures(settings: Any, request: Any) -> None:
-    """Each takes less than a second of CPU time, and counts as one."""
     settings.RATES = request.param
 
 
@@ -364,18 +362,33 @@ def test_picture_stops_the_attacker(browser: Client) -> None:
     assert "You have tried many pictures in a short time." in answers[2].content.decode()
 
 
-def test_picture_lets_the_victim_go_on(settings: Any, browser: Client, alice: User, monkeypatch: Any) -> None:
+def test_picture_lets_the_victim_go_on(settings: Any, browser: Client, alice: User) -> None:
     """Another person, and the same one without a picture. What was not decoded does not count."""
     settings.RATES = {"picture": "1/m"}
     hers = browser_of(PersonFactory())
     assert statuses([send_picture(hers, b"not a picture") for _ in range(2)]) == [200, 429]
     assert hers.post("/accounts/profile", {"nickname": "New"}).status_code == 302
-    with monkeypatch.context() as patched, open(reencoder.__file__, "rb") as other_worker:
-        patched.setattr(reencoder_runner, "WAIT_SECONDS", 0)
-        fcntl.flock(other_worker, fcntl.LOCK_EX)
+    with reencoder_runner._one_here:
         assert statuses([send_picture(browser, picture()) for _ in range(2)]) == [503] * 2
     assert statuses([send_picture(browser, picture()) for _ in range(2)]) == [302, 429]
     assert User.objects.get(pk=alice.pk).avatar
+
+
+@pytest.mark.usefixtures("two_pictures")
+def test_the_logos_of_an_owner_count_as_pictures() -> None:
+    owner = admin_browser()
+    form = {"name": "Reading List", "redirect_uris": "https://reading.example/callback", "client_type": "public"}
+    answers = [
+        owner.post("/admin/oauth_bridge/application/add/", {**form, "new_logo": upload(b"not a picture")})
+        for _ in range(3)
+    ]
+    said = "You have tried many pictures in a short time."
+    assert [said in answer.content.decode() for answer in answers] == [False, False, True]
+
+
+def test_a_picture_that_takes_too_much_work_counts_as_six(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reencoder_runner, "_run", lambda *_: (reencoder.TOO_COSTLY, b""))
+    assert statuses([send_picture(browser, picture()) for _ in range(2)]) == [200, 429]
 
 
 # A new browser --------------------------------------------------------------------------------------------------------

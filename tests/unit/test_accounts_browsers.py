@@ -39,15 +39,18 @@ def test_this_browser_comes_first_and_those_that_are_signed_in_follow(alice: Use
     browser_of(alice).post("/accounts/sign-out")
     page = here.get(PAGE)
     first, *others = page.context["browsers"]
-    assert (first.name, first.is_this) == ("Firefox on Linux", True)
-    assert {each.name: each.is_hand_held for each in others} == {"Safari on iPhone": True, "Chrome on Windows": False}
+    assert (first["name"], first["is_this"]) == ("Firefox on Linux", True)
+    assert {each["name"]: each["is_hand_held"] for each in others} == {
+        "Safari on iPhone": True,
+        "Chrome on Windows": False,
+    }
     text, rows = page.content.decode(), str(list(Session.objects.values()))
     assert len(re.findall(r'name="browser" value="\w+"', text)) == 2, "this browser has no button"
     told = [row.session_key for row in Session.objects.all() if row.session_key in text]
     told += [each for each in (here, there) if each.cookies[settings.SESSION_COOKIE_NAME].value in text + rows]
     assert told + re.findall("Mozilla|AppleWebKit", text + rows) == []
     Session.objects.filter(user=alice, browser="Safari/iPhone").update(expire_date="2026-01-01T00:00Z")
-    assert [each.name for each in listed(here)] == ["Firefox on Linux", "Chrome on Windows"]
+    assert [each["name"] for each in listed(here)] == ["Firefox on Linux", "Chrome on Windows"]
     assert not is_signed_in(there)
 
 
@@ -57,7 +60,7 @@ def test_a_long_list_has_pages_and_each_signs_out(alice: User) -> None:
     first, second = (here.get(f"{PAGE}?page={number}") for number in (1, 2))
     assert [len(each.context["browsers"]) for each in (first, second)] == [10, 6]
     assert 'href="?page=2" rel="next"' in first.content.decode()
-    mark = second.context["browsers"][3].mark
+    mark = second.context["browsers"][3]["mark"]
     assert here.post(f"{PAGE}?page=2", {"browser": mark})["Location"] == f"{PAGE}?page=2"
     assert len(here.get(f"{PAGE}?page=2").context["browsers"]) == 5
     assert [here.get(f"{PAGE}?page={page}").status_code for page in ("", "0", "x", "9" * 400)] == [200] * 4
@@ -69,7 +72,7 @@ def test_a_long_list_has_pages_and_each_signs_out(alice: User) -> None:
 def test_one_browser_is_signed_out_and_then_all_others(alice: User) -> None:
     here, lost, kept = browser_of(alice), browser_of(alice, SAFARI), browser_of(alice, CHROME)
     his = browser_of(PersonFactory())
-    marks = {each.name: each.mark for each in listed(here)}
+    marks = {each["name"]: each["mark"] for each in listed(here)}
     page = here.post(PAGE, {"browser": marks["Safari on iPhone"]}, follow=True)
     assert b"That browser is signed out" in page.content
     assert [is_signed_in(each) for each in (here, lost, kept, his)] == [True, False, True, True]
@@ -84,7 +87,7 @@ def test_neither_mallory_nor_a_forged_form_ends_a_session_of_alice(client: Clien
         assert answer["Location"] == f"/accounts/sign-in?next={PAGE}"
     hers, mallory = browser_of(alice), browser_of(PersonFactory(nickname="Mallory"))
     row = Session.objects.get(user=alice)
-    for mark in (listed(hers)[0].mark, row.session_key, "", "é" * 32, str(alice.pk)):
+    for mark in (listed(hers)[0]["mark"], row.session_key, "", "é" * 32, str(alice.pk)):
         assert mallory.post(PAGE, {"browser": mark, "user": str(alice.pk)}).status_code == 302
     mallory.post(PAGE, {"others": "1"})
     strict = Client(enforce_csrf_checks=True)

@@ -82,7 +82,7 @@ def test_the_browser_that_chose_a_new_password_offers_the_account_for_180_days(b
 def test_the_cookie_names_nobody_and_works_with_an_old_key_only_as_a_fallback(
     known: Client, alice: User, settings: Any
 ) -> None:
-    cookie = known.cookies[settings.LAST_ACCOUNT_COOKIE_NAME]
+    cookie = known.cookies[settings.KNOWN_BROWSER_COOKIE_NAME]
     content = cookie.value.encode() + base64.urlsafe_b64decode(cookie.value + "==")
     for told in (alice.email, str(alice.pk), alice.pk.hex, alice.nickname):
         assert told.encode() not in content
@@ -90,5 +90,5 @@ def test_the_cookie_names_nobody_and_works_with_an_old_key_only_as_a_fallback(
     assert offered(known) == alice.email
     settings.SECRET_KEY_FALLBACKS = []
     for value in (cookie.value, "", "rubbish", "gAAAAAB" + "x" * 100, "é"):
-        known.cookies[settings.LAST_ACCOUNT_COOKIE_NAME] = value
+        known.cookies[settings.KNOWN_BROWSER_COOKIE_NAME] = value
         assert offered(known) == ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -12,17 +11,17 @@ from unittest.mock import DEFAULT, Mock
 
 import pytest
 from django.conf import settings
+from django.core.cache import cache
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts import throttling
 from accounts.models import User
-from accounts.pictures import current_picture, initials, reencoder, reencoder_runner, stored_pictures
+from accounts.pictures import current_picture, initials, reencoder_runner, stored_pictures
 from accounts.sessions.credential_changes import set_active
 from accounts.sign_in import verification
-from config.infrastructure.colors import WHITE, contrast
+from config.infrastructure.colors import contrast
 from oauth_bridge.protocol.claims import values as claims_of
 from tests.contract_coverage import contract
 from tests.factories import PersonFactory, encoded, opened, picture, striped, upload
@@ -50,17 +49,15 @@ def assert_is_kept(answer: Any, status: int, error: str) -> None:
     assert answer.get("Retry-After") == ("10" if status == 503 else None)
 
 
-@pytest.mark.parametrize("name", ["me.png", "me." + "x" * 240, "me." + "ü" * 120, "." * 255])
+@pytest.mark.parametrize("name", ["me." + "x" * 240, "." * 255])
 def test_a_received_file_has_no_name_on_the_disk(
     browser: Client, settings: Any, tmp_path: Path, monkeypatch: Any, name: str
 ) -> None:
     """So the one of a worker that is killed is gone, and a long ending of the name that was sent does no harm."""
     settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
     seen: list[Path] = []
-    read = Mock(
-        wraps=reencoder_runner.reencode, side_effect=lambda *_, **__: seen.extend(tmp_path.iterdir()) or DEFAULT
-    )
-    monkeypatch.setattr(reencoder_runner, "reencode", read)
+    read = Mock(wraps=reencoder_runner._run, side_effect=lambda *_: seen.extend(tmp_path.iterdir()) or DEFAULT)
+    monkeypatch.setattr(reencoder_runner, "_run", read)
     assert save(browser, picture(), name).status_code == 302
     assert (read.call_count, seen) == (1, [])
 
@@ -144,18 +141,14 @@ def test_the_chosen_part_is_stored_and_the_middle_without_a_choice(
 
 
 @pytest.mark.integration
-def test_one_person_has_one_picture_read_at_a_time_and_those_of_others_wait_until_it_is_their_turn(
-    browser: Client, alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whichever worker reads the other one. The next is read when that one is done."""
-    with throttling.one_picture(alice) as of_alice, throttling.one_picture(PersonFactory()) as of_another:
-        assert (of_alice, of_another) == (True, True)
+def test_one_picture_of_a_person_is_read_at_a_time_and_one_of_a_worker(browser: Client, alice: User) -> None:
+    """Whichever worker reads the other one."""
+    cache.add(f"picture:{alice.pk}", True, 60)
+    assert_is_kept(save(browser, picture()), 503, "Other pictures are being read")
+    cache.delete(f"picture:{alice.pk}")
+    with reencoder_runner._one_here:
         assert_is_kept(save(browser, picture()), 503, "Other pictures are being read")
     assert save(browser, picture()).status_code == 302
-    monkeypatch.setattr(reencoder_runner, "WAIT_SECONDS", 0)
-    with open(reencoder.__file__, "rb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert_is_kept(save(browser, picture()), 503, "Other pictures are being read")
 
 
 def test_the_profile_shows_what_applications_receive(browser: Client, alice: User) -> None:
@@ -236,7 +229,7 @@ def test_initials_come_from_the_nickname() -> None:
 def test_white_letters_can_be_read_on_every_colour() -> None:
     colours = {initials.background(uuid.uuid4()) for _ in range(500)}
     assert len(colours) > 100
-    assert all(contrast(colour, WHITE) >= 4.5 for colour in colours)
+    assert all(contrast(colour, initials.WHITE) >= 4.5 for colour in colours)
 
 
 def test_a_drawn_picture_is_a_png_of_256_pixels_and_says_nothing_of_the_address(alice: User, settings: Any) -> None:
@@ -244,11 +237,11 @@ def test_a_drawn_picture_is_a_png_of_256_pixels_and_says_nothing_of_the_address(
     assert current_picture.avatar_url(alice).startswith(f"https://api.example/avatars/{alice.pk}/")
     for nickname in ("Alice", "WW MM", "李", ""):
         alice.email, alice.nickname = "alice@example.org", nickname
-        drawn, version = current_picture.png(alice), current_picture.version(alice)
+        drawn, version = current_picture.png(alice), current_picture.current_version(alice)
         assert opened(drawn).size == (256, 256)
         assert drawn == initials.drawn_avatar(alice.pk, nickname, 256)
         alice.email = "zoe@example.org"
-        assert (current_picture.png(alice), current_picture.version(alice)) == (drawn, version)
+        assert (current_picture.png(alice), current_picture.current_version(alice)) == (drawn, version)
 
 
 def test_the_picture_is_for_anybody_and_any_cache(browser: Client, alice: User) -> None:
@@ -280,12 +273,25 @@ def test_a_changed_nickname_changes_the_address_and_the_old_one_still_answers(cl
     assert response["Cache-Control"] == "public, max-age=60"
 
 
+@contract("D16.lost")
 @pytest.mark.parametrize("end", [lambda person: set_active(person, False), User.delete])
-def test_a_lost_picture_is_drawn_but_not_of_a_person_who_is_gone(client: Client, alice: User, end: Any) -> None:
-    current_picture.set_picture(alice, reencoder_runner.reencode(upload(picture())))
-    stored_pictures.delete(alice.avatar)
+def test_a_lost_picture_is_drawn_kept_by_no_cache_and_seen_once_it_is_back(
+    client: Client, alice: User, end: Any
+) -> None:
+    """But not of a person who is gone."""
+    current_picture.set_picture(alice, reencoder_runner.reencode(upload(picture()), alice))
     path = path_of(alice)
-    assert client.get(path).content == initials.drawn_avatar(alice.pk, alice.nickname, 256)
+    true = client.get(path)
+    stored_pictures.delete(alice.avatar)
+    for asked in ({}, {"if-none-match": '"000000000000"'}):
+        drawn = client.get(path, headers=asked)
+        assert (drawn.status_code, drawn.content) == (200, current_picture.drawn(alice))
+        assert drawn["Cache-Control"] == "no-store"
+        assert "ETag" not in drawn
+    # A browser that shows the right picture keeps showing it.
+    assert client.get(path, headers={"if-none-match": true["ETag"]}).status_code == 304
+    stored_pictures.store(alice.avatar, true.content)
+    assert client.get(path).content == true.content
     end(alice)
     assert client.get(path).status_code == 404
 

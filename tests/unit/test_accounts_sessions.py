@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync, sync_to_async
 from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.db import connection
@@ -142,23 +141,6 @@ def test_ending_credentials_spares_the_session_that_asked_and_other_people(brows
     end_credentials(alice, except_session=key_of(browser))
     assert [row.session_key for row in Session.objects.all()] == [digest(key_of(browser))]
     assert not is_signed_in(other)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_the_asynchronous_half_of_the_store_uses_digests_too() -> None:
-    async def use() -> None:
-        store = SessionStore()
-        await store.aset("kept", "here")
-        await store.acreate()
-        await store.asave()
-        again = SessionStore(store.session_key)
-        assert await again.aexists(store.session_key or "")
-        assert await sync_to_async(table)() != "[]"
-        assert (store.session_key or "") not in await sync_to_async(table)()
-        await again.adelete()
-        assert not await again.aexists(store.session_key or "")
-
-    async_to_sync(use)()
 
 
 def test_a_browser_has_a_fixed_name_on_pages_and_in_mails() -> None:

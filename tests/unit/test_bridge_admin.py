@@ -14,11 +14,12 @@ from django.urls import reverse
 from django.utils import timezone
 from PIL import Image
 
+from accounts.models import StoredPicture
 from config.infrastructure.errors import RequestError
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 from oauth_bridge.random_values import digest_of
-from oauth_bridge.storage import activity_counts, tokens
+from oauth_bridge.storage import activity_counts, applications, tokens
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, TokenFactory
 from tests.pages import admin_browser, html_of, proven, secret_on, text_of, with_session
@@ -104,14 +105,35 @@ def test_what_people_see_of_an_application_is_typed_in_here(registered):
         assert 'dir="ltr"' in field
 
 
-def test_a_logo_is_stored_anew_and_served_as_png(admin_client):
+def logo(color="teal"):
     picture = io.BytesIO()
-    Image.new("RGB", (300, 200), "teal").save(picture, "JPEG")
-    admin_client.post(ADD, {**FORM, "new_logo": SimpleUploadedFile("logo.jpg", picture.getvalue())})
+    Image.new("RGB", (300, 200), color).save(picture, "JPEG")
+    return SimpleUploadedFile("logo.jpg", picture.getvalue())
+
+
+def test_a_logo_is_stored_anew_and_served_as_png(admin_client):
+    admin_client.post(ADD, {**FORM, "redirect_uris": "x", "new_logo": logo()})
+    assert not StoredPicture.objects.exists()
+    admin_client.post(ADD, {**FORM, "new_logo": logo()})
     answer = admin_client.get(reverse("logo", args=[Application.objects.get().logo]))
     assert answer["Content-Type"] == "image/png"
     assert "immutable" in answer["Cache-Control"]
     assert Image.open(io.BytesIO(answer.content)).size[0] == 256
+
+
+def test_a_logo_that_was_replaced_or_removed_and_that_of_a_deleted_application_is_gone(registered):
+    browser, _, application = registered
+    addresses = []
+    for change in ({"new_logo": logo()}, {"new_logo": logo("red")}, {"remove_logo": "on"}, {"new_logo": logo()}):
+        browser.post(page_of(application), {**FORM, **change})
+        addresses.append(Application.objects.get().logo_url)
+    assert len(set(addresses)) == 4
+    statuses = [browser.get(address).status_code if address else 0 for address in addresses]
+    assert statuses == [404, 404, 0, 200]
+    applications.delete(Application.objects.get())
+    answer = browser.get(addresses[-1])
+    assert (answer.status_code, answer["Cache-Control"]) == (404, "no-store")
+    assert not StoredPicture.objects.exists()
 
 
 def test_no_table_of_credentials_is_in_the_admin(admin_client):

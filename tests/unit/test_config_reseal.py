@@ -118,7 +118,7 @@ def test_a_change_at_the_same_moment_is_kept_and_a_row_that_goes_is_not_counted(
 
 def test_each_purpose_that_is_sealed_is_resealed_or_a_cookie() -> None:
     """So that a later column, such as that of signing keys, is not forgotten."""
-    not_stored = {"accounts.sessions.last_account"}  # a cookie
+    not_stored = {"accounts.sessions.known_browsers"}  # a cookie
     sealing_modules = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for package in ("accounts", "oauth_bridge", "config")

@@ -1,10 +1,11 @@
-"""A conversation with the mail server has one bound, however slowly and however often the server answers."""
+"""A conversation with the mail server has one bound, begins with our name, and fails with the true reason."""
 
 from __future__ import annotations
 
 import itertools
-import socket
+import ssl
 from contextlib import suppress
+from pathlib import Path
 from smtplib import SMTPException, SMTPNotSupportedError
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ from django.core.mail import EmailMessage
 
 from config.infrastructure import smtp
 from config.infrastructure.smtp import EmailBackend
-from tests.peers import DRIPS, HANGS, MailServer
+from tests.peers import HANGS, MailServer, certificate_for
 
 BOUND = 0.5
 
@@ -24,7 +25,7 @@ def send(server: MailServer, timeout: float = BOUND, **options: Any) -> None:
     backend.send_messages([EmailMessage("Subject", "Text", "from@example.com", ["to@example.com"])])
 
 
-@pytest.mark.parametrize(("mode", "options"), [(HANGS, {}), (HANGS, {"use_ssl": True}), (DRIPS, {}), ("slow", {})])
+@pytest.mark.parametrize(("mode", "options"), [(HANGS, {}), (HANGS, {"use_ssl": True}), ("slow", {})])
 def test_a_slow_conversation_ends_at_the_bound(mail_server: MailServer, mode: str, options: dict[str, bool]) -> None:
     """Otherwise it would end when the server goes away, or never."""
     if mode == "slow":
@@ -56,15 +57,29 @@ def test_a_server_without_tls_gets_no_mail_where_tls_is_asked_for(mail_server: M
     assert not mail_server.mails
 
 
-def test_a_host_with_a_dead_address_is_reached_at_another(
-    mail_server: MailServer, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("auth_url", "name"),
+    [
+        ("https://sign-in.example.com", "sign-in.example.com"),
+        ("http://192.0.2.1:8000", "[192.0.2.1]"),
+        ("https://[2001:db8::1]", "[IPv6:2001:db8::1]"),
+    ],
+)
+def test_the_service_greets_with_the_host_of_its_pages(
+    mail_server: MailServer, settings: Any, auth_url: str, name: str
 ) -> None:
-    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in ("127.0.0.2", "127.0.0.1")]
-    real = socket.getaddrinfo
+    settings.AUTH_URL = auth_url
+    send(mail_server, timeout=60)
+    assert mail_server.greetings == [name]
 
-    def look_up(host: str, *given: Any, **options: Any) -> Any:
-        return found if host == "mail.example.com" else real(host, *given, **options)
 
-    monkeypatch.setattr(smtp.socket, "getaddrinfo", look_up)
-    send(mail_server, timeout=60, host="mail.example.com")
-    assert len(mail_server.mails) == 1
+def test_a_certificate_that_is_not_trusted_is_the_error_and_the_close_hides_it_not(
+    mail_server: MailServer, tmp_path: Path
+) -> None:
+    mail_server.certificate = certificate_for(tmp_path, days=2)
+    backend = EmailBackend(host="localhost", port=mail_server.port, timeout=60, use_tls=True)
+    try:
+        with pytest.raises(ssl.SSLCertVerificationError):
+            backend.open()
+    finally:
+        backend.close()
