@@ -16,7 +16,6 @@ from django.contrib.admin import actions
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
-from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -190,7 +189,7 @@ class AdminSite(admin.AdminSite):
         if not super().has_permission(request):
             raise PermissionDenied
         if factors.has_any(request.user):
-            return redirect(f"{factors.confirm_path(request.user)}?{urlencode({REDIRECT_FIELD_NAME: return_to})}")
+            return redirect(return_path.url_of(factors.confirm_path(request.user), return_to))
         return_path.keep_after_factor(request, return_to)
         text = _("Administrators need a second factor. Add a passkey or an authenticator app to go on.")
         messages.warning(request, text)

@@ -15,10 +15,16 @@ from accounts import return_path
 from config import branding
 from config.http import languages
 from config.infrastructure import references
+from oauth_bridge.consent.pages import asking_application
 
-# `caption` is the application that requested the sign-in. `return_query` is the query that links of a page pass to the
-# next page. The values are read only when a template uses them, because the error page must not read the session.
-_WAY: dict[str, Callable[[HttpRequest], Any]] = {"caption": return_path.caption, "return_query": return_path.query}
+# `caption` is the application that asked for the sign-in. `return_to` is the checked `next`, and `return_query` is the
+# query of links to the next page. A value is read only when a template uses it: the error page must not read the
+# session.
+_WAY: dict[str, Callable[[HttpRequest], Any]] = {
+    "caption": asking_application,
+    "return_to": return_path.requested,
+    "return_query": return_path.query,
+}
 
 
 def service(request: HttpRequest) -> dict[str, Any]:

@@ -178,7 +178,7 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
 
 def _pending(request: HttpRequest) -> PendingRequest | None:
     """Return the authorization request that continues after the sign-in; None if there is none."""
-    return PendingRequest.of_path(return_path.requested(request) or return_path.kept_path(request))
+    return PendingRequest.of_path(return_path.found(request))
 
 
 def _as_attempt(value: object) -> UUID | None:

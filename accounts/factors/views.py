@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, cast
-from urllib.parse import urlencode
 
 from allauth.mfa import app_settings
 from allauth.mfa.base import views as base
@@ -13,7 +12,6 @@ from allauth.mfa.recovery_codes import views as recovery_codes
 from allauth.mfa.totp import views as totp
 from allauth.mfa.webauthn import views as webauthn
 from django.contrib import messages
-from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.db import IntegrityError, transaction
 from django.forms import Form
@@ -143,8 +141,7 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
         proof = PasskeySignInForm()
         proof.cleaned_data = {"credential": passkeys.latest("pk")}
         proof.save()
-        query = urlencode({REDIRECT_FIELD_NAME: response["Location"]})
-        return redirect(f"{reverse('mfa_generate_recovery_codes')}?{query}")
+        return redirect(return_path.url_of(reverse("mfa_generate_recovery_codes"), response["Location"]))
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         return self._unless_ended(super().get)

@@ -86,10 +86,6 @@ class PasswordResetView(return_path.StepMixin, library.PasswordResetView):
     def get_initial(self) -> dict[str, Any]:
         return {"email": self.request.POST.get("email", "")}
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_context_data(**kwargs)
-        return context | return_path.form_field(self.request)
-
     def form_valid(self, form: ResetRequestForm) -> HttpResponse:
         if seconds := throttling.reset_wait(self.request):
             return too_many_requests(self.request, seconds, cause="reset_limited")

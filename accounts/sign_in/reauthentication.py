@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import wraps
-from urllib.parse import urlencode
 
 from allauth.account import views as library
 from allauth.account.adapter import get_adapter
 from allauth.account.authentication import AUTHENTICATION_METHODS_SESSION_KEY, get_authentication_records
 from allauth.account.signals import authentication_step_completed
 from django.conf import settings
-from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.decorators import login_required
 from django.dispatch import receiver
 from django.http import HttpRequest
@@ -22,6 +20,7 @@ from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
+from accounts import return_path
 from accounts.account_page import AccountPageMixin
 from accounts.retry_after import RetryLaterMixin
 
@@ -87,11 +86,7 @@ def proof_url(request: HttpRequest, return_to: str) -> str:
     """Return the URL of the page that asks for a proof of identity and then continues at `return_to`."""
     if not _can_prove(request):
         return reverse("account_reset_password")
-    return url_of(reverse("account_reauthenticate"), return_to)
-
-
-def url_of(page: str, return_to: str) -> str:
-    return f"{page}?{urlencode({REDIRECT_FIELD_NAME: return_to})}"
+    return return_path.url_of(reverse("account_reauthenticate"), return_to)
 
 
 def _can_prove(request: HttpRequest) -> bool:

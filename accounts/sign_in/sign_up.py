@@ -21,7 +21,7 @@ from accounts.factors import passkey_host
 from accounts.form_fields import EmailField, NewPasswordField, NicknameField
 from accounts.models import User
 from accounts.retry_after import too_many_requests
-from accounts.return_path import StepMixin, form_field
+from accounts.return_path import StepMixin
 from accounts.sign_in import password_check, who_may_sign_up
 from accounts.sign_in.forms import PasswordFormMixin
 from accounts.sign_in.password_change import NewPasswordMixin
@@ -150,7 +150,6 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         context: dict[str, Any] = super().get_context_data(**kwargs)
         query = self.request.META.get("QUERY_STRING", "")
         return context | {
-            **form_field(self.request),
             "passkeys_are_possible": passkey_host.are_possible(),
             "query": f"?{query}" if query else "",  # the query contains the invitation
         }

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 
 from django.http import HttpRequest
 
+from accounts import return_path
 from accounts.factors import authenticators as factors
 from accounts.sign_in import proofs, reauthentication
 from oauth_bridge.consent import remembered
@@ -74,5 +75,5 @@ def silent_fault(
 def proof_url(request: HttpRequest, what: Need, return_to: str) -> str:
     """Return the URL of the page that asks for the password, a passkey or the second factor, then opens `return_to`."""
     if what is Need.SECOND_FACTOR:
-        return reauthentication.url_of(factors.confirm_path(request.user), return_to)
+        return return_path.url_of(factors.confirm_path(request.user), return_to)
     return reauthentication.proof_url(request, return_to)

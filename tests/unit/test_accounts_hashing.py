@@ -23,7 +23,8 @@ from accounts.passwords import hashing
 from config.infrastructure.request_classes import must_refuse
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, PersonFactory, hashed_password
-from tests.pages import AUTHORIZE, NEW_PASSWORD, ask_for_link, mailed_path, sign_in, text_of, with_session
+from tests.grants import pending_path
+from tests.pages import NEW_PASSWORD, ask_for_link, mailed_path, sign_in, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -100,11 +101,12 @@ def test_a_sign_in_that_must_wait_keeps_what_was_typed_and_counts_as_no_failure(
     client: Client, alice: User, settings: Any
 ) -> None:
     settings.RATES = {"sign_in_account": "1/15m", "sign_in_address": "1/15m"}
-    query = "?" + return_path.sign_in_url(AUTHORIZE, name="Photo Printer").partition("?")[2]
+    there = pending_path()
+    query = return_path.url_of("", there)
     client.defaults["HTTP_ACCEPT"] = "application/json"
     with hashing.hashes.turn():
         for email in (alice.email, "nobody@example.com", PersonFactory(is_active=False).email):
-            response = sign_in(client, email, query=query, next=AUTHORIZE)
+            response = sign_in(client, email, query=query, next=there)
             assert response.status_code == 503
             assert int(response["Retry-After"]) >= 1
             assert response["Content-Type"].startswith("text/html")
@@ -113,7 +115,7 @@ def test_a_sign_in_that_must_wait_keeps_what_was_typed_and_counts_as_no_failure(
             assert "Sign in to continue to Photo Printer" in said
             assert response.context["form"]["login"].value() == email
             assert PASSWORD.encode() not in response.content
-            assert response.context["redirect_field_value"] == AUTHORIZE
+            assert response.context["return_to"] == there
             assert b"autofocus" in response.content.partition(b'type="password"')[2].partition(b">")[0]
     assert sign_in(client, alice.email).status_code == 302
 
