@@ -169,16 +169,6 @@ class Session(AbstractBaseSession):
         verbose_name_plural = _("browser sessions")
 
 
-class FormerAddress(models.Model):
-    """A former e-mail address of a person, as a digest. Only `accounts.former_addresses` writes and reads the rows."""
-
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
-    mark = models.BinaryField(max_length=8, unique=True)
-
-    class Meta:
-        default_permissions = ()
-
-
 class FailedFactor(models.Model):
     """A wrong code or passkey answer from a person who is signed in or has sent the right password.
 
