@@ -158,7 +158,7 @@ PASSWORD_HASHERS = ["accounts.passwords.hashing.PasswordHasher"]
 # The order of the rules matters: a page names the first broken rule.
 AUTH_PASSWORD_VALIDATORS = [
     {
-        "NAME": "accounts.passwords.validators.LengthValidator",
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
         "OPTIONS": {"min_length": PASSWORD_MIN_LENGTH},
     },
     {
@@ -166,8 +166,8 @@ AUTH_PASSWORD_VALIDATORS = [
         "OPTIONS": {"user_attributes": ["email", "nickname"]},
     },
     {"NAME": "accounts.passwords.validators.PlainTextValidator"},
-    {"NAME": "accounts.passwords.validators.CommonPasswordValidator"},
-    {"NAME": "accounts.passwords.validators.GuessableValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
     {"NAME": "accounts.passwords.validators.StrengthValidator"},
 ]
 
