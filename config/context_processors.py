@@ -10,20 +10,37 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.utils.functional import SimpleLazyObject
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from accounts import return_path
 from config import branding
 from config.http import languages
 from config.infrastructure import references
+from config.infrastructure.errors import SiteFault
 from oauth_bridge.consent.pages import asking_application
 
+# The parameter of a redirect to a page whose form the CSRF check refused, and what the page says.
+REFUSED_FIELD_NAME = "refused"
+_REFUSED = {
+    "csrf": gettext_noop("This page was open for too long or in too many windows. Please try again."),
+    "csrf_origin": SiteFault.CSRF_ORIGIN.problem,
+}
+
+
+def _refused(request: HttpRequest) -> str:
+    text = _REFUSED.get(request.GET.get(REFUSED_FIELD_NAME, "")) if request.method == "GET" else None
+    return _(text) if text else ""
+
+
 # `caption` is the application that asked for the sign-in. `return_to` is the checked `next`, and `return_query` is the
-# query of links to the next page. A value is read only when a template uses it: the error page must not read the
-# session.
+# query of links to the next page. `refused` says why a form is shown again. A value is read only when a template uses it:
+# the error page must not read the session.
 _WAY: dict[str, Callable[[HttpRequest], Any]] = {
     "caption": asking_application,
     "return_to": return_path.requested,
     "return_query": return_path.query,
+    "refused": _refused,
 }
 
 
