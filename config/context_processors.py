@@ -34,8 +34,8 @@ def _refused(request: HttpRequest) -> str:
 
 
 # `caption` is the application that asked for the sign-in. `return_to` is the checked `next`, and `return_query` is the
-# query of links to the next page. `refused` says why a form is shown again. A value is read only when a template uses it:
-# the error page must not read the session.
+# query of links to the next page. `refused` says why a form is shown again. A value is read only when a template uses
+# it: the error page must not read the session.
 _WAY: dict[str, Callable[[HttpRequest], Any]] = {
     "caption": asking_application,
     "return_to": return_path.requested,

@@ -1,12 +1,10 @@
-"""allauth's adapter for second factors and passkeys: encrypts secrets, draws the QR code, and names passkeys."""
+"""allauth's adapter for second factors and passkeys: encrypts secrets and names passkeys."""
 
 from __future__ import annotations
 
 import base64
 import logging
 import os
-from collections.abc import Iterator
-from itertools import groupby
 from typing import Any, cast
 
 from allauth.mfa.adapter import DefaultMFAAdapter
@@ -14,11 +12,8 @@ from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from qrcode import QRCode
 
 from accounts.errors import AccountFault
 from accounts.factors import passkey_host
@@ -35,16 +30,6 @@ from config.infrastructure import sealing
 logger = logging.getLogger(__name__)
 
 PURPOSE = "accounts.factors"
-
-
-def _dark_runs(row: list[bool | None]) -> Iterator[tuple[int, int]]:
-    """Yield the start and the length of each run of dark modules in a row of a QR code."""
-    x = 0
-    for is_dark, modules in groupby(row):
-        length = len(list(modules))
-        if is_dark:
-            yield x, length
-        x += length
 
 
 class FactorAdapter(DefaultMFAAdapter):
@@ -79,21 +64,6 @@ class FactorAdapter(DefaultMFAAdapter):
             logger.error("a second factor can't be read: it was stored under another SECRET_KEY")
             return base64.b32encode(os.urandom(20)).decode()
         return content.decode()
-
-    # Authenticator apps ----------------------------------------------------------------------------------------------
-
-    def build_totp_svg(self, url: str) -> SafeString:
-        """Return an SVG element for the page, whose Content-Security-Policy allows no image in a `data:` URL."""
-        code = QRCode(border=4)
-        code.add_data(url)
-        rows = code.get_matrix()
-        return format_html(
-            '<svg viewBox="0 -.5 {} {}" role="img" aria-label="{}"><path stroke="#000" d="{}"/></svg>',
-            len(rows),
-            len(rows),
-            _("QR code for the authenticator app"),
-            "".join(f"M{x},{y}h{length}" for y, row in enumerate(rows) for x, length in _dark_runs(row)),
-        )
 
     # Passkeys --------------------------------------------------------------------------------------------------------
 

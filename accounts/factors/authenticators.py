@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from allauth.account.authentication import get_authentication_records
@@ -18,7 +19,7 @@ from accounts.factors import passkey_host
 from accounts.mail import account_mails
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
-from config.infrastructure import events
+from config.infrastructure import events, sealing
 from config.infrastructure.events import Event
 
 # A page that sends the person's passkeys to the browser takes half a millisecond longer for each passkey.
@@ -29,6 +30,9 @@ _ONLY_SIGNS_IN = "only_signs_in"
 # The name of a value in the `data["credential"]` of a passkey's row: the host for which the passkey was made. A passkey
 # without this value counts as one of the present host.
 HOST = "host"
+# The number of used codes that the row of an app remembers. At most three codes are valid at a time.
+_REMEMBERED = 10
+_USED = "used_codes"
 
 
 def overview(person: AbstractBaseUser) -> dict[str, Any]:
@@ -169,3 +173,33 @@ def remove_all(person: User) -> None:
         account_mails.factors_removed(person)
     events.write(Event.FACTORS_CHANGED, person=person.pk, change="all_removed")
     audit_trail.write("factors_removed", audit_trail.of_person(person))
+
+
+@transaction.atomic
+def mark_used(app: Authenticator, code: str) -> bool:
+    """Store that a valid code was used. Return False if the code was used before. RFC 6238 §5.2.
+
+    The row of the app stores a digest of the code. allauth itself remembers a used code for only one period and,
+    without Redis, in only one worker.
+    """
+    row = Authenticator.objects.select_for_update().filter(pk=app.pk).first()
+    if row is None or _is_used(row.data, code):
+        return False
+    row.data[_USED] = [*row.data.get(_USED, []), _digests(code)[0]][-_REMEMBERED:]
+    row.save(update_fields=["data"])
+    return True
+
+
+def was_used(person: User, code: str) -> bool:
+    """Return whether the code is one of the last used codes of the person's app."""
+    apps = Authenticator.objects.filter(user=person, type=Authenticator.Type.TOTP)
+    return any(_is_used(data, code) for data in apps.values_list("data", flat=True))
+
+
+def _is_used(data: dict[str, Any], code: str) -> bool:
+    return not set(_digests(code)).isdisjoint(data.get(_USED, []))
+
+
+def _digests(code: str) -> list[str]:
+    # allauth accepts any punctuation and white space in a code.
+    return sealing.digests("accounts.factors.used_codes", re.sub(r"[^0-9]", "", code))

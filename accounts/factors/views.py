@@ -29,11 +29,11 @@ from accounts.factors.authenticators import (
     drop_idle_codes,
     is_asked_after_password,
     keep_for_sign_in,
+    mark_used,
     number_of_passkeys,
     other_hosts,
 )
 from accounts.factors.forms import AddPasskeyForm, PasskeySignInForm
-from accounts.factors.used_codes import mark_used
 from accounts.models import User
 from accounts.retry_after import RetryLaterMixin, too_many_requests
 from accounts.return_path import StepMixin
