@@ -6,9 +6,8 @@ from django.urls import path, re_path
 from accounts import language_choice
 from accounts.factors import views as factors
 from accounts.pictures.views import avatar
-from accounts.profile import security_page
 from accounts.profile.deletion import DeletionView
-from accounts.profile.page import ProfileView
+from accounts.profile.page import ProfileView, SecurityView
 from accounts.sessions import browsers
 from accounts.sign_in import address_pages, password_change, password_reset, reauthentication, sign_up, views
 
@@ -40,9 +39,9 @@ urlpatterns = [
     path("accounts/sign-up/passkey", sign_up.PasskeySignUpView.as_view(), name="account_signup_by_passkey"),
     path("accounts/sign-up/passkey/add", factors.FirstPasskeyView.as_view(), name="mfa_signup_webauthn"),
     path("accounts/profile", ProfileView.as_view(), name="profile"),
-    path("accounts/security", security_page.SecurityView.as_view(), name="security"),
-    path("accounts/security", security_page.SecurityView.as_view(), name="mfa_index"),
-    path("accounts/security", security_page.SecurityView.as_view(), name="mfa_list_webauthn"),
+    path("accounts/security", SecurityView.as_view(), name="security"),
+    path("accounts/security", SecurityView.as_view(), name="mfa_index"),
+    path("accounts/security", SecurityView.as_view(), name="mfa_list_webauthn"),
     path("accounts/browsers", browsers.BrowsersView.as_view(), name="browsers"),
     path("accounts/password/change", password_change.PasswordChangeView.as_view(), name="account_change_password"),
     path("accounts/confirm", reauthentication.ConfirmView.as_view(), name="account_reauthenticate"),

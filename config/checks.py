@@ -11,7 +11,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.checks.security.base import SECRET_KEY_MIN_LENGTH
 from django.db import DatabaseError
 
-from accounts.factors import passkey_host
+from accounts.factors import authenticators
 from config import branding, environment, health
 from config.infrastructure import colors
 
@@ -128,7 +128,7 @@ def color_can_be_read(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 @register(Tags.security)
 def sign_in_host_is_a_name(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
     """Warn if AUTH_URL is an IP address: browsers create passkeys for host names only."""
-    if passkey_host.are_possible():
+    if authenticators.passkeys_are_possible():
         return []
     return [
         Warning(

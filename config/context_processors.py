@@ -11,25 +11,17 @@ from django.http import HttpRequest
 from django.templatetags.static import static
 from django.utils.functional import SimpleLazyObject
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
 
 from accounts import return_path
 from config import branding
 from config.http import languages
+from config.http.error_handlers import REFUSED, REFUSED_FIELD_NAME
 from config.infrastructure import references
-from config.infrastructure.errors import SiteFault
 from oauth_bridge.consent.pages import asking_application
-
-# The parameter of a redirect to a page whose form the CSRF check refused, and what the page says.
-REFUSED_FIELD_NAME = "refused"
-_REFUSED = {
-    "csrf": gettext_noop("This page was open for too long or in too many windows. Please try again."),
-    "csrf_origin": SiteFault.CSRF_ORIGIN.problem,
-}
 
 
 def _refused(request: HttpRequest) -> str:
-    text = _REFUSED.get(request.GET.get(REFUSED_FIELD_NAME, "")) if request.method == "GET" else None
+    text = REFUSED.get(request.GET.get(REFUSED_FIELD_NAME, "")) if request.method == "GET" else None
     return _(text) if text else ""
 
 

@@ -11,7 +11,7 @@ from django.utils.functional import SimpleLazyObject
 from oauth2_provider.settings import oauth2_settings
 
 from accounts.sessions.store import sign_in_of
-from accounts.sign_in import proofs
+from accounts.sign_in import reauthentication
 from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
@@ -96,7 +96,7 @@ class Backend:
             refused = RequestError(OAuthFault.REFUSED).about(client=credentials.application, person=person_id)
             refused.about(attempt=pending.attempt)
             return credentials.callback.error_url(refused), {}, "", 302
-        read_proof, read_sign_in = (lambda: proofs.of(request)), (lambda: sign_in_of(request))
+        read_proof, read_sign_in = (lambda: reauthentication.proof_of(request)), (lambda: sign_in_of(request))
         is_wanted = credentials.application.profile_in_id_token
         granted = openid_request.granted(pending.parameters, read_proof, read_sign_in, profile_in_id_token=is_wanted)
         attempt = codes.Attempt(

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts.errors import AccountFault
-from accounts.factors import passkey_host
+from accounts.factors import authenticators
 from accounts.factors.authenticators import (
     is_asked_after_password,
     is_enough_by_link,
@@ -80,4 +80,4 @@ class FactorAdapter(DefaultMFAAdapter):
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
         """Return the host of AUTH_URL, not of the Host header (D1): passkeys for another host do not work here."""
-        return {"id": passkey_host.host(), "name": settings.SERVICE_NAME}
+        return {"id": authenticators.passkey_host(), "name": settings.SERVICE_NAME}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 from allauth.account.authentication import get_authentication_records
 from allauth.mfa.models import Authenticator
+from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
@@ -14,13 +16,14 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
-from accounts import audit_trail
-from accounts.factors import passkey_host
+from accounts import audit_trail, throttling
+from accounts.factors import failures
 from accounts.mail import account_mails
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
 from config.infrastructure import events, sealing
 from config.infrastructure.events import Event
+from config.infrastructure.hosts import is_ip_address
 
 # A page that sends the person's passkeys to the browser takes half a millisecond longer for each passkey.
 MOST_PASSKEYS = 20
@@ -52,7 +55,7 @@ def overview(person: AbstractBaseUser) -> dict[str, Any]:
             if row.type == Authenticator.Type.WEBAUTHN
         ],
         "unusable_passkeys": sum(1 for row in rows if other_host(row)),
-        "passkeys_are_possible": passkey_host.are_possible(),
+        "passkeys_are_possible": passkeys_are_possible(),
         "totp": next((row for row in rows if row.type == Authenticator.Type.TOTP), None),
         "is_asked": any(_is_second_factor(row) for row in rows),
         "codes_left": len(codes.wrap().get_unused_codes()) if codes else None,
@@ -102,13 +105,13 @@ def other_hosts(person: AbstractBaseUser | AnonymousUser) -> list[str]:
 def of_other_hosts() -> QuerySet[Authenticator]:
     """Return all people's passkeys that can't be used, because the host of AUTH_URL has changed."""
     passkeys = Authenticator.objects.filter(type=Authenticator.Type.WEBAUTHN, data__credential__has_key=HOST)
-    others: QuerySet[Authenticator] = passkeys.exclude(**{f"data__credential__{HOST}": passkey_host.host()})
+    others: QuerySet[Authenticator] = passkeys.exclude(**{f"data__credential__{HOST}": passkey_host()})
     return others
 
 
 def other_host(row: Authenticator) -> str:
     """Return the host of a passkey that can't be used, or "" for each authenticator of the present host."""
-    here = passkey_host.host()
+    here = passkey_host()
     host = row.data.get("credential", {}).get(HOST, here) if row.type == Authenticator.Type.WEBAUTHN else here
     return "" if host == here else str(host)
 
@@ -203,3 +206,22 @@ def _is_used(data: dict[str, Any], code: str) -> bool:
 def _digests(code: str) -> list[str]:
     # allauth accepts any punctuation and white space in a code.
     return sealing.digests("accounts.factors.used_codes", re.sub(r"[^0-9]", "", code))
+
+
+@transaction.atomic
+def unlock(person: User) -> None:
+    """Allow the person to try again at once in every browser. The limits of network addresses do not change."""
+    throttling.unlock_sign_in(person)
+    failures.forget(person)
+    events.write(Event.ACCOUNT_UNLOCKED, person=person.pk)
+    audit_trail.write("account_unlocked", audit_trail.of_person(person))
+
+
+def passkey_host() -> str:
+    """Return the host as WebAuthn's relying party ID. A passkey works only for the host for which it was made."""
+    return urlsplit(settings.AUTH_URL).hostname or ""
+
+
+def passkeys_are_possible() -> bool:
+    """Return whether browsers make passkeys for this host. Browsers refuse IP addresses."""
+    return not is_ip_address(passkey_host())

@@ -20,7 +20,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import AccountFault, refused
-from accounts.factors import failures, passkey_host
+from accounts.factors import authenticators, failures
 from accounts.factors.authenticators import HOST, is_asked_after_password, mark_used, types_of, was_used
 from accounts.form_fields import CodeField
 from accounts.mail import account_mails
@@ -191,7 +191,7 @@ class AddPasskeyForm(webauthn.AddWebAuthnForm):
     def clean(self) -> Any:
         self.cleaned_data["passwordless"] = True
         if credential := self.cleaned_data.get("credential"):
-            credential[HOST] = passkey_host.host()
+            credential[HOST] = authenticators.passkey_host()
         try:
             return super().clean()
         except (ValidationError, *_MALFORMED):

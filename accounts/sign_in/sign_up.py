@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts import return_path, throttling
 from accounts.errors import AccountFault, refuse, refused
-from accounts.factors import passkey_host
+from accounts.factors import authenticators
 from accounts.form_fields import EmailField, NewPasswordField, NicknameField
 from accounts.models import User
 from accounts.retry_after import too_many_requests
@@ -150,7 +150,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         context: dict[str, Any] = super().get_context_data(**kwargs)
         query = self.request.META.get("QUERY_STRING", "")
         return context | {
-            "passkeys_are_possible": passkey_host.are_possible(),
+            "passkeys_are_possible": authenticators.passkeys_are_possible(),
             "query": f"?{query}" if query else "",  # the query contains the invitation
         }
 
@@ -186,7 +186,7 @@ class PasskeySignUpView(SignUpView):
     """Makes an account without a password. The page after the mailed code adds a passkey."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if not passkey_host.are_possible():
+        if not authenticators.passkeys_are_possible():
             return redirect("account_signup")
         return super().dispatch(request, *args, **kwargs)
 

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST
 from accounts import return_path
 from accounts.account_page import person_context
 from accounts.email_addresses import EMAIL_MAX_LENGTH, looked_up_email
-from accounts.factors import passkey_host
+from accounts.factors import authenticators
 from accounts.models import User
 from accounts.retry_after import RetryLaterMixin
 from accounts.sessions import last_account
@@ -32,7 +32,7 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         context: dict[str, Any] = super().get_context_data(**kwargs)
         return context | {
             **self._offer(context),
-            "passkeys_are_possible": passkey_host.are_possible(),
+            "passkeys_are_possible": authenticators.passkeys_are_possible(),
             "sign_up_is_open": settings.SIGN_UP == "open",
             "is_switched_off": cast(SessionStore, self.request.session).is_of_deactivated_account,
         }

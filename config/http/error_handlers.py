@@ -16,12 +16,12 @@ from django.db import InterfaceError, InternalError, OperationalError, connectio
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.urls import Resolver404, resolve, reverse
+from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import requires_csrf_token
 
 from accounts import return_path
 from accounts.admin_site import not_allowed
 from accounts.passwords import hashing
-from config.context_processors import REFUSED_FIELD_NAME
 from config.http.request_path import path_as_sent
 from config.infrastructure import errors, events, paths
 from config.infrastructure.errors import NOT_ALLOWED, RequestError, SiteFault
@@ -35,6 +35,12 @@ logger = logging.getLogger("oauth_bridge")
 
 RETRY_AFTER_SECONDS = "5"
 ACCOUNT_PAGES = "/accounts/"
+# The parameter of a redirect to a page whose form the CSRF check refused, and what the page says.
+REFUSED_FIELD_NAME = "refused"
+REFUSED = {
+    "csrf": gettext_noop("This page was open for too long or in too many windows. Please try again."),
+    "csrf_origin": SiteFault.CSRF_ORIGIN.problem,
+}
 LOOPBACK_PEERS = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
 # Proxies add these headers. If a request has one of these headers, its client may be on another machine.
 FORWARDING_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_VIA")

@@ -15,7 +15,6 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts import administrators, audit_trail
 from accounts.administrators import LastAdministrator
 from accounts.factors import authenticators as factors
-from accounts.factors import unlocking
 from accounts.models import Session, User
 from accounts.sessions.credential_changes import end_credentials, set_active
 from accounts.sign_in import verification
@@ -42,7 +41,7 @@ class ActRefused(Exception):
 
 
 def _unlock(_request: HttpRequest, found: User) -> str:
-    unlocking.unlock(found)
+    factors.unlock(found)
     return _("The account is unlocked: the person can try again at once.")
 
 

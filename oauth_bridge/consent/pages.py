@@ -17,7 +17,7 @@ from django.utils.translation import gettext_noop, ngettext
 
 from accounts import return_path
 from accounts.account_page import person_context
-from accounts.profile.claim_labels import shown_claims
+from accounts.profile.page import shown_claims
 from oauth_bridge.consent import remembered
 from oauth_bridge.consent.callback_pages import destination
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest

@@ -17,7 +17,7 @@ from django.core.management import call_command
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 
-from accounts.factors import passkey_host
+from accounts.factors import authenticators
 from accounts.models import User
 from accounts.sessions import known_browsers
 from tests.factories import PersonFactory, database_text
@@ -198,7 +198,7 @@ def test_with_another_secret_key_no_code_fits_unless_the_old_one_is_a_fallback(a
 def test_passkeys_need_a_host_name(settings: Any) -> None:
     for url, expected in (("https://a.example", True), ("http://127.0.0.1:8000", False), ("http://[::1]", False)):
         settings.AUTH_URL = url
-        assert passkey_host.are_possible() is expected
+        assert authenticators.passkeys_are_possible() is expected
 
 
 def test_the_options_name_the_host_of_the_pages_and_no_account(client: Client) -> None:

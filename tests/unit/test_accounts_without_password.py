@@ -16,7 +16,7 @@ from django.urls import reverse
 from django.utils.html import escape
 
 from accounts import return_path
-from accounts.factors import passkey_host
+from accounts.factors import authenticators
 from accounts.models import User
 from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in import who_may_sign_up
@@ -125,7 +125,7 @@ def test_a_passkey_takes_the_invitation_along(client: Client, settings: Any) -> 
 
 def test_where_passkeys_are_not_possible_none_is_offered(client: Client, monkeypatch: Any) -> None:
     assert "formaction" in html_of(client.get("/accounts/sign-up"))
-    monkeypatch.setattr(passkey_host, "host", lambda: "192.0.2.1")
+    monkeypatch.setattr(authenticators, "passkey_host", lambda: "192.0.2.1")
     assert "formaction" not in html_of(client.get("/accounts/sign-up"))
     assert client.get(SIGN_UP)["Location"] == "/accounts/sign-up"
 
@@ -205,7 +205,7 @@ HELP = "https://help.example.org/sign-in"
 
 
 def moved(settings: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(passkey_host, "host", lambda: "login.new.example")
+    monkeypatch.setattr(authenticators, "passkey_host", lambda: "login.new.example")
     settings.SUPPORT_URL = HELP
 
 

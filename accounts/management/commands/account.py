@@ -24,7 +24,6 @@ from accounts import administrators, audit_trail, groups
 from accounts.administrators import LastAdministrator
 from accounts.email_addresses import looked_up_email, normalise_email
 from accounts.factors import authenticators as factors
-from accounts.factors import passkey_host, unlocking
 from accounts.models import User
 from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in import who_may_sign_up
@@ -104,7 +103,7 @@ class Command(BaseCommand):
         if options["unusable_passkeys"]:
             stranded = sum(not factors.types_of(person) for person in people.iterator(chunk_size=_BATCH))
             self.stderr.write(
-                f"Accounts with a passkey of another host than {passkey_host.host()}: {people.count()}. "
+                f"Accounts with a passkey of another host than {factors.passkey_host()}: {people.count()}. "
                 f"Those of them without a second factor that works: {stranded}."
             )
         found = (brief(person) for person in people[:limit].iterator(chunk_size=_BATCH))
@@ -164,7 +163,7 @@ class Command(BaseCommand):
 
     def _unlock(self, options: dict[str, Any]) -> tuple[User, str]:
         user = _person(options)
-        unlocking.unlock(user)
+        factors.unlock(user)
         return user, f"{user.email} can try to sign in again at once."
 
     def _make_administrator(self, options: dict[str, Any]) -> tuple[User, str]:
