@@ -234,8 +234,8 @@ ACCOUNT_ADAPTER = "accounts.sign_in.adapter.AccountAdapter"
 ACCOUNT_FORMS = {
     "login": "accounts.sign_in.forms.SignInForm",
     "signup": "accounts.sign_in.sign_up.SignUpForm",
-    "reset_password": "accounts.sign_in.password_reset.ResetRequestForm",
-    "reset_password_from_key": "accounts.sign_in.password_reset.NewPasswordForm",
+    "reset_password": "accounts.sign_in.password_pages.ResetRequestForm",
+    "reset_password_from_key": "accounts.sign_in.password_pages.NewPasswordForm",
     "confirm_email_verification_code": "accounts.sign_in.forms.CodeForm",
     "change_password": "accounts.sign_in.forms.PasswordChangeForm",
     "reauthenticate": "accounts.sign_in.forms.ConfirmForm",

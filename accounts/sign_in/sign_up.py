@@ -24,7 +24,7 @@ from accounts.retry_after import too_many_requests
 from accounts.return_path import StepMixin
 from accounts.sign_in import password_check, who_may_sign_up
 from accounts.sign_in.forms import PasswordFormMixin
-from accounts.sign_in.password_change import NewPasswordMixin
+from accounts.sign_in.password_pages import NewPasswordMixin
 
 # Session key of the values in the sign-up form. The session keeps the values until the mailed code is confirmed.
 _TYPED = "sign_up"

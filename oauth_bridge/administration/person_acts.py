@@ -18,7 +18,7 @@ from accounts.factors import authenticators as factors
 from accounts.models import Session, User
 from accounts.sessions.credential_changes import end_credentials, set_active
 from accounts.sign_in import verification
-from accounts.sign_in.password_reset import ResetRequestForm
+from accounts.sign_in.password_pages import ResetRequestForm
 from oauth_bridge.administration import shown
 from oauth_bridge.applications.rights import PEOPLE
 from oauth_bridge.models import Application
