@@ -43,7 +43,7 @@ class FactorAdapter(DefaultMFAAdapter):
         """Return whether the person has a factor of one of `types`. `user` is None if the account was just deleted.
 
         If `types` contains both apps and passkeys, allauth asks whether a second factor must follow the first. In this
-        case, the method ignores passkeys that are not asked for after the password.
+        case, passkeys of another host count too.
         """
         if types and {Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN} <= set(types):
             return is_asked_after_password(user) and not is_enough_by_link(self.request, cast(User, user))

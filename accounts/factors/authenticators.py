@@ -27,9 +27,7 @@ from config.infrastructure.hosts import is_ip_address
 
 # A page that sends the person's passkeys to the browser takes half a millisecond longer for each passkey.
 MOST_PASSKEYS = 20
-# The name of a value in the `data` of a passkey's row. If the value is true, the person is not asked for the passkey
-# after the password.
-_ONLY_SIGNS_IN = "only_signs_in"
+_SECOND_FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 # The name of a value in the `data["credential"]` of a passkey's row: the host for which the passkey was made. A passkey
 # without this value counts as one of the present host.
 HOST = "host"
@@ -57,7 +55,7 @@ def overview(person: AbstractBaseUser) -> dict[str, Any]:
         "unusable_passkeys": sum(1 for row in rows if other_host(row)),
         "passkeys_are_possible": passkeys_are_possible(),
         "totp": next((row for row in rows if row.type == Authenticator.Type.TOTP), None),
-        "is_asked": any(_is_second_factor(row) for row in rows),
+        "is_asked": any(row.type in _SECOND_FACTORS for row in rows),
         "codes_left": len(codes.wrap().get_unused_codes()) if codes else None,
     }
 
@@ -138,27 +136,10 @@ def is_asked_after_password(person: AbstractBaseUser | AnonymousUser | None) -> 
 
     Return False for None, which means that the account was deleted during the sign-in.
     """
-    return person is not None and any(map(_is_second_factor, Authenticator.objects.filter(user_id=person.pk)))
-
-
-def _is_second_factor(row: Authenticator) -> bool:
-    if row.type == Authenticator.Type.WEBAUTHN:
-        return not row.data.get(_ONLY_SIGNS_IN)
-    return bool(row.type == Authenticator.Type.TOTP)
-
-
-def keep_for_sign_in(person: AbstractBaseUser) -> None:
-    """Stop asking for the newest passkey after the password. The passkey still signs in without a password."""
-    row = Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.WEBAUTHN).latest("pk")
-    row.data[_ONLY_SIGNS_IN] = True
-    row.save(update_fields=["data"])
-    drop_idle_codes(person)
-
-
-def drop_idle_codes(person: AbstractBaseUser | AnonymousUser) -> None:
-    """Delete the recovery codes of a person who is not asked for a second factor."""
-    if not is_asked_after_password(person):
-        Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.RECOVERY_CODES).delete()
+    if person is None:
+        return False
+    asked: bool = Authenticator.objects.filter(user_id=person.pk, type__in=_SECOND_FACTORS).exists()
+    return asked
 
 
 def number_of_passkeys(person: AbstractBaseUser | AnonymousUser) -> int:

@@ -21,7 +21,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import AccountFault, refused
 from accounts.factors import authenticators, failures
-from accounts.factors.authenticators import HOST, is_asked_after_password, mark_used, types_of, was_used
+from accounts.factors.authenticators import HOST, mark_used, types_of, was_used
 from accounts.form_fields import CodeField
 from accounts.mail import account_mails
 from accounts.models import User
@@ -172,21 +172,8 @@ class AddPasskeyForm(webauthn.AddWebAuthnForm):
         validators=[refuse_control_characters],
         widget=forms.TextInput({"autocomplete": "off"}),
     )
-    second_factor = forms.BooleanField(
-        label=_("Also ask for a passkey after my password"),
-        required=False,
-        help_text=_(
-            "Without this, your password alone still signs you in, and the passkey is one more way. With it, a passkey"
-            " is your second factor: your password then needs a passkey or one of the recovery codes that you get next."
-        ),
-    )
     credential = PasskeyField()
     passwordless = None
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if not self.user.has_usable_password() or is_asked_after_password(self.user):
-            del self.fields["second_factor"]
 
     def clean(self) -> Any:
         self.cleaned_data["passwordless"] = True

@@ -26,9 +26,7 @@ from accounts.errors import AccountFault, refuse, refused
 from accounts.factors.adapter import FactorAdapter
 from accounts.factors.authenticators import (
     MOST_PASSKEYS,
-    drop_idle_codes,
     is_asked_after_password,
-    keep_for_sign_in,
     mark_used,
     number_of_passkeys,
     other_hosts,
@@ -221,11 +219,7 @@ class ActivateTOTPView(NewFactorMixin, SecurityPageMixin, totp.ActivateTOTPView)
 
 
 class DeactivateTOTPView(SecurityPageMixin, totp.DeactivateTOTPView):
-    @transaction.atomic
-    def form_valid(self, form: Form) -> HttpResponse:
-        response = cast(HttpResponse, super().form_valid(form))
-        drop_idle_codes(self.request.user)
-        return response
+    pass
 
 
 class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView):
@@ -284,11 +278,7 @@ class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauth
             fault = AccountFault.NEW_PASSKEYS_LIMITED
             form.add_error(None, refused(fault, "throttled", person=person.pk, seconds=seconds))
             return self.form_invalid(form)
-        response = super().form_valid(form)
-        if form.cleaned_data.get("second_factor", True):
-            return response
-        keep_for_sign_in(person)
-        return redirect(return_path.take_after_factor(self.request) or "security")
+        return super().form_valid(form)
 
     def _is_full(self) -> bool:
         return number_of_passkeys(self.request.user) >= MOST_PASSKEYS
@@ -312,6 +302,4 @@ class RemovePasskeyView(SecurityPageMixin, webauthn.RemoveWebAuthnView):
         if not FactorAdapter().can_delete_authenticator(self.object):
             refuse(AccountFault.PASSKEY_NEEDED, person=person.pk)
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
-        response = cast(HttpResponse, super().form_valid(form))
-        drop_idle_codes(person)
-        return response
+        return cast(HttpResponse, super().form_valid(form))

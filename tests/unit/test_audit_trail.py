@@ -97,7 +97,6 @@ def test_what_changes_nothing_and_what_people_change_of_their_own_leaves_no_entr
     assert not AuditEntry.objects.exists()
 
 
-@pytest.mark.integration
 def test_no_entry_has_a_secret_a_password_or_the_address_or_name_of_a_person(grace: Client) -> None:
     grace.post("/admin/oauth_bridge/application/add/", REGISTRATION)
     grace.post("/admin/accounts/user/add/", NEW_PERSON)
