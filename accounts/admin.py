@@ -14,6 +14,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext, ngettext, pgettext
 from django.utils.translation import gettext_lazy as _
@@ -110,7 +111,6 @@ class GroupAdmin(ModelAdmin):
 
 @admin.register(User)
 class UserAdmin(ModelAdmin):
-    page_route = "admin:person"
     list_display = ("named", "state", "rights", "created_at")
     list_display_links = None
     search_help_text = _("E-mail address, nickname or user ID")
@@ -127,6 +127,9 @@ class UserAdmin(ModelAdmin):
         (_("Dates"), {"fields": ("created_at", "last_login")}),
     )
     add_fieldsets = ((None, {"fields": ("email", "nickname", "password1", "password2", "is_verified")}),)
+
+    def view_on_site(self, obj: User) -> str:
+        return reverse("admin:person", args=[obj.pk])
 
     @admin.display(description=_("person"), ordering="email")
     def named(self, person: User) -> str:

@@ -5,24 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.contrib.auth.forms import SetPasswordMixin
+from django.contrib.auth.forms import BaseUserCreationForm
 from django.contrib.auth.models import Group, Permission
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import administrators
-from accounts.form_fields import EmailField, NicknameField, PasswordField
+from accounts.form_fields import EmailField, NicknameField
 from accounts.models import User
 
 PRIVILEGES = ("is_staff", "is_superuser", "user_permissions")
 
 
-class NewPersonForm(SetPasswordMixin, forms.ModelForm):  # type: ignore[type-arg]
+class NewPersonForm(BaseUserCreationForm):  # type: ignore[type-arg]
     email = EmailField("off")
     nickname = NicknameField()
-    password1 = PasswordField(_("Password"), "new-password")
-    password2 = PasswordField(_("Password again"), "new-password")
     is_verified = forms.BooleanField(
         label=_("The address is confirmed"),
         required=False,
@@ -33,17 +31,6 @@ class NewPersonForm(SetPasswordMixin, forms.ModelForm):  # type: ignore[type-arg
     class Meta:
         model = User
         fields = ("email", "nickname")
-
-    def clean(self) -> dict[str, Any] | None:
-        self.validate_passwords()
-        about = {name: self.cleaned_data.get(name, "") for name in ("email", "nickname")}
-        self.validate_password_for_user(User(**about))
-        return super().clean()
-
-    def save(self, commit: bool = True) -> User:
-        self.instance.set_password(self.cleaned_data["password1"])
-        person: User = super().save(commit)
-        return person
 
 
 class PersonForm(forms.ModelForm):  # type: ignore[type-arg]

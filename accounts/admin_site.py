@@ -16,7 +16,6 @@ from django.contrib.admin import actions
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
-from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.core.exceptions import BadRequest, PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -41,6 +40,7 @@ NOT_TYPED = gettext_lazy("What you typed is something else. Nothing is deleted."
 class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     """Allows filters only by the fields of `list_filter`, and saves only the changed fields of a form."""
 
+    view_on_site: Any = False
     list_per_page = list_max_show_all = 30  # DATA_UPLOAD_MAX_NUMBER_FIELDS limits the rows that one action may select
 
     # `saved_elsewhere` names form fields that another function saves. `saved_with_form` names columns that `save_model`
@@ -56,23 +56,6 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         columns = {field.name for field in obj._meta.concrete_fields} - self.saved_elsewhere
         obj.save(update_fields=columns & {*form.changed_data, *self.saved_with_form})
 
-    # The route of the page that shows the object, or empty if there is no such page. The form redirects to that page
-    # after saving.
-    page_route = ""
-
-    def render_change_form(
-        self,
-        request: HttpRequest,
-        context: dict[str, Any],
-        add: bool = False,
-        change: bool = False,
-        form_url: str = "",
-        obj: Any = None,
-    ) -> HttpResponse:
-        if self.page_route and obj:
-            context["page_url"] = reverse(self.page_route, args=[obj.pk])
-        return super().render_change_form(request, context, add, change, form_url, obj)
-
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Remove the links that Django shows beside a select box: they open new windows."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
@@ -81,8 +64,10 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return field
 
     def response_post_save_change(self, request: HttpRequest, obj: Any) -> HttpResponseRedirect:
-        if self.page_route and self.has_view_permission(request, obj):
-            return redirect(self.page_route, obj.pk)
+        """If `view_on_site` names a page of the object, redirect to this page."""
+        page = self.get_view_on_site_url(obj)
+        if page and self.has_view_permission(request, obj):
+            return redirect(page)
         return super().response_post_save_change(request, obj)
 
     def are_too_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> bool:
@@ -190,7 +175,7 @@ class AdminSite(admin.AdminSite):
         if not super().has_permission(request):
             raise PermissionDenied
         if factors.has_any(request.user):
-            return redirect(f"{factors.confirm_path(request.user)}?{urlencode({REDIRECT_FIELD_NAME: return_to})}")
+            return redirect(return_path.url_of(factors.confirm_path(request.user), return_to))
         return_path.keep_after_factor(request, return_to)
         text = _("Administrators need a second factor. Add a passkey or an authenticator app to go on.")
         messages.warning(request, text)

@@ -24,6 +24,10 @@ from config.infrastructure.errors import Fault, RequestError
 class AccountFault(Fault):
     """The faults of sign-in and of account pages. Placeholders have Django's form, such as `%(when)s`."""
 
+    def __init__(self, status: int, problem: str, fix: str = "") -> None:
+        errors = {429: "rate_limited", 503: "temporarily_unavailable"}
+        super().__init__(status, errors.get(status, "access_denied"), problem, fix)
+
     def translate(self, **details: object) -> str:
         """Return the sentence in the active language. `seconds` also fills in `when`, as a duration in words."""
         if "seconds" in details:
@@ -33,119 +37,84 @@ class AccountFault(Fault):
     # Limits. The cause of REQUESTS_LIMITED names the limit.
     REQUESTS_LIMITED = (
         429,
-        "rate_limited",
         _("Too many requests came from your network in a short time."),
         _("Try again in %(when)s."),
     )
     SIGN_IN_LIMITED = (
         429,
-        "rate_limited",
         _(
             "Too many sign-ins have failed, perhaps not yours. Try again in %(when)s,"
             " or choose a new password with the link below, which works at once."
         ),
     )
-    ACCOUNT_LIMITED = (
-        429,
-        "rate_limited",
-        _("This account has signed in very often in a short time."),
-        _("Try again in %(when)s."),
-    )
+    ACCOUNT_LIMITED = (429, _("This account has signed in very often in a short time."), _("Try again in %(when)s."))
     FACTOR_LIMITED = (
         429,
-        "rate_limited",
         _(
             "Too many attempts have failed, perhaps not yours. Try again in %(when)s, or in a browser in which you have"
             " signed in before."
         ),
     )
-    NEW_PASSKEYS_LIMITED = (
-        429,
-        "rate_limited",
-        _("You have added many passkeys in a short time. Try again in %(when)s."),
-    )
-    PICTURES_LIMITED = 429, "rate_limited", _("You have tried many pictures in a short time. Try again in %(when)s.")
+    NEW_PASSKEYS_LIMITED = (429, _("You have added many passkeys in a short time. Try again in %(when)s."))
+    PICTURES_LIMITED = 429, _("You have tried many pictures in a short time. Try again in %(when)s.")
     # No page shows RESET_MAIL_LIMITED: the person sees the same page as after a sent e-mail.
-    RESET_MAIL_LIMITED = 302, "rate_limited", "The address has got many links for a new password.", "Use one of them."
+    RESET_MAIL_LIMITED = 302, "The address has got many links for a new password.", "Use one of them."
     # SIGN_IN_TOO_SOON has allauth's sentence. The password was right, but the next code cannot be sent yet.
-    SIGN_IN_TOO_SOON = 200, "rate_limited", "Too many failed login attempts. Try again later."
+    SIGN_IN_TOO_SOON = 200, "Too many failed login attempts. Try again later."
 
     # Passwords
-    PASSWORD_WRONG = 200, "access_denied", _("The e-mail address or the password is not right.")
-    PRESENT_PASSWORD_WRONG = 200, "access_denied", _("This is not your password.")
+    PASSWORD_WRONG = 200, _("The e-mail address or the password is not right.")
+    PRESENT_PASSWORD_WRONG = 200, _("This is not your password.")
     PASSWORD_BUSY = (
         503,
-        "temporarily_unavailable",
         _("Too many people are signing in at this moment. Wait a few seconds, then type your password again."),
     )
-    NEW_PASSWORD_WEAK = 200, "invalid_request", "The new password breaks a rule for passwords.", "Choose another one."
+    NEW_PASSWORD_WEAK = 200, "The new password breaks a rule for passwords.", "Choose another one."
     RESET_LINK_INVALID = (
         200,
-        "access_denied",
         "The link for a new password has been used, has expired, or is not ours.",
         "Ask for a new one.",
     )
 
     # Accounts
-    ACCOUNT_INACTIVE = 403, "access_denied", "The account is switched off.", "An administrator can switch it on again."
+    ACCOUNT_INACTIVE = 403, "The account is switched off.", "An administrator can switch it on again."
     SIGN_IN_ENDED = (
         302,
-        "access_denied",
         _("The account's password, address or second factor changed during the sign-in."),
         _("Start again."),
     )
-    SIGN_UP_CLOSED = 200, "access_denied", "New accounts are by invitation, or not possible.", "Ask for an invitation."
-    NOT_INVITED = 200, "access_denied", _("The invitation is for another address.")
+    SIGN_UP_CLOSED = 200, "New accounts are by invitation, or not possible.", "Ask for an invitation."
+    NOT_INVITED = 200, _("The invitation is for another address.")
     # A sign-up never shows ADDRESS_TAKEN.
-    ADDRESS_TAKEN = 200, "access_denied", _("Another account uses this address, so yours stays as it is.")
-    SAME_ADDRESS = 200, "invalid_request", _("This is your address already.")
-    ANOTHER_ADDRESS = 200, "invalid_request", _("This is not the address of your account.")
-    LAST_ADMINISTRATOR = 200, "access_denied", _("You are the only administrator. Make somebody else one first.")
+    ADDRESS_TAKEN = 200, _("Another account uses this address, so yours stays as it is.")
+    SAME_ADDRESS = 200, _("This is your address already.")
+    ANOTHER_ADDRESS = 200, _("This is not the address of your account.")
+    LAST_ADMINISTRATOR = 200, _("You are the only administrator. Make somebody else one first.")
 
     # Codes and second factors. If a code of an authenticator app was used before, the cause is factor_used.
-    MAIL_CODE_WRONG = 200, "access_denied", _("This is not the code we sent. Look at the newest mail from us.")
-    MAIL_CODE_EXPIRED = 302, "access_denied", "This browser waits for no code, or no longer.", "Start again."
+    MAIL_CODE_WRONG = 200, _("This is not the code we sent. Look at the newest mail from us.")
+    MAIL_CODE_EXPIRED = 302, "This browser waits for no code, or no longer.", "Start again."
     APP_CODE_WRONG = (
         200,
-        "access_denied",
-        _("This code is not right, or was used before. If your app shows it now, wait for the next one."),
+        _("This code is not right, or was used before. Wait for the next one, and check the clock of the device."),
     )
-    RECOVERY_CODE_WRONG = 200, "access_denied", _("This is no recovery code of yours that is still unused.")
-    FACTOR_WRONG = (
+    RECOVERY_CODE_WRONG = 200, _("This is no recovery code of yours that is still unused.")
+    FACTOR_WRONG = (200, _("This is no code of your app, and no recovery code of yours that is still unused."))
+    NEW_APP_CODE_WRONG = (
         200,
-        "access_denied",
-        _("This is no code of your app, and no recovery code of yours that is still unused."),
+        _("This code is not right. Type the one that the app shows now, and check its clock."),
     )
-    APP_CODE_EARLY = (
-        200,
-        "access_denied",
-        _(
-            "The clock of the device with your app seems to be fast by about %(when)s. Set the clock right, then type"
-            " the code that the app shows."
-        ),
-    )
-    APP_CODE_LATE = (
-        200,
-        "access_denied",
-        _(
-            "This code was right about %(when)s ago. If your app still shows it, the clock of its device is slow by"
-            " about as much: set the clock right, then type the code that the app shows."
-        ),
-    )
-    NEW_APP_CODE_WRONG = 200, "access_denied", _("This code is not right. Type the one that the app shows now.")
 
     # Passkeys
-    PASSKEY_UNREADABLE = 200, "invalid_request", _("Your browser sent no passkey. Try again, or use your password.")
+    PASSKEY_UNREADABLE = 200, _("Your browser sent no passkey. Try again, or use your password.")
     PASSKEY_UNKNOWN = (
         200,
-        "access_denied",
         _("This passkey is not known here, or its answer came too late. Try again, or use your password."),
     )
-    PASSKEY_REFUSED = 200, "access_denied", _("The device's answer was not accepted. Try again.")
-    PASSKEYS_FULL = 200, "access_denied", "The account has the most passkeys that it can have.", "Remove one first."
+    PASSKEY_REFUSED = 200, _("The device's answer was not accepted. Try again.")
+    PASSKEYS_FULL = 200, "The account has the most passkeys that it can have.", "Remove one first."
     PASSKEY_NEEDED = (
         200,
-        "access_denied",
         "Without this passkey the person could not sign in.",
         "Add another one or set a password first.",
     )
@@ -153,26 +122,16 @@ class AccountFault(Fault):
     # Pictures
     PICTURE_FAILED = (
         200,
-        "server_error",
         _("The picture could not be read because of a fault on our side. Nothing is saved. Try again later."),
     )
     PICTURES_BUSY = (
         503,
-        "temporarily_unavailable",
         _("Other pictures are being read at this moment. Wait a few seconds, then choose the picture again."),
     )
-    PICTURE_TOO_LARGE = 200, "invalid_request", _("This picture is larger than %(count)s MB. Choose a smaller one.")
-    PICTURE_TOO_MANY_PIXELS = (
-        200,
-        "invalid_request",
-        _("This picture has more than %(count)d megapixels. Choose a smaller one."),
-    )
-    PICTURE_TOO_COSTLY = 200, "invalid_request", _("Reading this picture takes too much work. Choose a smaller one.")
-    NOT_A_PICTURE = (
-        200,
-        "invalid_request",
-        _("This file is not a picture that can be read. Choose a JPEG, PNG, GIF or WebP picture."),
-    )
+    PICTURE_TOO_LARGE = 200, _("This picture is larger than %(count)s MB. Choose a smaller one.")
+    PICTURE_TOO_MANY_PIXELS = (200, _("This picture has more than %(count)d megapixels. Choose a smaller one."))
+    PICTURE_TOO_COSTLY = 200, _("Reading this picture takes too much work. Choose a smaller one.")
+    NOT_A_PICTURE = (200, _("This file is not a picture that can be read. Choose a JPEG, PNG, GIF or WebP picture."))
 
 
 class FormError(ValidationError):

@@ -169,16 +169,6 @@ class Session(AbstractBaseSession):
         verbose_name_plural = _("browser sessions")
 
 
-class FormerAddress(models.Model):
-    """A former e-mail address of a person, as a digest. Only `accounts.former_addresses` writes and reads the rows."""
-
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
-    mark = models.BinaryField(max_length=8, unique=True)
-
-    class Meta:
-        default_permissions = ()
-
-
 class FailedFactor(models.Model):
     """A wrong code or passkey answer from a person who is signed in or has sent the right password.
 
@@ -228,16 +218,6 @@ class StoredPicture(models.Model):
         default_permissions = ()
 
 
-class AppendOnly(models.QuerySet["AuditEntry"]):
-    """Refuses to change or delete rows."""
-
-    def update(self, **kwargs: Any) -> int:
-        raise TypeError("The audit trail is append-only.")
-
-    def delete(self) -> tuple[int, dict[str, int]]:
-        raise TypeError("The audit trail is append-only.")
-
-
 class AuditEntry(models.Model):
     """A change by an administrator or operator. Only `accounts.audit_trail` writes rows. Rows never change.
 
@@ -257,15 +237,7 @@ class AuditEntry(models.Model):
     changes = models.JSONField(default=dict, editable=False)
     reference = models.CharField(max_length=8, blank=True, editable=False)
 
-    objects = AppendOnly.as_manager()
-
     class Meta:
         default_permissions = ()
         permissions: ClassVar[list[tuple[str, Any]]] = [("view_auditentry", gettext_noop("Can view the audit trail"))]
         indexes: ClassVar[list[models.Index]] = [models.Index(fields=["kind", "key", "-id"], name="accounts_audit_key")]
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        super().save(force_insert=True)
-
-    def delete(self, *args: Any, **kwargs: Any) -> tuple[int, dict[str, int]]:
-        raise TypeError("The audit trail is append-only.")

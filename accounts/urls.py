@@ -6,11 +6,10 @@ from django.urls import path, re_path
 from accounts import language_choice
 from accounts.factors import views as factors
 from accounts.pictures.current_picture import avatar
-from accounts.profile import security_page
 from accounts.profile.deletion import DeletionView
-from accounts.profile.page import ProfileView
+from accounts.profile.page import ProfileView, SecurityView
 from accounts.sessions import browsers
-from accounts.sign_in import address_pages, password_change, password_reset, reauthentication, sign_up, views
+from accounts.sign_in import address_pages, password_pages, reauthentication, sign_up, views
 
 urlpatterns = [
     path("accounts/sign-in", views.SignInView.as_view(), name="account_login"),
@@ -40,18 +39,18 @@ urlpatterns = [
     path("accounts/sign-up/passkey", sign_up.PasskeySignUpView.as_view(), name="account_signup_by_passkey"),
     path("accounts/sign-up/passkey/add", factors.FirstPasskeyView.as_view(), name="mfa_signup_webauthn"),
     path("accounts/profile", ProfileView.as_view(), name="profile"),
-    path("accounts/security", security_page.SecurityView.as_view(), name="security"),
-    path("accounts/security", security_page.SecurityView.as_view(), name="mfa_index"),
-    path("accounts/security", security_page.SecurityView.as_view(), name="mfa_list_webauthn"),
+    path("accounts/security", SecurityView.as_view(), name="security"),
+    path("accounts/security", SecurityView.as_view(), name="mfa_index"),
+    path("accounts/security", SecurityView.as_view(), name="mfa_list_webauthn"),
     path("accounts/browsers", browsers.BrowsersView.as_view(), name="browsers"),
-    path("accounts/password/change", password_change.PasswordChangeView.as_view(), name="account_change_password"),
+    path("accounts/password/change", password_pages.PasswordChangeView.as_view(), name="account_change_password"),
     path("accounts/confirm", reauthentication.ConfirmView.as_view(), name="account_reauthenticate"),
     path("accounts/email", address_pages.EmailView.as_view(), name="email"),
     path("accounts/confirm-email", address_pages.CodeView.as_view(), name="account_email_verification_sent"),
     path("accounts/language", language_choice.choose, name="language"),
     path("accounts/delete", DeletionView.as_view(), name="delete_account"),
     path("accounts/confirm-email/send", views.send_code, name="send_code"),
-    path("accounts/password/reset", password_reset.PasswordResetView.as_view(), name="account_reset_password"),
+    path("accounts/password/reset", password_pages.PasswordResetView.as_view(), name="account_reset_password"),
     path("accounts/password/reset/sent", library.password_reset_done, name="account_reset_password_done"),
     path(
         "accounts/password/reset/done",
@@ -60,7 +59,7 @@ urlpatterns = [
     ),
     re_path(
         r"^accounts/password/reset/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>[^/]+)$",
-        password_reset.PasswordResetFromKeyView.as_view(),
+        password_pages.PasswordResetFromKeyView.as_view(),
         name="account_reset_password_from_key",
     ),
     path("avatars/<uuid:sub>/<slug:version>.png", avatar, name="avatar"),

@@ -11,7 +11,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.checks.security.base import SECRET_KEY_MIN_LENGTH
 from django.db import DatabaseError, connection
 
-from accounts.factors import passkey_host
+from accounts.factors import authenticators
 from config import branding, environment, health
 from config.infrastructure.colors import TEXT_CONTRAST, WHITE, contrast
 
@@ -28,7 +28,7 @@ def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
     if color and (ratio := contrast(color, WHITE)) < TEXT_CONTRAST:
         text = f"SERVICE_COLOR {color} has a contrast of {ratio:.2f}:1 to white; text needs {TEXT_CONTRAST}:1."
         found.append(_error("E008", text, f"Use a darker colour, such as {branding.legible(color)}."))
-    if not passkey_host.are_possible():
+    if not authenticators.passkeys_are_possible():
         text = "AUTH_URL is an IP address, for which browsers create no passkey."
         found.append(_warning("W002", text, "Use a name; on this machine, localhost."))
     return found

@@ -10,15 +10,30 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.templatetags.static import static
 from django.utils.functional import SimpleLazyObject
+from django.utils.translation import gettext as _
 
 from accounts import return_path
 from config import branding
 from config.http import languages
+from config.http.error_handlers import REFUSED, REFUSED_FIELD_NAME
 from config.infrastructure import references
+from oauth_bridge.consent.pages import asking_application
 
-# `caption` is the application that requested the sign-in. `return_query` is the query that links of a page pass to the
-# next page. The values are read only when a template uses them, because the error page must not read the session.
-_WAY: dict[str, Callable[[HttpRequest], Any]] = {"caption": return_path.caption, "return_query": return_path.query}
+
+def _refused(request: HttpRequest) -> str:
+    text = REFUSED.get(request.GET.get(REFUSED_FIELD_NAME, "")) if request.method == "GET" else None
+    return _(text) if text else ""
+
+
+# `caption` is the application that asked for the sign-in. `return_to` is the checked `next`, and `return_query` is the
+# query of links to the next page. `refused` says why a form is shown again. A value is read only when a template uses
+# it: the error page must not read the session.
+_WAY: dict[str, Callable[[HttpRequest], Any]] = {
+    "caption": asking_application,
+    "return_to": return_path.requested,
+    "return_query": return_path.query,
+    "refused": _refused,
+}
 
 
 def service(request: HttpRequest) -> dict[str, Any]:

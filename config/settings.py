@@ -157,7 +157,7 @@ PASSWORD_HASHERS = ["accounts.passwords.hashing.PasswordHasher"]
 # The order of the rules matters: a page names the first broken rule.
 AUTH_PASSWORD_VALIDATORS = [
     {
-        "NAME": "accounts.passwords.validators.LengthValidator",
+        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
         "OPTIONS": {"min_length": PASSWORD_MIN_LENGTH},
     },
     {
@@ -165,8 +165,8 @@ AUTH_PASSWORD_VALIDATORS = [
         "OPTIONS": {"user_attributes": ["email", "nickname"]},
     },
     {"NAME": "accounts.passwords.validators.PlainTextValidator"},
-    {"NAME": "accounts.passwords.validators.CommonPasswordValidator"},
-    {"NAME": "accounts.passwords.validators.GuessableValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
     {"NAME": "accounts.passwords.validators.StrengthValidator"},
 ]
 
@@ -232,8 +232,8 @@ ACCOUNT_ADAPTER = "accounts.sign_in.adapter.AccountAdapter"
 ACCOUNT_FORMS = {
     "login": "accounts.sign_in.forms.SignInForm",
     "signup": "accounts.sign_in.sign_up.SignUpForm",
-    "reset_password": "accounts.sign_in.password_reset.ResetRequestForm",
-    "reset_password_from_key": "accounts.sign_in.password_reset.NewPasswordForm",
+    "reset_password": "accounts.sign_in.password_pages.ResetRequestForm",
+    "reset_password_from_key": "accounts.sign_in.password_pages.NewPasswordForm",
     "confirm_email_verification_code": "accounts.sign_in.forms.CodeForm",
     "change_password": "accounts.sign_in.forms.PasswordChangeForm",
     "reauthenticate": "accounts.sign_in.forms.ConfirmForm",

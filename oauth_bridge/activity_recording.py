@@ -15,7 +15,7 @@ from uuid import UUID
 from django.db import Error
 from django.http import HttpRequest
 
-from accounts import former_addresses, return_path
+from accounts import return_path
 from accounts.email_addresses import looked_up_email
 from accounts.sessions import user_agents
 from config.infrastructure import references
@@ -109,8 +109,6 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     if is_full:
         return
     login = _typed_address(error)
-    # This statement runs for every typed address, so the response time does not reveal which addresses have an account.
-    former_owner = former_addresses.owner_of(login) if login else None
     activity.add(
         Record(
             at=at,
@@ -119,11 +117,11 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
             cause=error.cause,
             attempt=attempt,
             client_id=client_id,
-            person_id=error.person or former_owner,
+            person_id=error.person,
             reference=references.current.get(),
             address=address,
             browser=user_agents.describe(request.headers.get("User-Agent", "")),
-            login_mark=None if error.person or former_owner or not login else login_marks.of(login),
+            login_mark=None if error.person or not login else login_marks.of(login),
             detail=_detail(request, step, error),
             is_proven=bool(error.private.get("is_proven")),
         ),
@@ -178,7 +176,7 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
 
 def _pending(request: HttpRequest) -> PendingRequest | None:
     """Return the authorization request that continues after the sign-in; None if there is none."""
-    return PendingRequest.of_path(return_path.requested(request) or return_path.kept_path(request))
+    return PendingRequest.of_path(return_path.found(request))
 
 
 def _as_attempt(value: object) -> UUID | None:

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 from oauth2_provider.settings import oauth2_settings
 
-from accounts.sign_in import proofs
+from accounts.sign_in import reauthentication
 from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
@@ -96,7 +96,9 @@ class Backend:
             refused.about(attempt=pending.attempt)
             return credentials.callback.error_url(refused), {}, "", 302
         is_wanted = credentials.application.profile_in_id_token
-        granted = openid_request.granted(pending.parameters, lambda: proofs.of(request), profile_in_id_token=is_wanted)
+        granted = openid_request.granted(
+            pending.parameters, lambda: reauthentication.proof_of(request), profile_in_id_token=is_wanted
+        )
         attempt = codes.Attempt(
             id=UUID(pending.attempt),
             application=credentials.application,

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import dataclass
 
 from django.conf import settings
 from django.contrib.auth.models import Group
@@ -15,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 from oauth2_provider.models import AbstractApplication
 
-from accounts.return_path import Caption
+from config.infrastructure.graphemes import first_grapheme
 from config.infrastructure.validators import refuse_control_characters
 from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord  # noqa: F401 - Django finds them here
 from oauth_bridge.consent_models import Consent as Consent
@@ -33,6 +34,7 @@ from oauth_bridge.redirect_uri_registration import (
 from oauth_bridge.secret_models import ApplicationSecret as ApplicationSecret
 
 NAME_MAX_LENGTH = 80
+LONG_NAME_LENGTH = 30
 REASON_MAX_LENGTH = 200
 
 
@@ -58,6 +60,26 @@ class Twins(models.Manager["Application"]):
 
     def get_queryset(self) -> models.QuerySet[Application]:
         return super().get_queryset().filter(client_id__startswith=Application.TWIN)
+
+
+@dataclass(frozen=True)
+class Caption:
+    """The name, host, logo and homepage of an application, as pages show them."""
+
+    name: str
+    host: str = ""
+    logo: str = ""
+    homepage: str = ""
+
+    @property
+    def initial(self) -> str:
+        """The letter that replaces a missing logo."""
+        return first_grapheme(self.name).upper()
+
+    @property
+    def is_long(self) -> bool:
+        """True if the name is so long that its heading needs a smaller font."""
+        return len(self.name) > LONG_NAME_LENGTH
 
 
 class Application(AbstractApplication):

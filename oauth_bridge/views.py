@@ -98,7 +98,7 @@ class AuthorizeView(BaseAuthorizationView):
             return self.post(self.request)
         if self.credentials.asked.is_silent:
             return self._refuse(OAuthFault.LOGIN_REQUIRED)
-        return HttpResponseRedirect(pages.sign_in_url(self.pending, self.application))
+        return HttpResponseRedirect(pages.sign_in_url(self.pending))
 
     def get(self, request: HttpRequest) -> HttpResponse:
         query, asked, person = self.credentials.query, self.credentials.asked, self.person

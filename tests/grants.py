@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from html import unescape
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from allauth.mfa.models import Authenticator
 from django.conf import settings
@@ -28,6 +28,12 @@ PAGE = {"accept": "text/html"}
 def link_of(application: Registered, **more: str) -> str:
     query = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
     return f"/oauth/authorize?{urlencode(query | more)}"
+
+
+def pending_path(name: str = "Photo Printer") -> str:
+    """The return path of a sign-in for a new application of this name."""
+    page = Client().get(link_of(ApplicationFactory(name=name)), headers=PAGE)["Location"]
+    return parse_qs(urlsplit(page).query)["next"][0]
 
 
 def browser_at_pages() -> Client:

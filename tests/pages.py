@@ -266,9 +266,8 @@ def creation(browser: Client) -> dict[str, Any]:
     return dict(json.loads(found[1])["publicKey"])
 
 
-def add(browser: Client, answer: dict[str, Any], *, as_second_factor: bool = True) -> Any:
-    choice = {"second_factor": "on"} if as_second_factor else {}
-    return browser.post(ADD, {"name": "Telephone", "credential": json.dumps(answer), **choice})
+def add(browser: Client, answer: dict[str, Any]) -> Any:
+    return browser.post(ADD, {"name": "Telephone", "credential": json.dumps(answer)})
 
 
 def add_many(browser: Client, number: int) -> list[int]:

@@ -1,12 +1,10 @@
-"""allauth's adapter for second factors and passkeys: encrypts secrets, draws the QR code, and names passkeys."""
+"""allauth's adapter for second factors and passkeys: encrypts secrets and names passkeys."""
 
 from __future__ import annotations
 
 import base64
 import logging
 import os
-from collections.abc import Iterator
-from itertools import groupby
 from typing import Any, cast
 
 from allauth.mfa.adapter import DefaultMFAAdapter
@@ -14,14 +12,11 @@ from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from qrcode import QRCode
 
 from accounts.errors import AccountFault
-from accounts.factors import passkey_host
+from accounts.factors import authenticators
 from accounts.factors.authenticators import (
     is_asked_after_password,
     is_enough_by_link,
@@ -37,16 +32,6 @@ logger = logging.getLogger(__name__)
 PURPOSE = "accounts.factors"
 
 
-def _dark_runs(row: list[bool | None]) -> Iterator[tuple[int, int]]:
-    """Yield the start and the length of each run of dark modules in a row of a QR code."""
-    x = 0
-    for is_dark, modules in groupby(row):
-        length = len(list(modules))
-        if is_dark:
-            yield x, length
-        x += length
-
-
 class FactorAdapter(DefaultMFAAdapter):
     error_messages = DefaultMFAAdapter.error_messages | {
         "incorrect_code": gettext_lazy(AccountFault.NEW_APP_CODE_WRONG.problem),
@@ -58,7 +43,7 @@ class FactorAdapter(DefaultMFAAdapter):
         """Return whether the person has a factor of one of `types`. `user` is None if the account was just deleted.
 
         If `types` contains both apps and passkeys, allauth asks whether a second factor must follow the first. In this
-        case, the method ignores passkeys that are not asked for after the password.
+        case, passkeys of another host count too.
         """
         if types and {Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN} <= set(types):
             return is_asked_after_password(user) and not is_enough_by_link(self.request, cast(User, user))
@@ -80,21 +65,6 @@ class FactorAdapter(DefaultMFAAdapter):
             return base64.b32encode(os.urandom(20)).decode()
         return content.decode()
 
-    # Authenticator apps ----------------------------------------------------------------------------------------------
-
-    def build_totp_svg(self, url: str) -> SafeString:
-        """Return an SVG element for the page, whose Content-Security-Policy allows no image in a `data:` URL."""
-        code = QRCode(border=4)
-        code.add_data(url)
-        rows = code.get_matrix()
-        return format_html(
-            '<svg viewBox="0 -.5 {} {}" role="img" aria-label="{}"><path stroke="#000" d="{}"/></svg>',
-            len(rows),
-            len(rows),
-            _("QR code for the authenticator app"),
-            "".join(f"M{x},{y}h{length}" for y, row in enumerate(rows) for x, length in _dark_runs(row)),
-        )
-
     # Passkeys --------------------------------------------------------------------------------------------------------
 
     def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
@@ -110,4 +80,4 @@ class FactorAdapter(DefaultMFAAdapter):
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
         """Return the host of AUTH_URL, not of the Host header (D1): passkeys for another host do not work here."""
-        return {"id": passkey_host.host(), "name": settings.SERVICE_NAME}
+        return {"id": authenticators.passkey_host(), "name": settings.SERVICE_NAME}

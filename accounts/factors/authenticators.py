@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+from urllib.parse import urlsplit
 
 from allauth.account.authentication import get_authentication_records
 from allauth.mfa.models import Authenticator
+from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.db import transaction
@@ -13,22 +16,24 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
-from accounts import audit_trail
-from accounts.factors import passkey_host
+from accounts import audit_trail, throttling
+from accounts.factors import failures
 from accounts.mail import account_mails
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
-from config.infrastructure import events
+from config.infrastructure import events, sealing
 from config.infrastructure.events import Event
+from config.infrastructure.hosts import is_ip_address
 
 # A page that sends the person's passkeys to the browser takes half a millisecond longer for each passkey.
 MOST_PASSKEYS = 20
-# The name of a value in the `data` of a passkey's row. If the value is true, the person is not asked for the passkey
-# after the password.
-_ONLY_SIGNS_IN = "only_signs_in"
+_SECOND_FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 # The name of a value in the `data["credential"]` of a passkey's row: the host for which the passkey was made. A passkey
 # without this value counts as one of the present host.
 HOST = "host"
+# The number of used codes that the row of an app remembers. At most three codes are valid at a time.
+_REMEMBERED = 10
+_USED = "used_codes"
 
 
 def overview(person: AbstractBaseUser) -> dict[str, Any]:
@@ -48,9 +53,9 @@ def overview(person: AbstractBaseUser) -> dict[str, Any]:
             if row.type == Authenticator.Type.WEBAUTHN
         ],
         "unusable_passkeys": sum(1 for row in rows if other_host(row)),
-        "passkeys_are_possible": passkey_host.are_possible(),
+        "passkeys_are_possible": passkeys_are_possible(),
         "totp": next((row for row in rows if row.type == Authenticator.Type.TOTP), None),
-        "is_asked": any(_is_second_factor(row) for row in rows),
+        "is_asked": any(row.type in _SECOND_FACTORS for row in rows),
         "codes_left": len(codes.wrap().get_unused_codes()) if codes else None,
     }
 
@@ -98,13 +103,13 @@ def other_hosts(person: AbstractBaseUser | AnonymousUser) -> list[str]:
 def of_other_hosts() -> QuerySet[Authenticator]:
     """Return all people's passkeys that can't be used, because the host of AUTH_URL has changed."""
     passkeys = Authenticator.objects.filter(type=Authenticator.Type.WEBAUTHN, data__credential__has_key=HOST)
-    others: QuerySet[Authenticator] = passkeys.exclude(**{f"data__credential__{HOST}": passkey_host.host()})
+    others: QuerySet[Authenticator] = passkeys.exclude(**{f"data__credential__{HOST}": passkey_host()})
     return others
 
 
 def other_host(row: Authenticator) -> str:
     """Return the host of a passkey that can't be used, or "" for each authenticator of the present host."""
-    here = passkey_host.host()
+    here = passkey_host()
     host = row.data.get("credential", {}).get(HOST, here) if row.type == Authenticator.Type.WEBAUTHN else here
     return "" if host == here else str(host)
 
@@ -131,27 +136,10 @@ def is_asked_after_password(person: AbstractBaseUser | AnonymousUser | None) -> 
 
     Return False for None, which means that the account was deleted during the sign-in.
     """
-    return person is not None and any(map(_is_second_factor, Authenticator.objects.filter(user_id=person.pk)))
-
-
-def _is_second_factor(row: Authenticator) -> bool:
-    if row.type == Authenticator.Type.WEBAUTHN:
-        return not row.data.get(_ONLY_SIGNS_IN)
-    return bool(row.type == Authenticator.Type.TOTP)
-
-
-def keep_for_sign_in(person: AbstractBaseUser) -> None:
-    """Stop asking for the newest passkey after the password. The passkey still signs in without a password."""
-    row = Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.WEBAUTHN).latest("pk")
-    row.data[_ONLY_SIGNS_IN] = True
-    row.save(update_fields=["data"])
-    drop_idle_codes(person)
-
-
-def drop_idle_codes(person: AbstractBaseUser | AnonymousUser) -> None:
-    """Delete the recovery codes of a person who is not asked for a second factor."""
-    if not is_asked_after_password(person):
-        Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.RECOVERY_CODES).delete()
+    if person is None:
+        return False
+    asked: bool = Authenticator.objects.filter(user_id=person.pk, type__in=_SECOND_FACTORS).exists()
+    return asked
 
 
 def number_of_passkeys(person: AbstractBaseUser | AnonymousUser) -> int:
@@ -169,3 +157,52 @@ def remove_all(person: User) -> None:
         account_mails.factors_removed(person)
     events.write(Event.FACTORS_CHANGED, person=person.pk, change="all_removed")
     audit_trail.write("factors_removed", audit_trail.of_person(person))
+
+
+@transaction.atomic
+def mark_used(app: Authenticator, code: str) -> bool:
+    """Store that a valid code was used. Return False if the code was used before. RFC 6238 §5.2.
+
+    The row of the app stores a digest of the code. allauth itself remembers a used code for only one period and,
+    without Redis, in only one worker.
+    """
+    row = Authenticator.objects.select_for_update().filter(pk=app.pk).first()
+    if row is None or _is_used(row.data, code):
+        return False
+    row.data[_USED] = [*row.data.get(_USED, []), _digests(code)[0]][-_REMEMBERED:]
+    row.save(update_fields=["data"])
+    return True
+
+
+def was_used(person: User, code: str) -> bool:
+    """Return whether the code is one of the last used codes of the person's app."""
+    apps = Authenticator.objects.filter(user=person, type=Authenticator.Type.TOTP)
+    return any(_is_used(data, code) for data in apps.values_list("data", flat=True))
+
+
+def _is_used(data: dict[str, Any], code: str) -> bool:
+    return not set(_digests(code)).isdisjoint(data.get(_USED, []))
+
+
+def _digests(code: str) -> list[str]:
+    # allauth accepts any punctuation and white space in a code.
+    return sealing.digests("accounts.factors.used_codes", re.sub(r"[^0-9]", "", code))
+
+
+@transaction.atomic
+def unlock(person: User) -> None:
+    """Allow the person to try again at once in every browser. The limits of network addresses do not change."""
+    throttling.unlock_sign_in(person)
+    failures.forget(person)
+    events.write(Event.ACCOUNT_UNLOCKED, person=person.pk)
+    audit_trail.write("account_unlocked", audit_trail.of_person(person))
+
+
+def passkey_host() -> str:
+    """Return the host as WebAuthn's relying party ID. A passkey works only for the host for which it was made."""
+    return urlsplit(settings.AUTH_URL).hostname or ""
+
+
+def passkeys_are_possible() -> bool:
+    """Return whether browsers make passkeys for this host. Browsers refuse IP addresses."""
+    return not is_ip_address(passkey_host())

@@ -19,10 +19,9 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from accounts.errors import AccountFault, FormError, refused
-from accounts.factors import failures, passkey_host
-from accounts.factors.authenticators import HOST, is_asked_after_password, types_of
-from accounts.factors.used_codes import clock_offset, mark_used, was_used
+from accounts.errors import AccountFault, refused
+from accounts.factors import authenticators, failures
+from accounts.factors.authenticators import HOST, mark_used, types_of, was_used
 from accounts.form_fields import CodeField
 from accounts.mail import account_mails
 from accounts.models import User
@@ -71,8 +70,7 @@ class UnusedCodeMixin(LimitedMixin):
         if not accepted or (is_app and not mark_used(accepted, code)):
             is_used = accepted or was_used(self.user, self.cleaned_data["code"])
             cause = "factor_used" if is_used else "factor_wrong"
-            clock = None if is_used else self._clock_fault()
-            raise clock or refused(self._fault, "incorrect_code", person=self.user.pk, cause=cause)
+            raise refused(self._fault, "incorrect_code", person=self.user.pk, cause=cause)
         if accepted.type == Authenticator.Type.RECOVERY_CODES:
             accepted.refresh_from_db()
             left = len(accepted.wrap().get_unused_codes())
@@ -80,31 +78,12 @@ class UnusedCodeMixin(LimitedMixin):
             account_mails.recovery_code_used(get_adapter().request, self.user, left)
         return code
 
-    def _clock_fault(self) -> FormError | None:
-        """Return the error for a code of the app that comes minutes too early or too late; None for a wrong code.
-
-        A code that comes too early is marked as used, so that an attacker who guessed it cannot send it again in time.
-        """
-        app = Authenticator.objects.filter(user=self.user, type=Authenticator.Type.TOTP).first()
-        code = self.cleaned_data["code"]
-        error = _clock_fault(get_adapter().decrypt(app.data["secret"]), code, self.user) if app else None
-        if error and app:
-            mark_used(app, code)
-        return error
-
     @property
     def _fault(self) -> AccountFault:
         if Authenticator.Type.TOTP not in self.types:
             return AccountFault.RECOVERY_CODE_WRONG
         is_of_an_app = len(self.cleaned_data["code"]) == APP_CODE_LENGTH
         return AccountFault.APP_CODE_WRONG if is_of_an_app else AccountFault.FACTOR_WRONG
-
-
-def _clock_fault(secret: str, code: str, person: User) -> FormError | None:
-    """Report a code whose time is off, and return the error for the form; None for a wrong code. RFC 6238 §6."""
-    seconds = clock_offset(secret, code)
-    fault = AccountFault.APP_CODE_EARLY if seconds > 0 else AccountFault.APP_CODE_LATE
-    return refused(fault, "incorrect_code", person=person.pk, seconds=abs(seconds)) if seconds else None
 
 
 class AuthenticateForm(UnusedCodeMixin, base.AuthenticateForm):
@@ -124,8 +103,7 @@ class ActivateTOTPForm(totp.ActivateTOTPForm):
         except ValidationError as error:
             if error.code != "incorrect_code":
                 raise
-            clock = _clock_fault(self.secret, self.cleaned_data["code"], self.user)
-            raise clock or refused(AccountFault.NEW_APP_CODE_WRONG, "incorrect_code", person=self.user.pk) from None
+            raise refused(AccountFault.NEW_APP_CODE_WRONG, "incorrect_code", person=self.user.pk) from None
 
 
 # For a malformed answer, which no browser sends, the WebAuthn library raises one of _MALFORMED or ValidationError.
@@ -194,26 +172,13 @@ class AddPasskeyForm(webauthn.AddWebAuthnForm):
         validators=[refuse_control_characters],
         widget=forms.TextInput({"autocomplete": "off"}),
     )
-    second_factor = forms.BooleanField(
-        label=_("Also ask for a passkey after my password"),
-        required=False,
-        help_text=_(
-            "Without this, your password alone still signs you in, and the passkey is one more way. With it, a passkey"
-            " is your second factor: your password then needs a passkey or one of the recovery codes that you get next."
-        ),
-    )
     credential = PasskeyField()
     passwordless = None
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        if not self.user.has_usable_password() or is_asked_after_password(self.user):
-            del self.fields["second_factor"]
 
     def clean(self) -> Any:
         self.cleaned_data["passwordless"] = True
         if credential := self.cleaned_data.get("credential"):
-            credential[HOST] = passkey_host.host()
+            credential[HOST] = authenticators.passkey_host()
         try:
             return super().clean()
         except (ValidationError, *_MALFORMED):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, cast
-from urllib.parse import urlencode
 
 from allauth.mfa import app_settings
 from allauth.mfa.base import views as base
@@ -13,7 +12,6 @@ from allauth.mfa.recovery_codes import views as recovery_codes
 from allauth.mfa.totp import views as totp
 from allauth.mfa.webauthn import views as webauthn
 from django.contrib import messages
-from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.mixins import LoginRequiredMixin
 from django.db import IntegrityError, transaction
 from django.forms import Form
@@ -28,14 +26,12 @@ from accounts.errors import AccountFault, refuse, refused
 from accounts.factors.adapter import FactorAdapter
 from accounts.factors.authenticators import (
     MOST_PASSKEYS,
-    drop_idle_codes,
     is_asked_after_password,
-    keep_for_sign_in,
+    mark_used,
     number_of_passkeys,
     other_hosts,
 )
 from accounts.factors.forms import AddPasskeyForm, PasskeySignInForm
-from accounts.factors.used_codes import mark_used
 from accounts.models import User
 from accounts.retry_after import RetryLaterMixin, too_many_requests
 from accounts.return_path import StepMixin
@@ -143,8 +139,7 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
         proof = PasskeySignInForm()
         proof.cleaned_data = {"credential": passkeys.latest("pk")}
         proof.save()
-        query = urlencode({REDIRECT_FIELD_NAME: response["Location"]})
-        return redirect(f"{reverse('mfa_generate_recovery_codes')}?{query}")
+        return redirect(return_path.url_of(reverse("mfa_generate_recovery_codes"), response["Location"]))
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         return self._unless_ended(super().get)
@@ -224,11 +219,7 @@ class ActivateTOTPView(NewFactorMixin, SecurityPageMixin, totp.ActivateTOTPView)
 
 
 class DeactivateTOTPView(SecurityPageMixin, totp.DeactivateTOTPView):
-    @transaction.atomic
-    def form_valid(self, form: Form) -> HttpResponse:
-        response = cast(HttpResponse, super().form_valid(form))
-        drop_idle_codes(self.request.user)
-        return response
+    pass
 
 
 class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView):
@@ -287,11 +278,7 @@ class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauth
             fault = AccountFault.NEW_PASSKEYS_LIMITED
             form.add_error(None, refused(fault, "throttled", person=person.pk, seconds=seconds))
             return self.form_invalid(form)
-        response = super().form_valid(form)
-        if form.cleaned_data.get("second_factor", True):
-            return response
-        keep_for_sign_in(person)
-        return redirect(return_path.take_after_factor(self.request) or "security")
+        return super().form_valid(form)
 
     def _is_full(self) -> bool:
         return number_of_passkeys(self.request.user) >= MOST_PASSKEYS
@@ -315,6 +302,4 @@ class RemovePasskeyView(SecurityPageMixin, webauthn.RemoveWebAuthnView):
         if not FactorAdapter().can_delete_authenticator(self.object):
             refuse(AccountFault.PASSKEY_NEEDED, person=person.pk)
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
-        response = cast(HttpResponse, super().form_valid(form))
-        drop_idle_codes(person)
-        return response
+        return cast(HttpResponse, super().form_valid(form))

@@ -107,17 +107,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='FormerAddress',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('mark', models.BinaryField(max_length=8, unique=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
-            ],
-            options={
-                'default_permissions': (),
-            },
-        ),
-        migrations.CreateModel(
             name='Session',
             fields=[
                 ('session_data', models.TextField(verbose_name='session data')),

@@ -12,12 +12,13 @@ from django.shortcuts import redirect
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
+from django.views.generic import TemplateView
 from django.views.generic.edit import UpdateView
 
-from accounts.account_page import person_context
+from accounts.account_page import AccountPageMixin, person_context
+from accounts.factors.authenticators import overview
 from accounts.models import User
 from accounts.pictures import current_picture
-from accounts.profile.claim_labels import shown_claims
 from accounts.profile.forms import ProfileForm
 from accounts.retry_after import RetryLaterMixin
 
@@ -56,3 +57,36 @@ class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
         form.save()
         messages.success(self.request, _("Your profile is saved."))
         return redirect("profile")
+
+
+def shown_claims(person: User) -> list[dict[str, str]]:
+    """Return the claims of user info in the order in which pages show them, with notes on missing values (D16)."""
+    values = {
+        "avatar": (_("Picture"), current_picture.avatar_url(person)),
+        "nickname": (_("Nickname"), person.display_name),
+        "email": (_("E-mail address"), person.email),
+        "sub": (_("User ID"), str(person.pk)),
+    }
+    shown = [{"name": name, "label": label, "value": value, "note": ""} for name, (label, value) in values.items()]
+    if not person.nickname.strip():
+        shown[1]["note"] = _("You have no nickname, so this name is sent.")
+    if person.email_verified_at is None:
+        shown[2]["note"] = _("Not confirmed, so applications receive nothing yet.")
+    return shown
+
+
+FEW_RECOVERY_CODES = 3  # the page warns if at most FEW_RECOVERY_CODES codes are left
+
+
+@method_decorator([login_required, never_cache], name="dispatch")
+class SecurityView(AccountPageMixin, TemplateView):
+    template_name = "accounts/security.html"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        person = cast(User, self.request.user)
+        return super().get_context_data(**kwargs) | {
+            "has_password": person.has_usable_password(),
+            "factors": overview(person),
+            "few_recovery_codes": FEW_RECOVERY_CODES,
+            "changed_at": person.password_changed_at,
+        }

@@ -20,7 +20,7 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import get_language, gettext_lazy
 
-from accounts import former_addresses, language_choice, return_path, throttling
+from accounts import language_choice, return_path, throttling
 from accounts.errors import AccountFault, refuse
 from accounts.factors import authenticators
 from accounts.mail import account_mails, outbox
@@ -171,7 +171,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
         """Confirm the address in both allauth's table and the person's row. A new address ends credentials. P12."""
         user: User = email_address.user
-        former, is_new = user.email, user.email != email_address.email
+        is_new = user.email != email_address.email
         try:
             with transaction.atomic():
                 if User.objects.select_for_update().filter(pk=user.pk).first() is None:  # the account was deleted
@@ -181,7 +181,6 @@ class AccountAdapter(DefaultAccountAdapter):
                 if confirmed:
                     verification.mark_verified(user, is_new=is_new)
                     events.write(events.Event.ADDRESS_CONFIRMED, person=user.pk, is_new=is_new)
-                    former_addresses.note(user, former)
                     if is_new:
                         user.change_profile()
                         credential_changes.end_credentials(user, except_session=request.session.session_key)

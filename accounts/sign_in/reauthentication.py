@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
-from urllib.parse import urlencode
+from typing import Any, NamedTuple
 
 from allauth.account import views as library
 from allauth.account.adapter import get_adapter
 from allauth.account.authentication import AUTHENTICATION_METHODS_SESSION_KEY, get_authentication_records
 from allauth.account.signals import authentication_step_completed
 from django.conf import settings
-from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.decorators import login_required
 from django.dispatch import receiver
 from django.http import HttpRequest
@@ -22,6 +21,7 @@ from django.urls import reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
+from accounts import return_path
 from accounts.account_page import AccountPageMixin
 from accounts.retry_after import RetryLaterMixin
 
@@ -87,11 +87,7 @@ def proof_url(request: HttpRequest, return_to: str) -> str:
     """Return the URL of the page that asks for a proof of identity and then continues at `return_to`."""
     if not _can_prove(request):
         return reverse("account_reset_password")
-    return url_of(reverse("account_reauthenticate"), return_to)
-
-
-def url_of(page: str, return_to: str) -> str:
-    return f"{page}?{urlencode({REDIRECT_FIELD_NAME: return_to})}"
+    return return_path.url_of(reverse("account_reauthenticate"), return_to)
 
 
 def _can_prove(request: HttpRequest) -> bool:
@@ -103,3 +99,38 @@ class ConfirmView(AccountPageMixin, RetryLaterMixin, library.ReauthenticateView)
     """Asks for the password again. allauth redirects to `next` afterwards."""
 
     template_name = "accounts/confirm.html"
+
+
+ONE_FACTOR = "1"
+TWO_FACTORS = "2"
+
+# RFC 8176 has no value for a passkey whose key may be in hardware or in software. So the value is `pop`, proof of
+# possession.
+_METHODS = {"password": "pwd", "password_reset": "otp", "totp": "otp", "recovery_codes": "otp", "webauthn": "pop"}
+
+
+class Proof(NamedTuple):
+    """The latest proof of identity. `at` is a Unix time with fractions, or None for a session of an earlier release.
+
+    `amr` lists methods of RFC 8176. `acr` is TWO_FACTORS after a second factor. It is also TWO_FACTORS after a passkey
+    alone, because the device of the passkey verifies the person.
+    """
+
+    at: float | None
+    amr: list[str]
+    acr: str
+
+
+def proof_of(request: HttpRequest) -> Proof:
+    """Return the latest proof of the signed-in person."""
+    return _proof(get_authentication_records(request, request.user))
+
+
+def _proof(records: Sequence[dict[str, Any]]) -> Proof:
+    kinds = [record.get("type") or record["method"] for record in records]
+    amr = list(dict.fromkeys(_METHODS[kind] for kind in kinds if kind in _METHODS))
+    has_passkey = any(record.get("passwordless") for record in records)
+    is_strong = has_passkey or len({"mfa" if record["method"] == "mfa" else "first" for record in records}) > 1
+    if is_strong:
+        amr.append("mfa")
+    return Proof(records[-1]["at"] if records else None, amr, TWO_FACTORS if is_strong else ONE_FACTOR)

@@ -17,14 +17,14 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts import return_path, throttling
 from accounts.errors import AccountFault, refuse, refused
-from accounts.factors import passkey_host
+from accounts.factors import authenticators
 from accounts.form_fields import EmailField, NewPasswordField, NicknameField
 from accounts.models import User
 from accounts.retry_after import too_many_requests
-from accounts.return_path import StepMixin, form_field
+from accounts.return_path import StepMixin
 from accounts.sign_in import password_check, who_may_sign_up
 from accounts.sign_in.forms import PasswordFormMixin
-from accounts.sign_in.password_change import NewPasswordMixin
+from accounts.sign_in.password_pages import NewPasswordMixin
 
 # Session key of the values in the sign-up form. The session keeps the values until the mailed code is confirmed.
 _TYPED = "sign_up"
@@ -150,8 +150,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         context: dict[str, Any] = super().get_context_data(**kwargs)
         query = self.request.META.get("QUERY_STRING", "")
         return context | {
-            **form_field(self.request),
-            "passkeys_are_possible": passkey_host.are_possible(),
+            "passkeys_are_possible": authenticators.passkeys_are_possible(),
             "query": f"?{query}" if query else "",  # the query contains the invitation
         }
 
@@ -187,7 +186,7 @@ class PasskeySignUpView(SignUpView):
     """Makes an account without a password. The page after the mailed code adds a passkey."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if not passkey_host.are_possible():
+        if not authenticators.passkeys_are_possible():
             return redirect("account_signup")
         return super().dispatch(request, *args, **kwargs)
 

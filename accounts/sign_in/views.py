@@ -16,7 +16,7 @@ from django.views.decorators.http import require_POST
 from accounts import return_path
 from accounts.account_page import person_context
 from accounts.email_addresses import EMAIL_MAX_LENGTH, looked_up_email
-from accounts.factors import passkey_host
+from accounts.factors import authenticators
 from accounts.models import User
 from accounts.retry_after import RetryLaterMixin
 from accounts.sessions import known_browsers
@@ -31,9 +31,8 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
         return context | {
-            **return_path.form_field(self.request),
             **self._offer(context),
-            "passkeys_are_possible": passkey_host.are_possible(),
+            "passkeys_are_possible": authenticators.passkeys_are_possible(),
             "sign_up_is_open": settings.SIGN_UP == "open",
             "is_switched_off": cast(SessionStore, self.request.session).is_of_deactivated_account,
         }
@@ -69,12 +68,10 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
 class SignOutView(library.LogoutView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        return (
-            context | return_path.form_field(self.request) | {"person": person_context(cast(User, self.request.user))}
-        )
+        return context | {"person": person_context(cast(User, self.request.user))}
 
     def get_redirect_url(self) -> str:
-        return return_path.onward_from_sign_out(self.request)
+        return reverse("account_login") + return_path.query(self.request)
 
     def post(self, *args: Any, **kwargs: Any) -> HttpResponse:
         """Sign out. With a return path, the person wants another account, so stop offering this account."""
@@ -92,7 +89,7 @@ def sign_out(request: HttpRequest) -> None:
 @require_POST
 def forget_account(request: HttpRequest) -> HttpResponse:
     """Stop offering the account that signed in last, and show the sign-in page again."""
-    response = redirect(return_path.onward_from_sign_out(request))
+    response = redirect(reverse("account_login") + return_path.query(request))
     known_browsers.withdraw(request, response)
     return response
 
@@ -100,16 +97,16 @@ def forget_account(request: HttpRequest) -> HttpResponse:
 def send_code(request: HttpRequest) -> HttpResponse:
     """Send a code to the signed-in person's address. If the address is already confirmed, continue at `next`.
 
-    After a right code, allauth redirects to the URL of this view with GET. So the URL of the form has `next` in its
-    query.
+    The code page also continues at `next`.
     """
     if request.method != "POST":
         return _continue(request)
     if request.user.is_authenticated:
         verification.align(request.user)
     response = cast(HttpResponse, _continue_when_verified(request))
-    is_to_code_page = response.get("Location", "").startswith(reverse("account_email_verification_sent"))
-    return redirect(return_path.code_page_url(request)) if is_to_code_page else response
+    code_page = reverse("account_email_verification_sent")
+    is_to_code_page = response.get("Location", "").startswith(code_page)
+    return redirect(code_page + return_path.query(request)) if is_to_code_page else response
 
 
 def _continue(request: HttpRequest) -> HttpResponse:

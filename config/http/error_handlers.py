@@ -9,17 +9,19 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.sessions.exceptions import SessionInterrupted
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
 from django.db import InterfaceError, InternalError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.urls import Resolver404, resolve, reverse
+from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import requires_csrf_token
 
+from accounts import return_path
 from accounts.admin_site import not_allowed
 from accounts.passwords import hashing
-from accounts.sign_in.csrf_failure import stale_form
 from config.infrastructure import errors, events, paths
 from config.infrastructure.errors import NOT_ALLOWED, RequestError, SiteFault
 from config.infrastructure.events import Event
@@ -31,6 +33,13 @@ from oauth_bridge.error_responses import error_response
 logger = logging.getLogger("oauth_bridge")
 
 RETRY_AFTER_SECONDS = "5"
+ACCOUNT_PAGES = "/accounts/"
+# The parameter of a redirect to a page whose form the CSRF check refused, and what the page says.
+REFUSED_FIELD_NAME = "refused"
+REFUSED = {
+    "csrf": gettext_noop("This page was open for too long or in too many windows. Please try again."),
+    "csrf_origin": SiteFault.CSRF_ORIGIN.problem,
+}
 LOOPBACK_PEERS = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
 # Proxies add these headers. If a request has one of these headers, its client may be on another machine.
 FORWARDING_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_VIA")
@@ -43,8 +52,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
     """Return 400, or 413 for a form that is too large.
 
-    If a sign-out in another tab has ended the session, show the form of a post again. Redirect any other request to its
-    own address.
+    If a sign-out in another tab has ended the session, redirect to the page.
     """
     if isinstance(exception, DisallowedHost):
         return host_not_served(request)
@@ -91,18 +99,32 @@ def _shown_host(request: HttpRequest) -> str:
 
 @requires_csrf_token
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
-    """Show the page of an outdated form again. If that is impossible, return 403."""
+    """Redirect to the page of the refused form. If that is impossible, return 403."""
     request.was_refused = True  # type: ignore[attr-defined]  # for accounts.sessions.middleware
     fault = _csrf_fault(request, reason)
     error = RequestError(fault)
-    if request.path == reverse("authorize"):
-        answer = _ask_again(request, error)
-    else:
-        answer = stale_form(request, "" if fault is SiteFault.CSRF else fault.translate())
+    answer = _ask_again(request, error) if request.path == reverse("authorize") else _open_again(request, fault)
     if answer is None:
         return error_response(request, error)
     errors.report(error)
     return answer
+
+
+def _open_again(request: HttpRequest, fault: SiteFault) -> HttpResponse | None:
+    """Redirect to the page of the form, which then says why. Return None for a browser that sends no cookies.
+
+    If another tab has signed the person in, the sign-in page continues at `next`.
+    """
+    return_to = return_path.requested(request)  # raises an exception if the form can't be read
+    if fault is SiteFault.CSRF_NO_COOKIE or not request.path.startswith(ACCOUNT_PAGES):
+        return None
+    is_posted_only = getattr(request.resolver_match, "url_name", "") in ("forget_account", "mfa_login_webauthn")
+    query = request.GET.copy()
+    query[REFUSED_FIELD_NAME] = fault.name.lower()
+    if return_to:
+        query[REDIRECT_FIELD_NAME] = return_to
+    page = reverse("account_login") if is_posted_only else request.path
+    return HttpResponseRedirect(f"{page}?{query.urlencode()}", status=303)
 
 
 def _csrf_fault(request: HttpRequest, reason: str) -> SiteFault:

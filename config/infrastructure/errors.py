@@ -81,12 +81,7 @@ class SiteFault(Fault):
         _("The request arrived for the host {host}, but AUTH_URL is {auth_url}."),
         _("The proxy must pass the Host header on as it came, with the port. Without a proxy, open {auth_url}."),
     )
-    CSRF = (
-        403,
-        "access_denied",
-        _("The form was out of date."),
-        _("Open the page again and repeat it."),
-    )
+    CSRF = (403, "access_denied", _("The form was out of date."), _("Open the page again and repeat it."))
     CSRF_NO_COOKIE = (
         403,
         "access_denied",
@@ -109,12 +104,7 @@ class SiteFault(Fault):
         _("Send a shorter one."),
     )
     RATE_LIMITED = (429, "rate_limited", _("Too many requests."), _("Wait {seconds} seconds and try again."))
-    SERVER_ERROR = (
-        500,
-        "server_error",
-        _("Something went wrong on our side."),
-        _("Quote the reference to support."),
-    )
+    SERVER_ERROR = (500, "server_error", _("Something went wrong on our side."), _("Quote the reference to support."))
     AWAY = (
         503,
         "temporarily_unavailable",

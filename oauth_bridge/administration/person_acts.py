@@ -15,11 +15,10 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts import administrators, audit_trail
 from accounts.administrators import LastAdministrator
 from accounts.factors import authenticators as factors
-from accounts.factors import unlocking
 from accounts.models import Session, User
 from accounts.sessions.credential_changes import end_credentials, set_active
 from accounts.sign_in import verification
-from accounts.sign_in.password_reset import ResetRequestForm
+from accounts.sign_in.password_pages import ResetRequestForm
 from oauth_bridge.administration import shown
 from oauth_bridge.applications.rights import PEOPLE
 from oauth_bridge.models import Application
@@ -42,7 +41,7 @@ class ActRefused(Exception):
 
 
 def _unlock(_request: HttpRequest, found: User) -> str:
-    unlocking.unlock(found)
+    factors.unlock(found)
     return _("The account is unlocked: the person can try again at once.")
 
 

@@ -40,8 +40,6 @@ SECRET_COOKIE_SECONDS = 120
 @admin.register(Application)
 class ApplicationAdmin(ApplicationList):
     form = ApplicationForm
-    page_route = "admin:application"
-    view_on_site = False
     list_filter = ["is_enabled", "is_trusted", "is_restricted", "client_type"]
     search_fields = ["name", "client_id", "homepage", "redirect_uris"]
     actions = ["disable", "enable"]
@@ -84,6 +82,9 @@ class ApplicationAdmin(ApplicationList):
             },
         ),
     ]
+
+    def view_on_site(self, obj: Application) -> str:
+        return reverse("admin:application", args=[obj.pk])
 
     # Registering and changing ------------------------------------------------------------------------------------
 

@@ -17,13 +17,14 @@ from django.utils.translation import gettext_noop, ngettext
 
 from accounts import return_path
 from accounts.account_page import person_context
-from accounts.profile.claim_labels import shown_claims
+from accounts.profile.page import shown_claims
 from oauth_bridge.consent import remembered
 from oauth_bridge.consent.callback_pages import destination
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
-from oauth_bridge.models import Application
+from oauth_bridge.models import Application, Caption
 from oauth_bridge.protocol import claims
 from oauth_bridge.shown_lists import listed
+from oauth_bridge.storage import applications
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -62,15 +63,15 @@ def ask_again(pending: PendingRequest, cause: str = "") -> HttpResponse:
     )
 
 
-def sign_in_url(pending: PendingRequest, application: Application) -> str:
-    """Return the URL of the sign-in page. The page names the application. The request continues after the sign-in."""
+def sign_in_url(pending: PendingRequest) -> str:
+    """Return the URL of the sign-in page. The request continues after the sign-in."""
     login = pending.parameters.get("login_hint", "")
-    return return_path.sign_in_url(authorize_path(pending), login=login, **_sign_in_caption(application))
+    return return_path.sign_in_url(authorize_path(pending), login=login)
 
 
-def switch_account_url(pending: PendingRequest, application: Application) -> str:
+def switch_account_url(pending: PendingRequest) -> str:
     """Return the URL of the form "Not you?", which signs the person out and shows the sign-in page of the request."""
-    return return_path.switch_account_url(authorize_path(pending), **_sign_in_caption(application))
+    return return_path.url_of(reverse("account_logout"), authorize_path(pending))
 
 
 def consent(
@@ -94,7 +95,7 @@ def consent(
         "destination": destination(pending.redirect_uri),
         "is_always_asked": application.has_own_port(pending.redirect_uri),
         "pending": pending.bind(request).seal(),
-        "switch_account_url": switch_account_url(pending, application),
+        "switch_account_url": switch_account_url(pending),
         "switch_next": authorize_path(pending),
         "notice": _(NOTICES[notice]) if notice else "",
         # A change of language redirects to `language_next`, not to the application's link, which may be too long for a
@@ -180,7 +181,7 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
         "advice": _("We can mail you a code. Type it in, and you come back here to go on."),
         "is_refused": True,
         "post_action": {
-            "url": return_path.send_code_url(authorize_path(pending), **_sign_in_caption(application)),
+            "url": return_path.url_of(reverse("send_code"), authorize_path(pending)),
             "label": _("Send me a code"),
         },
     }
@@ -197,7 +198,7 @@ def not_admitted(request: HttpRequest, application: Application, pending: Pendin
         "application": application.caption,
         "person": person_context(cast("User", request.user)),
         "url": url,
-        "switch_account_url": switch_account_url(pending, application),
+        "switch_account_url": switch_account_url(pending),
         "switch_next": authorize_path(pending),
         "language_next": authorize_path(pending),
     }
@@ -213,12 +214,15 @@ def other_account(request: HttpRequest, application: Application, pending: Pendi
         "application": application.caption,
         "person": person_context(cast("User", request.user)),
         "url": url,
-        "switch_account_url": switch_account_url(pending, application),
+        "switch_account_url": switch_account_url(pending),
         "switch_next": authorize_path(pending),
         "language_next": authorize_path(pending),
     }
     return render(request, "oauth_bridge/other_account.html", context)
 
 
-def _sign_in_caption(application: Application) -> dict[str, str]:
-    return {"name": application.name, "host": application.homepage_host, "logo": application.logo_url}
+def asking_application(request: HttpRequest) -> Caption | None:
+    """Return the application that asked for the sign-in, by the request's return path; None if there is none."""
+    pending = PendingRequest.of_path(return_path.found(request))
+    application = applications.find(pending.client_id) if pending else None
+    return application.caption if application else None

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, cast
 
 from django.http import HttpRequest
 
+from accounts import return_path
 from accounts.factors import authenticators as factors
-from accounts.sign_in import proofs, reauthentication
+from accounts.sign_in import reauthentication
 from oauth_bridge.consent import remembered
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.errors import OAuthFault
@@ -40,7 +41,7 @@ def need(request: HttpRequest, asked: Asked, pending: PendingRequest) -> Need | 
     """Return what the request needs next from the signed-in person; None if it needs nothing."""
     if asked is NOTHING:  # a plain OAuth 2.0 request needs no proof
         return None
-    person, proof = cast("User", request.user), proofs.of(request)
+    person, proof = cast("User", request.user), reauthentication.proof_of(request)
     if asked.subs - {str(person.pk)}:
         return Need.OTHER_ACCOUNT
     proved_at = proof.at or 0.0
@@ -48,7 +49,7 @@ def need(request: HttpRequest, asked: Asked, pending: PendingRequest) -> Need | 
     is_old = asked.max_age is not None and proved_at < pending.asked_at - asked.max_age
     if is_late or is_old:
         return Need.PROOF
-    if proof.acr == proofs.TWO_FACTORS or not (asked.wants_two_factors or asked.needs_two_factors):
+    if proof.acr == reauthentication.TWO_FACTORS or not (asked.wants_two_factors or asked.needs_two_factors):
         return None
     if factors.has_any(person):
         return Need.SECOND_FACTOR
@@ -74,5 +75,5 @@ def silent_fault(
 def proof_url(request: HttpRequest, what: Need, return_to: str) -> str:
     """Return the URL of the page that asks for the password, a passkey or the second factor, then opens `return_to`."""
     if what is Need.SECOND_FACTOR:
-        return reauthentication.url_of(factors.confirm_path(request.user), return_to)
+        return return_path.url_of(factors.confirm_path(request.user), return_to)
     return reauthentication.proof_url(request, return_to)

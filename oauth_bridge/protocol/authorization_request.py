@@ -12,14 +12,13 @@ from urllib.parse import quote
 from django.conf import settings
 from django.http import HttpRequest
 
-from accounts.return_path import Caption
 from config.infrastructure import paths
 from config.infrastructure.errors import Fault, RequestError, SiteFault
 from config.infrastructure.translation import TranslatableText
 from oauth_bridge import redirect_uri_registration
 from oauth_bridge.callback import Callback
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.models import Application
+from oauth_bridge.models import Application, Caption
 from oauth_bridge.pkce import CHALLENGE
 from oauth_bridge.protocol import claims, id_token, openid_request
 from oauth_bridge.protocol.parameter_parsing import Parameters, of_query

@@ -11,7 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.utils.translation import to_locale
 
-from accounts.sign_in.proofs import ONE_FACTOR, TWO_FACTORS
+from accounts.sign_in.reauthentication import ONE_FACTOR, TWO_FACTORS
 from config.infrastructure import paths
 from oauth_bridge.protocol import claims
 from oauth_bridge.storage import signing_keys

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
-from accounts.sign_in.proofs import ONE_FACTOR, TWO_FACTORS, Proof
+from accounts.sign_in.reauthentication import ONE_FACTOR, TWO_FACTORS, Proof
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol import claims
 

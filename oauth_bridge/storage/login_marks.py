@@ -10,18 +10,21 @@ from uuid import UUID
 
 from django.contrib.auth import get_user_model
 
-from accounts.former_addresses import marks_of
+from config.infrastructure import sealing
 from oauth_bridge.activity_models import ActivityRecord
+
+_SALT = "oauth_bridge.activity.login"
+_BYTES = 8
 
 
 def of(address: str) -> bytes:
     """The mark of the address under SECRET_KEY."""
-    return marks_of(address)[0]
+    return all_of(address)[0]
 
 
 def all_of(address: str) -> list[bytes]:
     """The marks under SECRET_KEY and each of SECRET_KEY_FALLBACKS. Older records have marks under former keys."""
-    return marks_of(address)
+    return [bytes.fromhex(each)[:_BYTES] for each in sealing.digests(_SALT, address)]
 
 
 def give(person_id: UUID) -> None:

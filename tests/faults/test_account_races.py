@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from accounts.administrators import LastAdministrator
 from accounts.factors import failures
-from accounts.factors.used_codes import mark_used
+from accounts.factors.authenticators import mark_used
 from accounts.models import FailedFactor, User
 from accounts.passwords import hashing
 from accounts.profile.deletion import delete_account

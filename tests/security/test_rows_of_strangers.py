@@ -25,7 +25,6 @@ _ACCOUNT = {"accounts.User", "account.EmailAddress", "accounts.Session"}
 # use up".
 STORED = {
     ("GET", "/accounts/sign-in/passkey"): {"accounts.Session"},  # the challenge
-    ("POST", "/accounts/sign-in/passkey"): {"accounts.Session"},  # an outdated form gets the options too
     ("GET", "/health/ready"): {"oauth_bridge.WriteProof"},  # one row, where gunicorn's threads do not write it
     ("GET", "/oauth/jwks"): {"oauth_bridge.SigningKey"},  # the first keys, one of each algorithm
     ("POST", "/accounts/password/reset"): {"accounts.Session"},  # the return path; limit `reset`

@@ -44,7 +44,7 @@ def test_the_administration_is_entered_by_our_own_page_and_takes_no_password_its
     assert not Session.objects.exists()
     page = client.get("/admin/", follow=True)
     assert page.redirect_chain[-1][0].startswith("/accounts/sign-in?next=%2Fadmin%2F")
-    response = sign_in(client, admin_user.email, next=page.context["redirect_field_value"])
+    response = sign_in(client, admin_user.email, next=page.context["return_to"])
     assert response["Location"] == "/admin/"
     assert client.get("/admin/login/?next=https://mallory.example/")["Location"] == "/admin/"
     assert client.get("/admin/password_change/")["Location"] == "/accounts/password/change"

@@ -9,14 +9,15 @@ import pytest
 from django.test import Client
 
 from accounts import return_path
+from oauth_bridge.models import Caption
+from tests.grants import pending_path
 from tests.pages import html_of
 
 pytestmark = pytest.mark.django_db
 
 
 def test_the_way_to_a_new_password_and_back_names_the_application(client: Client) -> None:
-    address = return_path.sign_in_url("/oauth/authorize?pending=x", name="Photo <Printer>", host="photo.example")
-    page = html_of(client.get(address))
+    page = html_of(client.get(return_path.sign_in_url(pending_path("Photo <Printer>"))))
     (link,) = re.findall(r'<a href="([^"]+)">Forgot it\?</a>', page)
     assert page.index('name="password"') < page.index(link) < page.index('type="submit"')
     reset = html_of(client.get(unescape(link)))
@@ -24,10 +25,10 @@ def test_the_way_to_a_new_password_and_back_names_the_application(client: Client
     assert "Photo &lt;Printer&gt;" in html_of(client.get(unescape(back)))
     action = re.findall(r'<form method="post" action="([^"]+)"', reset)[0]
     for page in (reset, html_of(client.post(unescape(action), {"email": "nobody"}))):
-        assert "photo.example" in page, "with an error too"
+        assert "client.example" in page, "with an error too"
 
 
 def test_the_letter_in_place_of_a_logo_is_what_a_reader_sees_as_one_character() -> None:
     for whole in ("", "R", "É", "E\u0301", "👩🏽‍🚀", "❤️", "👍🏿", "नि"):
-        assert return_path.Caption(whole and f"{whole}🇳🇴 List").initial == whole
-    assert return_path.Caption("🇳🇴🇳🇴").initial == "🇳🇴"
+        assert Caption(whole and f"{whole}🇳🇴 List").initial == whole
+    assert Caption("🇳🇴🇳🇴").initial == "🇳🇴"

@@ -23,7 +23,8 @@ from accounts.models import User
 from accounts.passwords import hashing
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, PersonFactory
-from tests.pages import AUTHORIZE, NEW_PASSWORD, ask_for_link, mailed_path, sign_in, text_of, with_session
+from tests.grants import pending_path
+from tests.pages import NEW_PASSWORD, ask_for_link, mailed_path, sign_in, text_of, with_session
 from tests.peers import wait_until
 
 pytestmark = pytest.mark.django_db
@@ -97,14 +98,15 @@ def test_a_sign_in_that_is_refused_keeps_what_was_typed_and_counts_as_no_failure
     client: Client, alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch, hashed: list[str]
 ) -> None:
     settings.RATES = {"sign_in_account": "1/15m", "sign_in_address": "1/15m"}
-    query = "?" + return_path.sign_in_url(AUTHORIZE, name="Photo Printer").partition("?")[2]
+    there = pending_path()
+    query = return_path.url_of("", there)
     client.defaults["HTTP_ACCEPT"] = "application/json"
     emails = (alice.email, "nobody@example.com", PersonFactory(is_active=False).email)
     hashed.clear()
     with monkeypatch.context() as patch:
         patch.setattr(hashing, "places", threading.Semaphore(0))
         for email in emails:
-            response = sign_in(client, email, query=query, next=AUTHORIZE)
+            response = sign_in(client, email, query=query, next=there)
             assert response.status_code == 503
             assert int(response["Retry-After"]) >= 1
             assert response["Content-Type"].startswith("text/html")
@@ -113,7 +115,7 @@ def test_a_sign_in_that_is_refused_keeps_what_was_typed_and_counts_as_no_failure
             assert "Sign in to continue to Photo Printer" in said
             assert response.context["form"]["login"].value() == email
             assert PASSWORD.encode() not in response.content
-            assert response.context["redirect_field_value"] == AUTHORIZE
+            assert response.context["return_to"] == there
             assert b"autofocus" in response.content.partition(b'type="password"')[2].partition(b">")[0]
     assert hashed == []
     assert sign_in(client, alice.email).status_code == 302

@@ -56,7 +56,7 @@ def test_it_can_be_removed_and_the_way_back_is_kept(known: Client, alice: User, 
     assert known.get("/accounts/sign-in/forget").status_code == 405
     assert offered(known) == alice.email, "neither a forged form nor a link removes it"
     answer = known.post("/accounts/sign-in/forget", {"next": AUTHORIZE})
-    assert known.get(answer["Location"]).context["redirect_field_value"] == AUTHORIZE
+    assert known.get(answer["Location"]).context["return_to"] == AUTHORIZE
     assert offered(known) == ""
     settings.RATES = {"sign_in_account": "2/15m"}
     for _ in range(3):

@@ -155,12 +155,12 @@ def test_the_passkey_of_another_person_is_not_the_second_factor(device: Device) 
     assert not is_signed_in(fresh)
 
 
-# The choice of who adds one -------------------------------------------------------------------------------------------
+# The page of the second factor ----------------------------------------------------------------------------------------
 
 
-def added(browser: Client, *, as_second_factor: bool) -> Device:
+def added(browser: Client) -> Device:
     device = Device()
-    assert add(browser, device.made(creation(browser)), as_second_factor=as_second_factor).status_code == 302
+    assert add(browser, device.made(creation(browser))).status_code == 302
     return device
 
 
@@ -175,68 +175,24 @@ def second_page(person: User) -> str:
     return html_of(fresh.get(SECOND)).partition("<main")[2]
 
 
-def test_a_passkey_that_only_signs_in_leaves_the_password_alone_enough(browser: Client, alice: User) -> None:
-    assert CHOICE in html_of(browser.get(ADD))
-    device = added(browser, as_second_factor=False)
-    assert types() == ["webauthn"], "there are no recovery codes without a second factor"
-    page = html_of(browser.get(SECURITY))
-    assert "Your password alone signs you in." in page
-    assert "Make recovery codes" not in page
-    page = html_of(browser.get("/accounts/confirm?next=/accounts/delete"))
-    assert "/accounts/confirm/passkey" in page
-    assert "/accounts/confirm/code" not in page
-    assert sign_in(Client(), alice.email)["Location"] == "/accounts/profile"
-    another = Client()
-    another.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(another)))})
-    assert is_signed_in(another)
-
-
-def test_it_lets_an_administrator_in_who_confirms_with_it(browser: Client, alice: User, settings: Any) -> None:
-    settings.STAFF_SECOND_FACTOR = True
-    added(browser, as_second_factor=False)
-    User.objects.update(is_staff=True, is_superuser=True)
-    answer = browser_of(alice).get("/admin/", follow=True)
-    assert answer.request["PATH_INFO"] == "/accounts/confirm/passkey"
-
-
-def test_there_is_no_choice_where_a_second_factor_is_asked_for_already(alice: User) -> None:
-    account = Account(alice)
-    page = html_of(account.browser.get(ADD))
-    assert CHOICE not in page
-    assert "This passkey can be used as one, too." in page
-    added(account.browser, as_second_factor=False)
-    account.browser.post(f"{APP}/off")
-    assert sign_in(Client(), alice.email)["Location"] == SECOND, "as the page had said"
-
-
-def test_there_is_no_choice_without_a_password_and_the_page_says_so(browser: Client, alice: User) -> None:
-    device = added(browser, as_second_factor=True)
+def test_the_page_says_that_a_passkey_is_asked_for_after_a_password(browser: Client, alice: User) -> None:
+    device = added(browser)
+    assert "After your password you are then asked for a passkey" in html_of(browser.get(ADD))
     User.objects.filter(pk=alice.pk).update(password="!none")
     fresh = Client()
     fresh.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(fresh)))})
-    page = html_of(fresh.get(ADD))
-    assert CHOICE not in page
-    assert "If you set one, a passkey is asked for after it." in page
+    assert "If you set one, a passkey is asked for after it." in html_of(fresh.get(ADD))
 
 
 def test_recovery_codes_go_with_the_last_second_factor(alice: User) -> None:
     account = Account(alice)
-    device = Device()
-    add(account.browser, device.made(creation(account.browser)))
-    row = Authenticator.objects.get(type="webauthn")
-    row.data["only_signs_in"] = True
-    row.save()
+    added(account.browser)
     account.browser.post(f"{APP}/off")
-    assert types() == ["webauthn"]
-    added(account.browser, as_second_factor=True)
-    assert types() == ["recovery_codes", "webauthn", "webauthn"]
-    newest = Authenticator.objects.filter(type="webauthn").latest("pk")
-    account.browser.post(f"/accounts/security/passkeys/{newest.pk}/remove")
-    assert types() == ["webauthn"]
+    assert types() == ["recovery_codes", "webauthn"]
+    passkey = Authenticator.objects.get(type="webauthn")
+    account.browser.post(f"/accounts/security/passkeys/{passkey.pk}/remove")
+    assert types() == []
     assert sign_in(Client(), alice.email)["Location"] == "/accounts/profile"
-
-
-# The page of the second factor ----------------------------------------------------------------------------------------
 
 
 def main_buttons(page: str) -> list[str]:
@@ -254,7 +210,7 @@ def test_with_an_app_the_code_is_first_and_a_passkey_the_other_way(alice: User) 
     assert "Code from your authenticator app" in page
     assert "recovery code" not in page
     assert browser_of(alice).post(SECOND, {"code": code_of(account.secret)}).status_code == 302
-    added(account.browser, as_second_factor=True)
+    added(account.browser)
     page = second_page(alice)
     assert main_buttons(page) == ["Continue"]
     assert page.index('name="code"') < page.index("Use a passkey")
@@ -263,7 +219,7 @@ def test_with_an_app_the_code_is_first_and_a_passkey_the_other_way(alice: User) 
 def test_a_passkey_as_the_second_factor_brings_recovery_codes_and_is_asked_for_first(
     browser: Client, alice: User
 ) -> None:
-    added(browser, as_second_factor=True)
+    added(browser)
     assert types() == ["recovery_codes", "webauthn"]
     assert "Asked after your password." in html_of(browser.get(SECURITY))
     page = second_page(alice)

@@ -145,7 +145,7 @@ def test_somebody_elses_link_signs_nobody_out_by_being_opened(client: Client, al
 
 def test_the_way_back_is_kept_over_a_reset_in_the_same_browser(client: Client, alice: User) -> None:
     page = client.get("/accounts/password/reset", {"next": AUTHORIZE})
-    assert page.context["redirect_field_value"] == AUTHORIZE
+    assert page.context["return_to"] == AUTHORIZE
     assert not Session.objects.exists()
     sent = ask_for_link(client, alice.email, next=AUTHORIZE)["Location"]
     assert sent.startswith("/accounts/password/reset/sent?")

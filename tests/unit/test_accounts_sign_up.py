@@ -38,7 +38,7 @@ def test_a_person_signs_up_confirms_the_address_and_goes_on(client: Client) -> N
     sign_in_page = html_of(client.get("/accounts/sign-in", {"next": AUTHORIZE}))
     found = re.search(rf'href="({SIGN_UP}\?[^"]*)"', sign_in_page)
     assert found
-    way_back = client.get(unescape(found[1])).context["redirect_field_value"]
+    way_back = client.get(unescape(found[1])).context["return_to"]
     assert sign_up(client, next=way_back)["Location"].startswith(CODE_PAGE)
     person = User.objects.get()
     assert (person.email, person.nickname, person.email_verified_at) == ("new@example.org", "Nia", None)
@@ -209,7 +209,7 @@ def test_the_form_is_as_it_was_typed_and_the_corrected_address_gets_the_code(cli
     assert f'value="{TYPED}"' in html_of(form)
     assert 'value="Nia"' in html_of(form)
     assert NEW["password1"] not in html_of(form)
-    assert form.context["redirect_field_value"] == AUTHORIZE
+    assert form.context["return_to"] == AUTHORIZE
     assert sign_up(client, next=AUTHORIZE)["Location"].startswith(CODE_PAGE)
     assert mail.outbox[-1].to == ["new@example.org"]
     assert client.post(CODE_PAGE, {"code": mailed_code()})["Location"] == AUTHORIZE

@@ -16,11 +16,12 @@ from django.urls import reverse
 from django.utils.html import escape
 
 from accounts import return_path
-from accounts.factors import passkey_host
+from accounts.factors import authenticators
 from accounts.models import User
 from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in import who_may_sign_up
 from tests.factories import PASSWORD, PersonFactory
+from tests.grants import pending_path
 from tests.pages import (
     ADD,
     AUTHORIZE,
@@ -80,11 +81,11 @@ def owner(client: Client) -> Client:
 
 
 def test_a_person_signs_up_with_a_passkey_and_goes_on(client: Client) -> None:
-    address = return_path.sign_in_url(AUTHORIZE, name="Photo Printer").replace("sign-in", "sign-up/passkey")
-    answer = client.post(address, NEW | {"next": AUTHORIZE})
+    there = pending_path()
+    answer = client.post(return_path.url_of("/accounts/sign-up/passkey", there), NEW | {"next": there})
     assert "Photo Printer" in html_of(client.get(answer["Location"]))
     assert client.get(FIRST, follow=True).redirect_chain[-1][0].startswith(CODE_PAGE), "the address comes first"
-    answer = client.post(answer["Location"], {"code": mailed_code(), "next": AUTHORIZE})
+    answer = client.post(answer["Location"], {"code": mailed_code(), "next": there})
     assert "Photo Printer" in html_of(client.get(answer["Location"]))
     for nonsense in ({}, [], {"id": "AA"}):
         assert client.post(FIRST, {"credential": json.dumps(nonsense)}).status_code == 200
@@ -93,10 +94,10 @@ def test_a_person_signs_up_with_a_passkey_and_goes_on(client: Client) -> None:
     offer = post(client, Device().made(options(client)))["Location"]
     page = client.get(offer)
     assert "If you lose it, a recovery code replaces it" in text_of(page)
-    assert f'href="{escape(AUTHORIZE)}">Continue without' in html_of(page)
+    assert f'href="{escape(there)}">Continue without' in html_of(page)
     page = client.get(client.post(offer)["Location"])
     assert len(codes_on(page)) == 10
-    assert page.context["onward"] == AUTHORIZE
+    assert page.context["onward"] == there
     person = User.objects.get()
     assert not person.has_usable_password(), "what was typed into the other field is not stored"
     assert person.email_verified_at
@@ -124,7 +125,7 @@ def test_a_passkey_takes_the_invitation_along(client: Client, settings: Any) -> 
 
 def test_where_passkeys_are_not_possible_none_is_offered(client: Client, monkeypatch: Any) -> None:
     assert "formaction" in html_of(client.get("/accounts/sign-up"))
-    monkeypatch.setattr(passkey_host, "host", lambda: "192.0.2.1")
+    monkeypatch.setattr(authenticators, "passkey_host", lambda: "192.0.2.1")
     assert "formaction" not in html_of(client.get("/accounts/sign-up"))
     assert client.get(SIGN_UP)["Location"] == "/accounts/sign-up"
 
@@ -145,7 +146,7 @@ def test_an_open_sign_up_adds_no_passkey_once_the_credentials_have_ended(client:
 
 def test_a_lost_cookie_leads_to_the_sign_in_of_the_request(client: Client, settings: Any) -> None:
     settings.SIGN_UP = "invitation"  # without an invitation, the sign-up page leads nowhere
-    address = return_path.sign_in_url(AUTHORIZE, name="Photo Printer").replace("/accounts/sign-in", FIRST)
+    address = return_path.url_of(FIRST, pending_path())
     for answer in (client.get(address), client.post(address)):
         assert answer["Location"] == address.replace(FIRST, "/accounts/sign-in")
     assert "Photo Printer" in html_of(client.get(answer["Location"]))
@@ -204,7 +205,7 @@ HELP = "https://help.example.org/sign-in"
 
 
 def moved(settings: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(passkey_host, "host", lambda: "login.new.example")
+    monkeypatch.setattr(authenticators, "passkey_host", lambda: "login.new.example")
     settings.SUPPORT_URL = HELP
 
 

@@ -1,4 +1,4 @@
-"""Whose a record is: that of a present or former address, which is in the export and goes with the person. D24."""
+"""Whose a record is: that of a present address, which is in the export and goes with the person. D24."""
 
 from __future__ import annotations
 
@@ -6,18 +6,12 @@ import re
 from typing import Any
 
 import pytest
-from allauth.account.models import EmailAddress
-from allauth.core.context import request_context
-from django.contrib.messages.storage.cookie import CookieStorage
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts import former_addresses
-from accounts.models import FormerAddress, User
-from accounts.profile.deletion import delete_account
-from accounts.sign_in.adapter import AccountAdapter
+from accounts.models import User
 from oauth_bridge.activity_models import ActivityRecord
 from oauth_bridge.storage import activity_counts
 from oauth_bridge.storage.exported_data import stored_about
@@ -28,16 +22,6 @@ from tests.pages import browser_of, html_of
 pytestmark = pytest.mark.django_db
 OLD = "old@example.com"
 BEFORE_VALUES = re.compile("[^'0-9]*")
-
-
-def moved(person: User, address: str, rf: Any) -> None:
-    """The person confirms another address, as the page of the mailed code does."""
-    request = rf.get("/")
-    request.user, request.session = person, Client().session
-    request._messages = CookieStorage(request)
-    new = EmailAddress.objects.create(user=person, email=address)
-    with request_context(request):
-        assert AccountAdapter(request).confirm_email(request, new)
 
 
 def type_in(address: str, password: str = "wrong") -> Any:
@@ -56,45 +40,10 @@ def exported(person: User) -> list[str]:
     return [entry["cause"] for entry in stored_about(person, 100)["activity"]]
 
 
-def test_what_is_typed_for_a_former_address_is_the_persons_and_goes_with_them(
-    person: User, rf: Any, settings: Any
-) -> None:
-    moved(person, "new@example.com", rf)
-    type_in(OLD)
-    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
-    settings.SECRET_KEY = "another key of the same installation, long enough for the checks"
-    type_in("Old@Example.com")
-    type_in("nobody@example.com")
-    assert exported(person) == ["account_unknown", "account_unknown"]
-    assert OLD not in str(list(FormerAddress.objects.values()))
-    delete_account(person)
-    assert ActivityRecord.objects.get().person_id is None
-    assert not FormerAddress.objects.exists()
-
-
 def test_the_export_of_a_person_has_their_records(person: User) -> None:
     type_in(OLD)
     data = browser_of(person).post("/accounts/export").json()
     assert [entry["cause"] for entry in data["activity"]] == ["password_wrong"]
-
-
-def test_mallory_who_takes_a_former_address_gets_no_record_of_before_and_gives_none_away(person: User, rf: Any) -> None:
-    moved(person, "new@example.com", rf)
-    type_in(OLD)
-    mallory: User = PersonFactory(email="mallory@example.com")
-    moved(mallory, OLD, rf)
-    assert exported(mallory) == []
-    moved(mallory, "again@example.com", rf)
-    type_in(OLD)
-    assert (exported(person), exported(mallory)) == (["account_unknown"], ["account_unknown"])
-    assert former_addresses.owner_of(OLD) == mallory.pk
-
-
-def test_an_address_that_is_taken_back_is_no_former_one(person: User, rf: Any) -> None:
-    moved(person, "new@example.com", rf)
-    moved(person, OLD, rf)
-    assert former_addresses.owner_of(OLD) is None
-    assert former_addresses.owner_of("new@example.com") == person.pk
 
 
 @pytest.mark.parametrize("is_confirmed", [True, False])
@@ -140,6 +89,5 @@ def test_a_limit_costs_the_same_with_and_without_an_account(person: User, settin
             type_in(address)
         statements.append([BEFORE_VALUES.match(query["sql"])[0] for query in captured])
     assert statements[0] == statements[1]
-    assert any("accounts_formeraddress" in each for each in statements[0])
     nobodys = ActivityRecord.objects.filter(cause="sign_in_limited_account", person=None).get()
     assert nobodys.login_mark

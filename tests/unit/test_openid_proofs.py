@@ -10,7 +10,7 @@ import jwt
 import pytest
 from django.test import Client
 
-from accounts.sign_in import proofs
+from accounts.sign_in import reauthentication
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, Issued, Registered
 from tests.grants import PAGE, link_of, redeem
@@ -64,7 +64,7 @@ def test_a_password_is_one_factor_and_a_code_of_an_app_a_second(
     ],
 )
 def test_what_a_session_proves(records: list[dict[str, Any]], acr: str, amr: list[str]) -> None:
-    proof = proofs._proof(records)
+    proof = reauthentication._proof(records)
     assert (proof.acr, proof.amr) == (acr, amr)
     assert proof.at == (9.5 if records else None)
 

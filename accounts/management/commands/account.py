@@ -5,27 +5,35 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser
+from contextlib import suppress
+from difflib import get_close_matches
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
+from django.contrib import admin
+from django.contrib.auth.models import Permission
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
 
-from accounts import audit_trail, groups
+from accounts import administrators, audit_trail, groups
 from accounts.administrators import LastAdministrator
 from accounts.email_addresses import looked_up_email, normalise_email
-from accounts.factors import unlocking
-from accounts.factors.authenticators import remove_all
-from accounts.management import account_reports, rights
+from accounts.factors import authenticators as factors
 from accounts.models import User
 from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in import who_may_sign_up
 from accounts.sign_in.verification import mark_verified
 from config.infrastructure import json_streaming
-from config.infrastructure.command_errors import command_error
+from config.infrastructure.command_errors import command_error, shown
 from config.infrastructure.validators import refuse_control_characters
+
+LISTED = 100
+_BATCH = 1_000
 
 
 class Command(BaseCommand):
@@ -37,7 +45,7 @@ class Command(BaseCommand):
         create.add_argument("--nickname", required=True, help="the name that applications show")
         create.add_argument("--unverified", action="store_true", help="have the person confirm the address by mail")
         new_password = actions.add_parser("set-password", help="set a password; end sessions, codes and tokens")
-        factors = actions.add_parser(
+        remove = actions.add_parser(
             "remove-factors", help="remove second factor and passkeys of a person who lost them; sign out everywhere"
         )
         invite = actions.add_parser("invite", help="print a link with which the owner of the address may sign up")
@@ -52,12 +60,18 @@ class Command(BaseCommand):
         activate = actions.add_parser("activate", help="let a deactivated account in again")
         deactivate = actions.add_parser("deactivate", help="keep an account out and sign it out everywhere")
         listed = actions.add_parser("list", help="the accounts, by address")
-        account_reports.add_list_arguments(listed)
+        listed.add_argument("--search", default="", metavar="TEXT", help="in the address or nickname, or a user ID")
+        listed.add_argument(
+            "--unusable-passkeys",
+            action="store_true",
+            help="only accounts with a passkey of another host than AUTH_URL's",
+        )
+        listed.add_argument("--limit", type=int, default=LISTED, metavar="N", help=f"{LISTED} unless given")
         show = actions.add_parser("show", help="one account: state, rights, groups, second factors")
         unlock = actions.add_parser("unlock", help="forget failed sign-ins and wrong codes, so that the person can try")
         make = actions.add_parser("make-administrator", help="give every right, or those of --permission and no others")
         make.add_argument("--permission", action="append", default=[], metavar="APP.CODENAME", help="may be repeated")
-        one_person = (create, invite, new_password, factors, change, activate, deactivate, show, unlock, make)
+        one_person = (create, invite, new_password, remove, change, activate, deactivate, show, unlock, make)
         for action in one_person:
             action.add_argument("email", metavar="EMAIL")
         for action in (listed, *one_person):
@@ -84,22 +98,28 @@ class Command(BaseCommand):
             self.stdout.write(sentence)
 
     def _list(self, options: dict[str, Any]) -> None:
-        found = account_reports.Listing(options)
+        """Print at most `--limit` accounts, by address. Rows are read in batches while accounts are printed."""
+        limit, people = options["limit"], _people(options)
+        if options["unusable_passkeys"]:
+            stranded = sum(not factors.types_of(person) for person in people.iterator(chunk_size=_BATCH))
+            self.stderr.write(
+                f"Accounts with a passkey of another host than {factors.passkey_host()}: {people.count()}. "
+                f"Those of them without a second factor that works: {stranded}."
+            )
+        found = (brief(person) for person in people[:limit].iterator(chunk_size=_BATCH))
         if options["as_json"]:
             for piece in json_streaming.pieces(found):
                 self.stdout.write(piece, ending="")
         else:
             for each in found:
-                self.stdout.write(account_reports.line(each))
-        if found.note:
-            self.stderr.write(found.note)
-        if found.has_more:
-            self.stderr.write(f"There are more than {found.limit}. Raise --limit, or use --search.")
+                self.stdout.write(_line(each))
+        if people[limit : limit + 1].exists():
+            self.stderr.write(f"There are more than {limit}. Raise --limit, or use --search.")
 
     def _show(self, options: dict[str, Any]) -> None:
-        found = account_reports.described(_person(options))
-        text = json.dumps(found, ensure_ascii=False) if options["as_json"] else account_reports.lines(found)
-        self.stdout.write(text)
+        found = described(_person(options))
+        lines = (f"{name + ':':18} {shown(_word(value))}" for name, value in found.items())
+        self.stdout.write(json.dumps(found, ensure_ascii=False) if options["as_json"] else "\n".join(lines))
 
     def _create(self, options: dict[str, Any]) -> tuple[User, str]:
         user = User(email=_address(options), nickname=options["nickname"].strip())
@@ -124,7 +144,7 @@ class Command(BaseCommand):
 
     def _remove_factors(self, options: dict[str, Any]) -> tuple[User, str]:
         user = _person(options)
-        remove_all(user)
+        factors.remove_all(user)
         return user, f"{user.email} signs in with the password alone now, and is signed out everywhere."
 
     def _set(self, options: dict[str, Any]) -> tuple[User, str]:
@@ -143,15 +163,21 @@ class Command(BaseCommand):
 
     def _unlock(self, options: dict[str, Any]) -> tuple[User, str]:
         user = _person(options)
-        unlocking.unlock(user)
+        factors.unlock(user)
         return user, f"{user.email} can try to sign in again at once."
 
     def _make_administrator(self, options: dict[str, Any]) -> tuple[User, str]:
-        user = _person(options)
-        sentence = rights.make_administrator(user, options["permission"])
+        user, names = _person(options), options["permission"]
+        try:
+            ended = administrators.make(user, _permissions(names))
+        except LastAdministrator:
+            sentence = "--permission: this is the last administrator with every right. Make another one first."
+            raise CommandError(sentence) from None
         if not user.is_active:
             self.stderr.write("The account is deactivated: nobody can sign in with it until `account activate`.")
-        return user, sentence
+        rights = "has every right" if not names else f"may use {', '.join(sorted(set(names)))}"
+        owned = f" The person owned {ended} application{'s'[: ended != 1]}, and owns none now." if ended else ""
+        return user, f"{user.email} is an administrator now and {rights}.{owned}"
 
     def _activate(self, options: dict[str, Any]) -> tuple[User, str]:
         user = _person(options)
@@ -216,3 +242,82 @@ def _password(options: dict[str, Any], user: User) -> str:
 
 def _sentence(error: ValidationError) -> str:
     return " ".join(error.messages)
+
+
+def _permissions(names: list[str]) -> list[Permission]:
+    offered = {
+        f"{each.content_type.app_label}.{each.codename}": each
+        for each in administrators.offered_permissions(admin.site).select_related("content_type")
+    }
+    for name in names:
+        if name not in offered:
+            close = get_close_matches(name, offered) or sorted(offered)
+            raise CommandError(f"--permission: there is no permission {name!r}. Did you mean {', '.join(close)}?")
+    return [offered[name] for name in dict.fromkeys(names)]
+
+
+def _people(options: dict[str, Any]) -> QuerySet[User]:
+    """Return the people of `account list`. Raises CommandError: an option is malformed; the message names it."""
+    search, people = options["search"].strip(), User.objects.order_by("email")
+    if not 1 <= options["limit"] < 2**31:
+        raise CommandError("--limit: a number of 1 or more is needed.")
+    try:
+        refuse_control_characters(search)
+    except ValidationError as problem:
+        raise command_error(ValidationError({"--search": problem.messages})) from None
+    if search:
+        found = Q(email__icontains=search) | Q(email=looked_up_email(search)) | Q(nickname__icontains=search)
+        with suppress(ValueError):
+            found |= Q(pk=UUID(search))
+        people = people.filter(found)
+    if options["unusable_passkeys"]:
+        people = people.filter(pk__in=factors.of_other_hosts().values("user"))
+    return people
+
+
+def brief(person: User) -> dict[str, Any]:
+    return {
+        "sub": str(person.pk),
+        "email": person.email,
+        "nickname": person.nickname,
+        "active": person.is_active,
+        "confirmed": person.email_verified_at is not None,
+        "administrator": person.is_staff,
+        "superuser": person.is_superuser,
+    }
+
+
+def described(person: User) -> dict[str, Any]:
+    """Return the values of `brief` and more details for the operator, without secrets and sessions."""
+    permissions = person.user_permissions.values_list("content_type__app_label", "codename")
+    return {
+        **brief(person),
+        "permissions": sorted(".".join(names) for names in permissions),
+        "groups": sorted(person.groups.values_list("name", flat=True)),
+        "owns": list(person.owned_applications.order_by("name", "pk").values("client_id", "name")),
+        "created": person.created_at.isoformat(),
+        "last_sign_in": person.last_login and person.last_login.isoformat(),
+        "second_factors": sorted(factors.types_of(person)),
+        "unusable_passkeys": factors.other_hosts(person),
+        "browsers": person.sessions.filter(expire_date__gt=timezone.now()).count(),
+    }
+
+
+def _line(each: dict[str, Any]) -> str:
+    notes = [] if each["active"] else ["deactivated"]
+    if not each["confirmed"]:
+        notes.append("not confirmed")
+    if each["administrator"]:
+        notes.append("superuser" if each["superuser"] else "administrator")
+    parts = [each["sub"], each["email"], each["nickname"], f"({', '.join(notes)})" if notes else ""]
+    return shown("  ".join(part for part in parts if part))
+
+
+def _word(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(_word(each) for each in value) or "none"
+    if isinstance(value, dict):
+        return " ".join(value.values())
+    return str(value or "none")

@@ -1,4 +1,4 @@
-"""Choose a new password with a mailed link: two pages and their forms. allauth implements the flow.
+"""Change the password, or choose a new password with a mailed link. allauth implements the flows.
 
 `reset_tokens` makes the keys of the links. `adapter.AccountAdapter.send_password_reset_mail` chooses the e-mail.
 """
@@ -11,19 +11,39 @@ from allauth.account import views as library
 from allauth.account.adapter import get_adapter
 from allauth.account.forms import ResetPasswordForm, ResetPasswordKeyForm
 from django import forms
+from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.cache import never_cache
 
 from accounts import return_path, throttling
+from accounts.account_page import AccountPageMixin
 from accounts.errors import AccountFault, refuse
 from accounts.form_fields import EmailField, HiddenEmailInput
 from accounts.models import User
-from accounts.retry_after import too_many_requests
+from accounts.passwords.hashing import HashingBusy
+from accounts.retry_after import RetryLaterMixin, too_many_requests
+from accounts.sessions import known_browsers
 from accounts.sign_in import verification
-from accounts.sign_in.forms import NewPasswordFormMixin
-from accounts.sign_in.password_change import NewPasswordMixin
+from accounts.sign_in.forms import NewPasswordFormMixin, PasswordFormMixin
 from config.infrastructure import events
 from config.infrastructure.events import Event
+
+
+class NewPasswordMixin(RetryLaterMixin):
+    """Asks for the new password again, and stores nothing, if the process is too busy to hash the password."""
+
+    busy_field = "password1"  # the field that gets the focus
+
+    def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
+        try:
+            return cast(HttpResponse, super().form_valid(form))  # type: ignore[misc]
+        except HashingBusy:
+            form.add_busy_error(self.busy_field)
+            return self.form_invalid(form)
 
 
 class ResetRequestForm(ResetPasswordForm):
@@ -86,10 +106,6 @@ class PasswordResetView(return_path.StepMixin, library.PasswordResetView):
     def get_initial(self) -> dict[str, Any]:
         return {"email": self.request.POST.get("email", "")}
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_context_data(**kwargs)
-        return context | return_path.form_field(self.request)
-
     def form_valid(self, form: ResetRequestForm) -> HttpResponse:
         if seconds := throttling.address_wait(self.request, "reset"):
             return too_many_requests(self.request, seconds, cause="reset_limited")
@@ -117,3 +133,25 @@ class PasswordResetFromKeyView(return_path.StepMixin, NewPasswordMixin, library.
         """Sign out only on POST: a person who opens the link of another person must stay signed in."""
         if self.request.method == "POST":
             super().logout()
+
+
+@method_decorator([login_required, never_cache], name="dispatch")
+class PasswordChangeView(AccountPageMixin, NewPasswordMixin, library.PasswordChangeView):
+    """Asks for the current password, even after a recent sign-in. A person without a password gets a mailed link."""
+
+    template_name = "accounts/password_change.html"
+    section = "security"
+    busy_field = "oldpassword"
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not cast(User, request.user).has_usable_password():
+            return redirect("account_reset_password")
+        return cast(HttpResponseBase, super().dispatch(request, *args, **kwargs))
+
+    def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
+        response = super().form_valid(form)
+        if not form.is_busy:
+            # The new password has made this browser unknown, so mark the browser as known again.
+            person = cast(User, self.request.user)
+            known_browsers.add(self.request, response, person)
+        return response
