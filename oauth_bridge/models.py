@@ -47,28 +47,12 @@ def new_client_id() -> str:
     return uuid.uuid4().hex
 
 
-class Registered(models.Manager["Application"]):
-    """The manager of the registered applications, which leaves out the twins (see `Twins`)."""
-
-    def get_queryset(self) -> models.QuerySet[Application]:
-        return super().get_queryset().exclude(client_id__startswith=Application.TWIN)
-
-
-class Twins(models.Manager["Application"]):
-    """The manager of the twins: temporary applications, with which an administrator tests a sign-in."""
-
-    def get_queryset(self) -> models.QuerySet[Application]:
-        return super().get_queryset().filter(client_id__startswith=Application.TWIN)
-
-
 class Application(AbstractApplication):
     """A registered third party, the OAuth client. Specification 2.1."""
 
     ID_TOKEN_ALGS = [("RS256", "RS256"), ("ES256", "ES256")]
-    TWIN = "test-sign-in-"  # the prefix of a twin's client_id
 
-    objects = Registered()
-    twins = Twins()
+    objects = models.Manager["Application"]()
 
     client_id = models.CharField(_("client ID"), max_length=255, unique=True, default=new_client_id, editable=False)
     name = models.CharField(_("name"), max_length=NAME_MAX_LENGTH, validators=[refuse_control_characters])

@@ -21,7 +21,6 @@ from oauth_bridge.administration import (
     person,
     record,
     shown,
-    sign_in_test,
     trail,
     waiting,
 )
@@ -48,7 +47,7 @@ SECTIONS = [
         gettext_lazy("Applications"),
         "applications",
         rights.VIEW,
-        ("oauth_bridge_application", "application", "waiting", "sign_in_test"),
+        ("oauth_bridge_application", "application", "waiting"),
     ),
     Section(
         "admin:accounts_user_changelist",
@@ -87,8 +86,6 @@ class Site(AdminSite):
             ),
             path("activity/<int:pk>/add-address/", self.admin_view(application.add_address), name="add_address"),
             path("oauth_bridge/application/<int:pk>/waiting/", self.admin_view(waiting.waiting), name="waiting"),
-            path("oauth_bridge/application/<int:pk>/test/", self.admin_view(sign_in_test.start), name="sign_in_test"),
-            path("test-sign-in/", self.admin_view(sign_in_test.callback), name="sign_in_test_callback"),
             path("accounts/user/<uuid:pk>/", self.admin_view(person.person), name="person"),
         ]
         return [*own, *super().get_urls()]

@@ -122,11 +122,9 @@ def revoke(application: Application, number: int, *, is_leaked: bool = False) ->
 def ending(now: datetime, days: int) -> list[int]:
     """The primary keys of secrets that end within `days` days and have had no e-mail yet; at most MOST_TOLD.
 
-    An e-mail that was sent for a larger number of days does not count. Switched-off applications and twins
-    (`temporary_applications`) are left out. The secret of a twin always ends soon.
+    An e-mail that was sent for a larger number of days does not count. Switched-off applications are left out.
     """
-    applications = Application.objects.filter(is_enabled=True)
-    found = ApplicationSecret.objects.filter(_is_untold(now, days), application__in=applications)
+    found = ApplicationSecret.objects.filter(_is_untold(now, days), application__is_enabled=True)
     return list(found.order_by("expires_at", "pk").values_list("pk", flat=True)[:MOST_TOLD])
 
 

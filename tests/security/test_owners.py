@@ -32,7 +32,6 @@ FORM = {"name": "Renamed", "redirect_uris": "https://mallory.example/callback"}
 PAGES = [
     "application",
     "waiting",
-    "sign_in_test",
     "oauth_bridge_application_change",
     "oauth_bridge_application_secret",
 ]
