@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy
 from accounts.admin_site import AdminSite
 from oauth_bridge.administration import (
     activity,
+    added_address,
     application,
     application_acts,
     find,
@@ -84,7 +85,7 @@ class Site(AdminSite):
                 self.admin_view(application_acts.act),
                 name="application_act",
             ),
-            path("activity/<int:pk>/add-address/", self.admin_view(application.add_address), name="add_address"),
+            path("activity/<int:pk>/add-address/", self.admin_view(added_address.add_address), name="add_address"),
             path("oauth_bridge/application/<int:pk>/waiting/", self.admin_view(waiting.waiting), name="waiting"),
             path("accounts/user/<uuid:pk>/", self.admin_view(person.person), name="person"),
         ]

@@ -121,7 +121,7 @@ def test_the_keyboard_opens_an_attempt_and_its_record(
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Open the record").first).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", name="Would it pass now? No.")).to_be_visible()
+    expect(page.get_by_text("Not yet mended.")).to_be_visible()
 
 
 def test_an_administrator_gets_in_with_a_second_factor_that_is_added_on_the_way_and_nobody_else(

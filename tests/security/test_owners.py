@@ -153,7 +153,7 @@ def test_she_sees_the_activity_and_the_records_of_her_own(browser: Client, hers:
     record = record_of(hers)
     said = text_of(browser.get("/admin/activity/"))
     assert "The callback address isn’t registered" in said
-    assert "Would it pass now? No." in text_of(browser.get(reverse("admin:record", args=[record.pk])))
+    assert "Not yet mended." in text_of(browser.get(reverse("admin:record", args=[record.pk])))
     assert browser.get("/admin/find/", {"q": record.reference})["Location"].endswith(f"/{record.pk}/")
     assert browser.get("/admin/find/", {"q": hers.client_id})["Location"] == page("application", hers)
     assert "1 application turns people away" in text_of(browser.get("/admin/"))
@@ -167,7 +167,7 @@ def test_she_adds_a_refused_address_to_her_own_and_learns_nothing_of_others(
     add = reverse("admin:add_address", args=[record.pk])
     for address in (add, reverse("admin:record", args=[record.pk])):
         said = text_of(browser.get(address))
-        assert "It can be registered" in said
+        assert "Another host." in said
         assert "her application has registered it" not in said
     browser.post(add)
     hers.row.refresh_from_db()
