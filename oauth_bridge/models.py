@@ -147,12 +147,8 @@ class Application(AbstractApplication):
     disabled_at = models.DateTimeField(null=True, editable=False)
     disabled_by = models.CharField(max_length=120, default="", db_default="", editable=False)
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
-    # The highest number that a secret of the application has had. Only `storage.secret_rotation` writes
-    # `last_secret_number` and `leaked_secrets`.
+    # The highest number that a secret of the application has had. Only `storage.secret_rotation` writes it.
     last_secret_number = models.IntegerField(default=0, db_default=0, editable=False)
-    # The primary keys of the application's recently leaked secrets, such as ",12,45,". The tokens of leaked secrets are
-    # invalid.
-    leaked_secrets = models.TextField(default="", db_default="", editable=False)
 
     # Fields of the toolkit's model that this service does not use, or that it stores in another table.
     user = None

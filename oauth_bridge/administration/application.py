@@ -20,7 +20,7 @@ from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.documentation import snippets
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.redirect_uri_warnings import hints
-from oauth_bridge.storage import activity_statistics, attempts, secret_states
+from oauth_bridge.storage import activity_statistics, attempts, secret_rotation
 from oauth_bridge.storage.activity_statistics import Days
 
 PLOTTED = 30
@@ -33,7 +33,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
     found = find_application(request, pk)
     may_see_people = request.user.has_perm(rights.PEOPLE)
     days = activity_statistics.by_day(found.client_id, PLOTTED)
-    summary, secrets = summaries.of([found])[found.pk], secret_states.states(found)
+    summary, secrets = summaries.of([found])[found.pk], secret_rotation.states(found)
     context = {
         **admin.site.each_context(request),
         "title": found.name,

@@ -32,7 +32,6 @@ OF_ADMINISTRATORS = {
     "code_ended_application",
     "code_ended_group",
     "token_ended_application",
-    "token_ended_secret",
     "token_ended_group",
     "no_verified_email",
     "not_admitted",

@@ -37,7 +37,7 @@ ACTIONS = {
     "application_deleted": gettext_lazy("Deleted the application"),
     "secret_made": gettext_lazy("Made a client secret"),
     "secret_ended": gettext_lazy("Ended a client secret"),
-    "secret_leaked": gettext_lazy("Ended a client secret that had leaked, and its access tokens"),
+    "secret_leaked": gettext_lazy("Ended a client secret that had leaked, and all codes and access tokens"),
     "account_created": gettext_lazy("Created the account"),
     "account_changed": gettext_lazy("Changed the account"),
     "account_activated": gettext_lazy("Switched the account on"),

@@ -28,7 +28,7 @@ from oauth_bridge.applications.admin_list import ApplicationList
 from oauth_bridge.applications.forms import ApplicationForm, EndForm, RotationForm
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 from oauth_bridge.shown_lists import listed
-from oauth_bridge.storage import application_audit, applications, look_alikes, secret_rotation, secret_states
+from oauth_bridge.storage import application_audit, applications, look_alikes, secret_rotation
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -190,7 +190,7 @@ class ApplicationAdmin(ApplicationList):
             "form": form,
             "client_secret": new_secret,
             "product_settings": product_settings.of(application),
-            "secrets": secret_states.states(application) if may_rotate else [],
+            "secrets": secret_rotation.states(application) if may_rotate else [],
             "may_rotate": may_rotate,
             "may_see_people": request.user.has_perm(rights.PEOPLE),
             "may_view": self.has_view_permission(request, application),
@@ -227,13 +227,13 @@ class ApplicationAdmin(ApplicationList):
             return False
         number, is_leaked = form.cleaned_data["number"], form.cleaned_data["is_leaked"]
         try:
-            secret_states.revoke(application, number, is_leaked=is_leaked)
-        except secret_states.UnknownSecret:
+            secret_rotation.revoke(application, number, is_leaked=is_leaked)
+        except secret_rotation.UnknownSecret:
             form.add_error(None, _("There is no secret with this number."))
             return False
         text = _("Client secret No. %(number)d ended at once.")
         if is_leaked:
-            text = _("Client secret No. %(number)d had leaked: it ended at once, with every access token made with it.")
+            text = _("Client secret No. %(number)d had leaked: it ended at once, with all codes and access tokens.")
         self.message_user(request, text % {"number": number}, messages.SUCCESS)
         return True
 

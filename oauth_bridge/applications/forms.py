@@ -232,7 +232,7 @@ class RotationForm(forms.Form):
 
 
 class EndForm(forms.Form):
-    """The form that ends one secret at once. `is_leaked`: all tokens that were issued with the secret end too."""
+    """The form that ends one secret at once. `is_leaked`: all codes and tokens of the application end too."""
 
     number = forms.IntegerField(max_value=2**31 - 1, error_messages={"required": gettext_lazy("Choose a secret.")})
     is_leaked = forms.BooleanField(required=False)

@@ -22,7 +22,7 @@ from accounts.models import OutgoingMail, User
 from oauth_bridge import application_mails
 from oauth_bridge.maintenance import ending_secrets
 from oauth_bridge.models import Application, ApplicationSecret, Consent
-from oauth_bridge.storage import applications, secret_rotation, secret_states
+from oauth_bridge.storage import applications, secret_rotation
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
 from tests.grants import PAGE, answer, link_of, redeem
 from tests.pages import deliver_all, html_of, with_session
@@ -182,7 +182,7 @@ def test_nobody_is_told_of_a_secret_that_has_ended_or_does_not_end(
     if ended in ("revoked", "expired", "switched off"):
         secret_rotation.rotate(made, DAY)
     if ended == "revoked":
-        secret_states.revoke(made, 1)
+        secret_rotation.revoke(made, 1)
     if ended == "switched off":
         applications.set_enabled(made, False)
     later = DAY if ended == "expired" else 4 * MINUTE
