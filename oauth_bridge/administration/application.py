@@ -8,15 +8,17 @@ from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from config.infrastructure import paths
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
-from oauth_bridge.administration import application_acts, shown, shown_attempts
+from oauth_bridge.administration import application_acts, board, shown, shown_attempts
 from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import checks, product_settings, rights, summaries
 from oauth_bridge.applications.rights import ACTIVITY
+from oauth_bridge.applications.summaries import Summary
 from oauth_bridge.documentation import snippets
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.redirect_uri_warnings import hints
@@ -62,11 +64,11 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "acts": application_acts.offered(request, found),
     }
     if rights.may(request, ACTIVITY, found):
-        context |= _activity(request, found)
+        context |= _activity(request, found, summary)
     return TemplateResponse(request, "administration/application.html", context)
 
 
-def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
+def _activity(request: HttpRequest, found: Application, summary: Summary) -> dict[str, Any]:
     """The template's variables for the causes of the last PLOTTED days, and for the latest attempts."""
     since = activity_statistics.start_of(PLOTTED)
     failures = activity_statistics.failures(since, None, [found.client_id])
@@ -88,6 +90,8 @@ def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
         "causes": causes,
         "more_causes": len(ordered) - len(causes),
         "attempts": [shown_attempts.attempt(each, names) for each in latest],
+        "board": None if summary.last_at else board.of(found, latest, names),
+        "waiting_url": shown.page("activity", client_id=found.client_id, live=timezone.now().isoformat()),
         "refused": sum(number for cause, number in failures.items() if cause.cause == "refused"),
         "activity_url": shown.page("activity", **query),
         "may_see_activity": True,

@@ -23,7 +23,6 @@ from oauth_bridge.administration import (
     record,
     shown,
     trail,
-    waiting,
 )
 from oauth_bridge.applications import rights
 
@@ -48,7 +47,7 @@ SECTIONS = [
         gettext_lazy("Applications"),
         "applications",
         rights.VIEW,
-        ("oauth_bridge_application", "application", "waiting"),
+        ("oauth_bridge_application", "application"),
     ),
     Section(
         "admin:accounts_user_changelist",
@@ -86,7 +85,6 @@ class Site(AdminSite):
                 name="application_act",
             ),
             path("activity/<int:pk>/add-address/", self.admin_view(added_address.add_address), name="add_address"),
-            path("oauth_bridge/application/<int:pk>/waiting/", self.admin_view(waiting.waiting), name="waiting"),
             path("accounts/user/<uuid:pk>/", self.admin_view(person.person), name="person"),
         ]
         return [*own, *super().get_urls()]

@@ -31,7 +31,6 @@ WRONG = "https://www.client.example/callback"
 FORM = {"name": "Renamed", "redirect_uris": "https://mallory.example/callback"}
 PAGES = [
     "application",
-    "waiting",
     "oauth_bridge_application_change",
     "oauth_bridge_application_secret",
 ]
