@@ -20,8 +20,8 @@ from oauth_bridge.administration import acts, shown
 from oauth_bridge.administration.acts import Act, Answers
 from oauth_bridge.administration.shown import Named
 from oauth_bridge.applications import rights, summaries
-from oauth_bridge.models import REASON_MAX_LENGTH, Application, Consent
-from oauth_bridge.storage import applications
+from oauth_bridge.models import REASON_MAX_LENGTH, Application, ApplicationSecret, Consent
+from oauth_bridge.storage import applications, secret_rotation
 
 
 class ReasonForm(forms.Form):
@@ -153,6 +153,34 @@ def _set_owners(_request: HttpRequest, found: Application, answers: Answers) -> 
     return _("The owners of %(name)s are saved.") % {"name": found.name}
 
 
+def secret_act(request: HttpRequest, pk: int, number: int, name: str) -> HttpResponseBase:
+    """Ask before a secret is ended, and end it.
+
+    Raises PermissionDenied: the permission to make secrets is missing. Raises Http404: the act or the secret does not
+    exist, or the permission is missing for this application.
+    """
+    if not rights.may(request, rights.ROTATE):
+        raise PermissionDenied
+    found = get_object_or_404(rights.applications(request, rights.ROTATE), pk=pk)
+    secret = get_object_or_404(found.secrets.select_related("application"), number=number)
+    if name not in SECRET_ACTS:
+        raise Http404
+    section = Named(_("Applications"), shown.page("oauth_bridge_application_changelist"))
+    of = Named(found.name, shown.page("oauth_bridge_application_secret", pk))
+    return acts.confirm(request, SECRET_ACTS[name], secret, name=str(number), of=of, section=section)
+
+
+def _end_secret(*, is_leaked: bool) -> Callable[[HttpRequest, ApplicationSecret, Answers], str]:
+    def change(_request: HttpRequest, secret: ApplicationSecret, _answers: Answers) -> str:
+        secret_rotation.revoke(secret.application, secret.number, is_leaked=is_leaked)
+        text = _("Client secret No. %(number)d ended at once.")
+        if is_leaked:
+            text = _("Client secret No. %(number)d had leaked: it ended at once, with all codes and access tokens.")
+        return text % {"number": secret.number}
+
+    return change
+
+
 ACTS: dict[str, Act[Application]] = {
     "switch-off": Act(
         label=gettext_lazy("Switch off"),
@@ -219,5 +247,29 @@ ACTS: dict[str, Act[Application]] = {
         is_proven=True,
         form=OwnersForm,
         initial=lambda found: {"owners": list(found.owners.values_list("pk", flat=True))},
+    ),
+}
+
+SECRET_ACTS: dict[str, Act[ApplicationSecret]] = {
+    "end": Act(
+        label=gettext_lazy("End this secret"),
+        question=gettext_lazy("End client secret No. %(name)s?"),
+        fits=lambda secret: secret.works,
+        ends=lambda _secret: _(
+            "It is refused from the next request on: the application can’t use it any more. The others go on working."
+        ),
+        change=_end_secret(is_leaked=False),
+        is_proven=True,
+    ),
+    "leaked": Act(
+        label=gettext_lazy("It leaked"),
+        question=gettext_lazy("Has client secret No. %(name)s leaked?"),
+        fits=lambda secret: not secret.is_leaked,
+        ends=lambda _secret: _(
+            "Whoever has it can use the codes of people who sign in. It ends at once, with all codes and access tokens "
+            "of the application: people sign in again."
+        ),
+        change=_end_secret(is_leaked=True),
+        is_proven=True,
     ),
 }

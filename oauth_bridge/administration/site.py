@@ -84,6 +84,11 @@ class Site(AdminSite):
                 self.admin_view(application_acts.act),
                 name="application_act",
             ),
+            path(
+                "oauth_bridge/application/<int:pk>/secret/<int:number>/<slug:name>/",
+                self.admin_view(application_acts.secret_act),
+                name="application_secret_act",
+            ),
             path("activity/<int:pk>/add-address/", self.admin_view(added_address.add_address), name="add_address"),
             path("accounts/user/<uuid:pk>/", self.admin_view(person.person), name="person"),
         ]

@@ -143,7 +143,7 @@ def test_she_changes_her_own_and_makes_and_ends_its_secrets(browser: Client, her
     assert (hers.row.name, hers.row.redirect_uris) == ("Renamed", FORM["redirect_uris"])
     secrets = page("oauth_bridge_application_secret", hers)
     assert secret_on(browser.get(browser.post(secrets, {"overlap": "24"})["Location"]))
-    browser.post(secrets, {"number": "1", "confirmed": "on", "end": "1"})
+    browser.post(reverse("admin:application_secret_act", args=[hers.row.pk, 1, "end"]))
     assert not hers.row.secrets.get(number=1).works
 
 
@@ -195,13 +195,14 @@ def test_another_application_answers_as_one_that_does_not_exist(
     posted = [
         FORM,
         {"overlap": "24"},
-        {"end": "1", "number": "1", "confirmed": "on"},
         {"post": "yes", "typed": "Sunflower"},
     ]
     for name in (*PAGES, "oauth_bridge_application_delete", "oauth_bridge_application_history"):
         assert {browser.post(page(name, other), data).status_code for data in posted} == {404}, name
         assert browser.get(page(name, other)).status_code == 404
         assert browser.get(reverse(f"admin:{name}", args=[999999])).status_code == 404
+    for name in ("end", "leaked"):
+        assert browser.post(reverse("admin:application_secret_act", args=[other.row.pk, 1, name])).status_code == 404
     assert Application.objects.filter(pk=other.row.pk).values().get() == before
     assert list(other.row.secrets.values()) == secrets
 
