@@ -22,6 +22,10 @@ FACTOR_AWAITED = "second_factor_awaited"
 # The causes of steps that wait for the person. They are recorded but not counted, because usually the person goes on.
 WAITING = frozenset({UNCONFIRMED, FACTOR_AWAITED})
 
+_ENDED_WITH_ALL = _(
+    "All codes and tokens of the application were ended: it was switched off, everybody's access was ended, or a "
+    "client secret had leaked. The person starts again."
+)
 _SEND_ONCE = _("Send the parameter once, with a value, as the guide for developers shows.")
 _CALLBACK = _("Compare the application's setting with the callback addresses that are registered here.")
 _LIMIT = _(
@@ -196,7 +200,7 @@ FIXES = {
     ),
     "reason_unknown": _("The code became invalid at this moment. The person starts again."),
     "code_ended_person": _("Nothing to change: the person's password changed, or they signed out everywhere."),
-    "code_ended_application": _("The application's credentials were ended meanwhile. The person starts again."),
+    "code_ended_application": _ENDED_WITH_ALL,
     "code_ended_group": _("The person left the groups that may use the application."),
     "person_deactivated": _("The account is switched off. Switch it on under People if the person may sign in."),
     "code_redirect_uri": _("Send the same callback address at both steps, or leave it out at the exchange."),
@@ -224,8 +228,7 @@ FIXES = {
     "token_ended_replay": _("The code of the token was used twice. See the attempt: its callback must run once."),
     "token_ended_consent": _("Nothing to change: the person disconnected the application."),
     "token_ended_person": _("Nothing to change: the person's password changed, or they signed out everywhere."),
-    "token_ended_application": _("The application's credentials were ended meanwhile. The person starts again."),
-    "token_ended_secret": _("The client secret that the token was made with has leaked. The person signs in again."),
+    "token_ended_application": _ENDED_WITH_ALL,
     "token_ended_group": _("The person left the groups that may use the application."),
     # Logout
     "logout_hint_key_unknown": _(

@@ -155,7 +155,6 @@ TITLES = {
     "token_ended_consent": _("The person disconnected the application"),
     "token_ended_person": _("The person ended the access"),
     "token_ended_application": _("The application’s tokens were ended"),
-    "token_ended_secret": _("The client secret has leaked"),
     "token_ended_group": _("The person left the group"),
     # Logout
     "logout_hint_key_unknown": _("Sign-out: the ID token is signed with an unknown key"),

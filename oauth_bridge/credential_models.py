@@ -6,9 +6,7 @@ There is no index by application, because one application may own nearly all row
 application are invalid. Their rows stay until the purge.
 
 All codes and tokens of a person or an application can end together without an update of their rows. Each row stores the
-`credentials_version` of its person and its application. A change of either version makes the row invalid. The tokens of
-a leaked secret end in a similar way: the row of the application lists its leaked secrets, and each token names its
-secret.
+`credentials_version` of its person and its application. A change of either version makes the row invalid.
 """
 
 from __future__ import annotations
@@ -17,8 +15,6 @@ from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
-
-from oauth_bridge.secret_models import ApplicationSecret
 
 
 def _application() -> models.ForeignKey[Any, Any]:
@@ -116,24 +112,13 @@ class AccessToken(models.Model):
     revoked_at = models.DateTimeField(null=True)
     revoked_cause = models.CharField(max_length=40, null=True, editable=False)  # noqa: DJ001 - null costs nothing
     attempt = models.UUIDField(null=True, editable=False)  # the attempt of the redeemed code
-    # The secret that authenticated the application; null for a public client and for a token of an earlier release.
-    secret = models.ForeignKey(
-        ApplicationSecret,
-        on_delete=models.DO_NOTHING,
-        related_name="+",
-        db_constraint=False,
-        db_index=False,
-        null=True,
-        editable=False,
-    )
     openid = _openid()
     person_version = version_of_credentials()
     application_version = version_of_credentials()
 
-    # The next three attributes are not columns. `storage.tokens` sets these attributes to explain why a token is
+    # The next two attributes are not columns. `storage.tokens` sets these attributes to explain why a token is
     # invalid.
     client_id: str | None
-    leaked_secrets: str | None
     ended_by: str | None
 
     class Meta:

@@ -48,20 +48,6 @@ def new_client_id() -> str:
     return uuid.uuid4().hex
 
 
-class Registered(models.Manager["Application"]):
-    """The manager of the registered applications, which leaves out the twins (see `Twins`)."""
-
-    def get_queryset(self) -> models.QuerySet[Application]:
-        return super().get_queryset().exclude(client_id__startswith=Application.TWIN)
-
-
-class Twins(models.Manager["Application"]):
-    """The manager of the twins: temporary applications, with which an administrator tests a sign-in."""
-
-    def get_queryset(self) -> models.QuerySet[Application]:
-        return super().get_queryset().filter(client_id__startswith=Application.TWIN)
-
-
 @dataclass(frozen=True)
 class Caption:
     """The name, host, logo and homepage of an application, as pages show them."""
@@ -86,10 +72,8 @@ class Application(AbstractApplication):
     """A registered third party, the OAuth client. Specification 2.1."""
 
     ID_TOKEN_ALGS = [("RS256", "RS256"), ("ES256", "ES256")]
-    TWIN = "test-sign-in-"  # the prefix of a twin's client_id
 
-    objects = Registered()
-    twins = Twins()
+    objects = models.Manager["Application"]()
 
     client_id = models.CharField(_("client ID"), max_length=255, unique=True, default=new_client_id, editable=False)
     name = models.CharField(_("name"), max_length=NAME_MAX_LENGTH, validators=[refuse_control_characters])
@@ -175,12 +159,8 @@ class Application(AbstractApplication):
     disabled_at = models.DateTimeField(null=True, editable=False)
     disabled_by = models.CharField(max_length=120, default="", db_default="", editable=False)
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
-    # The highest number that a secret of the application has had. Only `storage.secret_rotation` writes
-    # `last_secret_number` and `leaked_secrets`.
+    # The highest number that a secret of the application has had. Only `storage.secret_rotation` writes it.
     last_secret_number = models.IntegerField(default=0, db_default=0, editable=False)
-    # The primary keys of the application's recently leaked secrets, such as ",12,45,". The tokens of leaked secrets are
-    # invalid.
-    leaked_secrets = models.TextField(default="", db_default="", editable=False)
 
     # Fields of the toolkit's model that this service does not use, or that it stores in another table.
     user = None

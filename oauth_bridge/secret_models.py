@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import ClassVar
 
 from django.db import models
@@ -12,6 +13,14 @@ from config.infrastructure.validators import refuse_control_characters
 
 NAME_MAX_LENGTH = 80
 PREFIX_LENGTH = 4  # the other 39 of the 43 characters have 234 random bits
+
+
+class State(StrEnum):
+    WORKS = "works"  # valid without an end
+    ENDING = "ending"  # valid until `expires_at`
+    EXPIRED = "expired"  # ended after the overlap of a rotation
+    REVOKED = "revoked"  # ended at once
+    LEAKED = "leaked"  # revoked together with all codes and tokens of the application
 
 
 class ApplicationSecret(models.Model):
@@ -52,6 +61,19 @@ class ApplicationSecret(models.Model):
             models.UniqueConstraint(fields=["application", "number"], name="oauth_bridge_secret_number"),
         ]
 
+    # `storage.secret_rotation.states` sets it: used after its replacement, which is not used instead.
+    is_still_used = False
+
     @property
     def works(self) -> bool:
         return not self.is_revoked and (self.expires_at is None or self.expires_at > timezone.now())
+
+    @property
+    def state(self) -> State:
+        if self.is_leaked:
+            return State.LEAKED
+        if self.is_revoked:
+            return State.REVOKED
+        if not self.works:
+            return State.EXPIRED
+        return State.ENDING if self.expires_at else State.WORKS

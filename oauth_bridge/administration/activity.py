@@ -11,13 +11,14 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
+from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
 from accounts.email_addresses import looked_up_email
 from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_models import Step
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
-from oauth_bridge.administration import shown, shown_attempts
+from oauth_bridge.administration import board, shown, shown_attempts
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY, PEOPLE
@@ -74,6 +75,7 @@ class Query:
         self.show = get("show", "") if get("show") in ("failed", "unfinished") else ""
         self.days = int(get("days", "")) if get("days", "") in map(str, PERIODS) else 1
         self.before = time_of(get("before", ""))
+        self.waits_since = time_of(get("live", ""))
 
     def url(self, **changes: object) -> str:
         """The URL of the activity page. `changes` replace parameters of this query."""
@@ -110,14 +112,20 @@ class Query:
         return bool(self.cause or self.step or self.is_of_some or self.show)
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether the page is loaded again without script: for board.LASTS after an administrator began to wait."""
+        return bool(self.waits_since and self.waits_since <= timezone.now() < self.waits_since + board.LASTS)
+
+    @property
     def is_of_some(self) -> bool:
         """Only the attempts of one address, person or reference are listed. The counts are those of everybody."""
         return bool(self.who or self.reference)
 
 
 def activity(request: HttpRequest) -> HttpResponse:
-    """Show the activity of one application or of all.
+    """Show the activity of one application or of all. For one application, the board shows each step as it happens.
 
+    With `live`, the steps and causes of the period are left out; a time in it is when an administrator began to wait.
     With `format=json`, return the records in the JSON format of the command `application activity`.
 
     Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the administrator may not
@@ -133,10 +141,14 @@ def activity(request: HttpRequest) -> HttpResponse:
     application = Application.objects.filter(client_id=query.client_id).first() if query.client_id else None
     found = attempts.attempts(query.filters, before=query.before, limit=ATTEMPTS + 1)
     names = Names(request, shown.client_ids_of(found), (each.person_id for each in found))
+    has_board = application is not None and not (query.is_filtered or query.before)
+    is_live = has_board and "live" in request.GET
     rows = [shown_attempts.attempt(each, names) for each in found[:ATTEMPTS] if _is_shown(each, query)]
     context = {
         **admin.site.each_context(request),
-        **_causes(query),
+        **({} if is_live else _causes(query)),
+        "board": board.of(application, found, names) if application and has_board else None,
+        "is_live": is_live,
         "application": shown.named(application) if application else None,
         "query": query,
         "attempts": rows,

@@ -1,33 +1,28 @@
-"""The page of an application, and the page that adds a callback address to an application."""
+"""The page of an application."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.conf import settings
-from django.contrib import admin, messages
-from django.core.exceptions import PermissionDenied
-from django.db import transaction
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from accounts.sign_in.reauthentication import fresh_sign_in_required
-from config.infrastructure import events, paths
-from config.infrastructure.events import Event
+from config.infrastructure import paths
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
-from oauth_bridge.administration import application_acts, recheck, shown, shown_attempts
+from oauth_bridge.administration import application_acts, board, shown, shown_attempts
 from oauth_bridge.administration.application_acts import find_application
-from oauth_bridge.administration.record import may_add_addresses
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import checks, product_settings, rights, summaries
 from oauth_bridge.applications.rights import ACTIVITY
+from oauth_bridge.applications.summaries import Summary
 from oauth_bridge.documentation import snippets
 from oauth_bridge.models import Application, Consent
-from oauth_bridge.redirect_uri_masking import MASK
 from oauth_bridge.redirect_uri_warnings import hints
-from oauth_bridge.storage import activity_reading, activity_statistics, application_audit, attempts, secret_states
+from oauth_bridge.storage import activity_statistics, attempts, secret_rotation
 from oauth_bridge.storage.activity_statistics import Days
 
 PLOTTED = 30
@@ -40,7 +35,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
     found = find_application(request, pk)
     may_see_people = request.user.has_perm(rights.PEOPLE)
     days = activity_statistics.by_day(found.client_id, PLOTTED)
-    summary, secrets = summaries.of([found])[found.pk], secret_states.states(found)
+    summary, secrets = summaries.of([found])[found.pk], secret_rotation.states(found)
     context = {
         **admin.site.each_context(request),
         "title": found.name,
@@ -69,11 +64,11 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "acts": application_acts.offered(request, found),
     }
     if rights.may(request, ACTIVITY, found):
-        context |= _activity(request, found)
+        context |= _activity(request, found, summary)
     return TemplateResponse(request, "administration/application.html", context)
 
 
-def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
+def _activity(request: HttpRequest, found: Application, summary: Summary) -> dict[str, Any]:
     """The template's variables for the causes of the last PLOTTED days, and for the latest attempts."""
     since = activity_statistics.start_of(PLOTTED)
     failures = activity_statistics.failures(since, None, [found.client_id])
@@ -95,6 +90,8 @@ def _activity(request: HttpRequest, found: Application) -> dict[str, Any]:
         "causes": causes,
         "more_causes": len(ordered) - len(causes),
         "attempts": [shown_attempts.attempt(each, names) for each in latest],
+        "board": None if summary.last_at else board.of(found, latest, names),
+        "waiting_url": shown.page("activity", client_id=found.client_id, live=timezone.now().isoformat()),
         "refused": sum(number for cause, number in failures.items() if cause.cause == "refused"),
         "activity_url": shown.page("activity", **query),
         "may_see_activity": True,
@@ -143,49 +140,3 @@ def ready_snippets(found: Application) -> list[tuple[str, str]]:
         )
     }
     return [(_("Environment"), "\n".join(variables)), *code.items()]
-
-
-@fresh_sign_in_required
-def add_address(request: HttpRequest, pk: int) -> HttpResponse:
-    """Add the callback address of a refused request to its application. GET asks for confirmation, POST adds.
-
-    Raises PermissionDenied: the permission to see the activity or to change the addresses is missing. Raises Http404:
-    the record or its application does not exist, or the callback address is missing or partly masked.
-    """
-    if not rights.may(request, ACTIVITY):
-        raise PermissionDenied
-    entry = activity_reading.entry(pk, rights.client_ids(request))
-    sent = entry.detail.get("sent", "") if entry else ""
-    found = Application.objects.filter(client_id=entry.client_id).first() if entry and entry.client_id else None
-    if entry is None or found is None or not sent or MASK in sent:
-        raise Http404
-    if not may_add_addresses(request, found):
-        raise PermissionDenied
-    checks = recheck.addition(sent, found, with_others=request.user.has_perm(rights.VIEW))
-    may_add = all(check.kind != "no" for check in checks) and not found.is_callback(sent)
-    if request.method == "POST" and may_add:
-        _add(request, found, sent)
-        return redirect(shown.record_url(entry))
-    context = {
-        **admin.site.each_context(request),
-        "title": _("Add this address?"),
-        "application": shown.named(found),
-        "sent": sent,
-        "checks": checks,
-        "may_add": may_add,
-        "record_url": shown.record_url(entry),
-        "reference": entry.reference,
-    }
-    return TemplateResponse(request, "administration/add_address.html", context)
-
-
-def _add(request: HttpRequest, found: Application, sent: str) -> None:
-    with transaction.atomic():
-        locked = Application.objects.select_for_update(no_key=True).get(pk=found.pk)
-        locked.redirect_uris = "\n".join([*locked.callback_addresses, sent])
-        locked.full_clean()
-        with application_audit.audited(locked):
-            locked.save(update_fields=["redirect_uris", "updated"])
-    events.write(Event.APPLICATION_CHANGED, client_id=found.client_id, fields="redirect_uris")
-    text = _("The address is added. %(name)s can use it now.")
-    messages.success(request, text % {"name": found.name})

@@ -1,31 +1,27 @@
-"""The acts of administrators on an application: switch, trust, set owners, end access. A page confirms each act."""
+"""The acts of administrators on an application: switch, trust, set owners, end access."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from django import forms
-from django.contrib import admin, messages
 from django.contrib.auth import get_user_model
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404, redirect
-from django.template.response import TemplateResponse
+from django.shortcuts import get_object_or_404
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.models import User
-from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure.validators import refuse_control_characters
-from oauth_bridge.administration import shown
+from oauth_bridge.administration import acts, shown
+from oauth_bridge.administration.acts import Act, Answers
 from oauth_bridge.administration.shown import Named
 from oauth_bridge.applications import rights, summaries
-from oauth_bridge.models import REASON_MAX_LENGTH, Application, Consent
-from oauth_bridge.storage import applications
-
-Answers = dict[str, Any]
+from oauth_bridge.models import REASON_MAX_LENGTH, Application, ApplicationSecret, Consent
+from oauth_bridge.storage import applications, secret_rotation
 
 
 class ReasonForm(forms.Form):
@@ -58,26 +54,6 @@ class OwnersForm(forms.Form):
         self.fields["owners"].queryset = staff.order_by("nickname", "email")  # type: ignore[attr-defined]
 
 
-class Act(NamedTuple):
-    """An act. `brief` is the text in the list of acts, `ends` the text on the confirmation page.
-
-    `fits`: the act would change something. `do` performs the act and returns a sentence about the result. `is_proven`:
-    the act needs a fresh proof (`proof_first`). `initial` returns the initial values of the form.
-    """
-
-    label: Any
-    brief: Any
-    question: Any
-    button: Any
-    permission: str
-    fits: Callable[[Application], bool]
-    ends: Callable[[Application], str]
-    do: Callable[[HttpRequest, Application, Answers], str]
-    is_proven: bool = False
-    form: type[forms.Form] = forms.Form
-    initial: Callable[[Application], Answers] = lambda _application: {}
-
-
 def act(request: HttpRequest, pk: int, name: str) -> HttpResponseBase:
     """Ask for confirmation on GET, and perform the act on POST.
 
@@ -89,29 +65,8 @@ def act(request: HttpRequest, pk: int, name: str) -> HttpResponseBase:
     found = find_application(request, pk, chosen.permission)
     if not _may(request, chosen):
         raise PermissionDenied
-    if chosen.is_proven and (question := proof_first(request)):
-        return question
-    page = shown.page("application", found.pk)
-    if not chosen.fits(found):  # another administrator has performed the act meanwhile
-        return redirect(page)
-    form = chosen.form(request.POST if request.method == "POST" else None, initial=chosen.initial(found))
-    if request.method == "POST" and form.is_valid():
-        try:
-            messages.success(request, chosen.do(request, found, form.cleaned_data))
-        except ValidationError as problem:
-            messages.error(request, problem.messages[0])
-        return redirect(page)
-    context = {
-        **admin.site.each_context(request),
-        "title": chosen.question % {"name": found.name},
-        "section": Named(_("Applications"), shown.page("oauth_bridge_application_changelist")),
-        "of": shown.named(found),
-        "ends": chosen.ends(found),
-        "label": chosen.label,
-        "button": chosen.button,
-        "form": form,
-    }
-    return TemplateResponse(request, "administration/act.html", context)
+    section = Named(_("Applications"), shown.page("oauth_bridge_application_changelist"))
+    return acts.confirm(request, chosen, found, name=found.name, of=shown.named(found), section=section)
 
 
 def find_application(request: HttpRequest, pk: int, permission: str = rights.VIEW) -> Application:
@@ -127,19 +82,11 @@ def find_application(request: HttpRequest, pk: int, permission: str = rights.VIE
 
 
 def offered(request: HttpRequest, found: Application) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": name,
-            "label": each.label,
-            "brief": each.brief,
-            "url": shown.page("application_act", found.pk, name),
-        }
-        for name, each in ACTS.items()
-        if _may(request, each) and each.fits(found)
-    ]
+    permitted = {name: each for name, each in ACTS.items() if _may(request, each)}
+    return acts.offered(permitted, found, lambda name: shown.page("application_act", found.pk, name))
 
 
-def _may(request: HttpRequest, each: Act) -> bool:
+def _may(request: HttpRequest, each: Act[Application]) -> bool:
     return rights.may_name_owners(request) if each.form is OwnersForm else request.user.has_perm(each.permission)
 
 
@@ -206,77 +153,123 @@ def _set_owners(_request: HttpRequest, found: Application, answers: Answers) -> 
     return _("The owners of %(name)s are saved.") % {"name": found.name}
 
 
-ACTS = {
+def secret_act(request: HttpRequest, pk: int, number: int, name: str) -> HttpResponseBase:
+    """Ask before a secret is ended, and end it.
+
+    Raises PermissionDenied: the permission to make secrets is missing. Raises Http404: the act or the secret does not
+    exist, or the permission is missing for this application.
+    """
+    if not rights.may(request, rights.ROTATE):
+        raise PermissionDenied
+    found = get_object_or_404(rights.applications(request, rights.ROTATE), pk=pk)
+    secret = get_object_or_404(found.secrets.select_related("application"), number=number)
+    if name not in SECRET_ACTS:
+        raise Http404
+    section = Named(_("Applications"), shown.page("oauth_bridge_application_changelist"))
+    of = Named(found.name, shown.page("oauth_bridge_application_secret", pk))
+    return acts.confirm(request, SECRET_ACTS[name], secret, name=str(number), of=of, section=section)
+
+
+def _end_secret(*, is_leaked: bool) -> Callable[[HttpRequest, ApplicationSecret, Answers], str]:
+    def change(_request: HttpRequest, secret: ApplicationSecret, _answers: Answers) -> str:
+        secret_rotation.revoke(secret.application, secret.number, is_leaked=is_leaked)
+        text = _("Client secret No. %(number)d ended at once.")
+        if is_leaked:
+            text = _("Client secret No. %(number)d had leaked: it ended at once, with all codes and access tokens.")
+        return text % {"number": secret.number}
+
+    return change
+
+
+ACTS: dict[str, Act[Application]] = {
     "switch-off": Act(
-        gettext_lazy("Switch off"),
-        gettext_lazy("Nobody can sign in to it then."),
-        gettext_lazy("Switch %(name)s off?"),
-        gettext_lazy("Switch off"),
-        rights.SWITCH,
-        lambda found: found.is_enabled,
-        _switch_off_ends,
-        _switch_off,
+        label=gettext_lazy("Switch off"),
+        brief=gettext_lazy("Nobody can sign in to it then."),
+        question=gettext_lazy("Switch %(name)s off?"),
+        permission=rights.SWITCH,
+        fits=lambda found: found.is_enabled,
+        ends=_switch_off_ends,
+        change=_switch_off,
         form=ReasonForm,
     ),
     "switch-on": Act(
-        gettext_lazy("Switch on"),
-        gettext_lazy("People can sign in to it again then."),
-        gettext_lazy("Switch %(name)s on?"),
-        gettext_lazy("Switch on"),
-        rights.SWITCH,
-        lambda found: not found.is_enabled,
-        lambda _found: _("People can sign in to it again. Earlier codes and access tokens stay ended."),
-        _switch_on,
+        label=gettext_lazy("Switch on"),
+        brief=gettext_lazy("People can sign in to it again then."),
+        question=gettext_lazy("Switch %(name)s on?"),
+        permission=rights.SWITCH,
+        fits=lambda found: not found.is_enabled,
+        ends=lambda _found: _("People can sign in to it again. Earlier codes and access tokens stay ended."),
+        change=_switch_on,
     ),
     "end-access": Act(
-        gettext_lazy("End all access"),
-        gettext_lazy("It stays switched on, and asks everybody again."),
-        gettext_lazy("End the access of everybody to %(name)s?"),
-        gettext_lazy("End all access"),
-        rights.SWITCH,
-        lambda found: found.is_enabled,
-        _end_access_ends,
-        _end_access,
+        label=gettext_lazy("End all access"),
+        brief=gettext_lazy("It stays switched on, and asks everybody again."),
+        question=gettext_lazy("End the access of everybody to %(name)s?"),
+        permission=rights.SWITCH,
+        fits=lambda found: found.is_enabled,
+        ends=_end_access_ends,
+        change=_end_access,
     ),
     "trust": Act(
-        gettext_lazy("Trust it"),
-        gettext_lazy("Nobody is asked before a sign-in then."),
-        gettext_lazy("Trust %(name)s?"),
-        gettext_lazy("Trust it"),
-        rights.TRUST,
-        lambda found: not found.is_trusted,
-        lambda _found: _(
+        label=gettext_lazy("Trust it"),
+        brief=gettext_lazy("Nobody is asked before a sign-in then."),
+        question=gettext_lazy("Trust %(name)s?"),
+        permission=rights.TRUST,
+        fits=lambda found: not found.is_trusted,
+        ends=lambda _found: _(
             "People are signed in to it without being asked. For your own only. "
             "The addresses of a trusted application are changed by those who may set this."
         ),
-        _trust(True),
+        change=_trust(True),
         is_proven=True,
     ),
     "distrust": Act(
-        gettext_lazy("Trust it no more"),
-        gettext_lazy("Everybody is asked before a sign-in then."),
-        gettext_lazy("Trust %(name)s no more?"),
-        gettext_lazy("Trust it no more"),
-        rights.TRUST,
-        lambda found: found.is_trusted,
-        lambda _found: _("Everybody is asked before they are signed in to it."),
-        _trust(False),
+        label=gettext_lazy("Trust it no more"),
+        brief=gettext_lazy("Everybody is asked before a sign-in then."),
+        question=gettext_lazy("Trust %(name)s no more?"),
+        permission=rights.TRUST,
+        fits=lambda found: found.is_trusted,
+        ends=lambda _found: _("Everybody is asked before they are signed in to it."),
+        change=_trust(False),
         is_proven=True,
     ),
     "owners": Act(
-        gettext_lazy("Owners"),
-        gettext_lazy("They look after it without any other right."),
-        gettext_lazy("Who looks after %(name)s?"),
-        gettext_lazy("Save the owners"),
-        rights.CHANGE,
-        lambda _found: True,
-        lambda _found: _(
+        label=gettext_lazy("Owners"),
+        brief=gettext_lazy("They look after it without any other right."),
+        question=gettext_lazy("Who looks after %(name)s?"),
+        button=gettext_lazy("Save the owners"),
+        permission=rights.CHANGE,
+        ends=lambda _found: _(
             "Owners see its page, its activity and its secrets, and change its names and addresses. "
             "They need no other right, and are told before a secret ends."
         ),
-        _set_owners,
+        change=_set_owners,
         is_proven=True,
         form=OwnersForm,
         initial=lambda found: {"owners": list(found.owners.values_list("pk", flat=True))},
+    ),
+}
+
+SECRET_ACTS: dict[str, Act[ApplicationSecret]] = {
+    "end": Act(
+        label=gettext_lazy("End this secret"),
+        question=gettext_lazy("End client secret No. %(name)s?"),
+        fits=lambda secret: secret.works,
+        ends=lambda _secret: _(
+            "It is refused from the next request on: the application can’t use it any more. The others go on working."
+        ),
+        change=_end_secret(is_leaked=False),
+        is_proven=True,
+    ),
+    "leaked": Act(
+        label=gettext_lazy("It leaked"),
+        question=gettext_lazy("Has client secret No. %(name)s leaked?"),
+        fits=lambda secret: not secret.is_leaked,
+        ends=lambda _secret: _(
+            "Whoever has it can use the codes of people who sign in. It ends at once, with all codes and access tokens "
+            "of the application: people sign in again."
+        ),
+        change=_end_secret(is_leaked=True),
+        is_proven=True,
     ),
 }

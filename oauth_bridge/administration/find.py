@@ -13,7 +13,7 @@ from django.template.response import TemplateResponse
 
 from accounts.email_addresses import looked_up_email
 from oauth_bridge.administration import near_applications, shown
-from oauth_bridge.administration.recheck import OF_NO_APPLICATION
+from oauth_bridge.administration.mended import OF_NO_APPLICATION
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY, PEOPLE, VIEW
 from oauth_bridge.models import MISTYPED_CLIENT_ID

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from django.contrib import admin, messages
+from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
@@ -18,10 +16,8 @@ from accounts.account_page import person_context
 from accounts.factors import authenticators as factors
 from accounts.models import Session, User
 from accounts.sessions import user_agents
-from accounts.sign_in.reauthentication import proof_first
 from oauth_bridge.administration import person_acts, shown, shown_attempts
-from oauth_bridge.administration.person_acts import Act, ActRefused
-from oauth_bridge.administration.shown import Named, Names
+from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY, PEOPLE
 from oauth_bridge.shown_times import time_since
@@ -43,7 +39,7 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     if found is None:
         raise Http404
     if "act" in request.GET:
-        return _act(request, found, request.GET["act"])
+        return person_acts.act(request, found, request.GET["act"])
     context = {
         **admin.site.each_context(request),
         "title": found.display_name,
@@ -85,58 +81,3 @@ def _connection(each: consents.Connection) -> dict[str, Any]:
 def _browser(row: Session) -> dict[str, Any]:
     name = user_agents.shown(row.browser) if row.browser.strip("/") else _("Unknown browser")
     return {"name": name, "ago": time_since(row.last_used_at or row.created_at), "since": row.created_at}
-
-
-def _act(request: HttpRequest, found: User, name: str) -> HttpResponseBase:
-    if not person_acts.may_change(request, found):
-        raise PermissionDenied
-    if name == "end":
-        act = _end_application(found, request.GET.get("client_id", ""))
-    elif name in person_acts.ACTS:
-        act = person_acts.ACTS[name]
-    else:
-        raise Http404
-    if name == "remove-factors" and (question := proof_first(request)):
-        return question
-    page = shown.page("person", found.pk)
-    if request.method == "POST":
-        try:
-            with transaction.atomic():
-                done = act.do(request, found)
-            messages.success(request, done)
-        except ActRefused as refused:
-            messages.error(request, str(refused))
-        return redirect(page)
-    context = {
-        **admin.site.each_context(request),
-        "title": act.question % {"name": act.of or found.display_name},
-        "section": Named(_("People"), shown.page("accounts_user_changelist")),
-        "of": Named(found.email, page),
-        "ends": act.ends(found),
-        "label": act.label,
-        "button": act.button,
-    }
-    return TemplateResponse(request, "administration/act.html", context)
-
-
-def _end_application(found: User, client_id: str) -> Act:
-    connection = next((each for each in consents.connections(found) if each.application.client_id == client_id), None)
-    if connection is None:
-        raise Http404
-    application = connection.application
-    return Act(
-        label=application.name,
-        ends=lambda _person: (
-            _("Ends the consent and the access of %(name)s, at once. It is asked again next time.")
-            % {"name": application.name}
-        ),
-        question=_("End the access of %(name)s?"),
-        of=application.name,
-        button=_("End the access"),
-        do=lambda _request, person: _disconnected(person, connection),
-    )
-
-
-def _disconnected(person: User, connection: consents.Connection) -> str:
-    person_acts.end_access(person, connection)
-    return _("The access of %(name)s is ended.") % {"name": connection.application.name}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from django.contrib import admin
-from django.http import HttpRequest
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
@@ -19,28 +21,15 @@ from accounts.models import Session, User
 from accounts.sessions.credential_changes import end_credentials, set_active
 from accounts.sign_in import verification
 from accounts.sign_in.password_pages import ResetRequestForm
-from oauth_bridge.administration import shown
+from oauth_bridge.administration import acts, shown
+from oauth_bridge.administration.acts import Act, Answers
+from oauth_bridge.administration.shown import Named
 from oauth_bridge.applications.rights import PEOPLE
 from oauth_bridge.models import Application
 from oauth_bridge.storage import admission, consents
 
 
-class Act(NamedTuple):
-    """An act on an account, with a confirmation page. `question` contains the name of the person, or of `of`."""
-
-    label: Any
-    ends: Callable[[User], str]
-    question: Any
-    button: Any
-    do: Callable[[HttpRequest, User], str]
-    of: str = ""
-
-
-class ActRefused(Exception):
-    """The act changed nothing. The message is a sentence for the administrator."""
-
-
-def _unlock(_request: HttpRequest, found: User) -> str:
+def _unlock(_request: HttpRequest, found: User, _answers: Answers) -> str:
     factors.unlock(found)
     return _("The account is unlocked: the person can try again at once.")
 
@@ -55,21 +44,34 @@ def may_change(request: HttpRequest, found: User) -> bool:
     return admin.site.get_model_admin(User).has_change_permission(request, found)
 
 
-def offered(request: HttpRequest, found: User) -> list[dict[str, Any]]:
+def act(request: HttpRequest, found: User, name: str) -> HttpResponseBase:
+    """Ask for confirmation on GET, and perform the act on POST.
+
+    Raises PermissionDenied: the administrator may not change this person. Raises Http404: the act does not exist.
+    """
     if not may_change(request, found):
-        return []
-    return [
-        {"name": name, "label": act.label, "ends": act.ends(found), "button": act.button}
-        for name, act in ACTS.items()
-        if _fits(name, found)
-    ]
+        raise PermissionDenied
+    of = Named(found.email, shown.page("person", found.pk))
+    section = Named(_("People"), shown.page("accounts_user_changelist"))
+    if name == "end":
+        connection = _connection(found, request.GET.get("client_id", ""))
+        chosen, named = _end_application(connection), connection.application.name
+    elif name in ACTS:
+        chosen, named = ACTS[name], found.display_name
+    else:
+        raise Http404
+    return acts.confirm(request, chosen, found, name=named, of=of, section=section)
+
+
+def offered(request: HttpRequest, found: User) -> list[dict[str, Any]]:
+    permitted = ACTS if may_change(request, found) else {}
+    return acts.offered(permitted, found, lambda name: shown.page("person", found.pk, act=name))
 
 
 def offered_act(request: HttpRequest, pk: UUID, name: str) -> list[tuple[Any, str]]:
     """A list of the act's label and URL; empty if the act is not permitted or would change nothing."""
     found = User.objects.filter(pk=pk).first() if request.user.has_perm(PEOPLE) else None
-    acts = offered(request, found) if found else []
-    return [(each["label"], shown.page("person", pk, act=name)) for each in acts if each["name"] == name]
+    return [(each["label"], each["url"]) for each in (offered(request, found) if found else []) if each["name"] == name]
 
 
 def offered_groups(request: HttpRequest, pk: UUID, application: Application) -> list[tuple[Any, str]]:
@@ -80,22 +82,37 @@ def offered_groups(request: HttpRequest, pk: UUID, application: Application) -> 
     return [(_("Choose the person’s groups"), shown.page("accounts_user_change", pk))]
 
 
-def _fits(name: str, found: User) -> bool:
-    """Return whether the act would change the account."""
-    if name == "remove-factors":
-        return bool(factors.described(found))
-    if name == "confirm":
-        return found.email_verified_at is None
-    return name != ("activate" if found.is_active else "deactivate")
+def _connection(found: User, client_id: str) -> consents.Connection:
+    for each in consents.connections(found):
+        if each.application.client_id == client_id:
+            return each
+    raise Http404
 
 
-def end_access(person: User, connection: consents.Connection) -> None:
+def _end_application(connection: consents.Connection) -> Act[User]:
+    name = connection.application.name
+
+    def change(_request: HttpRequest, found: User, _answers: Answers) -> str:
+        _end_access(found, connection)
+        return _("The access of %(name)s is ended.") % {"name": name}
+
+    text = _("Ends the consent and the access of %(name)s, at once. It is asked again next time.") % {"name": name}
+    return Act(
+        label=name,
+        question=_("End the access of %(name)s?"),
+        button=_("End the access"),
+        ends=lambda _person: text,
+        change=change,
+    )
+
+
+def _end_access(person: User, connection: consents.Connection) -> None:
     consents.disconnect(person, connection.application)
     changes = {"application": (connection.application.client_id, None)}
     audit_trail.write("access_ended", audit_trail.of_person(person), changes)
 
 
-def _send_reset(request: HttpRequest, found: User) -> str:
+def _send_reset(request: HttpRequest, found: User, _answers: Answers) -> str:
     with translation.override(found.language or translation.get_language()):
         form = ResetRequestForm({"email": found.email})
         if form.is_valid():
@@ -104,7 +121,7 @@ def _send_reset(request: HttpRequest, found: User) -> str:
     return _("A mail with a link to set a password goes to %(email)s.") % {"email": found.email}
 
 
-def _sign_out(_request: HttpRequest, found: User) -> str:
+def _sign_out(_request: HttpRequest, found: User, _answers: Answers) -> str:
     number = browsers(found).count()
     end_credentials(found)
     audit_trail.write("signed_out", audit_trail.of_person(found))
@@ -116,10 +133,10 @@ def _sign_out(_request: HttpRequest, found: User) -> str:
     return text % {"count": number}
 
 
-def _end_all(_request: HttpRequest, found: User) -> str:
+def _end_all(_request: HttpRequest, found: User, _answers: Answers) -> str:
     connections = [each for each in consents.connections(found) if each.consent]
     for each in connections:
-        end_access(found, each)
+        _end_access(found, each)
     text = ngettext(
         "The access of %(count)d application is ended.",
         "The access of %(count)d applications is ended.",
@@ -138,86 +155,87 @@ def _sessions_end(found: User) -> str:
     return text % {"count": number}
 
 
-def _confirm(_request: HttpRequest, found: User) -> str:
+def _confirm(_request: HttpRequest, found: User, _answers: Answers) -> str:
     verification.mark_verified(found)
     return _("The address is confirmed.")
 
 
-def _remove_factors(_request: HttpRequest, found: User) -> str:
+def _remove_factors(_request: HttpRequest, found: User, _answers: Answers) -> str:
     factors.remove_all(found)
     return _("The second factors and passkeys are removed. The password alone is enough now.")
 
 
-def _set_active(is_active: bool) -> Callable[[HttpRequest, User], str]:
-    def do(_request: HttpRequest, found: User) -> str:
+def _set_active(is_active: bool) -> Callable[[HttpRequest, User, Answers], str]:
+    def change(_request: HttpRequest, found: User, _answers: Answers) -> str:
         try:
             set_active(found, is_active)
         except LastAdministrator:
-            raise ActRefused(administrators.ADVICE) from None
+            raise ValidationError(administrators.ADVICE) from None
         if is_active:
             return _("The account is switched on again.")
         return _("The account is switched off, and signed out everywhere.")
 
-    return do
+    return change
 
 
-ACTS = {
+ACTS: dict[str, Act[User]] = {
     "reset": Act(
-        gettext_lazy("Send a reset"),
-        lambda _person: _("Ends nothing until the link is used. It works for one hour."),
-        gettext_lazy("Send %(name)s a link to set a password?"),
-        gettext_lazy("Send the mail"),
-        _send_reset,
+        label=gettext_lazy("Send a reset"),
+        ends=lambda _person: _("Ends nothing until the link is used. It works for one hour."),
+        question=gettext_lazy("Send %(name)s a link to set a password?"),
+        change=_send_reset,
     ),
     "sign-out": Act(
-        gettext_lazy("Sign out everywhere"),
-        _sessions_end,
-        gettext_lazy("Sign %(name)s out everywhere?"),
-        gettext_lazy("Sign out"),
-        _sign_out,
+        label=gettext_lazy("Sign out everywhere"),
+        ends=_sessions_end,
+        question=gettext_lazy("Sign %(name)s out everywhere?"),
+        change=_sign_out,
     ),
     "end-all": Act(
-        gettext_lazy("End all consents"),
-        lambda _person: _("Ends the access of every application, at once. Each asks again. Browsers stay signed in."),
-        gettext_lazy("End all consents of %(name)s?"),
-        gettext_lazy("End all"),
-        _end_all,
+        label=gettext_lazy("End all consents"),
+        ends=lambda _person: _(
+            "Ends the access of every application, at once. Each asks again. Browsers stay signed in."
+        ),
+        question=gettext_lazy("End all consents of %(name)s?"),
+        change=_end_all,
     ),
     "confirm": Act(
-        gettext_lazy("Confirm the address"),
-        lambda _person: _("Without a code from a mail, if you know whose address it is. Ends nothing."),
-        gettext_lazy("Confirm the address of %(name)s?"),
-        gettext_lazy("Confirm"),
-        _confirm,
+        label=gettext_lazy("Confirm the address"),
+        ends=lambda _person: _("Without a code from a mail, if you know whose address it is. Ends nothing."),
+        question=gettext_lazy("Confirm the address of %(name)s?"),
+        fits=lambda person: person.email_verified_at is None,
+        change=_confirm,
     ),
     "unlock": Act(
-        gettext_lazy("Unlock"),
-        lambda _person: _("Forgets wrong passwords and wrong codes that kept the person waiting. Ends nothing else."),
-        gettext_lazy("Unlock the account of %(name)s?"),
-        gettext_lazy("Unlock"),
-        _unlock,
+        label=gettext_lazy("Unlock"),
+        ends=lambda _person: _(
+            "Forgets wrong passwords and wrong codes that kept the person waiting. Ends nothing else."
+        ),
+        question=gettext_lazy("Unlock the account of %(name)s?"),
+        change=_unlock,
     ),
     "remove-factors": Act(
-        gettext_lazy("Remove the second factors"),
-        lambda _person: _(
+        label=gettext_lazy("Remove the second factors"),
+        ends=lambda _person: _(
             "For somebody who lost them all: ends passkeys, authenticator app, recovery codes, and every sign-in."
         ),
-        gettext_lazy("Remove the second factors of %(name)s?"),
-        gettext_lazy("Remove them"),
-        _remove_factors,
+        question=gettext_lazy("Remove the second factors of %(name)s?"),
+        fits=lambda person: bool(factors.described(person)),
+        is_proven=True,
+        change=_remove_factors,
     ),
     "deactivate": Act(
-        gettext_lazy("Switch off"),
-        lambda _person: _("Ends every sign-in and the access of applications, at once. Keeps the data."),
-        gettext_lazy("Switch off the account of %(name)s?"),
-        gettext_lazy("Switch off"),
-        _set_active(False),
+        label=gettext_lazy("Switch off"),
+        ends=lambda _person: _("Ends every sign-in and the access of applications, at once. Keeps the data."),
+        question=gettext_lazy("Switch off the account of %(name)s?"),
+        fits=lambda person: person.is_active,
+        change=_set_active(False),
     ),
     "activate": Act(
-        gettext_lazy("Switch on"),
-        lambda _person: _("Lets the person sign in again."),
-        gettext_lazy("Switch on the account of %(name)s?"),
-        gettext_lazy("Switch on"),
-        _set_active(True),
+        label=gettext_lazy("Switch on"),
+        ends=lambda _person: _("Lets the person sign in again."),
+        question=gettext_lazy("Switch on the account of %(name)s?"),
+        fits=lambda person: not person.is_active,
+        change=_set_active(True),
     ),
 }

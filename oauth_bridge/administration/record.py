@@ -1,4 +1,4 @@
-"""The page of one record: the compared addresses, the advice, a new check of the request, the sent parameters."""
+"""The page of one record: the compared addresses, the advice, whether it is mended, the sent parameters."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from oauth_bridge.activity_causes import FACTOR_AWAITED, UNCONFIRMED
+from oauth_bridge.activity_causes import UNCONFIRMED
 from oauth_bridge.activity_models import Outcome
 from oauth_bridge.activity_titles import name_of, title_of
-from oauth_bridge.administration import application_acts, person_acts, recheck, record_hints, shown, shown_attempts
+from oauth_bridge.administration import (
+    added_address,
+    application_acts,
+    mended,
+    person_acts,
+    record_hints,
+    shown,
+    shown_attempts,
+)
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import rights
-from oauth_bridge.applications.rights import ACTIVITY, VIEW
+from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.models import Application
 from oauth_bridge.redirect_uri_likely_faults import side_by_side
 from oauth_bridge.storage import activity_reading, activity_statistics, attempts
@@ -32,7 +39,7 @@ OF_THE_PERSON = {
     "person_deactivated": "activate",
     "no_verified_email": "confirm",
     UNCONFIRMED: "confirm",
-    **dict.fromkeys(recheck.OF_THE_ACCOUNT, "unlock"),
+    **dict.fromkeys(mended.OF_THE_ACCOUNT, "unlock"),
 }
 
 
@@ -51,20 +58,18 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     each = attempts.of(entry, client_ids)
     names = Names(request, {entry.client_id, each.client_id}, {entry.person_id, each.person_id})
     application = Application.objects.filter(client_id=entry.client_id).first() if entry.client_id else None
-    # A sign-in that waits for the second factor was not refused.
-    checks = recheck.checks(entry, application) if entry.cause not in ("", FACTOR_AWAITED) else []
-    passes = recheck.passes(checks)
+    is_mended = mended.is_mended(entry, application)
     fix = "" if each.is_past_wait else names.fix_of(entry)
     context = {
         **admin.site.each_context(request),
         **_difference(request, entry, application),
         **_same(entry),
         "entry": entry,
-        "acts": _acts(request, entry, application),
+        "acts": [] if is_mended else _acts(request, entry, application),
         "fix": fix,
-        "hints": record_hints.hints(request, entry, application) if passes != "yes" else [],
-        "limit_ends_at": recheck.limit_ends_at(entry),
-        "for_developer": record_hints.for_developer(request, entry, fix) if passes != "yes" else "",
+        "hints": [] if is_mended else record_hints.hints(request, entry, application),
+        "limit_ends_at": mended.limit_ends_at(entry),
+        "for_developer": "" if is_mended else record_hints.for_developer(request, entry, fix),
         "title": title_of(entry.cause) if entry.cause else name_of(entry.step),
         "step": name_of(entry.step),
         "is_refusal": entry.outcome != Outcome.SUCCEEDED and not each.is_past_wait,
@@ -74,9 +79,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         "browser": shown.browser_of(entry),
         "attempt": shown_attempts.attempt(each, names),
         "activity_url": shown.page("activity", client_id=entry.client_id),
-        "checks": checks,
-        "passes": passes,
-        "checked_at": timezone.now(),
+        "is_mended": is_mended,
         "received": _received(entry),
     }
     return TemplateResponse(request, "administration/record.html", context)
@@ -90,7 +93,7 @@ def _acts(request: HttpRequest, entry: Entry, application: Application | None) -
         found += [(each["label"], each["url"]) for each in acts if each["name"] == "switch-on"]
     if application and entry.cause in OF_THE_SECRET and _may_make_secret(request, application):
         found.append((_("New secret"), shown.page("oauth_bridge_application_secret", application.pk)))
-    if entry.person_id and (name := OF_THE_PERSON.get(entry.cause)) and not recheck.limit_over(entry):
+    if entry.person_id and (name := OF_THE_PERSON.get(entry.cause)):
         found += person_acts.offered_act(request, entry.person_id, name)
     if application and entry.person_id and entry.cause == "not_admitted":
         found += person_acts.offered_groups(request, entry.person_id, application)
@@ -101,31 +104,18 @@ def _may_make_secret(request: HttpRequest, application: Application) -> bool:
     return not application.is_public and rights.may(request, rights.ROTATE, application)
 
 
-def may_add_addresses(request: HttpRequest, application: Application) -> bool:
-    model_admin = admin.site.get_model_admin(Application)
-    may_change: bool = model_admin.has_change_permission(request, application)
-    return may_change and "redirect_uris" not in model_admin.get_readonly_fields(request, application)
-
-
 def _difference(request: HttpRequest, entry: Entry, application: Application | None) -> dict[str, Any]:
-    """Compare an unregistered callback address with the nearest registered one.
-
-    Also check whether the unregistered address may be added.
-    """
+    """Compare an unregistered callback address with the nearest registered one, and offer to add it."""
     sent, nearest = entry.detail.get("sent"), entry.detail.get("nearest")
     if not sent or entry.cause != "redirect_uri_mismatch":
         return {}
-    pieces = side_by_side(sent, nearest) if nearest else [(sent, "", True)]
-    with_others = request.user.has_perm(VIEW)
-    checks = recheck.addition(sent, application, with_others=with_others) if application else []
     return {
-        "pieces": pieces,
+        "pieces": side_by_side(sent, nearest) if nearest else [(sent, "", True)],
         "nearest": nearest,
         "registered_count": len(application.callback_addresses) if application else 0,
-        "addition": checks,
-        "may_add": bool(checks) and all(check.kind != "no" for check in checks),
+        "addition": added_address.addition(request, sent, application) if application else None,
         "add_url": shown.page("add_address", entry.id)
-        if application and may_add_addresses(request, application)
+        if application and added_address.may_add(request, application)
         else "",
     }
 

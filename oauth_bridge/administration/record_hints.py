@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration import near_applications
-from oauth_bridge.administration.recheck import is_limit
+from oauth_bridge.administration.mended import is_limit
 from oauth_bridge.administration.shown import Named, in_groups, named
 from oauth_bridge.applications import rights
 from oauth_bridge.models import Application
@@ -32,7 +32,6 @@ OF_ADMINISTRATORS = {
     "code_ended_application",
     "code_ended_group",
     "token_ended_application",
-    "token_ended_secret",
     "token_ended_group",
     "no_verified_email",
     "not_admitted",

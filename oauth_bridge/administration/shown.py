@@ -72,8 +72,6 @@ class Names:
 
     def application(self, client_id: str) -> Named:
         """The name of the application. A deleted or invisible application has its client_id as the name."""
-        if client_id.startswith(Application.TWIN):
-            return Named(_("Test sign-in"), "")
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
 
     def fix_of(self, entry: Entry) -> str:

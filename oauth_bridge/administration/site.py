@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy
 from accounts.admin_site import AdminSite
 from oauth_bridge.administration import (
     activity,
+    added_address,
     application,
     application_acts,
     find,
@@ -21,9 +22,7 @@ from oauth_bridge.administration import (
     person,
     record,
     shown,
-    sign_in_test,
     trail,
-    waiting,
 )
 from oauth_bridge.applications import rights
 
@@ -48,7 +47,7 @@ SECTIONS = [
         gettext_lazy("Applications"),
         "applications",
         rights.VIEW,
-        ("oauth_bridge_application", "application", "waiting", "sign_in_test"),
+        ("oauth_bridge_application", "application"),
     ),
     Section(
         "admin:accounts_user_changelist",
@@ -85,10 +84,12 @@ class Site(AdminSite):
                 self.admin_view(application_acts.act),
                 name="application_act",
             ),
-            path("activity/<int:pk>/add-address/", self.admin_view(application.add_address), name="add_address"),
-            path("oauth_bridge/application/<int:pk>/waiting/", self.admin_view(waiting.waiting), name="waiting"),
-            path("oauth_bridge/application/<int:pk>/test/", self.admin_view(sign_in_test.start), name="sign_in_test"),
-            path("test-sign-in/", self.admin_view(sign_in_test.callback), name="sign_in_test_callback"),
+            path(
+                "oauth_bridge/application/<int:pk>/secret/<int:number>/<slug:name>/",
+                self.admin_view(application_acts.secret_act),
+                name="application_secret_act",
+            ),
+            path("activity/<int:pk>/add-address/", self.admin_view(added_address.add_address), name="add_address"),
             path("accounts/user/<uuid:pk>/", self.admin_view(person.person), name="person"),
         ]
         return [*own, *super().get_urls()]

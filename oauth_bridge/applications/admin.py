@@ -25,10 +25,10 @@ from config.infrastructure import events
 from config.infrastructure.events import Event
 from oauth_bridge.applications import logos, product_settings, rights, summaries
 from oauth_bridge.applications.admin_list import ApplicationList
-from oauth_bridge.applications.forms import ApplicationForm, EndForm, RotationForm
+from oauth_bridge.applications.forms import ApplicationForm, RotationForm
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 from oauth_bridge.shown_lists import listed
-from oauth_bridge.storage import application_audit, applications, look_alikes, secret_rotation, secret_states
+from oauth_bridge.storage import application_audit, applications, look_alikes, secret_rotation
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -163,7 +163,7 @@ class ApplicationAdmin(ApplicationList):
     # Secrets -----------------------------------------------------------------------------------------------------
 
     def secret_view(self, request: HttpRequest, pk: int) -> HttpResponseBase:
-        """Show a new secret once. With the permission to rotate, also list the secrets, create one or end one.
+        """Show a new secret once. With the permission to rotate, also list the secrets, or create one.
 
         The service never stores the secret (D15). A signed cookie, only for this path, contains the secret. The
         response that creates the secret sets the cookie; the response that shows the secret deletes the cookie.
@@ -176,11 +176,8 @@ class ApplicationAdmin(ApplicationList):
         if application.is_public:
             self.message_user(request, _("This application is public: it has no secret."), messages.WARNING)
             return HttpResponseRedirect(reverse("admin:oauth_bridge_application_change", args=[pk]))
-        form: forms.Form = RotationForm(request.POST if request.method == "POST" else None)
-        if request.method == "POST" and "end" in request.POST:
-            if self._end(request, application, form := EndForm(request.POST)):
-                return HttpResponseRedirect(request.path, status=303)
-        elif request.method == "POST" and (secret := self._rotate(request, application, form)):
+        form = RotationForm(request.POST if request.method == "POST" else None)
+        if request.method == "POST" and (secret := self._rotate(request, application, form)):
             return self._to_secret_page(request, application, secret)
         context = {
             **self.admin_site.each_context(request),
@@ -189,7 +186,7 @@ class ApplicationAdmin(ApplicationList):
             "form": form,
             "client_secret": new_secret,
             "product_settings": product_settings.of(application),
-            "secrets": secret_states.states(application) if may_rotate else [],
+            "secrets": secret_rotation.states(application) if may_rotate else [],
             "may_rotate": may_rotate,
             "may_see_people": request.user.has_perm(rights.PEOPLE),
             "may_view": self.has_view_permission(request, application),
@@ -219,22 +216,6 @@ class ApplicationAdmin(ApplicationList):
         except secret_rotation.TooManySecrets:
             form.add_error(None, _("Too many secrets still work. Wait until one has expired, or end them all at once."))
             return ""
-
-    def _end(self, request: HttpRequest, application: Application, form: EndForm) -> bool:
-        """End one secret and return True. If this fails, return False; the form contains the error."""
-        if not form.is_valid():
-            return False
-        number, is_leaked = form.cleaned_data["number"], form.cleaned_data["is_leaked"]
-        try:
-            secret_states.revoke(application, number, is_leaked=is_leaked)
-        except secret_states.UnknownSecret:
-            form.add_error(None, _("There is no secret with this number."))
-            return False
-        text = _("Client secret No. %(number)d ended at once.")
-        if is_leaked:
-            text = _("Client secret No. %(number)d had leaked: it ended at once, with every access token made with it.")
-        self.message_user(request, text % {"number": number}, messages.SUCCESS)
-        return True
 
     def _to_secret_page(self, request: HttpRequest, application: Application, secret: str) -> HttpResponse:
         url = reverse("admin:oauth_bridge_application_secret", args=[application.pk])

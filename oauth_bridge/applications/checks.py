@@ -15,11 +15,10 @@ from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_titles import needs_mending, title_of
 from oauth_bridge.applications import summaries
 from oauth_bridge.applications.summaries import ENDS_SOON, STALE_AFTER, Summary
-from oauth_bridge.models import Application
+from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.redirect_uri_registration import registration_problem
 from oauth_bridge.redirect_uri_warnings import hints
-from oauth_bridge.storage import activity_statistics, secret_states
-from oauth_bridge.storage.secret_states import SecretState, UseWarning
+from oauth_bridge.storage import activity_statistics, secret_rotation
 
 MOST_CAUSES = 5
 
@@ -36,11 +35,11 @@ class Finding(NamedTuple):
 def of_application(application: Application) -> list[Finding]:
     """All findings. Problems that make sign-ins fail come first. Executes a few SQL statements."""
     summary = summaries.of([application])[application.pk]
-    of_state = of_registration(application, summary, secret_states.states(application))
+    of_state = of_registration(application, summary, secret_rotation.states(application))
     return [*of_state, *_of_hints(application), *_of_failures(application)]
 
 
-def of_registration(application: Application, summary: Summary, secrets: list[SecretState]) -> list[Finding]:
+def of_registration(application: Application, summary: Summary, secrets: list[ApplicationSecret]) -> list[Finding]:
     """The findings about the registration. Problems that make sign-ins fail come first, then risks."""
     found = [*_of_state(application), *_of_secrets(application, secrets), *_of_addresses(application)]
     now, last_at = timezone.now(), summary.last_at or application.created
@@ -66,7 +65,7 @@ def _has_members(application: Application) -> bool:
     return people.exists()
 
 
-def _of_secrets(application: Application, secrets: list[SecretState]) -> list[Finding]:
+def _of_secrets(application: Application, secrets: list[ApplicationSecret]) -> list[Finding]:
     if application.is_public:
         return []
     working = [each for each in secrets if each.works]
@@ -90,7 +89,7 @@ def _of_secrets(application: Application, secrets: list[SecretState]) -> list[Fi
             _("Put the newest one into the application."),
         )
         for each in working
-        if each.warning is UseWarning.STILL_USED and each.expires_at and _days(each.expires_at, now) is not None
+        if each.is_still_used and each.expires_at and _days(each.expires_at, now) is not None
     ]
 
 

@@ -226,13 +226,3 @@ class RotationForm(forms.Form):
         if self.cleaned_data.get("overlap") == secret_rotation.REVOKE_NOW and not self.cleaned_data["confirmed"]:
             raise ValidationError(_("Confirm that the older secrets are to end at once."))
         return self.cleaned_data
-
-
-class EndForm(forms.Form):
-    """The form that ends one secret at once. `is_leaked`: all tokens that were issued with the secret end too."""
-
-    number = forms.IntegerField(max_value=2**31 - 1, error_messages={"required": gettext_lazy("Choose a secret.")})
-    is_leaked = forms.BooleanField(required=False)
-    confirmed = forms.BooleanField(
-        error_messages={"required": gettext_lazy("Confirm that the secret is to end at once.")}
-    )

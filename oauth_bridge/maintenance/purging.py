@@ -34,7 +34,7 @@ from oauth_bridge.models import (
     PurgeRun,
     WithdrawnCode,
 )
-from oauth_bridge.storage import issued_codes, signing_keys, temporary_applications, tokens
+from oauth_bridge.storage import issued_codes, signing_keys, tokens
 from oauth_bridge.storage.secret_rotation import EXPIRED_KEPT_FOR
 
 # If a statement takes longer than TARGET_SECONDS, the next range is smaller. A request therefore waits for at most
@@ -207,11 +207,10 @@ def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
 
 
 def record_finished() -> None:
-    """Delete old twins (see `models.Twins`), tidy the signing keys and store the time of the complete run.
+    """Tidy the signing keys and store the time of the complete run.
 
     `/health/ready` reports the time.
     """
-    temporary_applications.delete_old()
     signing_keys.tidy(timezone.now())
     PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": timezone.now()})
 

@@ -12,8 +12,7 @@ from django.core.management.base import CommandError, OutputWrapper
 
 from config.infrastructure.command_errors import command_error
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.storage import secret_rotation, secret_states
-from oauth_bridge.storage.secret_states import SecretState
+from oauth_bridge.storage import secret_rotation
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 OVERLAP = re.compile("([0-9]{1,5})([mhd])")
@@ -22,7 +21,7 @@ OVERLAP = re.compile("([0-9]{1,5})([mhd])")
 def add_arguments(parser: ArgumentParser, action: str) -> None:
     if action == "revoke-secret":
         parser.add_argument("number", type=int, help="its number, as `application secrets` lists it")
-        parser.add_argument("--leaked", action="store_true", help="end every token that was made with it, too")
+        parser.add_argument("--leaked", action="store_true", help="end all codes and tokens of the application, too")
         return
     parser.add_argument("--name", default="", help="a note, such as where it is used")
     ends = parser.add_mutually_exclusive_group()
@@ -55,12 +54,12 @@ def revoke(application: Application, options: dict[str, Any], warnings: OutputWr
     """End one secret. Raises CommandError: the client is public, or no secret has that number."""
     _refuse_public(application)
     try:
-        ended = secret_states.revoke(application, options["number"], is_leaked=options["leaked"])
-    except secret_states.UnknownSecret:
+        ended = secret_rotation.revoke(application, options["number"], is_leaked=options["leaked"])
+    except secret_rotation.UnknownSecret:
         raise CommandError(
             f"The application has no secret No. {options['number']}. See `application secrets`."
         ) from None
-    if not any(state.works for state in secret_states.states(application)):
+    if not any(state.works for state in secret_rotation.states(application)):
         warnings.write("No secret of this application works now. Make one with `application rotate-secret`.")
     return described(ended)
 
@@ -115,22 +114,17 @@ def brief(secret: ApplicationSecret) -> dict[str, Any]:
     }
 
 
-def described(state: SecretState) -> dict[str, Any]:
+def described(secret: ApplicationSecret) -> dict[str, Any]:
     """Describe a secret in full for JSON. `maker_sub` is null if a command made the secret."""
     return {
-        "id": state.id,
-        "number": state.number,
-        "name": state.name,
-        "maker": state.maker,
-        "maker_sub": state.maker_id and str(state.maker_id),
-        "prefix": state.prefix,
-        "created": state.created_at.isoformat(),
-        "last_used": state.last_used_at and state.last_used_at.isoformat(),
-        "expires": state.expires_at and state.expires_at.isoformat(),
-        "works": state.works,
-        "state": str(state.state),
-        "may_be_removed": state.may_be_removed,
-        "warning": str(state.warning),
+        **brief(secret),
+        "number": secret.number,
+        "name": secret.name,
+        "maker": secret.maker,
+        "maker_sub": secret.maker_id and str(secret.maker_id),
+        "prefix": secret.prefix,
+        "state": str(secret.state),
+        "warning": "still_used" if secret.is_still_used else "",
     }
 
 
@@ -139,8 +133,6 @@ def line(secret: dict[str, Any]) -> str:
     parts = [f"No. {secret['number']}", secret["name"], secret["prefix"] and f"{secret['prefix']}…"]
     made_by = f" by {secret['maker']}" if secret["maker"] else ""
     parts.append(ends_and_use(secret) + made_by)
-    if secret["may_be_removed"]:
-        parts.append("safe to remove")
     if secret["warning"]:
         parts.append("still used")
     return "  ".join(part for part in parts if part)

@@ -107,7 +107,6 @@ class Migration(migrations.Migration):
                 ('disabled_by', models.CharField(db_default='', default='', editable=False, max_length=120)),
                 ('credentials_version', models.IntegerField(db_default=0, default=0, editable=False)),
                 ('last_secret_number', models.IntegerField(db_default=0, default=0, editable=False)),
-                ('leaked_secrets', models.TextField(db_default='', default='', editable=False)),
                 ('groups', models.ManyToManyField(blank=True, db_constraint=False, related_name='+', to='auth.group', verbose_name='groups')),
                 ('owners', models.ManyToManyField(blank=True, db_constraint=False, related_name='owned_applications', to=settings.AUTH_USER_MODEL, verbose_name='owners')),
             ],
@@ -185,7 +184,6 @@ class Migration(migrations.Migration):
                 ('application_version', models.IntegerField(db_default=0, default=0, editable=False)),
                 ('user', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
                 ('application', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to=settings.OAUTH2_PROVIDER_APPLICATION_MODEL)),
-                ('secret', models.ForeignKey(db_constraint=False, db_index=False, editable=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='oauth_bridge.applicationsecret')),
             ],
             options={
                 'swappable': 'OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL',

@@ -20,7 +20,7 @@ from accounts.models import User
 from config.infrastructure.sql import adapted
 from config.infrastructure.work_queue import Worker
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
-from oauth_bridge.models import Application, WriteProof
+from oauth_bridge.models import WriteProof
 from oauth_bridge.storage import issued_codes
 from oauth_bridge.storage.activity import Record
 from oauth_bridge.storage.issued_codes import ProfileRead
@@ -81,9 +81,7 @@ _worker: Worker | None = None
 
 
 def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str = "") -> None:
-    """Add one to the count of the hour. Test sign-ins are not counted."""
-    if client_id.startswith(Application.TWIN):
-        return
+    """Add one to the count of the hour."""
     counted = (client_id, _hour_of(at), step, outcome, cause)
     with _waiting.lock:
         counts = _waiting.counts
@@ -133,8 +131,7 @@ def _write(counts: Counter[Key], records: list[Record], reads: dict[ProfileRead,
         records = [each for each in records if each.person_id is None or each.person_id in present]
         for read in issued_codes.note_profile_reads({read: at for read, (_, at) in reads.items()}) if reads else ():
             client_id, at = reads[read]
-            if not client_id.startswith(Application.TWIN):
-                counts[client_id, _hour_of(at), Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
+            counts[client_id, _hour_of(at), Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
         if records:  # PostgreSQL takes at most 65,535 parameters in a statement
             ActivityRecord.objects.bulk_create((record.unsaved() for record in records), batch_size=1_000)
         for counted in sorted(counts):  # in a fixed order, so that two workers do not deadlock

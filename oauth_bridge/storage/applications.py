@@ -31,7 +31,6 @@ APPLICATIONS = Rows(
     without=(
         "updated",
         "last_secret_number",
-        "leaked_secrets",
         "disabled_reason",
         "disabled_at",
         "disabled_by",

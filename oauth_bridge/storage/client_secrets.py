@@ -1,6 +1,6 @@
 """Authenticate an application by its client secret, or as a public client. Specification 5.1, 5.3; D9, D12, D17.
 
-Only `secret_rotation`, `secret_states` and this module write rows of `ApplicationSecret`; `purging` deletes rows.
+Only `secret_rotation`, `ending_secrets` and this module write rows of `ApplicationSecret`; `purging` deletes rows.
 """
 
 from __future__ import annotations
@@ -66,7 +66,6 @@ class Client(NamedTuple):
     is_enabled: bool
     is_restricted: bool
     id_token_alg: str
-    secret_id: int | None = None  # the primary key of the secret that authenticated the client
 
     @property
     def is_public(self) -> bool:
@@ -97,8 +96,7 @@ def authenticate(form: dict[str, str], public_field: str | None = "code_verifier
     secrets = [Secret(*row[6:]) for row in rows]
     digest = digest_of(secret)
     matching = [each for each in secrets if constant_time_compare(digest, each.digest)]
-    values = [*rows[0][:6], matching[0].pk if matching else None]
-    client = Client(*values)
+    client = Client(*rows[0][:6])
     if client.is_public:
         is_proved = not secret and public_field in form
     else:

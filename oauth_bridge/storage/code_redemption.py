@@ -127,14 +127,12 @@ def redeem(
     token: str,
     *,
     is_restricted: bool = False,
-    secret_id: int | None = None,
 ) -> Redemption | None:
     """Redeem the code and store the token in one transaction. None: the code cannot be redeemed.
 
     `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. `is_restricted`: only people in
     the application's groups may use the application. If `is_restricted` is false, no code of a restricted application
-    is redeemed. `secret_id` is the primary key of the client secret that authenticated the application. If the result
-    is None, `explain` finds the reason.
+    is redeemed. If the result is None, `explain` finds the reason.
 
     Specification 3.1, 3.2; D10, D13, D14, D17, D23; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
     """
@@ -147,7 +145,6 @@ def redeem(
         "redirect_uri": form.get("redirect_uri"),
         "token_digest": digest_of(token),
         "token_expires_at": now + tokens.lifetime(),
-        "secret_id": secret_id,
     }
     statement = REDEEM_OF_MEMBER if is_restricted else REDEEM
     if is_postgresql():

@@ -1,4 +1,7 @@
-"""Make a client secret, with an overlap in which older secrets stay valid. Specification 5.1; D15, D17."""
+"""Make, list and end client secrets; after a rotation, older secrets stay valid for an overlap. D15, D17, C10, C11.
+
+Every change of an application's secrets calls `lock` first, so changes wait for each other. Exchanges do not wait.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 
 from accounts import audit_trail
@@ -17,7 +20,7 @@ from config.infrastructure.events import Event
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.random_values import digest_of, new_credential
 from oauth_bridge.secret_models import PREFIX_LENGTH
-from oauth_bridge.storage import application_audit, secret_states
+from oauth_bridge.storage import application_audit
 
 REVOKE_NOW = timedelta(0)
 DEFAULT_OVERLAP = timedelta(hours=24)
@@ -26,6 +29,9 @@ LONGEST_OVERLAP = timedelta(days=30)
 EXPIRED_KEPT_FOR = timedelta(days=90)
 MOST_EXPIRED = 10
 MOST_WORKING = 10
+# A newer secret is used instead of an older one if it was used at least this time later. The time is long, because an
+# application's processes change to a new secret one after the other, and `last_used_at` is accurate to the minute.
+QUIET_FOR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,10 @@ class Rotation:
 
 class TooManySecrets(Exception):
     """The application already has MOST_WORKING secrets that work."""
+
+
+class UnknownSecret(Exception):
+    """The application has no secret with this number."""
 
 
 class Maker(NamedTuple):
@@ -60,7 +70,7 @@ def rotate(
     `name` is a note of at most NAME_MAX_LENGTH characters. Raises TooManySecrets: MOST_WORKING secrets would stay
     valid.
     """
-    number = secret_states.lock(application) + 1
+    number = lock(application) + 1
     now = timezone.now()
     ends_at = now + overlap
     older = list(application.secrets.filter(Q(expires_at=None) | Q(expires_at__gt=now), is_revoked=False))
@@ -97,7 +107,54 @@ def rotate(
 def _delete_expired(application: Application, now: datetime) -> None:
     expired = application.secrets.filter(expires_at__lte=now).order_by("-expires_at", "-pk")
     kept = expired.filter(expires_at__gt=now - EXPIRED_KEPT_FOR)[:MOST_EXPIRED]
-    deleted = expired.exclude(pk__in=list(kept.values_list("pk", flat=True)))
-    # A leaked secret is kept as long as its tokens could be valid, because `secret_states.revoke` makes the list of
-    # leaked secrets from the rows.
-    deleted.exclude(is_leaked=True, expires_at__gt=now - secret_states.LEAKED_KEPT_FOR).delete()
+    expired.exclude(pk__in=list(kept.values_list("pk", flat=True))).delete()
+
+
+def states(application: Application) -> list[ApplicationSecret]:
+    """The secrets of the application, the latest first. One statement."""
+    rows = list(application.secrets.all())
+    for number, row in enumerate(rows):
+        row.is_still_used = row.works and _is_still_used(row, [each for each in rows[:number] if each.works])
+    return rows
+
+
+def _is_still_used(row: ApplicationSecret, newer: list[ApplicationSecret]) -> bool:
+    """Return whether the secret was used after its replacement, and no newer secret is used instead."""
+    if row.last_used_at is None or not newer:
+        return False
+    used_instead = [each for each in newer if each.last_used_at and each.last_used_at >= row.last_used_at + QUIET_FOR]
+    return not used_instead and row.last_used_at > min(each.created_at for each in newer)
+
+
+def lock(application: Application) -> int:
+    """Lock the application's secrets until the transaction ends. Returns the highest number of a secret so far."""
+    # With `no_key`, exchanges do not wait.
+    return Application.objects.select_for_update(no_key=True).get(pk=application.pk).last_secret_number
+
+
+@transaction.atomic
+def revoke(application: Application, number: int, *, is_leaked: bool = False) -> ApplicationSecret:
+    """End one secret at once. With `is_leaked`, all codes and tokens of the application end too.
+
+    A secret that has already ended can also be reported as leaked. A token of an exchange that has already begun has
+    the earlier `credentials_version`, so it is invalid. Raises UnknownSecret: there is no secret with this number.
+    """
+    lock(application)
+    secret, now = application.secrets.filter(number=number).first(), timezone.now()
+    if secret is None:
+        raise UnknownSecret
+    if secret.is_revoked and (secret.is_leaked or not is_leaked):
+        return secret
+    secret.is_revoked, secret.is_leaked = True, is_leaked
+    secret.expires_at = min(secret.expires_at or now, now)
+    secret.save(update_fields=["is_revoked", "is_leaked", "expires_at"])
+    if is_leaked:
+        Application.objects.filter(pk=application.pk).update(credentials_version=F("credentials_version") + 1)
+        application.refresh_from_db(fields=["credentials_version"])
+    events.write(Event.SECRET_ENDED, client_id=application.client_id, secret_row=secret.pk, is_leaked=is_leaked)
+    audit_trail.write(
+        "secret_leaked" if is_leaked else "secret_ended",
+        application_audit.subject(application),
+        {"number": (number, None)},
+    )
+    return secret

@@ -34,8 +34,8 @@ STORED = Rows(AccessToken, without=("revoked_cause",))
 # A token copies these columns from its code. The redemption returns the columns. On PostgreSQL, STORE_REDEEMED reads
 # the columns from the subquery `redeemed`.
 FROM_CODE = ("application_id", "user_id", "scope", "attempt", "openid", "person_version", "application_version")
-_INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, secret_id, {', '.join(FROM_CODE)})"
-_VALUES = "%(token_digest)s, %(now)s, %(token_expires_at)s, CAST(%(secret_id)s AS bigint)"
+_INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, {', '.join(FROM_CODE)})"
+_VALUES = "%(token_digest)s, %(now)s, %(token_expires_at)s"
 STORE = f"""
     {_INSERT} VALUES ({_VALUES}, {", ".join(f"%({name})s" for name in FROM_CODE)}) RETURNING {STORED.columns(TOKENS)}
 """
@@ -45,13 +45,10 @@ STORE_REDEEMED = f"""
 
 BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar", "profile_changed_at")
 
-# If a secret of the application has leaked, the last condition is null for a token without a secret, so the token is
-# invalid.
 _VALID = f"""
       FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
      WHERE t.digest = %(digest)s AND t.expires_at > %(now)s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
        AND t.person_version = u.credentials_version AND t.application_version = a.credentials_version
-       AND (a.leaked_secrets = '' OR a.leaked_secrets NOT LIKE '%%,' || t.secret_id || ',%%')
 """
 READ = f"""
     SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type, t.scope, t.attempt, t.openid,
@@ -62,7 +59,7 @@ OWN = Rows(AccessToken, "user_id", "scope", "issued_at", "expires_at")
 READ_OWN = f"SELECT {OWN.columns('t')}, a.is_restricted {_VALID} AND t.application_id = %(application_id)s"
 
 FIND_TOKEN = f"""
-    SELECT t.id, t.application_id, t.user_id, t.expires_at, t.attempt, t.secret_id, a.client_id, a.leaked_secrets,
+    SELECT t.id, t.application_id, t.user_id, t.expires_at, t.attempt, a.client_id,
            CASE WHEN t.revoked_at IS NOT NULL THEN coalesce(t.revoked_cause, 'token_revoked')
                 WHEN u.id IS NULL OR NOT u.is_active THEN 'person_deactivated'
                 WHEN t.person_version <> u.credentials_version THEN 'token_ended_person'
@@ -98,8 +95,7 @@ def read(token: str) -> Bearer:
     An application with groups needs one more statement.
 
     Specification 3.3, 3.4; D14, D17, D23. Raises RequestError: the token is unknown, expired or revoked; its person or
-    application is deactivated or has newer credentials; its client secret has leaked; or the person may not use the
-    application.
+    application is deactivated or has newer credentials; or the person may not use the application.
     """
     now = timezone.now()
     row = fetch_one(READ, digest=digest_of(token), now=now)
@@ -135,14 +131,9 @@ def _refusal(token: str, now: datetime) -> RequestError:
     if row.expires_at <= now:
         error = RequestError(OAuthFault.TOKEN_EXPIRED)
     else:
-        error = RequestError(OAuthFault.TOKEN_REVOKED).about(cause=row.ended_by or _cause_of_secret(row))
+        error = RequestError(OAuthFault.TOKEN_REVOKED).about(cause=row.ended_by or "")
     client = Application(pk=row.application_id, client_id=row.client_id) if row.client_id else None
     return error.about(client=client, person=row.user_id, token_row=row.pk, attempt=row.attempt, is_proven=True)
-
-
-def _cause_of_secret(row: AccessToken) -> str:
-    leaked = row.leaked_secrets
-    return "token_ended_secret" if leaked and (row.secret_id is None or f",{row.secret_id}," in leaked) else ""
 
 
 def revoke(digest: bytes) -> None:

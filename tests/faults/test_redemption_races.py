@@ -24,7 +24,6 @@ from oauth_bridge.storage import (
     code_redemption,
     consents,
     secret_rotation,
-    secret_states,
     tokens,
 )
 from tests.conftest import Launch
@@ -120,12 +119,12 @@ def by_a_secret(application: Registered) -> Right:
     client, code = authenticated(application), CodeFactory(application=application)
 
     def redeem(token: str) -> Any:
-        return code_redemption.redeem({"code": code.raw}, client.pk, token, secret_id=client.secret_id)
+        return code_redemption.redeem({"code": code.raw}, client.pk, token)
 
     def leak() -> None:
-        secret_states.revoke(application.row, secret_states.states(application.row)[0].number, is_leaked=True)
+        secret_rotation.revoke(application.row, secret_rotation.states(application.row)[0].number, is_leaked=True)
 
-    return Right(code, redeem, leak, "token_ended_secret")
+    return Right(code, redeem, leak, "token_ended_application")
 
 
 def by_a_group(application: Registered) -> Right:
@@ -175,23 +174,6 @@ def test_a_leak_that_is_not_committed_yet_keeps_no_exchange_waiting(postgresql: 
         begin(authenticated, application).result(timeout=60)
         assert begin(right.redeem, token).result(timeout=60)
     check_that_it_is_stored_and_refused(token, right)
-
-
-def test_two_leaks_at_the_same_moment_are_both_listed(postgresql: None, application: Registered) -> None:
-    """A leak that missed another would make the tokens of the other's secret valid again."""
-    secret_rotation.rotate(application.row)
-    with transaction.atomic():
-        secret_states.lock(application.row)
-        leaks = [
-            begin(lambda number=number: secret_states.revoke(application.row, number, is_leaked=True))
-            for number in (1, 2)
-        ]
-        wait_until_it_waits(leaks[0])
-    for each in leaks:
-        each.result(timeout=60)
-    application.row.refresh_from_db()
-    keys = sorted(application.row.secrets.values_list("pk", flat=True))
-    assert application.row.leaked_secrets == f",{keys[0]},{keys[1]},"
 
 
 # A person disconnects the application. D7 -----------------------------------------------------------------------------

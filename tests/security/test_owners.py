@@ -31,8 +31,6 @@ WRONG = "https://www.client.example/callback"
 FORM = {"name": "Renamed", "redirect_uris": "https://mallory.example/callback"}
 PAGES = [
     "application",
-    "waiting",
-    "sign_in_test",
     "oauth_bridge_application_change",
     "oauth_bridge_application_secret",
 ]
@@ -145,7 +143,7 @@ def test_she_changes_her_own_and_makes_and_ends_its_secrets(browser: Client, her
     assert (hers.row.name, hers.row.redirect_uris) == ("Renamed", FORM["redirect_uris"])
     secrets = page("oauth_bridge_application_secret", hers)
     assert secret_on(browser.get(browser.post(secrets, {"overlap": "24"})["Location"]))
-    browser.post(secrets, {"number": "1", "confirmed": "on", "end": "1"})
+    browser.post(reverse("admin:application_secret_act", args=[hers.row.pk, 1, "end"]))
     assert not hers.row.secrets.get(number=1).works
 
 
@@ -154,7 +152,7 @@ def test_she_sees_the_activity_and_the_records_of_her_own(browser: Client, hers:
     record = record_of(hers)
     said = text_of(browser.get("/admin/activity/"))
     assert "The callback address isn’t registered" in said
-    assert "Would it pass now? No." in text_of(browser.get(reverse("admin:record", args=[record.pk])))
+    assert "Not yet mended." in text_of(browser.get(reverse("admin:record", args=[record.pk])))
     assert browser.get("/admin/find/", {"q": record.reference})["Location"].endswith(f"/{record.pk}/")
     assert browser.get("/admin/find/", {"q": hers.client_id})["Location"] == page("application", hers)
     assert "1 application turns people away" in text_of(browser.get("/admin/"))
@@ -168,7 +166,7 @@ def test_she_adds_a_refused_address_to_her_own_and_learns_nothing_of_others(
     add = reverse("admin:add_address", args=[record.pk])
     for address in (add, reverse("admin:record", args=[record.pk])):
         said = text_of(browser.get(address))
-        assert "It can be registered" in said
+        assert "Another host." in said
         assert "her application has registered it" not in said
     browser.post(add)
     hers.row.refresh_from_db()
@@ -197,13 +195,14 @@ def test_another_application_answers_as_one_that_does_not_exist(
     posted = [
         FORM,
         {"overlap": "24"},
-        {"end": "1", "number": "1", "confirmed": "on"},
         {"post": "yes", "typed": "Sunflower"},
     ]
     for name in (*PAGES, "oauth_bridge_application_delete", "oauth_bridge_application_history"):
         assert {browser.post(page(name, other), data).status_code for data in posted} == {404}, name
         assert browser.get(page(name, other)).status_code == 404
         assert browser.get(reverse(f"admin:{name}", args=[999999])).status_code == 404
+    for name in ("end", "leaked"):
+        assert browser.post(reverse("admin:application_secret_act", args=[other.row.pk, 1, name])).status_code == 404
     assert Application.objects.filter(pk=other.row.pk).values().get() == before
     assert list(other.row.secrets.values()) == secrets
 

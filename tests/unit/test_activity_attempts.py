@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
@@ -148,18 +147,19 @@ def test_a_wait_for_the_second_factor_is_no_refusal_and_ends_with_the_next_step(
     of_step = f"{ACTIVITY}?step=second_factor&show=failed"
     assert "waits for the second factor" not in text_of(grace.get(of_step))
     assert "waits for the second factor" in text_of(grace.get(f"{of_step}&cause={FACTOR_AWAITED}"))
-    board = reverse("admin:waiting", args=[tried.application.row.pk])
-    since = {"since": (waits.at - timedelta(seconds=1)).isoformat()}
+    board = {"client_id": tried.application.client_id, "live": (timezone.now() - timedelta(seconds=1)).isoformat()}
     step = f"Authorize {waits.at:%H:%M:%S} The sign-in waits for the second factor"
-    page = grace.get(board, since)
+    page = grace.get(ACTIVITY, board)
     assert step in text_of(page)
-    assert re.search('<meta http-equiv="refresh" content="[12]">', html_of(page)), "it looks again by itself"
+    assert '<meta http-equiv="refresh" content="2">' in html_of(page), "it looks again by itself"
+    assert "Where they stop" not in text_of(page)
+    page = grace.get(ACTIVITY, board | {"live": ""})
+    assert ("refresh" in html_of(page), step in text_of(page)) == (False, True)
     tried.browser.post(asked, {"code": code_of(account.secret)})
     activity_counts.flush()
     for page in (record, f"{ACTIVITY}?cause={FACTOR_AWAITED}"):
         assert "Fix:" not in text_of(grace.get(page))
-    assert "waits for the second factor" not in text_of(grace.get(board, since))
-    assert "Waiting for " in text_of(grace.get(board, {"since": timezone.now().isoformat()}))
+    assert "waits for the second factor" not in text_of(grace.get(ACTIVITY, board))
 
 
 def test_only_who_has_a_second_factor_waits_for_it_and_only_on_the_way_to_an_application() -> None:

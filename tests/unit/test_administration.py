@@ -72,12 +72,12 @@ def test_the_record_shows_what_differs_what_to_change_and_what_was_asked(tried: 
     assert "<mark>www.</mark>client.example/callback" in html
     assert "<mark></mark>client.example/callback" in html
     assert "One has www. and the other has not." in said
-    assert "Would it pass now? No." in said
+    assert "Not yet mended. Fix:" in said
     assert "state masked, 11 characters" in said
     assert "secretstate" not in html
 
 
-def test_a_record_passes_once_the_address_is_added(tried: Attempt, grace: Client) -> None:
+def test_a_record_is_mended_once_the_address_is_added(tried: Attempt, grace: Client) -> None:
     record = record_page()
     add = f"{record}add-address/"
     stale = with_session(User.objects.get(is_superuser=True))
@@ -88,7 +88,10 @@ def test_a_record_passes_once_the_address_is_added(tried: Attempt, grace: Client
     assert grace.post(add)["Location"] == record
     tried.application.row.refresh_from_db()
     assert tried.application.row.callback_addresses[-1] == WWW
-    assert "Would it pass now? Yes." in text_of(grace.get(record))
+    page = grace.get(record)
+    assert "Mended. The advice was:" in text_of(page)
+    assert "add-address" not in html_of(page)
+    assert grace.get(add)["Location"] == record
 
 
 @pytest.mark.parametrize(

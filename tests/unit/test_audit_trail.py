@@ -133,7 +133,8 @@ ACTS: list[tuple[str, str, dict[str, str]]] = [
     ("application_deleted", "application delete {client_id}", {}),
     ("secret_made", f"{APPLICATION}secret/", {"overlap": "24"}),
     ("secret_made", "application rotate-secret {client_id}", {}),
-    ("secret_ended", f"{APPLICATION}secret/", {"end": "1", "number": "1", "confirmed": "on"}),
+    ("secret_ended", f"{APPLICATION}secret/1/end/", {}),
+    ("secret_leaked", f"{APPLICATION}secret/1/leaked/", {}),
     ("secret_ended", "application revoke-secret {client_id} 1", {}),
     ("secret_leaked", "application revoke-secret {client_id} 1 --leaked", {}),
     ("account_created", f"{PEOPLE}add/", NEW_PERSON),
@@ -162,7 +163,6 @@ ACTS: list[tuple[str, str, dict[str, str]]] = [
 ]
 ELSEWHERE = {
     "application_switched_on",  # as switched off
-    "sign_in_tested",  # tests/browser/test_sign_in_test.py
 }
 
 
@@ -226,7 +226,7 @@ def test_the_command_line_prints_it_even_after_application_and_actor_are_gone(
 def test_the_page_says_what_changed_and_who_did_it_and_goes_on(grace: Client, application: Application) -> None:
     grace.post(of_application(application, "change"), change_form(application, name="<b>Reading</b>"))
     history = html_of(grace.get(of_application(application, "history"), follow=True))
-    row = {"actor_name": "Grace", "action": "sign_in_tested", "kind": "application", "key": application.client_id}
+    row = {"actor_name": "Grace", "action": "all_access_ended", "kind": "application", "key": application.client_id}
     AuditEntry.objects.bulk_create([AuditEntry(**row) for _ in range(50)], batch_size=100)
     older = grace.get(grace.get("/admin/trail/").context["older_url"])
     assert len(older.context["rows"]) == 1

@@ -50,7 +50,7 @@ def test_the_old_secret_works_for_as_long_as_was_chosen(admin_client, made, hour
     assert answer.status_code == 303
     page = admin_client.get(answer["Location"])
     new = secret_on(page)
-    assert f"Works until {until}" in text_of(page)
+    assert f"works until {until}" in text_of(page)
     assert working(application) == [digest_of(new), digest_of(old)]
     assert application.secrets.last().expires_at == START + timedelta(hours=hours)
     assert "js/download.js" in html_of(page)
@@ -67,13 +67,9 @@ def test_the_old_secret_works_for_as_long_as_was_chosen(admin_client, made, hour
         ({"confirmed": "on"}, 'class="notice error"'),
         ({"overlap": "24", "name": "x" * 81}, 'class="notice error"'),
         ({"overlap": "0"}, "Confirm that the older secrets are to end at once."),
-        ({"end": "1", "number": "1"}, "Confirm that the secret is to end at once."),
-        ({"end": "1", "number": "", "confirmed": "on"}, "Choose a secret."),
-        ({"end": "1", "number": "7", "confirmed": "on"}, "There is no secret with this number."),
-        ({"end": "1", "number": "9" * 30, "confirmed": "on"}, "Ensure this value is less than or equal to"),
     ],
 )
-def test_a_form_that_makes_or_ends_no_secret_says_why(admin_client, made, data, said):
+def test_a_form_that_makes_no_secret_says_why(admin_client, made, data, said):
     application, old = made
     page = admin_client.post(page_of(application), data)
     assert page.status_code == 200
@@ -95,18 +91,14 @@ def test_both_pages_tell_of_each_secret_what_is_known(admin_client, made, clock)
     application.secrets.update(last_used_at=START - timedelta(minutes=5))
     new = secret_rotation.rotate(application, timedelta(hours=1)).secret
     clock.move_to(START)
-    said = text_of(admin_client.get(page_of(application)))
-    assert "Works Never used No." in said
-    assert "Works until 21 November 2026, 13:00 Last used 21 November 2026, 11:55 No." in said
-    assert "made 21 November 2026, 12:00" in said
     own = reverse("admin:application", args=[application.pk])
-    said = text_of(admin_client.get(own))
-    assert "Works Never used" in said
-    assert "Ends in 1 hour Last used 5 minutes ago" in said
+    for page in (page_of(application), own):
+        said = text_of(admin_client.get(page))
+        assert "Works Never used, made 21 November 2026, 12:00" in said
+        assert "Ends in 1 hour Last used 5 minutes ago, works until 21 November 2026, 13:00, made" in said
     clock.move_to(START + timedelta(hours=1))
     proven(admin_client)
-    assert "Ended 21 November 2026, 13:00" in text_of(admin_client.get(page_of(application)))
-    assert "Ended Last used" in text_of(admin_client.get(own))
+    assert "Ended Last used 1 hour ago, ended 21 November 2026, 13:00" in text_of(admin_client.get(own))
     for page in (admin_client.get(page_of(application)), admin_client.get(own)):
         for hidden in (old, new, digest_of(old).hex(), digest_of(new).hex()):
             assert hidden not in html_of(page)
@@ -117,36 +109,43 @@ def test_the_pages_and_the_history_number_the_secrets_and_name_their_makers(admi
     admin_client.post(page_of(application), {"overlap": "24", "name": "Of the <shop>"})
     page = admin_client.get(page_of(application))
     prefix = application.secrets.get(number=2).prefix
-    assert f"No. 2, made 21 November 2026, 12:00 by {admin_user.display_name} {prefix}… Of the <shop>" in text_of(page)
-    assert "No. 1, made 21 November 2026, 12:00 on the command line" in text_of(page)
+    said = text_of(page)
+    assert f"No. 2 {prefix}… Of the <shop> Works" in said
+    assert f"made 21 November 2026, 12:00 by {admin_user.display_name}" in said
+    assert "made 21 November 2026, 12:00 on the command line" in said
     assert "Of the &lt;shop&gt;" in html_of(page)
-    for used, after, told in ((1, 1, "It is still used"), (2, 120, "Safe to remove")):
+    for used, after, is_told in ((1, 1, True), (2, 120, False)):
         application.secrets.filter(number=used).update(last_used_at=START + timedelta(minutes=after))
-        assert told in text_of(admin_client.get(page_of(application)))
-    assert "It is still used" not in text_of(admin_client.get(page_of(application)))
+        assert ("It is still used" in text_of(admin_client.get(page_of(application)))) is is_told
     assert "No. 1" in text_of(admin_client.get(reverse("admin:application", args=[application.pk])))
     answer = admin_client.post(page_of(application), {"overlap": "0", "confirmed": "on"})
     page = admin_client.get(answer["Location"])
-    assert "Ended 21 November 2026, 12:00" in text_of(page), "at once"
+    assert "ended 21 November 2026, 12:00" in text_of(page), "at once"
     assert working(application) == [digest_of(secret_on(page))]
     said = text_of(admin_client.get(page_of(application, "history"), follow=True))
     assert "Number 2 The older secrets end 20" in said
     assert "Number 3 The older secrets end now" in said
 
 
-@pytest.mark.parametrize("leaked", [{}, {"is_leaked": "on"}])
-def test_one_secret_is_ended_by_its_number(admin_client, made, leaked):
+@pytest.mark.parametrize("name", ["end", "leaked"])
+def test_one_secret_is_ended_where_it_is_listed(admin_client, made, name):
     application, _ = made
     new = secret_rotation.rotate(application, timedelta(hours=24)).secret
-    answer = admin_client.post(page_of(application), {"number": "1", "confirmed": "on", "end": "1", **leaked})
-    assert answer.status_code == 303
-    page = admin_client.get(answer["Location"])
-    said = "No. 1 had leaked: it ended at once, with every" if leaked else "Client secret No. 1 ended at once."
+    act = reverse("admin:application_secret_act", args=[application.pk, 1, name])
+    for address in (page_of(application), reverse("admin:application", args=[application.pk])):
+        assert f'href="{act}"' in html_of(admin_client.get(address))
+    assert "codes and access tokens of the application" in text_of(admin_client.get(act)) or name == "end"
+    is_leaked = name == "leaked"
+    page = admin_client.post(act, follow=True)
+    said = "No. 1 had leaked: it ended at once, with all codes" if is_leaked else "Client secret No. 1 ended at once."
     assert said in text_of(page)
-    recorded = "Ended a client secret that had leaked" if leaked else "Ended a client secret"
+    assert f'href="{act}"' not in html_of(page)
+    recorded = "Ended a client secret that had leaked" if is_leaked else "Ended a client secret"
     assert recorded in text_of(admin_client.get(page_of(application, "history"), follow=True))
     assert working(application) == [digest_of(new)]
-    assert application.secrets.get(number=1).is_leaked is bool(leaked)
+    assert application.secrets.get(number=1).is_leaked is is_leaked
+    for wrong in ([application.pk, 7, name], [application.pk, 1, "other"], [0, 1, name]):
+        assert admin_client.post(reverse("admin:application_secret_act", args=wrong)).status_code == 404
 
 
 def test_a_public_application_and_one_that_was_deleted_have_no_secret(admin_client):

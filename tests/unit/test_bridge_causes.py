@@ -182,7 +182,6 @@ TOKENS: dict[str, tuple[Fault, Callable[[Issued], object]]] = {
     "token_ended_application": (Fault.TOKEN_REVOKED, lambda it: change(it.row.application, credentials_version=7)),
     "token_ended_group": (Fault.TOKEN_REVOKED, lambda it: change(it.row.application, is_restricted=True)),
     "client_disabled": (Fault.TOKEN_REVOKED, lambda it: change(it.row.application, is_enabled=False)),
-    "token_ended_secret": (Fault.TOKEN_REVOKED, lambda it: change(it.row.application, leaked_secrets=",7,")),
 }
 
 

@@ -22,7 +22,7 @@ from accounts.models import OutgoingMail, User
 from oauth_bridge import application_mails
 from oauth_bridge.maintenance import ending_secrets
 from oauth_bridge.models import Application, ApplicationSecret, Consent
-from oauth_bridge.storage import applications, secret_rotation, secret_states, temporary_applications
+from oauth_bridge.storage import applications, secret_rotation
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
 from tests.grants import PAGE, answer, link_of, redeem
 from tests.pages import deliver_all, html_of, with_session
@@ -175,18 +175,16 @@ def test_the_mail_names_application_number_end_last_use_and_page(ada: User, made
     assert new not in text
 
 
-@pytest.mark.parametrize("ended", ["revoked", "expired", "switched off", "without an end", "of a test sign-in"])
+@pytest.mark.parametrize("ended", ["revoked", "expired", "switched off", "without an end"])
 def test_nobody_is_told_of_a_secret_that_has_ended_or_does_not_end(
     made: Application, clock: time_machine.Coordinates, ended: str
 ) -> None:
     if ended in ("revoked", "expired", "switched off"):
         secret_rotation.rotate(made, DAY)
     if ended == "revoked":
-        secret_states.revoke(made, 1)
+        secret_rotation.revoke(made, 1)
     if ended == "switched off":
         applications.set_enabled(made, False)
-    if ended == "of a test sign-in":
-        temporary_applications.make(made, "https://testserver/admin/test-sign-in/callback")
     later = DAY if ended == "expired" else 4 * MINUTE
     assert [told_at(clock, later), told_at(clock, later + HOUR)] == [0, 0]
 

@@ -131,14 +131,6 @@ def test_export_has_each_field_and_nothing_else(registered: Registered) -> None:
     assert "secret" not in text
 
 
-def test_a_twin_of_a_test_is_not_exported() -> None:
-    Application.twins.create(client_id=Application.TWIN + "x", name="Twin", redirect_uris=URI)
-    assert described("export") == []
-    assert apply([])[0] == "no changes\n"
-    entry = {"client_id": Application.TWIN + "x", "name": "Mallory", "redirect_uris": [URI]}
-    assert "client_id: no application has it" in refused([entry])
-
-
 def test_export_and_apply_of_many_cost_a_few_statements() -> None:
     Application.objects.bulk_create(
         Application(client_id=uuid.uuid4().hex, name="Same name", redirect_uris=URI)

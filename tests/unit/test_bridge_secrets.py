@@ -1,4 +1,4 @@
-"""Client secrets: numbers and states, rotation, use and end, and the tokens that end with a leaked one."""
+"""Client secrets: numbers and states, rotation, use and end, and what ends with a leaked one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from django.test.utils import CaptureQueriesContext
 from config.infrastructure.errors import RequestError, SiteFault
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.maintenance import purging
-from oauth_bridge.models import AccessToken, Application, ApplicationSecret
+from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.protocol import token_exchange
-from oauth_bridge.random_values import digest_of
-from oauth_bridge.storage import applications, client_secrets, secret_rotation, secret_states, tokens
+from oauth_bridge.secret_models import State
+from oauth_bridge.storage import applications, client_secrets, secret_rotation, tokens
 from oauth_bridge.storage.secret_rotation import Maker
-from oauth_bridge.storage.secret_states import State, UseWarning
 from tests.factories import ApplicationFactory, CodeFactory, TokenFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.integration]
@@ -43,11 +42,12 @@ def made(clock: time_machine.Coordinates) -> Made:
 
 
 def numbers(application: Application) -> list[int]:
-    return [state.number for state in secret_states.states(application)]
+    return [state.number for state in secret_rotation.states(application)]
 
 
 def exchanged(application: Application, secret: str) -> str:
-    form = {"grant_type": "authorization_code", "code": CodeFactory(application=application).raw}
+    code = CodeFactory(application=application, application_version=application.credentials_version).raw
+    form = {"grant_type": "authorization_code", "code": code}
     form |= {"client_id": application.client_id, "client_secret": secret}
     return token_exchange.exchange_code(form, "192.0.2.1").access_token
 
@@ -69,7 +69,7 @@ def test_a_secret_is_described_with_its_maker_and_its_beginning(made: Made) -> N
     application, first = made
     second = secret_rotation.rotate(application, HOUR, name="spring", maker=ADA).secret
     with CaptureQueriesContext(connection) as statements:
-        newer, older = secret_states.states(application)
+        newer, older = secret_rotation.states(application)
     assert len(statements) == 1
     assert (newer.number, newer.name, newer.maker, newer.maker_id) == (2, "spring", "Ada", ADA.id)
     assert (older.number, older.name, older.maker, older.maker_id) == (1, "", "command line", None)
@@ -82,7 +82,7 @@ def test_a_secret_is_described_with_its_maker_and_its_beginning(made: Made) -> N
 def test_a_number_is_never_given_again(made: Made, clock: time_machine.Coordinates) -> None:
     application, _ = made
     secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
-    secret_states.revoke(application, 2)
+    secret_rotation.revoke(application, 2)
     clock.move_to(START + 91 * DAY)
     list(purging.batches(START + 91 * DAY))
     assert not application.secrets.exists()
@@ -97,7 +97,7 @@ def test_one_secret_ends_and_the_others_work(made: Made, clock: time_machine.Coo
     second = secret_rotation.rotate(application, HOUR).secret
     clock.move_to(START + MINUTE)
     token = exchanged(application, first)
-    ended = secret_states.revoke(application, 1)
+    ended = secret_rotation.revoke(application, 1)
     assert (ended.number, ended.state, ended.expires_at) == (1, State.REVOKED, START + MINUTE)
     with pytest.raises(RequestError) as refused:
         exchanged(application, first)
@@ -105,28 +105,33 @@ def test_one_secret_ends_and_the_others_work(made: Made, clock: time_machine.Coo
     assert exchanged(application, second)
     assert works(token), "it has not leaked"
     clock.move_to(START + 2 * MINUTE)
-    assert secret_states.revoke(application, 1).expires_at == START + MINUTE
+    assert secret_rotation.revoke(application, 1).expires_at == START + MINUTE
     other = ApplicationFactory().row
     for _ in range(2):
         secret_rotation.rotate(other)
     for number in (0, 3, -1):
-        with pytest.raises(secret_states.UnknownSecret):
-            secret_states.revoke(application, number)
-    assert all(state.works for state in secret_states.states(other))
+        with pytest.raises(secret_rotation.UnknownSecret):
+            secret_rotation.revoke(application, number)
+    assert all(state.works for state in secret_rotation.states(other))
 
 
-def test_a_leaked_secret_ends_with_every_token_that_was_made_with_it(made: Made) -> None:
+def test_all_codes_and_tokens_of_the_application_end_with_a_leaked_secret(made: Made) -> None:
     application, first = made
     second = secret_rotation.rotate(application, HOUR).secret
-    leaked, kept = [exchanged(application, first) for _ in range(2)], exchanged(application, second)
-    elsewhere, earlier = TokenFactory(), TokenFactory(application=application)  # of a release that noted no secret
-    assert works(earlier.raw)
-    assert secret_states.revoke(application, 1, is_leaked=True).state is State.LEAKED
-    assert [works(token) for token in (*leaked, earlier.raw, kept, elsewhere.raw)] == [False] * 3 + [True] * 2
-    assert works(exchanged(application, second))
-    refused = refusal(leaked[0])
+    ended = [exchanged(application, each) for each in (first, second)]
+    code, elsewhere = CodeFactory(application=application).raw, TokenFactory()
+    assert secret_rotation.revoke(application, 1, is_leaked=True).state is State.LEAKED
+    assert [works(token) for token in (*ended, elsewhere.raw)] == [False, False, True]
+    form = {"grant_type": "authorization_code", "code": code}
+    with pytest.raises(RequestError) as of_code:
+        token_exchange.exchange_code(form | {"client_id": application.client_id, "client_secret": second}, "192.0.2.1")
+    assert (of_code.value.fault, of_code.value.cause) == (OAuthFault.CODE_REVOKED, "code_ended_application")
+    refused = refusal(ended[0])
     assert refused
-    assert (refused.fault, refused.cause) == (OAuthFault.TOKEN_REVOKED, "token_ended_secret")
+    assert (refused.fault, refused.cause) == (OAuthFault.TOKEN_REVOKED, "token_ended_application")
+    token = exchanged(application, second)
+    secret_rotation.revoke(application, 1, is_leaked=True)
+    assert works(token), "the same leak ends nothing twice"
 
 
 def test_a_secret_that_has_ended_can_be_said_to_have_leaked(made: Made, clock: time_machine.Coordinates) -> None:
@@ -135,72 +140,38 @@ def test_a_secret_that_has_ended_can_be_said_to_have_leaked(made: Made, clock: t
     secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
     assert works(token)
     clock.move_to(START + MINUTE)
-    assert secret_states.revoke(application, 1, is_leaked=True).expires_at == START
-    secret_states.revoke(application, 1)
+    assert secret_rotation.revoke(application, 1, is_leaked=True).expires_at == START
+    secret_rotation.revoke(application, 1)
     assert not works(token)
-    assert secret_states.states(application)[1].state is State.LEAKED
-
-
-def test_a_key_whose_digits_begin_or_end_another_is_not_taken_for_it(made: Made) -> None:
-    application, first = made
-    secret_rotation.rotate(application, HOUR)
-    kept = exchanged(application, first)
-    secret_states.revoke(application, 2, is_leaked=True)
-    assert works(kept)
-    own = AccessToken.objects.get(digest=digest_of(kept)).secret_id
-    Application.objects.filter(pk=application.pk).update(leaked_secrets=f",1{own},{own}1,")
-    assert works(kept)
-
-
-def test_rotations_do_not_make_the_tokens_of_a_leaked_secret_valid_again(
-    made: Made, clock: time_machine.Coordinates
-) -> None:
-    """They delete all but ten secrets that have ended, and a later leak writes the list anew."""
-    application, first = made
-    token = exchanged(application, first)
-    secret_states.revoke(application, 1, is_leaked=True)
-    for number in range(2, 15):
-        clock.move_to(START + number * MINUTE)
-        secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
-    secret_states.revoke(application, 14, is_leaked=True)
-    assert not works(token)
-    assert 1 in numbers(application)
-    clock.move_to(START + 2 * DAY)
-    secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
-    assert 1 not in numbers(application)
+    assert secret_rotation.states(application)[1].state is State.LEAKED
 
 
 def use(application: Application, number: int, at: datetime) -> None:
     application.secrets.filter(number=number).update(last_used_at=at)
 
 
-def test_an_older_secret_may_be_removed_when_a_newer_one_is_used_in_its_place(
+def test_an_older_secret_is_still_used_until_a_newer_one_is_used_in_its_place(
     made: Made, clock: time_machine.Coordinates
 ) -> None:
     application, _ = made
 
-    def older() -> tuple[bool, UseWarning]:
-        state = secret_states.states(application)[1]
-        return state.may_be_removed, state.warning
+    def is_still_used() -> bool:
+        return secret_rotation.states(application)[-1].is_still_used
 
     use(application, 1, START - DAY)
     clock.move_to(START + MINUTE)
     secret_rotation.rotate(application, 7 * DAY)
-    assert older() == (False, UseWarning.NONE), "nothing uses the new one yet"
+    assert not is_still_used(), "nothing uses the new one yet"
     use(application, 1, START + HOUR)
-    assert older() == (False, UseWarning.STILL_USED)
+    assert is_still_used()
     use(application, 2, START + 2 * HOUR - MINUTE)
-    assert older() == (False, UseWarning.STILL_USED), "a part of the application may use the old one"
+    assert is_still_used(), "a part of the application may use the old one"
     use(application, 2, START + 2 * HOUR)
-    assert older() == (True, UseWarning.NONE)
-    secret_states.revoke(application, 1)
-    assert older() == (False, UseWarning.NONE), "it has ended"
-    secret_rotation.rotate(application, 7 * DAY)
-    secret_rotation.rotate(application, 7 * DAY)
-    use(application, 2, START)
-    assert older() == (False, UseWarning.NONE), "neither is used"
-    use(application, 4, START)
-    assert older() == (True, UseWarning.NONE), "it was never used, and a newer one is"
+    assert not is_still_used()
+    use(application, 1, START + 2 * HOUR)
+    assert is_still_used()
+    secret_rotation.revoke(application, 1)
+    assert not is_still_used(), "it has ended"
 
 
 # Rotation, use and the end of each -----------------------------------------------------------------------------------

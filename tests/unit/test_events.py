@@ -131,7 +131,6 @@ class Story:
         self.administer("oauth_bridge_application_change", self.application, form)
 
 
-LEAKED = {"number": "1", "is_leaked": "on", "confirmed": "on", "end": "1"}
 WAYS: dict[str, Callable[[Story], object]] = {
     "refused": lambda story: story.browser.get("/nothing"),
     "limit_reached": lambda story: [story.sign_in("wrong") for _ in range(11)],
@@ -162,7 +161,7 @@ WAYS: dict[str, Callable[[Story], object]] = {
     "secret_made": Story.register,
     "signing_key_made": lambda story: story.redeem(openid=Granted(userinfo=["sub"], id_token=[]).to_json()),
     "signing_key_revoked": lambda _: signing_keys.revoke(signing_keys.rotate("ES256").kid),
-    "secret_ended": lambda story: story.administer("oauth_bridge_application_secret", story.application, LEAKED),
+    "secret_ended": lambda story: story.administer("application_secret_act", story.application, {}, "1", "leaked"),
     "application_changed": Story.change_application,
     "administered": Story.change_application,
     "application_switched_off": lambda story: story.act("switch-off"),

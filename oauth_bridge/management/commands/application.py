@@ -23,7 +23,7 @@ from oauth_bridge.management import (
     secret_commands,
 )
 from oauth_bridge.models import Application
-from oauth_bridge.storage import activity_reading, applications, secret_states
+from oauth_bridge.storage import activity_reading, applications, secret_rotation
 from oauth_bridge.storage.activity_reading import OPERATOR, described
 
 AUDITED = 1000
@@ -136,7 +136,7 @@ class Command(BaseCommand):
         if action == "revoke-secret":
             return secret_commands.revoke(application, options, self.stderr)
         if action == "secrets":
-            return [secret_commands.described(state) for state in secret_states.states(application)]
+            return [secret_commands.described(state) for state in secret_rotation.states(application)]
         if action == "set":
             registration_commands.change(application, options, self.stderr)
         if action in ("enable", "disable"):

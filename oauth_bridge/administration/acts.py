@@ -1,0 +1,86 @@
+"""An act of an administrator on an application or a person: the question, the right, the change. A page confirms it.
+
+The function that makes the change writes the entry of the audit trail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+
+from accounts.sign_in.reauthentication import proof_first
+from oauth_bridge.administration.shown import Named
+
+Answers = dict[str, Any]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act(Generic[T]):
+    """`question` has %(name)s. `ends` is the text below the question, `brief` a shorter one for the list of acts.
+
+    `fits`: the act would change something. `change` performs the act and returns a sentence about the result, or raises
+    ValidationError. `is_proven`: the act needs a fresh proof (`proof_first`). `initial`: the values of the form.
+    """
+
+    label: Any
+    question: Any
+    ends: Callable[[T], str]
+    change: Callable[[HttpRequest, T, Answers], str]
+    permission: str = ""
+    button: Any = ""
+    brief: Any = ""
+    fits: Callable[[T], bool] = lambda _found: True
+    is_proven: bool = False
+    form: type[forms.Form] = forms.Form
+    initial: Callable[[T], Answers] = lambda _found: {}
+
+
+def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> list[dict[str, Any]]:
+    """The acts that would change something, for the template. `url` returns the URL of the act with this name."""
+    return [
+        {"name": name, "label": act.label, "brief": act.brief or act.ends(found), "url": url(name)}
+        for name, act in acts.items()
+        if act.fits(found)
+    ]
+
+
+def confirm(request: HttpRequest, act: Act[T], found: T, *, name: str, of: Named, section: Named) -> HttpResponseBase:
+    """Ask for confirmation on GET, and perform the act on POST. Afterwards, redirect to the page of `of`.
+
+    `name` stands in the question. `section`: the label and the URL of the list to which `of` belongs.
+    """
+    if act.is_proven and (question := proof_first(request)):
+        return question
+    if not act.fits(found):  # another administrator has performed the act meanwhile
+        return redirect(of.url)
+    form = act.form(request.POST if request.method == "POST" else None, initial=act.initial(found))
+    if request.method == "POST" and form.is_valid():
+        try:
+            with transaction.atomic():
+                done = act.change(request, found, form.cleaned_data)
+            messages.success(request, done)
+        except ValidationError as problem:
+            messages.error(request, problem.messages[0])
+        return redirect(of.url)
+    context = {
+        **admin.site.each_context(request),
+        "title": act.question % {"name": name},
+        "section": section,
+        "of": of,
+        "ends": act.ends(found),
+        "label": act.label,
+        "button": act.button or act.label,
+        "form": form,
+    }
+    return TemplateResponse(request, "administration/act.html", context)
