@@ -160,9 +160,6 @@ class Session(AbstractBaseSession):
     last_used_at = models.DateTimeField(null=True, editable=False)  # updated at most once an hour
     # `was_known` is true if the browser was known when the session began (accounts.sessions.known_browsers).
     was_known = models.BooleanField(default=False, db_default=False, editable=False)
-    # The random ID of the sign-in. The ID stays the same when the session key changes. The value is null if nobody is
-    # signed in or an earlier release began the session.
-    sign_in = models.UUIDField(null=True, db_index=True, editable=False)
 
     class Meta(AbstractBaseSession.Meta):  # type: ignore[name-defined]
         verbose_name = _("browser session")

@@ -116,7 +116,6 @@ class Migration(migrations.Migration):
                 ('browser', models.CharField(blank=True, db_default='', default='', editable=False, max_length=60)),
                 ('last_used_at', models.DateTimeField(editable=False, null=True)),
                 ('was_known', models.BooleanField(db_default=False, default=False, editable=False)),
-                ('sign_in', models.UUIDField(db_index=True, editable=False, null=True)),
                 ('user', models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='sessions', to=settings.AUTH_USER_MODEL)),
             ],
             options={

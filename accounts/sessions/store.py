@@ -29,9 +29,9 @@ from accounts.models import Session, User
 from config.infrastructure import sealing
 from config.infrastructure.sql import Rows, fetch_one
 
-# Entries of the session that columns of the row also store: the description of the browser, whether the browser was
-# known at sign-in, and the random ID of the sign-in.
-BROWSER_KEY, WAS_KNOWN_KEY, SIGN_IN_KEY = "browser", "was_known", "sign_in"
+# Entries of the session that columns of the row also store: the description of the browser, and whether the browser was
+# known at sign-in.
+BROWSER_KEY, WAS_KNOWN_KEY = "browser", "was_known"
 # A person keeps at most KEPT sessions, including the new session. One sign-in deletes at most _DELETED_AT_ONCE
 # sessions.
 KEPT = 100
@@ -60,12 +60,6 @@ def describe(session: SessionBase, *, browser: str, was_known: bool) -> None:
     """Set the entries of a new sign-in."""
     session[WAS_KNOWN_KEY] = was_known
     session[BROWSER_KEY] = browser
-    session.setdefault(SIGN_IN_KEY, uuid4().hex)
-
-
-def sign_in_of(request: HttpRequest) -> str:
-    """Return the random ID of the sign-in, or an empty string if the browser is not signed in."""
-    return str(request.session.get(SIGN_IN_KEY, ""))
 
 
 def keep_newest(person: User, session_key: str | None) -> None:
@@ -142,7 +136,6 @@ class SessionStore(DatabaseSessionStore):
         row.user_id = data.get(SESSION_KEY)
         row.browser = data.get(BROWSER_KEY, "")
         row.was_known = data.get(WAS_KNOWN_KEY, False)
-        row.sign_in = UUID(data[SIGN_IN_KEY]) if SIGN_IN_KEY in data else None
         return row
 
     def save(self, must_create: bool = False) -> None:
