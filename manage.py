@@ -30,8 +30,7 @@ def main() -> None:
     from django.conf import settings
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
-    from django.db import DataError, InterfaceError, OperationalError, ProgrammingError
-    from django.db.migrations.exceptions import MigrationSchemaMissing
+    from django.db import DatabaseError, DataError, IntegrityError, InterfaceError
 
     from config import logs
 
@@ -49,11 +48,11 @@ def main() -> None:
         execute_from_command_line(sys.argv)
         if sys.stdout:  # None: it was closed before the start
             sys.stdout.flush()
-    except (DataError, InterfaceError, MigrationSchemaMissing, OperationalError, ProgrammingError) as error:
-        # MigrationSchemaMissing is raised while the error of the database is handled.
+    except (DatabaseError, InterfaceError) as error:
+        # `migrate` raises an error of its own while it handles that of the database.
         cause = error.__cause__ or (error.__context__ and error.__context__.__cause__) or error
         state, reason = getattr(cause, "sqlstate", None), str(cause).partition("\n")[0]
-        if isinstance(error, DataError) and state not in ADVICE:
+        if isinstance(error, DataError | IntegrityError) and state not in ADVICE:
             raise
         advice = ADVICE.get("55P03" if reason == "database is locked" else str(state))
         advice = advice or "Is it there, and has `manage.py migrate` been run?"

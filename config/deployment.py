@@ -6,6 +6,7 @@ import smtplib
 import ssl
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from typing import Literal, NamedTuple
 
@@ -27,6 +28,10 @@ from oauth_bridge.maintenance import purging
 WAIT_SECONDS = 5  # the longest wait for one answer of Redis or of the mail server
 PURGED_WITHIN = timedelta(days=1)
 STRANGERS = ("198.51.100.9", "2001:db8::9")  # no machine has these addresses (RFC 5737, RFC 3849)
+READ = """
+    SELECT current_setting('server_version'), current_setting('server_encoding'),
+           current_setting('transaction_read_only'), extract(epoch FROM clock_timestamp())::float
+"""
 # For each error of a mail server, the problem and the fix. The first type that matches counts. The server's own text is
 # left out, because it may contain the name of the account.
 MAIL_FAULTS: tuple[tuple[type[Exception], str, str], ...] = (
@@ -82,15 +87,14 @@ def variables() -> list[Finding]:
 
 def proxies() -> Finding:
     """Check what can be known without a request. The rest stands on the first page of the administration."""
-    fix = "Name only the addresses of your proxies."
+    message = ""
     if any(is_proxy(each) for each in STRANGERS):
         message = "TRUSTED_PROXIES contains addresses of strangers, who can then claim any address."
-        return Finding("proxies", "failed", message, fix)
-    if settings.IS_HTTPS and not settings.TRUSTED_PROXIES:
+    elif settings.IS_HTTPS and not settings.TRUSTED_PROXIES:
         message = "TRUSTED_PROXIES does not name the proxy that speaks https: limits count everybody as one."
-        return Finding("proxies", "failed", message, fix)
-    message = "The administration says at the foot of its first page where your request came from."
-    return Finding("proxies", "ok", message)
+    if message:
+        return Finding("proxies", "failed", message, "Name the addresses of your proxies, and no others.")
+    return Finding("proxies", "ok", "The first page of the administration says where your request came from.")
 
 
 def audit_log() -> Finding:
@@ -122,14 +126,12 @@ def clock(name: str, whose: str, seconds_ahead: float) -> Finding:
 def database() -> Iterator[Finding]:
     try:
         yield from _sqlite() if connection.vendor == "sqlite" else _postgresql()
-        missing = health.missing_migrations()
-        if missing:
+        if missing := health.missing_migrations():
             message = f"{len(missing)} migrations are missing, such as {missing[0]}."
             yield Finding("migrations", "failed", message, "Run manage.py migrate.")
-            yield Finding("purge", "skipped", "Migrations are missing.")
-        else:
-            yield Finding("migrations", "ok", "All migrations are applied.")
-            yield purge()
+            return
+        yield Finding("migrations", "ok", "All migrations are applied.")
+        yield purge()
     except DatabaseError as error:
         reason = str(error).strip().partition("\n")[0].rstrip(".")
         fix = "Is DATABASE_URL right, does PostgreSQL run there, and may this machine and account connect?"
@@ -144,13 +146,9 @@ def _sqlite() -> Iterator[Finding]:
 
 
 def _postgresql() -> Iterator[Finding]:
-    names = ("server_version", "server_encoding", "transaction_read_only")
     with connection.cursor() as cursor:
         before = time.time()
-        cursor.execute(
-            f"SELECT {', '.join(f'current_setting({name!r})' for name in names)}, "  # noqa: S608 - constants
-            "extract(epoch FROM clock_timestamp())::float"
-        )
+        cursor.execute(READ)
         version, encoding, is_read_only, now = cursor.fetchone()
     if is_read_only == "on":
         fix = "Name the primary in DATABASE_URL, or several hosts with target_session_attrs=read-write."
@@ -224,7 +222,8 @@ def mail() -> Finding:
         detail = next(filter(None, details), type(error).__name__)
         return Finding("mail", "failed", f"The mail server {problem} ({detail}).", fix)
     finally:
-        server.close()
+        with suppress(OSError, smtplib.SMTPException):
+            server.close()
     is_encrypted = settings.EMAIL_USE_TLS or settings.EMAIL_USE_SSL
     if not is_encrypted and not environment.is_loopback(f"smtp://{settings.EMAIL_HOST}"):
         message = "The mail server answers, but codes, links and its password are sent to it unencrypted."

@@ -35,7 +35,7 @@ MAX_FILE_BYTES = 64 * 1024
 # Names are similar if difflib's ratio of them is at least this number. In a name of eight letters, one may differ. No
 # two of our names are so similar.
 ALIKE = 0.87
-# The variables that Kubernetes adds for a service of the name in group 1.
+# The variables that Kubernetes adds for a service. Group 1 is the name of the service.
 INJECTED = re.compile(r"(.+?)_(SERVICE_(HOST|PORT\w*)|PORT(_[0-9]\w*)?)")
 
 BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
@@ -59,14 +59,15 @@ def raw(name: str) -> str:
     if value and path:
         raise ImproperlyConfigured(f"{name} and {name}{FILE} are both set. Set one of them.")
     if path:
-        reason = f"with at most {MAX_FILE_BYTES // 1024} kB of text"
+        content, form = b"", f"with at most {MAX_FILE_BYTES // 1024} kB of text"
         try:
             with Path(path).open("rb") as file:
-                value = file.read(MAX_FILE_BYTES + 1).decode(errors="surrogateescape")
+                content = file.read(MAX_FILE_BYTES + 1)
         except (OSError, ValueError) as error:
-            reason = f"that can be read ({getattr(error, 'strerror', None) or 'not a path'})"
-        if not value.strip() or len(value) > MAX_FILE_BYTES:
-            raise ImproperlyConfigured(f"{name}{FILE} must be the path of a file {reason}.")
+            form = f"that can be read ({getattr(error, 'strerror', None) or 'not a path'})"
+        value = content.decode(errors="surrogateescape")
+        if not value.strip() or len(content) > MAX_FILE_BYTES:
+            raise ImproperlyConfigured(f"{name}{FILE} must be the path of a file {form}.")
     return value.strip()
 
 
@@ -85,7 +86,7 @@ def refuse_unknown() -> None:
         if name.startswith("RATE_"):
             raise ImproperlyConfigured(f"{wrong}. Its limits are in docs/operations.md.")
         meant = difflib.get_close_matches(name, _known, 1, ALIKE)
-        if meant and not os.environ.get(meant[0]):
+        if meant and not raw(meant[0]):
             raise ImproperlyConfigured(f"{wrong}. Is {meant[0]} meant?")
 
 
@@ -177,20 +178,20 @@ def origin(value: str) -> str:
 
 def _is_link(value: str, scheme: str) -> bool:
     netloc = urlsplit(value).netloc.lower()
-    return bool(re.fullmatch(rf"{scheme}://[!-~]{{1,490}}", value) and _host_and_port(netloc))
+    return bool(re.fullmatch(rf"(?i)(?=.{{1,500}}$){scheme}://[!-~]+", value) and _host_and_port(netloc))
 
 
-@_kind("an https address in ASCII such as https://example.com/privacy, of at most 490 characters")
+@_kind("an https address in ASCII such as https://example.com/privacy, of at most 500 characters")
 def link(value: str) -> str:
     """Return the https address of a page on another site, or an empty text."""
     _require(not value or _is_link(value, "https"))
     return value
 
 
-@_kind("an https address, an http address of this machine, or mailto: and an e-mail address, of at most 490 characters")
+@_kind("an https address, an http address of this machine, or mailto: and an e-mail address, of at most 500 characters")
 def support(value: str) -> str:
     """Return the address for help, or an empty text."""
-    if not re.fullmatch(r"|mailto:[A-Za-z0-9._+-]+@[A-Za-z0-9.-]{1,400}", value):
+    if not re.fullmatch(r"|mailto:[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,255}", value):
         _require(_is_link(value, "https") or (_is_link(value, "http") and is_loopback(value)))
     return value
 

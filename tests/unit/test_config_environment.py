@@ -322,6 +322,13 @@ def test_a_name_that_is_almost_one_of_ours_stops_the_start(monkeypatch: pytest.M
     assert "hidden" not in str(refusal.value)
 
 
+def test_a_name_that_is_almost_ours_is_left_alone_beside_the_file_of_ours(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "url").write_text("sqlite:///:memory:")
+    settings_with(monkeypatch, DATABASE_URI="x", DATABASE_URL_FILE=str(tmp_path / "url"))
+
+
 def test_other_names_are_left_alone_and_no_variable_of_ours_is_taken_for_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
