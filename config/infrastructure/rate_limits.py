@@ -7,6 +7,7 @@ says what the limit counts, whom it affects, and what the affected people can do
 from __future__ import annotations
 
 import functools
+import threading
 import time
 from typing import Any, NamedTuple
 
@@ -33,6 +34,7 @@ IN_BLOCKS_FROM_EVENTS, IN_BLOCKS_UP_TO_SECONDS = 600, 60
 WITHOUT_REDIS = frozenset(
     {"sign_in_account", "sign_in_address", "sign_in", "notice", "notice_of_all", "administration", "act"}
 )
+_own_lock = threading.Lock()
 _own_counts = LocMemCache("rate_limits", {"OPTIONS": {"MAX_ENTRIES": 20_000}})
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -125,6 +127,8 @@ def _own_usage(name: str, key: str, rate: Rate, *, increment: bool) -> dict[str,
     """Count in the memory of this process, and return a dict like that of django-ratelimit's `get_usage`."""
     window, passed = divmod(int(time.time()), rate.seconds)
     place = str(hash((name, key, window)))
-    _own_counts.add(place, 0, rate.seconds)
-    used = _own_counts.incr(place) if increment else _own_counts.get(place)
+    with _own_lock:
+        used = _own_counts.get(place, 0) + int(increment)
+        if increment:
+            _own_counts.set(place, used, rate.seconds)
     return {"limit": rate.events, "count": used, "time_left": rate.seconds - passed}
