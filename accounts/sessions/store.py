@@ -12,7 +12,6 @@ import hmac
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, cast
-from uuid import UUID, uuid4
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
@@ -22,7 +21,6 @@ from django.contrib.sessions.backends.base import SessionBase, UpdateError
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
 from django.db import InternalError, OperationalError
 from django.db.models import Case, F, Q, When
-from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts.models import Session, User
