@@ -16,6 +16,7 @@ from urllib.parse import quote
 import pytest
 import requests
 
+from config.infrastructure import paths
 from tests import peers
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
@@ -112,6 +113,20 @@ def test_a_refusal_of_nginx_itself_is_logged_without_a_path(server_behind_nginx:
             opened.enter_context(socket.create_connection(("127.0.0.1", port))).sendall(request)
         wait_until(lambda: len(lines(folder, status="429", reference="-")) > 20)
     assert KEY not in written(folder)
+
+
+def test_nginx_tells_the_operations_of_applications_from_pages(server_behind_nginx: Server, tmp_path: Path) -> None:
+    """The unit of operations is away."""
+    port = free_port()
+    units = {peers.PAGES: upstream(server_behind_nginx), peers.OPERATIONS: free_port()}
+
+    def is_answered(path: str) -> bool:
+        return requests.get(f"http://localhost:{port}{path}", timeout=60, allow_redirects=False).status_code != 502
+
+    of_pages = {paths.AUTHORIZE, paths.LOGOUT}
+    with peers.nginx(tmp_path / "nginx", port, units):
+        assert [path for path in (*paths.OPERATIONS, "/health/ready") if is_answered(path)] == sorted(of_pages)
+        assert all(map(is_answered, ("/accounts/sign-in", "/oauth/nowhere", "/static/css/site.css", "/docs")))
 
 
 @pytest.mark.parametrize(
