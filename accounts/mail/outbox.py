@@ -14,6 +14,7 @@ import hashlib
 import json
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -42,7 +43,8 @@ LEASE = timedelta(minutes=3)  # a thread claims a row for this time; an attempt 
 LONGEST_PAUSE = timedelta(hours=4)
 LONGEST_PAUSE_WHILE_SOMEBODY_WAITS = timedelta(minutes=2)
 NOTICE_LIFETIME = timedelta(days=3)
-PAGE_SECONDS = 1.0  # a page waits at most this time for its e-mail
+# A page waits at most PAGE_SECONDS for its e-mail. After a timeout, no page waits in the next PAUSE_OF_PAGES_SECONDS.
+PAGE_SECONDS, PAUSE_OF_PAGES_SECONDS = 1.0, 30.0
 PURPOSE = "accounts.outbox"
 
 
@@ -128,6 +130,7 @@ def waiting() -> list[dict[str, Any]]:
 _thread: work_queue.Worker | None = None
 _awaited: tuple[uuid.UUID, SimpleQueue[Outcome]] | None = None
 _one_page = threading.Lock()
+_next_wait_at = 0.0  # time.monotonic()
 
 
 def start() -> None:
@@ -149,12 +152,12 @@ def _wake() -> None:
 
 
 def _wait_for(key: uuid.UUID) -> Outcome:
-    """Return the outcome of the row `key`, or ON_ITS_WAY after PAGE_SECONDS or while another page waits.
+    """Return the outcome of the row `key`, or ON_ITS_WAY after PAGE_SECONDS.
 
-    At most one page of a process waits, so a slow mail server blocks at most one thread.
+    At most one page of a process waits, and none after a timeout, so a slow mail server blocks hardly any thread.
     """
-    global _awaited
-    if not _one_page.acquire(blocking=False):
+    global _awaited, _next_wait_at
+    if time.monotonic() < _next_wait_at or not _one_page.acquire(blocking=False):
         _wake()
         return Outcome.ON_ITS_WAY
     try:
@@ -163,6 +166,7 @@ def _wait_for(key: uuid.UUID) -> Outcome:
         _wake()
         return outcomes.get(timeout=PAGE_SECONDS)
     except Empty:
+        _next_wait_at = time.monotonic() + PAUSE_OF_PAGES_SECONDS
         return Outcome.ON_ITS_WAY
     finally:
         _awaited = None

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,20 +74,10 @@ def reencode(upload: File[Any], person: User, crop: Crop = MIDDLE) -> bytes:
         Counter("picture", str(person.pk)),
         Counter("picture_hour", str(person.pk)),
     ]
-    mark = f"picture:{person.pk}"
-    if not cache.add(mark, True, 2 * RUN_SECONDS):
-        raise busy()
-    try:
-        if not _one_here.acquire(blocking=False):
-            raise busy()
-        try:
-            if seconds := rate_limits.attempt(*counters):
-                raise FormError(AccountFault.PICTURES_LIMITED, "throttled", seconds=seconds)
-            status, picture = _run(upload, crop)
-        finally:
-            _one_here.release()
-    finally:
-        cache.delete(mark)
+    with _turn(person):
+        if seconds := rate_limits.attempt(*counters):
+            raise FormError(AccountFault.PICTURES_LIMITED, "throttled", seconds=seconds)
+        status, picture = _run(upload, crop)
     if status == reencoder.DONE:
         return picture
     if status in (reencoder.TOO_COSTLY, -signal.SIGXCPU):
@@ -94,8 +86,21 @@ def reencode(upload: File[Any], person: User, crop: Crop = MIDDLE) -> bytes:
     raise _refusal(status)
 
 
-def busy() -> FormError:
-    return FormError(AccountFault.PICTURES_BUSY, "busy", seconds=RETRY_AFTER_SECONDS)
+@contextmanager
+def _turn(person: User) -> Iterator[None]:
+    """Hold the turn of the person and of this process. Raises FormError with the code `busy`: another holds one."""
+    mark = f"picture:{person.pk}"
+    is_only_one = cache.add(mark, True, 2 * RUN_SECONDS)
+    is_free = is_only_one and _one_here.acquire(blocking=False)
+    try:
+        if not is_free:
+            raise FormError(AccountFault.PICTURES_BUSY, "busy", seconds=RETRY_AFTER_SECONDS)
+        yield
+    finally:
+        if is_free:
+            _one_here.release()
+        if is_only_one:
+            cache.delete(mark)
 
 
 def _run(upload: File[Any], crop: Crop) -> tuple[int, bytes]:

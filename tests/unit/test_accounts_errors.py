@@ -222,7 +222,13 @@ refused(Fault.SIGN_IN_TOO_SOON, "", World.unconfirmed, World.again, nobody=True)
 
 
 refused(Fault.ANOTHER_ADDRESS, "", World.sign_in, lambda w: w.post("/accounts/delete", email="bob@example.org"))
-refused(Fault.PICTURES_LIMITED, "", lambda w: w.reach("picture"), World.picture)
+refused(
+    Fault.PICTURES_LIMITED,
+    "",
+    lambda w: setattr(w.settings, "PICTURES_PER_PERSON", "1/m"),
+    World.picture,
+    World.picture,
+)
 refused(Fault.NOT_A_PICTURE, "", lambda w: w.picture(b"no picture"))
 
 # What is logged -------------------------------------------------------------------------------------------------------

@@ -5,7 +5,10 @@ Until the mail server has taken it, and no longer than what is in it works.
 
 from __future__ import annotations
 
+import itertools
 import re
+import time
+import uuid
 from datetime import timedelta
 from typing import Any
 from unittest.mock import DEFAULT, Mock
@@ -305,6 +308,7 @@ def no_attempt_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mails only wait: in this process there is a thread that sends them, which never runs, and no page waits."""
     monkeypatch.setattr(outbox, "_thread", work_queue.Worker("never started", lambda: False))
     monkeypatch.setattr(outbox, "PAGE_SECONDS", 0.0)
+    monkeypatch.setattr(outbox, "_next_wait_at", 0.0)
 
 
 def ask(address: str, to: str) -> None:
@@ -381,3 +385,13 @@ def test_a_page_gets_the_outcome_of_its_own_mail_and_while_it_waits_no_other_doe
     monkeypatch.setattr(outbox, "_wake", deliver)
     send()
     assert told == [Outcome.ON_ITS_WAY, Outcome.SENT]
+
+
+@pytest.mark.usefixtures("no_attempt_here")
+def test_after_a_wait_in_vain_no_page_waits_for_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = uuid.uuid4()
+    assert outbox._wait_for(key) is Outcome.ON_ITS_WAY
+    monkeypatch.setattr(outbox, "SimpleQueue", lambda: pytest.fail("a page waits"))
+    for seconds in (0.0, outbox.PAUSE_OF_PAGES_SECONDS - 1):
+        monkeypatch.setattr("time.monotonic", itertools.repeat(time.monotonic() + seconds).__next__)
+        assert outbox._wait_for(key) is Outcome.ON_ITS_WAY

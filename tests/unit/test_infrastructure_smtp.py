@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 import ssl
-from contextlib import suppress
 from pathlib import Path
 from smtplib import SMTPException, SMTPNotSupportedError
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.core.mail import EmailMessage
 
-from config.infrastructure import smtp
 from config.infrastructure.smtp import EmailBackend
 from tests.peers import HANGS, MailServer, certificate_for
 
@@ -35,14 +31,6 @@ def test_a_slow_conversation_ends_at_the_bound(mail_server: MailServer, mode: st
     with pytest.raises((SMTPException, OSError), match=r"timed out|took too long"):
         send(mail_server, **options)
     assert not mail_server.mails
-
-
-def test_the_bound_ends_a_conversation_at_any_step(mail_server: MailServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    for steps in range(1, 25):
-        clock = itertools.chain([0.0] * steps, itertools.repeat(1e6))
-        monkeypatch.setattr(smtp, "time", SimpleNamespace(monotonic=clock.__next__))
-        with suppress(SMTPException):  # the mail was taken, or the next attempt sends it
-            send(mail_server, timeout=60)
 
 
 def test_a_server_that_takes_the_mail_and_forgets_to_say_goodbye_has_taken_it(mail_server: MailServer) -> None:
