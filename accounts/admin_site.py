@@ -176,7 +176,7 @@ class AdminSite(admin.AdminSite):
             raise PermissionDenied
         if factors.has_any(request.user):
             return redirect(return_path.url_of(factors.confirm_path(request.user), return_to))
-        return_path.keep_after_factor(request, return_to)
+        return_path.keep(request, return_to)
         text = _("Administrators need a second factor. Add a passkey or an authenticator app to go on.")
         messages.warning(request, text)
         return redirect("security")

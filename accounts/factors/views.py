@@ -65,10 +65,8 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
 
     def form_invalid(self, form: Form) -> HttpResponse:
         throttling.count_failed_passkey(self.request)
-        if self.request.session.session_key:  # the browser called `get` before
-            for error in form.errors.get("credential", []):
-                messages.error(self.request, str(error))
-        return HttpResponseRedirect(reverse("account_login") + return_path.query(self.request))
+        has_session = self.request.session.session_key  # the browser called `get` before
+        return super().form_invalid(form) if has_session else redirect("account_login")
 
 
 class PasskeyOptionsView(base.AuthenticateView):
@@ -198,7 +196,7 @@ class NewFactorMixin:
 
     def get_success_url(self) -> str:
         url = str(super().get_success_url())  # type: ignore[misc]
-        return url if url == reverse("mfa_view_recovery_codes") else return_path.take_after_factor(self.request) or url
+        return url if url == reverse("mfa_view_recovery_codes") else return_path.take(self.request) or url
 
     def form_valid(self, form: Form) -> HttpResponse:
         try:
@@ -226,7 +224,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
     """Shows the codes only at the first GET. If a page required a second factor, links to that page."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**kwargs) | {"onward": return_path.take_after_factor(self.request)}
+        return super().get_context_data(**kwargs) | {"onward": return_path.take(self.request)}
 
     def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Answer HEAD without the codes, so that the next GET still shows the codes."""
@@ -255,8 +253,7 @@ class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCod
         return super().get_context_data(**kwargs) | {"onward": return_path.requested(self.request)}
 
     def form_valid(self, form: Form) -> HttpResponse:
-        if onward := return_path.requested(self.request):
-            return_path.keep_after_factor(self.request, onward)
+        return_path.keep(self.request)
         return cast(HttpResponse, super().form_valid(form))
 
 
