@@ -16,7 +16,6 @@ urlpatterns = [
     path("accounts/sign-in/forget", views.forget_account, name="forget_account"),
     path("accounts/sign-out", views.SignOutView.as_view(), name="account_logout"),
     path("accounts/sign-in/code", factors.SecondFactorView.as_view(), name="mfa_authenticate"),
-    path("accounts/sign-in/code/passkey", factors.PasskeyOptionsView.as_view(), name="passkey_options"),
     path("accounts/sign-in/passkey", factors.PasskeySignInView.as_view(), name="mfa_login_webauthn"),
     path("accounts/confirm/code", factors.ConfirmByCodeView.as_view(), name="mfa_reauthenticate"),
     path("accounts/confirm/passkey", factors.ConfirmByPasskeyView.as_view(), name="mfa_reauthenticate_webauthn"),

@@ -69,17 +69,6 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
         return super().form_invalid(form) if has_session else redirect("account_login")
 
 
-class PasskeyOptionsView(base.AuthenticateView):
-    """Returns the passkey options after the password, when `PasskeySignInView` would only redirect."""
-
-    http_method_names = ("get", "options")
-
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if seconds := throttling.passkey_options_wait(request):
-            return too_many_requests(request, seconds, cause="passkeys_limited")
-        return cast(HttpResponse, webauthn.LoginWebAuthnView().get(request))
-
-
 class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
     """Asks for the second factor after the password: a code, or a passkey if the person has one."""
 
@@ -87,16 +76,12 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
     webauthn_form: Any
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Leave out the passkey options, which the page's script requests from `PasskeyOptionsView`.
-
-        To make the options for the page, allauth would parse each passkey of the person.
-        """
-        passkey_form, self.webauthn_form = self.webauthn_form, None
-        context: dict[str, Any] = super().get_context_data(**kwargs)
         types, person = self.auth_form.types, self.auth_form.user
+        if Authenticator.Type.WEBAUTHN not in types and not self.webauthn_form.is_bound:
+            self.webauthn_form = None
+        context: dict[str, Any] = super().get_context_data(**kwargs)
         return context | {
             "form": self.auth_form if types - {Authenticator.Type.WEBAUTHN} else None,
-            "webauthn_form": passkey_form if passkey_form.is_bound or Authenticator.Type.WEBAUTHN in types else None,
             "has_app": Authenticator.Type.TOTP in types,
             "needs_device": types == {Authenticator.Type.WEBAUTHN},
             "other_hosts": other_hosts(person) if not types else [],

@@ -75,7 +75,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def is_ajax(self, request: HttpRequest) -> bool:
         """Return whether a script sent the request. Scripts request only the options of a passkey, never pages."""
-        return request.method == "GET" and request.path in map(reverse, ("mfa_login_webauthn", "passkey_options"))
+        return request.method == "GET" and request.path == reverse("mfa_login_webauthn")
 
     def is_safe_url(self, url: str | None) -> bool:
         return return_path.is_own_path(url or "")
