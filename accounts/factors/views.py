@@ -31,7 +31,7 @@ from accounts.factors.authenticators import (
     number_of_passkeys,
     other_hosts,
 )
-from accounts.factors.forms import AddPasskeyForm, PasskeySignInForm
+from accounts.factors.forms import PasskeySignInForm
 from accounts.models import User
 from accounts.retry_after import RetryLaterMixin, too_many_requests
 from accounts.return_path import StepMixin
@@ -108,9 +108,6 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
         response = super().dispatch(request, *args, **kwargs)
         is_lost = response.get("Location") == reverse("account_signup")
         return return_path.carry(request, redirect("account_login")) if is_lost else response
-
-    def get_form_class(self) -> type[AddPasskeyForm]:
-        return AddPasskeyForm
 
     def form_valid(self, form: Form) -> HttpResponse:
         """Offer recovery codes before the person continues: the passkey is the only way into the new account."""

@@ -186,8 +186,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
 
     def get_initial(self) -> dict[str, Any]:
         before = self.request.session.get(_TYPED, {})
-        before = before if before.get("is_shown") else {}
-        typed = {name: self.request.POST.get(name, before.get(name, "")) for name in ("email", "nickname")}
+        typed = {name: before.get(name, "") if before.get("is_shown") else "" for name in ("email", "nickname")}
         return typed | {"email": invited_address(self.request) or typed["email"]}
 
     def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
