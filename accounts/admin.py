@@ -41,6 +41,7 @@ class GroupAdmin(ModelAdmin):
 
     search_fields = ("name",)
     ordering = ("name",)
+    actions = None  # Django's "delete selected" does not check whether each group has permissions
 
     def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         return self._may_manage(request, obj) and super().has_change_permission(request, obj)
@@ -48,16 +49,9 @@ class GroupAdmin(ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
         return self._may_manage(request, obj) and super().has_delete_permission(request, obj)
 
-    def changeform_view(  # type: ignore[override]
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponseBase:
-        """Require a recent proof of identity from a superuser, who can change permissions on this page."""
-        question = proof_first(request) if request.user.is_superuser else None
-        return question or super().changeform_view(request, object_id, form_url, extra_context)
+    def needs_proof(self, request: HttpRequest, object_id: str | None) -> bool:
+        """A superuser can change permissions on this page."""
+        return bool(request.user.is_superuser)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
@@ -103,10 +97,6 @@ class GroupAdmin(ModelAdmin):
 
     def audited_as(self, obj: Group) -> audit_trail.Subject:
         return audit_trail.of_group(obj)
-
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Offer no action: Django's "delete selected" does not check whether each group has permissions."""
-        return {}
 
 
 @admin.register(User)
@@ -220,16 +210,9 @@ class UserAdmin(ModelAdmin):
     def audited_as(self, obj: User) -> audit_trail.Subject:
         return audit_trail.of_person(obj)
 
-    def changeform_view(  # type: ignore[override]
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponseBase:
-        """Require a recent proof of identity from a superuser, who can change rights on this page."""
-        question = proof_first(request) if object_id and request.user.is_superuser else None
-        return question or super().changeform_view(request, object_id, form_url, extra_context)
+    def needs_proof(self, request: HttpRequest, object_id: str | None) -> bool:
+        """A superuser can change rights on the page of a person."""
+        return bool(object_id and request.user.is_superuser)
 
     def typed_to_delete(self, obj: User) -> str:
         return obj.email
@@ -256,12 +239,7 @@ class UserAdmin(ModelAdmin):
             return redirect(request.get_full_path())
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
-        administrators.keep_one([obj.pk])
-        current_picture.delete_file(obj.avatar)
-        account_mails.account_deleted(request, obj)
-        events.write(Event.ACCOUNT_DELETED, person=obj.pk)
-        audit_trail.write("account_deleted", audit_trail.of_person(obj))
-        super().delete_model(request, obj)
+        self.delete_queryset(request, User.objects.filter(pk=obj.pk))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         administrators.keep_one(queryset.values_list("pk", flat=True))

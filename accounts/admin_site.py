@@ -43,8 +43,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     view_on_site: Any = False
     list_per_page = list_max_show_all = 30  # DATA_UPLOAD_MAX_NUMBER_FIELDS limits the rows that one action may select
 
-    # `saved_elsewhere` names form fields that another function saves. `saved_with_form` names columns that `save_model`
-    # always saves.
+    # Form fields that another function saves, and columns that `save_model` always saves.
     saved_elsewhere: ClassVar[frozenset[str]] = frozenset()
     saved_with_form: ClassVar[frozenset[str]] = frozenset()
 
@@ -77,6 +76,20 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         text = _("More than %(count)d are chosen, so nothing is done. Search or filter the list, and choose fewer.")
         self.message_user(request, text % {"count": MOST_AT_ONCE}, messages.ERROR)
         return True
+
+    def needs_proof(self, request: HttpRequest, object_id: str | None) -> bool:
+        """Return whether the page of the object requires a recent proof of identity."""
+        return False
+
+    def changeform_view(  # type: ignore[override]
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponseBase:
+        question = proof_first(request) if self.needs_proof(request, object_id) else None
+        return question or super().changeform_view(request, object_id, form_url, extra_context)
 
     def typed_to_delete(self, obj: Any) -> str:
         """Return the text that an administrator must type to delete the object.
@@ -135,7 +148,6 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 @admin.action(description=gettext_lazy("Delete …"), permissions=["delete"])
 def delete_selected(model_admin: ModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
-    """Run Django's action, but delete nothing until the administrator has typed the number of objects."""
     if model_admin.are_too_many(request, queryset):
         return None
     if request.POST.get("post") and request.POST.get("typed", "").strip() != str(queryset.count()):
@@ -176,7 +188,7 @@ class AdminSite(admin.AdminSite):
             raise PermissionDenied
         if factors.has_any(request.user):
             return redirect(return_path.url_of(factors.confirm_path(request.user), return_to))
-        return_path.keep_after_factor(request, return_to)
+        return_path.keep(request, return_to)
         text = _("Administrators need a second factor. Add a passkey or an authenticator app to go on.")
         messages.warning(request, text)
         return redirect("security")

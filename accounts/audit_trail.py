@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import accumulate
@@ -86,10 +86,7 @@ _actor: ContextVar[Actor | None] = ContextVar("actor", default=None)
 
 
 @contextmanager
-def by_request(request: HttpRequest) -> Iterator[None]:
-    """Make the signed-in administrator the actor of all changes within this context."""
-    person = request.user
-    actor = Actor(person.pk, person.display_name, client_address(request)) if isinstance(person, User) else None
+def _by(actor: Actor | None) -> Iterator[None]:
     token = _actor.set(actor)
     try:
         yield
@@ -97,14 +94,15 @@ def by_request(request: HttpRequest) -> Iterator[None]:
         _actor.reset(token)
 
 
-@contextmanager
-def by_command() -> Iterator[None]:
+def by_request(request: HttpRequest) -> AbstractContextManager[None]:
+    """Make the signed-in administrator the actor of all changes within this context."""
+    person = request.user
+    return _by(Actor(person.pk, person.display_name, client_address(request)) if isinstance(person, User) else None)
+
+
+def by_command() -> AbstractContextManager[None]:
     """Make the operator who runs the command the actor of all changes within this context."""
-    token = _actor.set(Actor(None, f"{COMMAND_LINE} ({_system_user()})", ""))
-    try:
-        yield
-    finally:
-        _actor.reset(token)
+    return _by(Actor(None, f"{COMMAND_LINE} ({_system_user()})", ""))
 
 
 def _system_user() -> str:
@@ -197,13 +195,8 @@ def of_group(group: Group) -> Subject:
 
 def entries(kind: str = "", key: str = "", before_id: int = 0, limit: int = 50) -> list[AuditEntry]:
     """Return the matching entries, newest first. Empty arguments match every entry."""
-    rows = AuditEntry.objects.all()
-    if kind:
-        rows = rows.filter(kind=kind)
-    if key:
-        rows = rows.filter(key=key)
-    if before_id:
-        rows = rows.filter(id__lt=before_id)
+    wanted = {"kind": kind, "key": key, "id__lt": before_id}
+    rows = AuditEntry.objects.filter(**{name: value for name, value in wanted.items() if value})
     return list(rows.order_by("-id")[:limit])
 
 

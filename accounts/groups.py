@@ -7,7 +7,6 @@ give permissions to a group, or add or remove members of a group that has permis
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
 
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
@@ -22,13 +21,6 @@ FIELD = "group"
 def without_permissions() -> QuerySet[Group]:
     """Return the groups whose members may also be chosen by administrators who are not superusers."""
     return Group.objects.filter(permissions=None)
-
-
-class Named(NamedTuple):
-    """The groups with the given names. `made` lists the names of new groups."""
-
-    groups: list[Group]
-    made: list[str]
 
 
 def validated(names: Collection[str]) -> list[str]:
@@ -51,8 +43,8 @@ def validated(names: Collection[str]) -> list[str]:
     return cleaned
 
 
-def named(names: Collection[str]) -> Named:
-    """For a command, return the groups with the given names. Make missing groups, without permissions.
+def named(names: Collection[str]) -> tuple[list[Group], list[str]]:
+    """For a command, return the groups with the given names, and the names of new groups, without permissions.
 
     Call this in a transaction. Raises the ValidationError of `validated`.
     """
@@ -63,4 +55,4 @@ def named(names: Collection[str]) -> Named:
         if is_new:
             made.append(name)
             audit_trail.write("group_created", audit_trail.of_group(group))
-    return Named(found, made)
+    return found, made

@@ -22,7 +22,6 @@ from django.utils.http import MAX_URL_REDIRECT_LENGTH, url_has_allowed_host_and_
 
 LOGIN_FIELD_NAME = "login"
 SESSION_KEY = "return"
-AFTER_FACTOR_KEY = "after_factor"  # session key of the page that requires a second factor
 RETURN_AGE_SECONDS = 3600
 URL_MAX_LENGTH = MAX_URL_REDIRECT_LENGTH - 1024  # leaves 1,024 characters for the URL in front of `next`
 
@@ -91,15 +90,23 @@ def sign_in_url(return_to: str, *, login: str = "") -> str:
     return f"{url}&{urlencode({LOGIN_FIELD_NAME: login})}" if login else url
 
 
-def keep(request: HttpRequest) -> None:
-    """Keep the return path of the request in the session for an hour."""
-    if return_to := requested(request):
+def keep(request: HttpRequest, return_to: str = "") -> None:
+    """Keep this return path, or that of the request, in the session for an hour."""
+    if return_to := return_to or requested(request):
         request.session[SESSION_KEY] = [return_to, int(time.time())]
 
 
 def kept_path(request: HttpRequest) -> str:
     """Return the return path in the session, or an empty string if it is missing or too old."""
-    return _unless_old(request.session.get(SESSION_KEY))
+    return_to, kept_at = request.session.get(SESSION_KEY) or ("", 0)
+    return return_to if time.time() - kept_at < RETURN_AGE_SECONDS and is_own_path(return_to) else ""
+
+
+def take(request: HttpRequest) -> str:
+    """Return the path of `kept_path`, and delete it from the session."""
+    return_to = kept_path(request)
+    drop(request)
+    return return_to
 
 
 @contextmanager
@@ -113,18 +120,3 @@ def kept(request: HttpRequest) -> Iterator[None]:
 
 def drop(request: HttpRequest) -> None:
     request.session.pop(SESSION_KEY, None)
-
-
-def keep_after_factor(request: HttpRequest, return_to: str) -> None:
-    """Store the path where the person continues after setting up a second factor. The path is valid for an hour."""
-    request.session[AFTER_FACTOR_KEY] = [return_to, int(time.time())]
-
-
-def take_after_factor(request: HttpRequest) -> str:
-    """Return and delete the path that `keep_after_factor` stored. Without such a path, return an empty string."""
-    return _unless_old(request.session.pop(AFTER_FACTOR_KEY, None))
-
-
-def _unless_old(stored: list[Any] | None) -> str:
-    return_to, kept_at = stored or ("", 0)
-    return return_to if time.time() - kept_at < RETURN_AGE_SECONDS and is_own_path(return_to) else ""

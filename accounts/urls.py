@@ -9,14 +9,13 @@ from accounts.pictures.current_picture import avatar
 from accounts.profile.deletion import DeletionView
 from accounts.profile.page import ProfileView, SecurityView
 from accounts.sessions import browsers
-from accounts.sign_in import address_pages, password_pages, reauthentication, sign_up, views
+from accounts.sign_in import password_pages, reauthentication, sign_up, views
 
 urlpatterns = [
     path("accounts/sign-in", views.SignInView.as_view(), name="account_login"),
     path("accounts/sign-in/forget", views.forget_account, name="forget_account"),
     path("accounts/sign-out", views.SignOutView.as_view(), name="account_logout"),
     path("accounts/sign-in/code", factors.SecondFactorView.as_view(), name="mfa_authenticate"),
-    path("accounts/sign-in/code/passkey", factors.PasskeyOptionsView.as_view(), name="passkey_options"),
     path("accounts/sign-in/passkey", factors.PasskeySignInView.as_view(), name="mfa_login_webauthn"),
     path("accounts/confirm/code", factors.ConfirmByCodeView.as_view(), name="mfa_reauthenticate"),
     path("accounts/confirm/passkey", factors.ConfirmByPasskeyView.as_view(), name="mfa_reauthenticate_webauthn"),
@@ -45,8 +44,8 @@ urlpatterns = [
     path("accounts/browsers", browsers.BrowsersView.as_view(), name="browsers"),
     path("accounts/password/change", password_pages.PasswordChangeView.as_view(), name="account_change_password"),
     path("accounts/confirm", reauthentication.ConfirmView.as_view(), name="account_reauthenticate"),
-    path("accounts/email", address_pages.EmailView.as_view(), name="email"),
-    path("accounts/confirm-email", address_pages.CodeView.as_view(), name="account_email_verification_sent"),
+    path("accounts/email", views.EmailView.as_view(), name="email"),
+    path("accounts/confirm-email", views.CodeView.as_view(), name="account_email_verification_sent"),
     path("accounts/language", language_choice.choose, name="language"),
     path("accounts/delete", DeletionView.as_view(), name="delete_account"),
     path("accounts/confirm-email/send", views.send_code, name="send_code"),

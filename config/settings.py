@@ -263,6 +263,7 @@ MFA_FORMS = {
     "reauthenticate": "accounts.factors.forms.ReauthenticateForm",
     "activate_totp": "accounts.factors.forms.ActivateTOTPForm",
     "add_webauthn": "accounts.factors.forms.AddPasskeyForm",
+    "signup_webauthn": "accounts.factors.forms.AddPasskeyForm",
     "edit_webauthn": "accounts.factors.forms.RenamePasskeyForm",
     "login_webauthn": "accounts.factors.forms.PasskeySignInForm",
     "authenticate_webauthn": "accounts.factors.forms.PasskeyAuthenticateForm",

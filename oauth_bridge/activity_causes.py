@@ -136,10 +136,6 @@ FIXES = {
     "factor_used": _("The same code was sent twice. The person waits for the next one."),
     "factor_wrong": _CLOCK,
     "app_code_wrong": _CLOCK,
-    "app_code_early": _("The code was right for a later time: the clock of the person's device is fast. They set it."),
-    "app_code_late": _(
-        "The code was right some time before: it was typed late, or the clock of the person's device is slow."
-    ),
     "recovery_code_wrong": _("The person uses another recovery code, or an administrator removes the second factors."),
     "passkey_unknown": _("The passkey was removed here, or its answer came too late. The person uses the password."),
     "passkey_of_another_origin": _(

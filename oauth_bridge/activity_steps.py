@@ -38,7 +38,7 @@ STEPS_OF_ROUTES = dict.fromkeys(
         "account_reset_password_from_key",
     ),
     Step.SIGN_IN,
-) | dict.fromkeys(("mfa_authenticate", "passkey_options"), Step.SECOND_FACTOR)
+) | {"mfa_authenticate": Step.SECOND_FACTOR}
 # The faults that authorize raises after it has verified the request.
 CONSENT_FAULTS = {
     OAuthFault.NOT_ADMITTED,

@@ -102,8 +102,6 @@ TITLES = {
     "password_busy": _("Too many passwords were checked at once"),
     "factor_used": _("A code was used twice"),
     "factor_wrong": _("Wrong code of a second factor"),
-    "app_code_early": _("A code of an authenticator app came too early"),
-    "app_code_late": _("A code of an authenticator app came too late"),
     "app_code_wrong": _("Wrong code of an authenticator app"),
     "recovery_code_wrong": _("Wrong recovery code"),
     "passkey_unknown": _("The passkey is not known"),

@@ -275,4 +275,7 @@ def add_many(browser: Client, number: int) -> list[int]:
 
 
 def request_options(browser: Client, page: str = PASSKEY) -> dict[str, Any]:
-    return dict(browser.get(page).json()["request_options"]["publicKey"])
+    answer = browser.get(page)
+    if page == PASSKEY:
+        return dict(answer.json()["request_options"]["publicKey"])
+    return dict(answer.context["js_data"]["request_options"]["publicKey"])

@@ -31,7 +31,7 @@ from accounts.factors.authenticators import (
     number_of_passkeys,
     other_hosts,
 )
-from accounts.factors.forms import AddPasskeyForm, PasskeySignInForm
+from accounts.factors.forms import PasskeySignInForm
 from accounts.models import User
 from accounts.retry_after import RetryLaterMixin, too_many_requests
 from accounts.return_path import StepMixin
@@ -65,21 +65,8 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
 
     def form_invalid(self, form: Form) -> HttpResponse:
         throttling.count_for_address(self.request, "passkey_options")
-        if self.request.session.session_key:  # the browser called `get` before
-            for error in form.errors.get("credential", []):
-                messages.error(self.request, str(error))
-        return HttpResponseRedirect(reverse("account_login") + return_path.query(self.request))
-
-
-class PasskeyOptionsView(base.AuthenticateView):
-    """Returns the passkey options after the password, when `PasskeySignInView` would only redirect."""
-
-    http_method_names = ("get", "options")
-
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if seconds := throttling.address_wait(request, "passkey_options"):
-            return too_many_requests(request, seconds, cause="passkeys_limited")
-        return cast(HttpResponse, webauthn.LoginWebAuthnView().get(request))
+        has_session = self.request.session.session_key  # the browser called `get` before
+        return super().form_invalid(form) if has_session else redirect("account_login")
 
 
 class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
@@ -89,16 +76,12 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
     webauthn_form: Any
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Leave out the passkey options, which the page's script requests from `PasskeyOptionsView`.
-
-        To make the options for the page, allauth would parse each passkey of the person.
-        """
-        passkey_form, self.webauthn_form = self.webauthn_form, None
-        context: dict[str, Any] = super().get_context_data(**kwargs)
         types, person = self.auth_form.types, self.auth_form.user
+        if Authenticator.Type.WEBAUTHN not in types and not self.webauthn_form.is_bound:
+            self.webauthn_form = None
+        context: dict[str, Any] = super().get_context_data(**kwargs)
         return context | {
             "form": self.auth_form if types - {Authenticator.Type.WEBAUTHN} else None,
-            "webauthn_form": passkey_form if passkey_form.is_bound or Authenticator.Type.WEBAUTHN in types else None,
             "has_app": Authenticator.Type.TOTP in types,
             "needs_device": types == {Authenticator.Type.WEBAUTHN},
             "other_hosts": other_hosts(person) if not types else [],
@@ -125,9 +108,6 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
         response = super().dispatch(request, *args, **kwargs)
         is_lost = response.get("Location") == reverse("account_signup")
         return return_path.carry(request, redirect("account_login")) if is_lost else response
-
-    def get_form_class(self) -> type[AddPasskeyForm]:
-        return AddPasskeyForm
 
     def form_valid(self, form: Form) -> HttpResponse:
         """Offer recovery codes before the person continues: the passkey is the only way into the new account."""
@@ -198,7 +178,7 @@ class NewFactorMixin:
 
     def get_success_url(self) -> str:
         url = str(super().get_success_url())  # type: ignore[misc]
-        return url if url == reverse("mfa_view_recovery_codes") else return_path.take_after_factor(self.request) or url
+        return url if url == reverse("mfa_view_recovery_codes") else return_path.take(self.request) or url
 
     def form_valid(self, form: Form) -> HttpResponse:
         try:
@@ -226,7 +206,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
     """Shows the codes only at the first GET. If a page required a second factor, links to that page."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**kwargs) | {"onward": return_path.take_after_factor(self.request)}
+        return super().get_context_data(**kwargs) | {"onward": return_path.take(self.request)}
 
     def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Answer HEAD without the codes, so that the next GET still shows the codes."""
@@ -255,8 +235,7 @@ class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCod
         return super().get_context_data(**kwargs) | {"onward": return_path.requested(self.request)}
 
     def form_valid(self, form: Form) -> HttpResponse:
-        if onward := return_path.requested(self.request):
-            return_path.keep_after_factor(self.request, onward)
+        return_path.keep(self.request)
         return cast(HttpResponse, super().form_valid(form))
 
 

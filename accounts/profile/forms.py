@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import FormError, refuse
@@ -15,31 +14,15 @@ from accounts.pictures import current_picture, reencoder_runner
 
 MAX_ZOOM_PERCENT = 400
 MIDDLE_PERCENT = 50
+SLIDERS = ("zoom", "across", "down")
 
 
-class SliderField(forms.IntegerField):
-    """A slider with a whole number, in percent.
-
-    A missing or invalid value is replaced with the initial value.
-    """
-
-    def __init__(self, label: Any, initial: int, least: int, most: int, attrs: dict[str, Any]) -> None:
-        super().__init__(
-            label=label,
-            required=False,
-            initial=initial,
-            min_value=least,
-            max_value=most,
-            widget=forms.NumberInput({"type": "range", "autocomplete": "off", "data-initial": initial, **attrs}),
-        )
-
-    def clean(self, value: Any) -> int:
-        # Without a script, the sliders are not visible, so nobody would see an error message.
-        try:
-            number = super().clean(value)
-        except ValidationError:
-            number = None
-        return int(self.initial) if number is None else int(number)
+def _slider(label: Any, initial: int, least: int, most: int, attrs: dict[str, Any]) -> forms.IntegerField:
+    """Return a slider with a whole number, in percent. Without a script, no slider is visible or sent."""
+    widget = forms.NumberInput({"type": "range", "autocomplete": "off", "data-initial": initial, **attrs})
+    return forms.IntegerField(
+        label=label, required=False, initial=initial, min_value=least, max_value=most, widget=widget
+    )
 
 
 class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -55,10 +38,10 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         help_text=_("JPEG, PNG, GIF or WebP, at most 25 MB. The middle of it is shown, round."),
         widget=forms.FileInput(attrs={"accept": ",".join(reencoder_runner.ACCEPTED_TYPES)}),
     )
-    zoom = SliderField(_("Zoom"), 100, 100, MAX_ZOOM_PERCENT, {"data-crop": "zoom"})
+    zoom = _slider(_("Zoom"), 100, 100, MAX_ZOOM_PERCENT, {"data-crop": "zoom"})
     # The left end of the slider means the left side of the picture, even on right-to-left pages.
-    across = SliderField(_("From left to right"), MIDDLE_PERCENT, 0, 100, {"data-crop": "across", "dir": "ltr"})
-    down = SliderField(_("From top to bottom"), MIDDLE_PERCENT, 0, 100, {"data-crop": "down"})
+    across = _slider(_("From left to right"), MIDDLE_PERCENT, 0, 100, {"data-crop": "across", "dir": "ltr"})
+    down = _slider(_("From top to bottom"), MIDDLE_PERCENT, 0, 100, {"data-crop": "down"})
 
     class Meta:
         model = User
@@ -69,13 +52,16 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         self.nickname_before = self.instance.nickname
 
     def sliders(self) -> list[forms.BoundField]:
-        return [self[name] for name in ("zoom", "across", "down")]
+        return [self[name] for name in SLIDERS]
 
     def clean(self) -> dict[str, Any]:
         """Replace the uploaded file with the re-encoded picture."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors and (upload := cleaned["picture"]):
-            crop = reencoder_runner.Crop(cleaned["zoom"] / 100, cleaned["across"] / 100, cleaned["down"] / 100)
+            shares = [
+                (field.initial if (value := cleaned[field.name]) is None else value) / 100 for field in self.sliders()
+            ]
+            crop = reencoder_runner.Crop(*shares)
             try:
                 cleaned["picture"] = reencoder_runner.reencode(upload, self.instance, crop)
             except FormError as error:

@@ -32,9 +32,6 @@ class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
         """Return a new object for the person, so that an invalid form does not change `request.user`."""
         return User.objects.get(pk=cast(User, self.request.user).pk)
 
-    def get_initial(self) -> dict[str, Any]:
-        return {"nickname": self.request.POST["nickname"]} if "nickname" in self.request.POST else {}
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         person = cast(User, self.request.user)
         return super().get_context_data(**kwargs) | {

@@ -28,7 +28,7 @@ from accounts.mail.composing import Email, compose
 from accounts.models import User
 from accounts.retry_after import too_many_requests
 from accounts.sessions import credential_changes, known_browsers, sign_in_state, store, user_agents
-from accounts.sign_in import password_check, reauthentication, verification, who_may_sign_up
+from accounts.sign_in import password_check, reauthentication, sign_up, verification
 from config.infrastructure import events
 from config.infrastructure.network import client_address
 
@@ -63,7 +63,7 @@ class AccountAdapter(DefaultAccountAdapter):
     }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        return who_may_sign_up.may_sign_up(request)
+        return sign_up.may_sign_up(request)
 
     def save_user(self, request: HttpRequest, user: AbstractBaseUser, form: Any, commit: bool = True) -> User:
         person = cast(User, user)
@@ -75,7 +75,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def is_ajax(self, request: HttpRequest) -> bool:
         """Return whether a script sent the request. Scripts request only the options of a passkey, never pages."""
-        return request.method == "GET" and request.path in map(reverse, ("mfa_login_webauthn", "passkey_options"))
+        return request.method == "GET" and request.path == reverse("mfa_login_webauthn")
 
     def is_safe_url(self, url: str | None) -> bool:
         return return_path.is_own_path(url or "")

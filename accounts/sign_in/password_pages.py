@@ -103,9 +103,6 @@ class PasswordResetView(return_path.StepMixin, library.PasswordResetView):
     allauth would redirect to the return path before the reset.
     """
 
-    def get_initial(self) -> dict[str, Any]:
-        return {"email": self.request.POST.get("email", "")}
-
     def form_valid(self, form: ResetRequestForm) -> HttpResponse:
         if seconds := throttling.address_wait(self.request, "reset"):
             return too_many_requests(self.request, seconds, cause="reset_limited")

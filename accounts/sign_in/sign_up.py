@@ -1,18 +1,21 @@
-"""The page on which a person makes an account, and its form."""
+"""The page on which a person makes an account, its form, and who may: anybody, invited people or nobody (SIGN_UP)."""
 
 from __future__ import annotations
 
 from http import HTTPStatus
 from typing import Any, cast
+from urllib.parse import urlencode
 
 from allauth.account import views as library
 from allauth.account.adapter import get_adapter
 from allauth.account.forms import SignupForm
 from django.conf import settings
+from django.core import signing
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from accounts import return_path, throttling
@@ -22,12 +25,34 @@ from accounts.form_fields import EmailField, NewPasswordField, NicknameField
 from accounts.models import User
 from accounts.retry_after import too_many_requests
 from accounts.return_path import StepMixin
-from accounts.sign_in import password_check, who_may_sign_up
+from accounts.sign_in import password_check
 from accounts.sign_in.forms import PasswordFormMixin
 from accounts.sign_in.password_pages import NewPasswordMixin
 
+INVITATION_FIELD_NAME = "invitation"
+_SALT = "accounts.invitations"
 # Session key of the values in the sign-up form. The session keeps the values until the mailed code is confirmed.
 _TYPED = "sign_up"
+
+
+def invitation_link(email: str) -> str:
+    """Return a URL that lets the owner of the address sign up within seven days. The owner must confirm the address."""
+    query = urlencode({INVITATION_FIELD_NAME: signing.dumps(email, salt=_SALT)})
+    return f"{settings.AUTH_URL}{reverse('account_signup')}?{query}"
+
+
+def invited_address(request: HttpRequest) -> str:
+    """Return the address of the invitation in the request, or an empty string without a valid invitation."""
+    sealed = request.POST.get(INVITATION_FIELD_NAME) or request.GET.get(INVITATION_FIELD_NAME) or ""
+    try:
+        return str(signing.loads(sealed, salt=_SALT, max_age=settings.INVITATION_AGE))
+    except (signing.BadSignature, ValueError):
+        return ""
+
+
+def may_sign_up(request: HttpRequest) -> bool:
+    """Return whether the request may make an account. Unless SIGN_UP is open, the form requires the invited address."""
+    return settings.SIGN_UP == "open" or (settings.SIGN_UP == "invitation" and bool(invited_address(request)))
 
 
 def can_begin_again(request: HttpRequest, email: str) -> bool:
@@ -142,7 +167,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
     request: HttpRequest
 
     def closed(self) -> HttpResponse:
-        is_invited = who_may_sign_up.FIELD_NAME in (*self.request.GET, *self.request.POST)
+        is_invited = INVITATION_FIELD_NAME in (*self.request.GET, *self.request.POST)
         refuse(AccountFault.SIGN_UP_CLOSED, cause="invitation_invalid" if is_invited else "")
         return cast(HttpResponse, super().closed())
 
@@ -157,13 +182,12 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
     def get_form_kwargs(self) -> dict[str, Any]:
         arguments: dict[str, Any] = super().get_form_kwargs()
         begun = self.request.session.get(_TYPED, {}).get("person")
-        return arguments | {"invited": who_may_sign_up.invited_address(self.request), "begun": begun}
+        return arguments | {"invited": invited_address(self.request), "begun": begun}
 
     def get_initial(self) -> dict[str, Any]:
         before = self.request.session.get(_TYPED, {})
-        before = before if before.get("is_shown") else {}
-        typed = {name: self.request.POST.get(name, before.get(name, "")) for name in ("email", "nickname")}
-        return typed | {"email": who_may_sign_up.invited_address(self.request) or typed["email"]}
+        typed = {name: before.get(name, "") if before.get("is_shown") else "" for name in ("email", "nickname")}
+        return typed | {"email": invited_address(self.request) or typed["email"]}
 
     def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
         if seconds := throttling.address_wait(self.request, "sign_up", "sign_up_day"):

@@ -19,7 +19,7 @@ from accounts import return_path
 from accounts.factors import authenticators
 from accounts.models import User
 from accounts.sessions.credential_changes import set_active, set_password
-from accounts.sign_in import who_may_sign_up
+from accounts.sign_in.sign_up import invitation_link
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import pending_path
 from tests.pages import (
@@ -114,7 +114,7 @@ def test_a_taken_address_looks_the_same(client: Client, alice: User) -> None:
 def test_a_passkey_takes_the_invitation_along(client: Client, settings: Any) -> None:
     settings.SIGN_UP = "invitation"
     assert b"by invitation" in client.get(SIGN_UP).content
-    link = who_may_sign_up.link("new@example.org")
+    link = invitation_link("new@example.org")
     action = re.search(r'formaction="([^"]+)"', html_of(client.get(link)))
     assert action
     client.post(SIGN_UP, NEW)
@@ -184,7 +184,7 @@ def test_a_password_by_mail_makes_the_passkey_the_second_factor(client: Client, 
     assert page.status_code == 200
     assert "Your new password is saved." in html_of(page)
     assert "You are signed out" not in html_of(page)
-    signed = device.signed(request_options(client, f"{SECOND}/passkey"))
+    signed = device.signed(request_options(client, SECOND))
     assert client.post(SECOND, {"credential": json.dumps(signed)})["Location"] == AUTHORIZE
     assert is_signed_in(client)
 

@@ -26,7 +26,7 @@ from accounts.email_addresses import looked_up_email, normalise_email
 from accounts.factors import authenticators as factors
 from accounts.models import User
 from accounts.sessions.credential_changes import set_active, set_password
-from accounts.sign_in import who_may_sign_up
+from accounts.sign_in.sign_up import invitation_link
 from accounts.sign_in.verification import mark_verified
 from config.infrastructure import json_streaming
 from config.infrastructure.command_errors import command_error, shown
@@ -201,7 +201,7 @@ def _invitation(options: dict[str, Any]) -> str:
         raise CommandError("Nobody may sign up: set SIGN_UP to invitation first.")
     if User.objects.filter(email=email).exists():
         raise CommandError(f"{email} has an account already.")
-    url = who_may_sign_up.link(email)
+    url = invitation_link(email)
     return json.dumps({"email": email, "url": url}) if options["as_json"] else url
 
 
