@@ -73,7 +73,6 @@ class Worker(threading.Thread):
         self._poll_seconds = poll_seconds
         self._woken = threading.Event()
         self._stopping = False
-        self._is_failing = False
 
     def wake(self) -> None:
         self._woken.set()
@@ -89,22 +88,22 @@ class Worker(threading.Thread):
         self._woken.set()
 
     def run(self) -> None:
+        is_failing = False
         while not self._stopping:
             self._woken.clear()
-            self._work_off()
+            close_old_connections()  # the database may have closed the connection
+            try:
+                while not self._stopping and self._work():
+                    pass
+                is_failing = False
+            except Error as error:
+                if not is_failing:
+                    logger.warning(
+                        "waiting for the database", extra={"worker": self.name, "error": type(error).__name__}
+                    )
+                is_failing = True
+            except Exception:
+                logger.exception("work failed", extra={"worker": self.name})
             if not self._stopping:
                 self._woken.wait(self._poll_seconds)
         connection.close()
-
-    def _work_off(self) -> None:
-        close_old_connections()  # the database may have closed the connection
-        try:
-            while not self._stopping and self._work():
-                pass
-            self._is_failing = False
-        except Error as error:
-            if not self._is_failing:
-                logger.warning("waiting for the database", extra={"worker": self.name, "error": type(error).__name__})
-            self._is_failing = True
-        except Exception:
-            logger.exception("work failed", extra={"worker": self.name})
