@@ -1,42 +1,47 @@
 """Hash passwords with Argon2id, one at a time in each process. D15.
 
-A hash takes about twenty times as long as a user info request, and occupies a core and 19 MiB of memory. At most half
-of a process's threads hash a password or wait for their turn. Then others are refused at once, so that threads are left
-for other requests.
+A hash takes about twenty times as long as a user info request, and occupies a core and 19 MiB of memory, which the
+thread keeps. So one thread computes all hashes. At most half of the threads of requests wait for it. Then others are
+refused at once, so that threads are left for other requests.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from django.conf import settings
 from django.contrib.auth.hashers import Argon2PasswordHasher, make_password
 
 from config.infrastructure import metrics
 
+T = TypeVar("T")
+
 RETRY_AFTER_SECONDS = 3
 
 places = threading.BoundedSemaphore(max(settings.WEB_THREADS // 2, 1))
-_turn = threading.Lock()
+_thread = ThreadPoolExecutor(1, "hashing")
 
 
 class HashingBusy(Exception):
-    """The password was not hashed, because too many threads hash. Try again after RETRY_AFTER_SECONDS."""
+    """The password was not hashed, because too many threads wait. Try again after RETRY_AFTER_SECONDS."""
 
 
-@contextmanager
-def turn() -> Iterator[None]:
-    """Let one thread at a time run the block. Raises HashingBusy: half of the threads run it or wait."""
+def in_turn(function: Callable[[str, str], T], *values: str) -> T:
+    """Call the function in the thread that hashes. Raises HashingBusy: half of the threads of requests wait for it."""
+    began = time.perf_counter()
+
+    def run() -> T:
+        metrics.PASSWORD_WAIT.observe(time.perf_counter() - began)
+        return function(*values)
+
     if not places.acquire(blocking=False):
         raise HashingBusy
     try:
-        began = time.perf_counter()
-        with _turn:
-            metrics.PASSWORD_WAIT.observe(time.perf_counter() - began)
-            yield
+        return _thread.submit(run).result()
     finally:
         places.release()
 
@@ -52,12 +57,10 @@ class PasswordHasher(Argon2PasswordHasher):
     parallelism = 1  # more lanes use more cores, but do not make guessing more expensive
 
     def encode(self, password: str, salt: str) -> str:
-        with turn():
-            return super().encode(password, salt)
+        return in_turn(super().encode, password, salt)
 
     def verify(self, password: str, encoded: str) -> bool:
-        with turn():
-            return super().verify(password, encoded)
+        return in_turn(super().verify, password, encoded)
 
 
 def upgraded(password: str, encoded: str) -> str:

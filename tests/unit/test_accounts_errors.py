@@ -136,7 +136,7 @@ def refused(fault: Fault, cause: str, *steps: Step, nobody: bool = False) -> Non
 # Passwords ------------------------------------------------------------------------------------------------------------
 
 TOO_OFTEN = (World.wrong, World.sign_in)
-BUSY = partial(World.patch, name="passwords.hashing.turn", value=Mock(side_effect=HashingBusy()))
+BUSY = partial(World.patch, name="passwords.hashing.in_turn", value=Mock(side_effect=HashingBusy()))
 
 
 def new_password(world: World, old: str = PASSWORD, new: str = pages.NEW_PASSWORD) -> None:
