@@ -70,7 +70,7 @@ MIDDLEWARE = [
     "config.http.middleware.RequestLogMiddleware",
     "config.http.response_headers.ResponseHeadersMiddleware",
     "config.http.bounds.BoundsMiddleware",
-    "config.http.languages.LanguageMiddleware",
+    "config.http.languages.language_middleware",
     "config.http.middleware.OriginMiddleware",
     "config.http.overload_response.OverloadMiddleware",
     "django.middleware.security.SecurityMiddleware",
