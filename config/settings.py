@@ -70,7 +70,7 @@ MIDDLEWARE = [
     "config.http.middleware.RequestLogMiddleware",
     "config.http.response_headers.ResponseHeadersMiddleware",
     "config.http.bounds.BoundsMiddleware",
-    "config.http.languages.LanguageMiddleware",
+    "config.http.languages.language_middleware",
     "config.http.middleware.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

@@ -5,6 +5,7 @@ This module reads two parameters of OAuth, `client_id` and `ui_locales`. Answers
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,14 +31,9 @@ UI_LOCALES_IN_ADDRESS = re.compile(r"&ui_locales=[^&]*|(?<=\?)ui_locales=[^&]*&?
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
-class LanguageMiddleware:
-    """Runs `answer_in_language` for each request."""
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        return answer_in_language(request, self.get_response)
+def language_middleware(get_response: GetResponse) -> GetResponse:
+    """Run `answer_in_language` for each request."""
+    return functools.partial(answer_in_language, get_response=get_response)
 
 
 def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:

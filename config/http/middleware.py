@@ -48,12 +48,10 @@ class RequestLogMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         started = time.perf_counter()
         request.received_at = timezone.now()  # type: ignore[attr-defined]
-        reference = references.new()
-        token = references.current.set(reference)
+        token = references.current.set(references.new())
         address = network.client_address(request)
         network.of_request.set(address)
         reported: list[RequestError] = []
-        request.reference, request.reported = reference, reported  # type: ignore[attr-defined]  # for config.http.tracing
         written: list[tuple[Event, dict[str, Member]]] = []
         errors.of_request.set(reported)
         events.of_request.set(written)
