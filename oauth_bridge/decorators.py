@@ -10,8 +10,7 @@ from django.http.response import HttpResponseBase
 from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import csrf_exempt
 
-from config.infrastructure.errors import RequestError, SiteFault
-from config.infrastructure.translation import TranslatableText
+from config.infrastructure.errors import RequestError, SiteFault, TranslatableText
 from oauth_bridge import cors, error_responses
 
 View = Callable[[HttpRequest], HttpResponseBase]

@@ -20,8 +20,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from config.infrastructure import errors, paths, references
-from config.infrastructure.errors import RequestError, SiteFault
-from config.infrastructure.translation import TranslatableText
+from config.infrastructure.errors import RequestError, SiteFault, TranslatableText
 from oauth_bridge import error_page_words as words
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.redirect_uri_likely_faults import mark_likely_differences

@@ -7,6 +7,7 @@ RFC 6749 §5.2 allows: ASCII without quotation mark and backslash.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from contextvars import ContextVar
 from enum import Enum
 from typing import Protocol, Self
@@ -17,10 +18,31 @@ from django.utils.translation import gettext_noop as _  # marks the sentences th
 
 from config.infrastructure import events, references
 from config.infrastructure.events import Event
-from config.infrastructure.translation import TranslatableText
 
 NOT_ALLOWED = re.compile(r"[^\x20-\x21\x23-\x5B\x5D-\x7E]")
 FULL_WIDTH_STOP = "\u3002"  # the Chinese full stop, after which no space follows
+
+
+class TranslatableText:
+    """A translatable part of a sentence. Several texts become a list: "a, b and c". `str` returns the English text.
+
+    The code that contains a text must mark it for translation. `details` are inserted in the text.
+    """
+
+    def __init__(self, *texts: str, **details: object) -> None:
+        self.texts, self.details = texts, details
+
+    def __str__(self) -> str:
+        return self._join(str)
+
+    def translate(self) -> str:
+        return self._join(gettext)
+
+    def _join(self, translated: Callable[[str], str]) -> str:
+        *others, last = [translated(text).format(**self.details) for text in self.texts]
+        if not others:
+            return last
+        return translated(_("{others} and {last}")).format(others=", ".join(others), last=last)
 
 
 class Fault(Enum):

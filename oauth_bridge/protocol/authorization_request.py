@@ -13,8 +13,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from config.infrastructure import paths
-from config.infrastructure.errors import Fault, RequestError, SiteFault
-from config.infrastructure.translation import TranslatableText
+from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText
 from oauth_bridge import redirect_uri_registration
 from oauth_bridge.callback import Callback
 from oauth_bridge.errors import OAuthFault

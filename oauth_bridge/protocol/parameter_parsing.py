@@ -9,8 +9,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from django.http import HttpRequest
 from django.utils.translation import gettext_noop
 
-from config.infrastructure.errors import RequestError, SiteFault
-from config.infrastructure.translation import TranslatableText
+from config.infrastructure.errors import RequestError, SiteFault, TranslatableText
 from oauth_bridge.errors import OAuthFault
 
 BODY_LIMIT_BYTES = 64 * 1024

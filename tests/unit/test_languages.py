@@ -11,7 +11,7 @@ from django.conf import settings
 from django.test import Client
 from django.utils import translation
 
-from config.infrastructure.translation import TranslatableText
+from config.infrastructure.errors import TranslatableText
 from oauth_bridge.errors import OAuthFault
 from tests.factories import Registered
 from tests.grants import link_of
