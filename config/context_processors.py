@@ -15,13 +15,15 @@ from django.utils.translation import gettext as _
 from accounts import return_path
 from config import branding
 from config.http import languages
-from config.http.error_handlers import REFUSED, REFUSED_FIELD_NAME
+from config.http.error_handlers import ACCOUNT_PAGES, REFUSED, REFUSED_FIELD_NAME
 from config.infrastructure import references
 from oauth_bridge.consent.pages import asking_application
 
 
 def _refused(request: HttpRequest) -> str:
-    text = REFUSED.get(request.GET.get(REFUSED_FIELD_NAME, "")) if request.method == "GET" else None
+    if request.method != "GET" or not request.path.startswith(ACCOUNT_PAGES):  # other pages accept any query
+        return ""
+    text = REFUSED.get(request.GET.get(REFUSED_FIELD_NAME, ""))
     return _(text) if text else ""
 
 
