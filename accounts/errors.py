@@ -25,8 +25,7 @@ class AccountFault(Fault):
     """The faults of sign-in and of account pages. Placeholders have Django's form, such as `%(when)s`."""
 
     def __init__(self, status: int, problem: str, fix: str = "") -> None:
-        errors = {429: "rate_limited", 503: "temporarily_unavailable"}
-        super().__init__(status, errors.get(status, "access_denied"), problem, fix)
+        super().__init__(status, errors.ERRORS.get(status, "access_denied"), problem, fix)
 
     def translate(self, **details: object) -> str:
         """Return the sentence in the active language. `seconds` also fills in `when`, as a duration in words."""

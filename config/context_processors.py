@@ -21,8 +21,8 @@ from oauth_bridge.consent.pages import asking_application
 
 
 def _refused(request: HttpRequest) -> str:
-    if request.method != "GET" or not request.path.startswith(ACCOUNT_PAGES):
-        return ""  # the queries of applications may have more parameters than Django reads
+    if request.method != "GET" or not request.path.startswith(ACCOUNT_PAGES):  # other pages accept any query
+        return ""
     text = REFUSED.get(request.GET.get(REFUSED_FIELD_NAME, ""))
     return _(text) if text else ""
 

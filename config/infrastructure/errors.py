@@ -20,6 +20,15 @@ from config.infrastructure import events, references
 from config.infrastructure.events import Event
 
 NOT_ALLOWED = re.compile(r"[^\x20-\x21\x23-\x5B\x5D-\x7E]")
+# The `error` of a status. Every other status has the `error` invalid_request.
+ERRORS = {
+    403: "access_denied",
+    404: "not_found",
+    405: "method_not_allowed",
+    429: "rate_limited",
+    500: "server_error",
+    503: "temporarily_unavailable",
+}
 FULL_WIDTH_STOP = "\u3002"  # the Chinese full stop, after which no space follows
 
 
@@ -79,79 +88,47 @@ class Fault(Enum):
 class SiteFault(Fault):
     """Faults that can occur at any path."""
 
-    BAD_REQUEST = (
-        400,
-        "invalid_request",
-        _("The request is malformed and could not be read."),
-        _("Check it and send it again."),
-    )
-    HOST = (
-        400,
-        "invalid_request",
-        _("This host name is not served here."),
-        _("The operator names it in ALLOWED_HOSTS."),
-    )
+    def __init__(self, status: int, problem: str, fix: str = "") -> None:
+        super().__init__(status, ERRORS.get(status, "invalid_request"), problem, fix)
+
+    BAD_REQUEST = (400, _("The request is malformed and could not be read."), _("Check it and send it again."))
+    HOST = (400, _("This host name is not served here."), _("The operator names it in ALLOWED_HOSTS."))
     HOST_NAMED = (
         400,
-        "invalid_request",
         _("The request is for the host {host}, but ALLOWED_HOSTS holds {hosts}."),
         _("Use one of these, or add it there."),
     )
     HOST_CHANGED = (
         400,
-        "invalid_request",
         _("The request arrived for the host {host}, but AUTH_URL is {auth_url}."),
         _("The proxy must pass the Host header on as it came, with the port. Without a proxy, open {auth_url}."),
     )
-    CSRF = (403, "access_denied", _("The form was out of date."), _("Open the page again and repeat it."))
+    CSRF = (403, _("The form was out of date."), _("Open the page again and repeat it."))
     CSRF_NO_COOKIE = (
         403,
-        "access_denied",
         _("Your browser sent no cookie of this site with the form."),
         _("Allow them, then open the page again and repeat it."),
     )
     CSRF_ORIGIN = (
         403,
-        "access_denied",
         _("Your browser said that the form came from another site, or did not say from which."),
         _("Open the page again by its own address. If it stays so, switch off extensions that change requests."),
     )
-    FORBIDDEN = (403, "access_denied", _("You may not do this."), _("Sign in with an account that may."))
-    NOT_FOUND = (404, "not_found", _("There is nothing at this path."), "{hint}")
-    METHOD = (405, "method_not_allowed", _("This path does not take {method}."), _("Use {allow}."))
-    HEADER_TOO_LONG = (
-        431,
-        "invalid_request",
-        _("The header {name} is longer than {limit} characters."),
-        _("Send a shorter one."),
-    )
-    RATE_LIMITED = (429, "rate_limited", _("Too many requests."), _("Wait {seconds} seconds and try again."))
-    SERVER_ERROR = (500, "server_error", _("Something went wrong on our side."), _("Quote the reference to support."))
-    AWAY = (
-        503,
-        "temporarily_unavailable",
-        _("The service cannot use its database now."),
-        _("Try again in a few seconds."),
-    )
-    BUSY = (
-        503,
-        "temporarily_unavailable",
-        _("Too many passwords are being checked now."),
-        _("Try again in a few seconds."),
-    )
-    MEDIA_TYPE = (
-        400,
-        "invalid_request",
-        _("The body is {given}."),
-        _("Send the parameters as application/x-www-form-urlencoded."),
-    )
+    FORBIDDEN = (403, _("You may not do this."), _("Sign in with an account that may."))
+    NOT_FOUND = (404, _("There is nothing at this path."), "{hint}")
+    METHOD = (405, _("This path does not take {method}."), _("Use {allow}."))
+    HEADER_TOO_LONG = (431, _("The header {name} is longer than {limit} characters."), _("Send a shorter one."))
+    RATE_LIMITED = (429, _("Too many requests."), _("Wait {seconds} seconds and try again."))
+    SERVER_ERROR = (500, _("Something went wrong on our side."), _("Quote the reference to support."))
+    AWAY = (503, _("The service cannot use its database now."), _("Try again in a few seconds."))
+    BUSY = (503, _("Too many passwords are being checked now."), _("Try again in a few seconds."))
+    MEDIA_TYPE = (400, _("The body is {given}."), _("Send the parameters as application/x-www-form-urlencoded."))
     TOO_MANY_FIELDS = (
         400,
-        "invalid_request",
         _("The form has more than {limit} fields or files."),
         _("Send fewer, of a list of rows at most 30 at once."),
     )
-    TOO_LARGE = (413, "invalid_request", _("The request body is too large."), _("At most {limit} bytes are read."))
+    TOO_LARGE = (413, _("The request body is too large."), _("At most {limit} bytes are read."))
 
 
 class HasClientId(Protocol):
