@@ -12,15 +12,12 @@ from config.infrastructure import paths
 from config.infrastructure.errors import RequestError, SiteFault
 from oauth_bridge.error_responses import error_response
 
-LIMIT, COOKIE_LIMIT = 4096, 8192  # characters
-# The time to parse other headers does not grow faster than their length, and a proxy may add long ones.
-PARSED = [
-    f"HTTP_{name}"
-    for name in (
-        *("ACCEPT", "ACCEPT_ENCODING", "ACCEPT_LANGUAGE", "AUTHORIZATION", "COOKIE", "HOST", "ORIGIN"),
-        *("IF_MATCH", "IF_MODIFIED_SINCE", "IF_NONE_MATCH", "IF_RANGE", "RANGE", "X_FORWARDED_FOR"),
-    )
-]
+_PARSED = (
+    *("ACCEPT", "ACCEPT_ENCODING", "ACCEPT_LANGUAGE", "AUTHORIZATION", "HOST", "ORIGIN"),
+    *("IF_MATCH", "IF_MODIFIED_SINCE", "IF_NONE_MATCH", "IF_RANGE", "RANGE", "X_FORWARDED_FOR"),
+)
+# In characters. The time to parse other headers does not grow faster than their length, and a proxy may add long ones.
+LIMITS = {**{f"HTTP_{name}": 4096 for name in _PARSED}, "HTTP_COOKIE": 8192}
 MULTIPART = "multipart/form-data"  # the only multipart type that Django parses
 
 
@@ -40,13 +37,12 @@ class BoundsMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         headers, kind, error = request.META, paths.kind_of(request.path_info), None
-        for name in PARSED:
-            limit = COOKIE_LIMIT if name == "HTTP_COOKIE" else LIMIT
-            if name in headers and len(headers[name]) > limit:
-                del headers[name]  # so that no view, error page or log line parses it
-                if not kind.is_file:
-                    shown = name.removeprefix("HTTP_").replace("_", "-").title()
-                    error = error or RequestError(SiteFault.HEADER_TOO_LONG, name=shown, limit=limit)
+        too_long = [name for name, limit in LIMITS.items() if name in headers and len(headers[name]) > limit]
+        for name in too_long:
+            del headers[name]  # so that no view, error page or log line parses it
+            if not kind.is_file:
+                shown = name.removeprefix("HTTP_").replace("_", "-").title()
+                error = error or RequestError(SiteFault.HEADER_TOO_LONG, name=shown, limit=LIMITS[name])
         if '"' in (cookies := headers.get("HTTP_COOKIE", "")):
             headers["HTTP_COOKIE"] = ";".join(pair for pair in cookies.split(";") if '"' not in pair)
         is_form_of_parts = request.method == "POST" and request.content_type == MULTIPART
