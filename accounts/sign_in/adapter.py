@@ -34,20 +34,6 @@ from config.infrastructure.network import client_address
 
 RESET_TEMPLATES = ("password_reset_key", "unknown_account")
 
-# Our wording of allauth's messages. An empty message is not shown, because the next page says the same.
-_MESSAGES = {
-    "account/messages/logged_in.txt": "",
-    "account/messages/logged_out.txt": gettext_lazy("You are signed out."),
-    "account/messages/password_changed.txt": gettext_lazy("Your new password is saved."),
-    "account/messages/email_confirmed.txt": gettext_lazy("Your e-mail address is confirmed."),
-    "account/messages/email_confirmation_sent.txt": "",
-    "mfa/messages/totp_activated.txt": gettext_lazy("The authenticator app is set up."),
-    "mfa/messages/totp_deactivated.txt": gettext_lazy("The authenticator app is switched off."),
-    "mfa/messages/webauthn_added.txt": gettext_lazy("The passkey is added."),
-    "mfa/messages/webauthn_removed.txt": gettext_lazy("The passkey is removed."),
-    "mfa/messages/recovery_codes_generated.txt": "",
-}
-
 
 def _too_many_sign_ins(request: HttpRequest, seconds: int, person: User, cause: str) -> HttpResponse:
     request.session.flush()  # delete allauth's data about this sign-in
@@ -282,18 +268,3 @@ class AccountAdapter(DefaultAccountAdapter):
             raise ImmediateHttpResponse(too_many_requests(self.request, seconds, cause="mails_limited"))
         report = functools.partial(account_mails.report, self.request, expires_at)
         outbox.send_now(kind, mail, expires_at, client_address(self.request), report)
-
-    # Pages -------------------------------------------------------------------------------------------------------
-
-    def add_message(
-        self,
-        request: HttpRequest,
-        level: int,
-        message_template: str | None = None,
-        message_context: dict[str, Any] | None = None,
-        extra_tags: str = "",
-        message: str | None = None,
-    ) -> None:
-        if message_template in _MESSAGES:
-            message, message_template = str(_MESSAGES[message_template]), None
-        super().add_message(request, level, message_template, message_context, extra_tags, message)

@@ -34,6 +34,7 @@ logger = logging.getLogger("oauth_bridge")
 
 RETRY_AFTER_SECONDS = "5"
 ACCOUNT_PAGES = "/accounts/"
+FORMS_OF_STRANGERS = ("account_login", "account_signup", "account_signup_by_passkey", "account_reset_password")
 # The parameter of a redirect to a page whose form the CSRF check refused, and what the page says.
 REFUSED_FIELD_NAME = "refused"
 REFUSED = {
@@ -111,14 +112,19 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
 
 
 def _open_again(request: HttpRequest, fault: SiteFault) -> HttpResponse | None:
-    """Redirect to the page of the form, which then says why. Return None for a browser that sends no cookies.
+    """Redirect to the page of the form, which then says why.
+
+    Return None for the first forms of a browser that sends no cookies: it would send none with the next form either.
 
     If another tab has signed the person in, the sign-in page continues at `next`.
     """
     return_to = return_path.requested(request)  # raises an exception if the form can't be read
-    if fault is SiteFault.CSRF_NO_COOKIE or not request.path.startswith(ACCOUNT_PAGES):
+    route = getattr(request.resolver_match, "url_name", "")
+    if not request.path.startswith(ACCOUNT_PAGES) or (
+        fault is SiteFault.CSRF_NO_COOKIE and route in FORMS_OF_STRANGERS
+    ):
         return None
-    is_posted_only = getattr(request.resolver_match, "url_name", "") in ("forget_account", "mfa_login_webauthn")
+    is_posted_only = route in ("forget_account", "mfa_login_webauthn")
     query = request.GET.copy()
     query[REFUSED_FIELD_NAME] = fault.name.lower()
     if return_to:
