@@ -40,7 +40,8 @@ COSTLY_COUNTS_AS = 6  # pictures
 PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE")
 
 logger = logging.getLogger(__name__)
-_one_here = threading.Lock()  # one thread of a process reads a picture; other threads stay free for other requests
+# One thread of a process reads a picture and two wait. Other threads stay free for other requests.
+_one_here, _places = threading.Lock(), threading.BoundedSemaphore(3)
 
 
 @dataclass(frozen=True)
@@ -88,17 +89,21 @@ def reencode(upload: File[Any], person: User, crop: Crop = MIDDLE) -> bytes:
 
 @contextmanager
 def _turn(person: User) -> Iterator[None]:
-    """Hold the turn of the person and of this process. Raises FormError with the code `busy`: another holds one."""
+    """Wait for the turn of this process, and hold it.
+
+    Raises FormError with the code `busy`: another upload of the person holds or awaits a turn, or two others wait.
+    """
     mark = f"picture:{person.pk}"
-    is_only_one = cache.add(mark, True, 2 * RUN_SECONDS)
-    is_free = is_only_one and _one_here.acquire(blocking=False)
+    is_only_one = cache.add(mark, True, 3 * RUN_SECONDS)
+    is_free = is_only_one and _places.acquire(blocking=False)
     try:
         if not is_free:
             raise FormError(AccountFault.PICTURES_BUSY, "busy", seconds=RETRY_AFTER_SECONDS)
-        yield
+        with _one_here:
+            yield
     finally:
         if is_free:
-            _one_here.release()
+            _places.release()
         if is_only_one:
             cache.delete(mark)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -140,12 +141,15 @@ def test_the_chosen_part_is_stored_and_the_middle_without_a_choice(
 
 
 @pytest.mark.integration
-def test_one_picture_of_a_person_is_read_at_a_time_and_one_of_a_worker(browser: Client, alice: User) -> None:
+def test_one_picture_of_a_person_is_read_at_a_time_and_few_wait_in_a_worker(
+    browser: Client, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whichever worker reads the other one."""
     cache.add(f"picture:{alice.pk}", True, 60)
     assert_is_kept(save(browser, picture()), 503, "Other pictures are being read")
     cache.delete(f"picture:{alice.pk}")
-    with reencoder_runner._one_here:
+    with monkeypatch.context() as patch:
+        patch.setattr(reencoder_runner, "_places", threading.Semaphore(0))
         assert_is_kept(save(browser, picture()), 503, "Other pictures are being read")
     assert save(browser, picture()).status_code == 302
 
