@@ -203,7 +203,6 @@ class Visitor:
         self._open("/accounts/sign-in")
         self._sign_in(self.alice.email)
         self._open("/accounts/security/passkeys/add")
-        self.page.get_by_role("checkbox").check()
         self._submit(name="W" * 60)
         yield "recovery codes"
         passkey = f"/accounts/security/passkeys/{self.alice.authenticator_set.get(type='webauthn').pk}"

@@ -120,7 +120,7 @@ PEOPLE = User._meta.db_table
 def sign_up_form(
     postgresql: None, fresh_counters: None, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, str]:
-    monkeypatch.setattr(hashing, "WAIT_SECONDS", 60)
+    monkeypatch.setattr(hashing, "places", threading.Semaphore(2))
     settings.SIGN_UP = "open"
     settings.ACCOUNT_RATE_LIMITS = dict.fromkeys(("signup", "login_failed", "confirm_email"))
     return {"email": f"new-{time.time_ns()}@example.org", "nickname": "Nia", "password1": "a long enough phrase"}

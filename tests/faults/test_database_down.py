@@ -20,15 +20,22 @@ from tests.driver import OAuthDriver, Page, away_of, away_page_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.faults.load import Caller, Redemptions, statuses
 from tests.peers import wait_until
-from tests.server import Server, eventually, serve, value
+from tests.server import Server, eventually, free_port, serve, value
 
 EXCHANGES = 300
 
 
 @pytest.fixture(scope="module")
-def served(cluster: Cluster, shared_redis: OwnRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def metrics_port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def served(
+    cluster: Cluster, shared_redis: OwnRedis, metrics_port: int, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
     """A server with two workers at the PostgreSQL that the tests break."""
-    variables = {"WEB_CONCURRENCY": "2", "REDIS_URL": shared_redis.url}
+    variables = {"WEB_CONCURRENCY": "2", "REDIS_URL": shared_redis.url, "METRICS_BIND": f"127.0.0.1:{metrics_port}"}
     with serve(tmp_path_factory.mktemp("served"), DATABASE_URL=cluster.url, **variables) as server:
         yield server
 
