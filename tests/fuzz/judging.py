@@ -33,11 +33,10 @@ def judge(sent: Sent, answer: Answer, hand: Hand) -> None:
     method, target, _version = sent.line
     path = unquote_to_bytes(PATH.match(target)[2])  # type: ignore[index]
     is_head = method == b"HEAD"
-    _want(answer.status < 500 or _is_speculative(sent, answer), f"a {answer.status}")
-    if not MACHINE.fullmatch(path):
+    is_refused_by_gunicorn = "X-Reference" not in answer.headers and answer.status in (400, 414, 431, 501)
+    _want(answer.status < 500 or is_refused_by_gunicorn or _is_speculative(sent, answer), f"a {answer.status}")
+    if is_refused_by_gunicorn or not MACHINE.fullmatch(path):
         return
-    if answer.body.startswith(b"<html>"):
-        return  # gunicorn refuses malformed HTTP itself
     for name, value in HEADERS.items():
         _want(value in answer.headers.get(name, "\0"), f"no {name}")
     content_type = answer.headers.get("Content-Type", "")
