@@ -9,9 +9,9 @@ import schemathesis
 from django.test import Client
 
 from config.infrastructure.errors import SiteFault
+from oauth_bridge.api_docs.openapi import FAULTS, document
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.openapi.document import CALLBACK, document
-from oauth_bridge.protocol import authorization_request, openid_request
+from oauth_bridge.protocol import authorization_request, claims, openid_request
 from tests.contract import openapi_responses
 
 # Said of pages outside the three operations only, or by a page that no program meets.
@@ -42,22 +42,23 @@ def test_the_document_is_valid_and_authorize_has_every_parameter_that_the_servic
     refused = {"request", "request_uri"}
     accepted = {*authorization_request.NAMES, *openid_request.NAMES, "state", "ui_locales"} - refused
     assert sorted(described) == sorted(accepted)
+    assert document()["components"]["schemas"]["Claims"]["properties"].keys() == {"sub", *claims.NAMES}
 
 
 def test_every_failure_is_in_the_document_with_its_sentence_and_an_answer_that_it_allows() -> None:
-    told = set(CALLBACK)
+    told = set(openapi_responses.callback_faults())
     for status, content in contents():
         for name, example in content.get("examples", {}).items():
             body = example["value"]
             sent = json.dumps(body).encode()
             assert openapi_responses.of_content({"application/json": content}, "application/json", sent) == []
             if "error" in body:
-                fault = openapi_responses.FAULTS[name.upper()]
+                fault = FAULTS[name.upper()]
                 told.add(fault)
                 assert (str(fault.status), fault.error) == (status, body["error"])
                 assert openapi_responses.sentence(fault).fullmatch(body["error_description"])
                 assert "{" not in body["error_description"]
-    assert set(openapi_responses.FAULTS.values()) - told == ELSEWHERE
+    assert set(FAULTS.values()) - told == ELSEWHERE
 
 
 def test_it_is_published_cacheable_with_the_addresses_of_the_settings(settings: Any) -> None:
