@@ -7,6 +7,7 @@ headers of every response that is not `x-cacheable`.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
 from itertools import groupby
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import conditional_page
 
@@ -36,11 +37,18 @@ EVERY_ORIGIN = {"Access-Control-Allow-Origin": {"schema": {"type": "string", "co
 
 @conditional_page
 @cache_control(public=True, max_age=300)
-def _published_document(request: HttpRequest) -> JsonResponse:
-    return JsonResponse(document(), json_dumps_params={"ensure_ascii": False})
+def _published_document(request: HttpRequest) -> HttpResponse:
+    body = _served(settings.AUTH_URL, settings.BASE_URL, settings.SERVICE_NAME)
+    return HttpResponse(body, content_type="application/json")
 
 
 published = operation(_published_document, "GET", "HEAD")
+
+
+@functools.cache
+def _served(*_settings: str) -> str:
+    """Return the document as text. The settings are part of the cache key, so that a test may change a setting."""
+    return json.dumps(document(), ensure_ascii=False)
 
 
 def source() -> Json:

@@ -71,7 +71,7 @@ MAX_HOST_LENGTH = 253
 # A host at the beginning of an address without a scheme; "localhost:8000" is no scheme either.
 _HOST = r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)(?::[0-9]+)?(?:[/?#]|\Z)"
 _PARTS = re.compile(
-    rf"(?!{_HOST})([A-Za-z][A-Za-z0-9+.-]*:)?(?:(//)([^/?#]*@)?([^/?#]*?)(:[0-9]*)?(?=[/?#]|\Z))?([^?#]*)(\?[^#]*)?(#.*)?",
+    r"([A-Za-z][A-Za-z0-9+.-]*:)?(?:(//)([^/?#]*@)?([^/?#]*?)(:[0-9]*)?(?=[/?#]|\Z))?([^?#]*)(\?[^#]*)?(#.*)?",
     re.DOTALL,
 )
 _WORDS = re.compile(r"[A-Za-z0-9_~-]+\.?|.", re.DOTALL)
@@ -101,7 +101,7 @@ class _Address(NamedTuple):
 def _parsed(address: str) -> _Address:
     if re.match(_HOST, address):
         return _parsed(f"//{address}")._replace(slashes="")
-    return _Address(*_PARTS.match(address).groups(""))  # type: ignore[union-attr]  # matches every other text
+    return _Address(*_PARTS.match(address).groups(""))  # type: ignore[union-attr]  # matches every text
 
 
 # For administrators ---------------------------------------------------------------------------------------------------

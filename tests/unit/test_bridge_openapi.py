@@ -10,8 +10,10 @@ from django.test import Client
 
 from config.infrastructure.errors import SiteFault
 from oauth_bridge.api_docs.openapi import FAULTS, document
+from oauth_bridge.callback_addresses import registration
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol import authorization_request, claims, openid_request
+from oauth_bridge.protocol.parameter_parsing import BODY_LIMIT_BYTES
 from tests.contract import openapi_responses
 
 # Said of pages outside the three operations only, or by a page that no program meets.
@@ -36,13 +38,16 @@ def contents() -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def test_the_document_is_valid_and_authorize_has_every_parameter_that_the_service_reads() -> None:
+def test_the_document_is_valid_and_has_every_parameter_claim_and_limit_of_the_service() -> None:
     schemathesis.openapi.from_dict(document()).validate()
-    described = [each["name"] for each in document()["paths"]["/oauth/authorize"]["get"]["parameters"]]
+    paths, schemas = document()["paths"], document()["components"]["schemas"]
+    described = {each["name"]: each["schema"] for each in paths["/oauth/authorize"]["get"]["parameters"]}
     refused = {"request", "request_uri"}
     accepted = {*authorization_request.NAMES, *openid_request.NAMES, "state", "ui_locales"} - refused
     assert sorted(described) == sorted(accepted)
-    assert document()["components"]["schemas"]["Claims"]["properties"].keys() == {"sub", *claims.NAMES}
+    assert described["redirect_uri"]["maxLength"] == registration.MAX_LENGTH
+    assert f"At most {BODY_LIMIT_BYTES} bytes" in paths["/oauth/token"]["post"]["description"]
+    assert schemas["Claims"]["properties"].keys() == {"sub", *claims.NAMES}
 
 
 def test_every_failure_is_in_the_document_with_its_sentence_and_an_answer_that_it_allows() -> None:
