@@ -33,6 +33,7 @@ REASONS = {
         "The beginning before :// differs, such as http instead of https. If a proxy stands before the application,"
         " set the application's public address (https) in the application."
     ),
+    "scheme_missing": _("The scheme is missing. Set the whole address in the application, as it is registered."),
     "userinfo": _("It contains a user name. Remove what stands before the @ in the application's setting."),
     "case": _("It differs in upper and lower case. Write it exactly as it is registered."),
     "www": _("One has www. and the other has not. Register both, or use one in the application."),
@@ -54,6 +55,7 @@ PUBLIC_WORDS = {
     "whitespace": _("the white space"),
     "quotes": _("the quotation marks"),
     "scheme": _("the scheme"),
+    "scheme_missing": _("the missing scheme"),
     "userinfo": _("the user name"),
     "case": _("the upper case"),
     "loopback": _("the host (localhost and 127.0.0.1 are different addresses)"),
@@ -195,12 +197,14 @@ def _cleaned(sent: str) -> tuple[set[str], str]:
 
 def _differences(sent: _Address, wanted: _Address, *, is_public: bool) -> set[str]:
     found = {name for name, ours, theirs in zip(sent._fields, sent, wanted, strict=True) if ours != theirs}
+    is_same_scheme = sent.scheme.lower() == wanted.scheme.lower()
     if "slashes" in found:
-        if sent.scheme.lower() == wanted.scheme.lower():
+        if is_same_scheme:
             return {"scheme"} if _after_slashes(sent) == _after_slashes(wanted) else {"another_host"}
-        found = (found - {"slashes"}) | {"scheme"}
-    if "scheme" in found and sent.scheme.lower() == wanted.scheme.lower():
-        found = (found - {"scheme"}) | {"case"}
+        found.remove("slashes")
+    if "scheme" in found:
+        name = "case" if is_same_scheme else "scheme" if sent.scheme else "scheme_missing"
+        found = (found - {"scheme"}) | {name}
     if "host" in found:
         found = (found - {"host"}) | {_host_difference(sent.host.lower(), wanted.host)}
     if "port" in found:
@@ -252,8 +256,7 @@ def likely_differences(
     if parts.is_loopback:
         own = [each for each in registered if _parsed(each).is_loopback]
         differs = compare(address, own, is_public=is_public).differs
-        words = PUBLIC_WORDS if parts.scheme else {**PUBLIC_WORDS, "scheme": _("the missing scheme")}
-        return list(dict.fromkeys(words[name] for name in differs if name in words)) or [_("every part")]
+        return list(dict.fromkeys(PUBLIC_WORDS[name] for name in differs if name in PUBLIC_WORDS)) or [_("every part")]
     is_suspect = {
         _("the missing scheme"): not parts.scheme,
         _("the scheme http"): parts.scheme.lower() == "http:",
