@@ -25,12 +25,12 @@ from config.infrastructure.network import client_address
 from oauth_bridge.activity_causes import FACTOR_AWAITED, UNCONFIRMED
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.activity_steps import step_of
+from oauth_bridge.callback_addresses.difference import compare
+from oauth_bridge.callback_addresses.masking import masked
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.models import MISTYPED_CLIENT_ID
 from oauth_bridge.protocol.authorization_request import EMBEDDED
 from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
-from oauth_bridge.redirect_uri_masking import masked
-from oauth_bridge.redirect_uri_mismatch import compare
 from oauth_bridge.storage import activity, activity_counts, issued_codes, login_marks
 from oauth_bridge.storage.activity import Group, Record
 

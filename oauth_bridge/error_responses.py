@@ -22,8 +22,8 @@ from django.utils.translation import gettext_noop
 from config.infrastructure import errors, paths, references
 from config.infrastructure.errors import RequestError, SiteFault, TranslatableText
 from oauth_bridge import error_page_words as words
+from oauth_bridge.callback_addresses.difference import mark_likely_differences
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.redirect_uri_likely_faults import mark_likely_differences
 
 # Unknown paths at which some clients look for the metadata (RFC 8414 §3.1) or the keys.
 DISCOVERY = re.compile(

@@ -19,18 +19,20 @@ from oauth2_provider.models import AbstractApplication
 from config.infrastructure.graphemes import first_grapheme
 from config.infrastructure.validators import refuse_control_characters
 from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord  # noqa: F401 - Django finds them here
+from oauth_bridge.callback_addresses.registration import (
+    shown_host,
+    split_lines,
+    validate_after_sign_out,
+    validate_lines,
+    validate_page,
+    validate_sign_in_start,
+    without_loopback_port,
+)
 from oauth_bridge.consent_models import Consent as Consent
 from oauth_bridge.credential_models import AccessToken as AccessToken
 from oauth_bridge.credential_models import AuthorizationCode as AuthorizationCode
 from oauth_bridge.credential_models import WithdrawnCode as WithdrawnCode
 from oauth_bridge.key_models import SigningKey as SigningKey
-from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start
-from oauth_bridge.redirect_uri_registration import (
-    split_lines,
-    validate_after_sign_out,
-    validate_lines,
-    without_loopback_port,
-)
 from oauth_bridge.secret_models import ApplicationSecret as ApplicationSecret
 
 NAME_MAX_LENGTH = 80

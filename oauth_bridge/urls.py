@@ -4,9 +4,8 @@ from django.urls import path, re_path
 
 from oauth_bridge import logout_views, metadata_views, views
 from oauth_bridge.account_pages import connections, export, sign_in
+from oauth_bridge.api_docs import openapi, pages
 from oauth_bridge.applications import logos
-from oauth_bridge.documentation import pages as documentation
-from oauth_bridge.openapi import document
 
 urlpatterns = [
     path("oauth/authorize", views.authorize, name="authorize"),
@@ -18,9 +17,9 @@ urlpatterns = [
     path("oauth/jwks", metadata_views.jwks, name="jwks"),
     path(".well-known/openid-configuration", metadata_views.configuration, name="openid_configuration"),
     path(".well-known/oauth-authorization-server", metadata_views.configuration, name="server_metadata"),
-    path("openapi.json", document.published, name="openapi"),
-    path("docs", documentation.page, name="docs"),
-    path("docs/<slug:name>", documentation.page, name="docs"),
+    path("openapi.json", openapi.published, name="openapi"),
+    path("docs", pages.page, name="docs"),
+    path("docs/<slug:name>", pages.page, name="docs"),
     re_path(r"^(?P<path>(oauth|\.well-known)(/.*)?)$", views.unknown_path),
     path("accounts/applications", connections.applications, name="connected_applications"),
     path("accounts/sign-in", sign_in.SignInView.as_view(), name="account_login"),

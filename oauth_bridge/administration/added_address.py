@@ -18,10 +18,9 @@ from config.infrastructure.events import Event
 from oauth_bridge.administration import shown
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY
+from oauth_bridge.callback_addresses.masking import MASK
+from oauth_bridge.callback_addresses.registration import MAX_COUNT, registration_problem, shown_host
 from oauth_bridge.models import Application
-from oauth_bridge.page_addresses import shown_host
-from oauth_bridge.redirect_uri_masking import MASK
-from oauth_bridge.redirect_uri_registration import MAX_COUNT, registration_problem
 from oauth_bridge.storage import activity_reading, application_audit
 
 

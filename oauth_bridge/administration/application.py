@@ -16,12 +16,12 @@ from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration import application_acts, board, shown, shown_attempts
 from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.shown import Names
+from oauth_bridge.api_docs import snippets
 from oauth_bridge.applications import checks, product_settings, rights, summaries
 from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.applications.summaries import Summary
-from oauth_bridge.documentation import snippets
+from oauth_bridge.callback_addresses.registration import hints
 from oauth_bridge.models import Application, Consent
-from oauth_bridge.redirect_uri_warnings import hints
 from oauth_bridge.storage import activity_statistics, attempts, secret_rotation
 from oauth_bridge.storage.activity_statistics import Days
 

@@ -11,8 +11,8 @@ from django.utils import timezone
 from accounts.models import AuditEntry, User
 from oauth_bridge.activity_causes import UNCONFIRMED
 from oauth_bridge.activity_models import Step
+from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.models import Application
-from oauth_bridge.redirect_uri_masking import MASK
 from oauth_bridge.storage import admission
 from oauth_bridge.storage.activity_reading import Entry
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from functools import reduce
 from operator import or_
 
 from django.db.models import Q, QuerySet
 
+from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.models import CLIENT_ID_LENGTH, TYPING_ERRORS, Application
-from oauth_bridge.redirect_uri_masking import MASK
-from oauth_bridge.redirect_uri_mismatch import is_near
 
 MOST_NEAR = 5  # applications that are named
 PART = (CLIENT_ID_LENGTH - TYPING_ERRORS) // 5
@@ -29,5 +29,6 @@ def with_client_id(seen: QuerySet[Application], sent: str) -> list[Application]:
         return []
     # Two wrong characters, or pairs of swapped characters, change at most four of the five parts.
     parts = [Q(client_id__contains=sent[start : start + PART]) for start in range(0, 5 * PART, PART)]
-    rows = seen.filter(reduce(or_, parts))
-    return [row for row in rows if is_near(sent, row.client_id, TYPING_ERRORS)][:MOST_NEAR]
+    rows = {row.client_id: row for row in seen.filter(reduce(or_, parts))}
+    similarity = 1 - TYPING_ERRORS / CLIENT_ID_LENGTH
+    return [rows[client_id] for client_id in get_close_matches(sent, rows, MOST_NEAR, similarity)]

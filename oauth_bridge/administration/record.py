@@ -25,8 +25,8 @@ from oauth_bridge.administration import (
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY
+from oauth_bridge.callback_addresses.difference import side_by_side
 from oauth_bridge.models import Application
-from oauth_bridge.redirect_uri_likely_faults import side_by_side
 from oauth_bridge.storage import activity_reading, activity_statistics, attempts
 from oauth_bridge.storage.activity_reading import Entry
 from oauth_bridge.storage.activity_statistics import Failing

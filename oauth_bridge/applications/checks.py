@@ -15,9 +15,8 @@ from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_titles import needs_mending, title_of
 from oauth_bridge.applications import summaries
 from oauth_bridge.applications.summaries import ENDS_SOON, STALE_AFTER, Summary
+from oauth_bridge.callback_addresses.registration import hints, registration_problem
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.redirect_uri_registration import registration_problem
-from oauth_bridge.redirect_uri_warnings import hints
 from oauth_bridge.storage import activity_statistics, secret_rotation
 
 MOST_CAUSES = 5

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from django.core.exceptions import ValidationError
 
 from accounts import groups
+from oauth_bridge.callback_addresses.registration import split_lines
 from oauth_bridge.models import Application
-from oauth_bridge.redirect_uri_registration import split_lines
 
 
 class Field(NamedTuple):

@@ -2,9 +2,8 @@
 import config.infrastructure.validators
 import django.db.models.deletion
 import django.utils.timezone
+import oauth_bridge.callback_addresses.registration
 import oauth_bridge.models
-import oauth_bridge.page_addresses
-import oauth_bridge.redirect_uri_registration
 import uuid
 from django.conf import settings
 from django.db import migrations, models
@@ -88,14 +87,14 @@ class Migration(migrations.Migration):
                 ('updated', models.DateTimeField(auto_now=True, verbose_name='updated')),
                 ('client_id', models.CharField(default=oauth_bridge.models.new_client_id, editable=False, max_length=255, unique=True, verbose_name='client ID')),
                 ('name', models.CharField(max_length=80, validators=[config.infrastructure.validators.refuse_control_characters], verbose_name='name')),
-                ('homepage', models.URLField(blank=True, validators=[oauth_bridge.page_addresses.validate_page], verbose_name='homepage')),
+                ('homepage', models.URLField(blank=True, validators=[oauth_bridge.callback_addresses.registration.validate_page], verbose_name='homepage')),
                 ('operator', models.CharField(blank=True, db_default='', default='', max_length=80, validators=[config.infrastructure.validators.refuse_control_characters], verbose_name='operated by')),
-                ('policy_uri', models.URLField(blank=True, db_default='', default='', max_length=500, validators=[oauth_bridge.page_addresses.validate_page], verbose_name='privacy policy')),
-                ('tos_uri', models.URLField(blank=True, db_default='', default='', max_length=500, validators=[oauth_bridge.page_addresses.validate_page], verbose_name='terms')),
-                ('initiate_login_uri', models.URLField(blank=True, db_default='', default='', max_length=500, validators=[oauth_bridge.page_addresses.validate_sign_in_start], verbose_name='sign-in address')),
-                ('post_logout_redirect_uris', models.TextField(blank=True, db_default='', default='', help_text='One address a line.', validators=[oauth_bridge.redirect_uri_registration.validate_after_sign_out], verbose_name='addresses after a sign-out')),
+                ('policy_uri', models.URLField(blank=True, db_default='', default='', max_length=500, validators=[oauth_bridge.callback_addresses.registration.validate_page], verbose_name='privacy policy')),
+                ('tos_uri', models.URLField(blank=True, db_default='', default='', max_length=500, validators=[oauth_bridge.callback_addresses.registration.validate_page], verbose_name='terms')),
+                ('initiate_login_uri', models.URLField(blank=True, db_default='', default='', max_length=500, validators=[oauth_bridge.callback_addresses.registration.validate_sign_in_start], verbose_name='sign-in address')),
+                ('post_logout_redirect_uris', models.TextField(blank=True, db_default='', default='', help_text='One address a line.', validators=[oauth_bridge.callback_addresses.registration.validate_after_sign_out], verbose_name='addresses after a sign-out')),
                 ('logo', models.CharField(blank=True, editable=False, max_length=100, verbose_name='logo')),
-                ('redirect_uris', models.TextField(help_text='One address a line.', validators=[oauth_bridge.redirect_uri_registration.validate_lines], verbose_name='callback addresses')),
+                ('redirect_uris', models.TextField(help_text='One address a line.', validators=[oauth_bridge.callback_addresses.registration.validate_lines], verbose_name='callback addresses')),
                 ('client_type', models.CharField(choices=[('confidential', 'Confidential'), ('public', 'Public')], default='confidential', max_length=32, verbose_name='kind')),
                 ('id_token_alg', models.CharField(choices=[('RS256', 'RS256'), ('ES256', 'ES256')], db_default='RS256', default='RS256', max_length=5, verbose_name='signature of ID tokens')),
                 ('profile_in_id_token', models.BooleanField(db_default=False, default=False, verbose_name='name and e-mail address in the ID token')),

@@ -14,14 +14,14 @@ from django.http import HttpRequest
 
 from config.infrastructure import paths
 from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText
-from oauth_bridge import redirect_uri_registration
 from oauth_bridge.callback import Callback
+from oauth_bridge.callback_addresses import registration
+from oauth_bridge.callback_addresses.difference import likely_differences
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Caption
 from oauth_bridge.pkce import CHALLENGE
 from oauth_bridge.protocol import claims, id_token, openid_request
 from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
-from oauth_bridge.redirect_uri_likely_faults import likely_differences
 from oauth_bridge.storage import applications
 
 # The parameters of every request except `state`, which is stored percent-encoded, and `ui_locales`, which
@@ -71,7 +71,7 @@ class AuthorizationRequest:
         # Values are cut to `most` characters. Every valid redirect_uri is shorter, so a cut redirect_uri is always
         # invalid.
         names = NAMES + openid_request.NAMES if claims.is_openid(query.text("scope")) else NAMES
-        most = redirect_uri_registration.MAX_LENGTH + 1
+        most = registration.MAX_LENGTH + 1
         parameters = {name: value[:most] for name in names if (value := query.text(name))}
         if parameters.pop("id_token_hint", ""):  # an ID token is a credential, so it is not stored
             parameters[openid_request.HINT] = id_token.hinted(query.text("id_token_hint"))

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from config.infrastructure.errors import RequestError
+from oauth_bridge.callback_addresses.masking import masked
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import id_token
 from oauth_bridge.protocol.parameter_parsing import Parameters
-from oauth_bridge.redirect_uri_masking import masked
 from oauth_bridge.storage import applications
 
 NAMES = ("client_id", "id_token_hint", "post_logout_redirect_uri", "state", "ui_locales")

@@ -16,8 +16,8 @@ from django.utils import timezone
 from config.infrastructure import references
 from oauth_bridge.activity_causes import FACTOR_AWAITED, NEVER_EXCHANGED, WAITING, fix_of
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.callback_addresses.difference import reason
 from oauth_bridge.models import Application
-from oauth_bridge.redirect_uri_mismatch_reasons import reason
 from oauth_bridge.storage import issued_codes, login_marks
 
 MOST = 1000

@@ -21,8 +21,8 @@ from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from config.infrastructure.sql import Rows, fetch_one
+from oauth_bridge.callback_addresses.registration import split_lines
 from oauth_bridge.models import Application, Consent
-from oauth_bridge.redirect_uri_registration import split_lines
 from oauth_bridge.storage import application_audit, look_alikes, secret_rotation
 
 # The fields that no authorization request needs are left out. Django loads such a field on access.

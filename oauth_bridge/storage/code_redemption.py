@@ -17,10 +17,10 @@ from django.utils import timezone
 
 from config.infrastructure.sql import Rows, as_uuid, fetch_one, is_postgresql
 from oauth_bridge import pkce
+from oauth_bridge.callback_addresses.masking import quoted_for_description
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from oauth_bridge.random_values import digest_of
-from oauth_bridge.redirect_uri_likely_faults import quoted_for_description
 from oauth_bridge.storage import ended_codes, tokens
 from oauth_bridge.storage.admission import FOR_EVERYBODY, admits
 from oauth_bridge.storage.codes import CODES

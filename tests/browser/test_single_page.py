@@ -6,7 +6,7 @@ from typing import Any
 
 from playwright.sync_api import Page
 
-from oauth_bridge.documentation import snippets
+from oauth_bridge.api_docs import snippets
 from oauth_bridge.models import Application
 from tests.browser.conftest import Way, allow
 from tests.contract_coverage import contract

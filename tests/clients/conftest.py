@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import time_machine
 
-from oauth_bridge.documentation import snippets
+from oauth_bridge.api_docs import snippets
 from tests.driver import Callback, OAuthDriver
 from tests.factories import PASSWORD, Registered
 from tests.server import Server

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from oauth_bridge.documentation import snippets
+from oauth_bridge.api_docs import snippets
 from tests.clients.conftest import Answer, expected, outcome_of
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, Registered

@@ -19,7 +19,7 @@ from oauthlib.oauth2 import AccessDeniedError, InvalidGrantError
 from social_core.storage import BaseStorage, NonceMixin
 from social_core.strategy import BaseStrategy
 
-from oauth_bridge.documentation import rendering, snippets
+from oauth_bridge.api_docs import rendering, snippets
 from tests.clients.conftest import PATIENCE_SECONDS, Answer, code_of, expected, outcome_of
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver

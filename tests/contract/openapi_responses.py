@@ -12,13 +12,11 @@ from urllib.parse import parse_qsl, urlsplit
 import jsonschema_rs
 import requests
 
-from config.infrastructure.errors import Fault, SiteFault
-from oauth_bridge.errors import OAuthFault
-from oauth_bridge.openapi.document import CALLBACK, document
+from config.infrastructure.errors import Fault
+from oauth_bridge.api_docs import openapi
+from oauth_bridge.api_docs.openapi import FAULTS
 
 Json = dict[str, Any]
-
-FAULTS: dict[str, Fault] = {**SiteFault.__members__, **OAuthFault.__members__}
 
 
 def check(response: requests.Response) -> None:
@@ -56,7 +54,13 @@ def problems(method: str, path: str, status: int, headers: Mapping[str, str], bo
 
 @functools.cache
 def described() -> Json:
-    return document()
+    return openapi.document()
+
+
+@functools.cache
+def callback_faults() -> list[Fault]:
+    source = openapi.source()
+    return [fault for fault, *_sentences in openapi.errors_of(source, source["x-callback"])]
 
 
 def _of_headers(wanted: Json, headers: Mapping[str, str]) -> list[str]:
@@ -90,7 +94,7 @@ def of_content(wanted: Json, content_type: str, body: bytes) -> list[str]:
 
 def _of_callback(location: str) -> list[str]:
     sent = dict(parse_qsl(urlsplit(location).query))
-    if "error" not in sent or _is_said(sent, CALLBACK):
+    if "error" not in sent or _is_said(sent, callback_faults()):
         return []
     return [f"at the callback {sent['error']}: {sent.get('error_description')!r}"]
 

@@ -15,8 +15,8 @@ from accounts.models import User
 from oauth_bridge.activity_causes import fix_of
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.administration.record import OF_THE_SECRET
+from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.models import Application
-from oauth_bridge.redirect_uri_masking import MASK
 from oauth_bridge.storage.applications import set_groups
 from tests.factories import ApplicationFactory, PersonFactory, Registered
 from tests.pages import html_of, text_of, with_session

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from oauth_bridge.redirect_uri_likely_faults import mark_likely_differences
+from oauth_bridge.callback_addresses.difference import mark_likely_differences
 from tests.factories import ApplicationFactory, Registered
 from tests.grants import PAGE, link_of
 from tests.pages import html_of
@@ -153,6 +153,7 @@ HOST = "the host (localhost and 127.0.0.1 are different addresses)"
         (LOOPBACK, "http://127.0.0.1:8000/callback/", "the slash at the end"),
         (LOOPBACK, "https://127.0.0.1:8000/callback", "the scheme"),
         (LOOPBACK, "http://localhost:8000/callback", HOST),
+        (LOOPBACK, "127.0.0.1:8000/callback", "the missing scheme"),
         (LOOPBACK, "http://127.0.0.1:8001/callback", "the port"),
         (LOOPBACK, "http://[::1]:8001/callback", f"{HOST} and the port"),
         (LOOPBACK, "https://localhost:8000/other", f"the scheme, {HOST} and the path"),

@@ -11,8 +11,8 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
+from oauth_bridge.callback_addresses.registration import shown_host, validate_page, validate_sign_in_start
 from oauth_bridge.models import Application
-from oauth_bridge.page_addresses import shown_host, validate_page, validate_sign_in_start
 from oauth_bridge.storage import applications
 from oauth_bridge.storage.look_alikes import skeleton
 from tests.factories import ApplicationFactory, PersonFactory

@@ -9,9 +9,11 @@ import schemathesis
 from django.test import Client
 
 from config.infrastructure.errors import SiteFault
+from oauth_bridge.api_docs.openapi import FAULTS, document
+from oauth_bridge.callback_addresses import registration
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.openapi.document import CALLBACK, document
-from oauth_bridge.protocol import authorization_request, openid_request
+from oauth_bridge.protocol import authorization_request, claims, openid_request
+from oauth_bridge.protocol.parameter_parsing import BODY_LIMIT_BYTES
 from tests.contract import openapi_responses
 
 # Said of pages outside the three operations only, or by a page that no program meets.
@@ -36,28 +38,32 @@ def contents() -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-def test_the_document_is_valid_and_authorize_has_every_parameter_that_the_service_reads() -> None:
+def test_the_document_is_valid_and_has_every_parameter_claim_and_limit_of_the_service() -> None:
     schemathesis.openapi.from_dict(document()).validate()
-    described = [each["name"] for each in document()["paths"]["/oauth/authorize"]["get"]["parameters"]]
+    paths, schemas = document()["paths"], document()["components"]["schemas"]
+    described = {each["name"]: each["schema"] for each in paths["/oauth/authorize"]["get"]["parameters"]}
     refused = {"request", "request_uri"}
     accepted = {*authorization_request.NAMES, *openid_request.NAMES, "state", "ui_locales"} - refused
     assert sorted(described) == sorted(accepted)
+    assert described["redirect_uri"]["maxLength"] == registration.MAX_LENGTH
+    assert f"At most {BODY_LIMIT_BYTES} bytes" in paths["/oauth/token"]["post"]["description"]
+    assert schemas["Claims"]["properties"].keys() == {"sub", *claims.NAMES}
 
 
 def test_every_failure_is_in_the_document_with_its_sentence_and_an_answer_that_it_allows() -> None:
-    told = set(CALLBACK)
+    told = set(openapi_responses.callback_faults())
     for status, content in contents():
         for name, example in content.get("examples", {}).items():
             body = example["value"]
             sent = json.dumps(body).encode()
             assert openapi_responses.of_content({"application/json": content}, "application/json", sent) == []
             if "error" in body:
-                fault = openapi_responses.FAULTS[name.upper()]
+                fault = FAULTS[name.upper()]
                 told.add(fault)
                 assert (str(fault.status), fault.error) == (status, body["error"])
                 assert openapi_responses.sentence(fault).fullmatch(body["error_description"])
                 assert "{" not in body["error_description"]
-    assert set(openapi_responses.FAULTS.values()) - told == ELSEWHERE
+    assert set(FAULTS.values()) - told == ELSEWHERE
 
 
 def test_it_is_published_cacheable_with_the_addresses_of_the_settings(settings: Any) -> None:

@@ -9,10 +9,9 @@ from django.test import Client
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from oauth_bridge.callback_addresses.difference import REASONS, compare, reason
+from oauth_bridge.callback_addresses.masking import masked
 from oauth_bridge.models import Application
-from oauth_bridge.redirect_uri_masking import masked
-from oauth_bridge.redirect_uri_mismatch import compare
-from oauth_bridge.redirect_uri_mismatch_reasons import WEIGHTS, reason
 from tests.grants import HTML, Attempt
 from tests.pages import html_of
 
@@ -23,49 +22,44 @@ OWN = "com.example.app:/callback"
 # The registered address, the sent one, the classes.
 PAIRS = [
     (APP, "http://app.example.org/oauth/callback", "scheme"),
-    (APP, "http://app.example.org:80/oauth/callback", "scheme default_port"),
+    (APP, "http://app.example.org:80/oauth/callback", "scheme port"),
     (APP, "http://www.app.example.org:8080/oauth/callback/", "scheme www port slash"),
     (APP, "app.example.org/oauth/callback", "scheme_missing"),
     (LOCAL, "localhost:3000/cb", "scheme_missing"),
-    (OWN, "com.example.app://callback", "scheme_slashes"),
-    (APP, "https://App.Example.org/oauth/callback", "host_case"),
+    (OWN, "com.example.app://callback", "scheme"),
+    (APP, "https://App.Example.org/oauth/callback", "case"),
     (APP, "https://www.app.example.org/oauth/callback", "www"),
     (LOCAL, "http://127.0.0.1:3000/cb", "loopback"),
     (LOCAL, "http://[::1]:3000/cb", "loopback"),
     (LOCAL, "http://localhost:3001/cb", "loopback_port"),
     ("http://localhost/cb", "http://localhost:3001/cb", "loopback_port"),
     (LOCAL, "http://127.0.0.1:3001/cb", "loopback loopback_port"),
-    (LOCAL, "http://localhost/cb", "port_missing"),
-    (APP, "https://app.example.org:443/oauth/callback", "default_port"),
+    (LOCAL, "http://localhost/cb", "loopback_port"),
+    (APP, "https://app.example.org:443/oauth/callback", "port"),
     (APP, "https://app.example.org/oauth/callback/", "slash"),
-    (APP, "https://app.example.org", "path_missing"),
-    (APP, "https://app.example.org/oauth/callback/google", "path_longer"),
-    (APP, "https://app.example.org/oauth", "path_shorter"),
-    (APP, "https://app.example.org/OAuth/Callback", "path_case"),
-    (APP, "https://app.example.org/oauth/calback", "path_typo"),
-    (APP, "https://app.exmaple.org/oauth/callback", "host_typo"),
-    (APP, "https://staging.example.org/oauth/callback", "subdomain"),
-    (APP, "https://app.example.org./oauth/callback", "host_dot"),
+    (APP, "https://app.example.org", "path"),
+    (APP, "https://app.example.org/OAuth/Callback", "case"),
+    (APP, "https://app.example.org/oauth/calback", "path"),
+    (APP, "https://app.exmaple.org/oauth/callback", "host"),
+    (APP, "https://staging.example.org/oauth/callback", "host"),
+    (APP, "https://app.example.org./oauth/callback", "host"),
     (APP, "https://user:pw@app.example.org/oauth/callback", "userinfo"),
     (APP, "https://app.example.org/oauth/callback?state=abc", "query"),
     ("https://app.example.org/cb?tenant=1", "https://app.example.org/cb", "query"),
     (APP, "https://app.example.org/oauth/callback#", "fragment"),
-    (APP, "https://app.example.org/oauth%2Fcallback", "percent"),
+    (APP, "https://app.example.org/oauth%2Fcallback", "path"),
     (APP, "https%3A%2F%2Fapp.example.org%2Foauth%2Fcallback", "encoded_twice"),
     ("https://app.example.org/cb?a=1&b=2", "https://app.example.org/cb?a=1", "not_encoded"),
     ("https://app.example.org/cb?next=%2Fhome", "https://app.example.org/cb?next=/home", "not_encoded"),
     ("https://app.example.org/cb?q=a+b", "https://app.example.org/cb?q=a b", "not_encoded"),
     ("https://app.example.org/cb?a=1&b=2", "https://app.example.org/cb?a=2", "query"),
-    (APP, "https://app.example.org/oauth/../oauth/callback", "dots"),
-    (APP, "https://app.example.org//oauth/callback", "double_slash"),
     (APP, " https://app.example.org/oauth/callback\r\n", "whitespace"),
     (APP, "https://app.example.org/oauth/callback\u200b", "whitespace"),
-    ("https://app.example.org/a%20b", "https://app.example.org/a b", "percent"),
     (APP, '"https://app.example.org/oauth/callback"', "quotes"),
-    ("https://xn--bcher-kva.example/cb", "https://bücher.example/cb", "idn"),
+    ("https://xn--bcher-kva.example/cb", "https://bücher.example/cb", "host"),
     (APP, "https://evil.test/steal", "another_host"),
     (APP, "https://app.example.org/login/finish", "path"),
-    (APP, "http://app.example.org/oauth/calback", "scheme path_typo"),
+    (APP, "http://app.example.org/oauth/calback", "scheme path"),
     (APP, "", "another_host"),
 ]
 
@@ -76,12 +70,12 @@ def test_the_classes_of_a_difference(registered: str, sent: str, classes: str) -
     assert set(found.differs) == set(classes.split())
     assert found.nearest == ("" if classes == "another_host" else registered)
     assert reason(found.differs).endswith(".")
-    assert compare(registered, [APP, registered]) == (registered, (), 1), "nothing differs from itself"
+    assert compare(registered, [APP, registered]) == (registered, ()), "nothing differs from itself"
 
 
 def test_a_port_that_a_public_application_may_choose_is_no_difference() -> None:
     for sent, differs in (
-        ("http://localhost:3001/cbx", ("path_typo",)),
+        ("http://localhost:3001/cbx", ("path",)),
         ("http://127.0.0.1:3001/cb", ("loopback",)),
         ("https://localhost:3001/cb", ("scheme",)),
         ("http://localhost:03001/cb", ("loopback_port",)),
@@ -91,21 +85,21 @@ def test_a_port_that_a_public_application_may_choose_is_no_difference() -> None:
     assert "without a port" in reason(["loopback_port"])
 
 
-def test_the_nearest_of_several_is_meant_and_ties_are_counted() -> None:
+def test_the_nearest_of_several_is_meant() -> None:
     both = [APP, "https://app.example.org/oauth/callback/google", "https://staging.example.org/oauth/callback"]
     assert compare("https://app.example.org/oauth/callback/gogle", both).nearest == both[1]
+    assert compare("https://staging.example.org/oauth/callback/", both).nearest == both[2]
     found = compare("https://app.example.org/cb3", ["https://app.example.org/cb1", "https://app.example.org/cb2"])
-    assert (found.nearest, found.ties) == ("https://app.example.org/cb1", 2)
-    assert compare("anything", []) == ("", ("another_host",), 0)
+    assert found.nearest == "https://app.example.org/cb1"
+    assert compare("anything", []) == ("", ("another_host",))
 
 
 def test_each_difference_that_must_be_mended_has_its_advice() -> None:
-    assert {name for *_, classes in PAIRS for name in classes.split()} == WEIGHTS.keys()
-    assert all(reason([name]) for name in WEIGHTS)
+    assert {name for *_, classes in PAIRS for name in classes.split()} == REASONS.keys()
+    assert all(reason([name]) for name in REASONS)
     port, slash = reason(["port"]), reason(["slash"])
     assert reason(["slash", "port"]) == f"{port} {slash}"
     assert reason(["another_host", "port", "slash"]) == reason(["another_host"])
-    assert reason(["scheme", "default_port"]) == reason(["scheme"])
     assert reason(["scheme", "port", "slash"]).endswith(f"too. {port} {slash}")
 
 

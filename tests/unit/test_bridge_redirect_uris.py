@@ -3,8 +3,7 @@
 import pytest
 from django.core.exceptions import ValidationError
 
-from oauth_bridge.redirect_uri_registration import registration_problem, split_lines, validate_all
-from oauth_bridge.redirect_uri_warnings import hints
+from oauth_bridge.callback_addresses.registration import hints, registration_problem, split_lines, validate_all
 
 GOOD = [
     "https://app.example/callback",

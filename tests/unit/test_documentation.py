@@ -12,10 +12,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils.html import escape
 
-from oauth_bridge.documentation.pages import TITLES
-from oauth_bridge.documentation.rendering import render
-from oauth_bridge.openapi import components
-from oauth_bridge.openapi.document import ANYWHERE, AUTHORIZE, CALLBACK, TOKEN, USERINFO, document
+from oauth_bridge.api_docs import openapi
+from oauth_bridge.api_docs.pages import TITLES
+from oauth_bridge.api_docs.rendering import render
 from tests.factories import ApplicationFactory
 from tests.pages import admin_browser, html_of, text_of
 
@@ -102,23 +101,23 @@ def test_html_in_a_document_is_text() -> None:
 
 def test_every_error_is_in_the_tables_with_its_sentence_and_what_to_do() -> None:
     page = html_of(Client().get("/docs/errors"))
-    faults = [
-        *((fault, "authorize") for fault in AUTHORIZE if fault not in ANYWHERE),
-        *((fault, "callback") for fault in CALLBACK),
-        *((fault, "token") for fault in (*TOKEN, *ANYWHERE)),
-        *((fault, "userinfo") for fault in USERINFO if fault not in ANYWHERE),
-    ]
-    for fault, at in faults:
-        cells = [f"<code>{fault.error}</code>", *map(escape, components.example_sentences(fault, at))]
-        if at != "callback":
-            cells.insert(0, str(fault.status))
-        row = "".join(rf'<td role="cell" data-column="[^"]*">{re.escape(cell)}</td>\s*' for cell in cells)
-        assert re.search(rf'<tr role="row">\s*{row}</tr>', page), f"{fault.name} at {at}"
+    source = openapi.source()
+    paths, callback, common = source["paths"], source["x-callback"], source["x-faults"]["anywhere"]
+    token, userinfo = paths["/oauth/token"]["post"], paths["/oauth/userinfo"]["get"]
+    for at in (paths["/oauth/authorize"]["get"], callback, token, userinfo):
+        for fault, problem, fix in openapi.errors_of(source, at):
+            if fault.name in common and at is not token:
+                continue
+            cells = [f"<code>{fault.error}</code>", escape(problem), escape(fix)]
+            if at is not callback:
+                cells.insert(0, str(fault.status))
+            row = "".join(rf'<td role="cell" data-column="[^"]*">{re.escape(cell)}</td>\s*' for cell in cells)
+            assert re.search(rf'<tr role="row">\s*{row}</tr>', page), fault.name
 
 
 def test_the_reference_has_each_parameter_and_each_answer() -> None:
     page = html_of(Client().get("/docs/reference"))
-    paths = document()["paths"]
+    paths = openapi.document()["paths"]
     for path, method in (("/oauth/authorize", "get"), ("/oauth/token", "post"), ("/oauth/userinfo", "get")):
         section = page.partition(f"<code>{method.upper()} {path}</code></h2>")[2].partition("<h2")[0]
         operation = paths[path][method]

@@ -18,10 +18,10 @@ from django.views.decorators.cache import cache_control
 from django.views.decorators.http import conditional_page, require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from oauth_bridge.documentation import snippets
+from oauth_bridge.api_docs import snippets
 
 if TYPE_CHECKING:
-    from oauth_bridge.documentation.rendering import Rendered
+    from oauth_bridge.api_docs.rendering import Rendered
 
 CACHE_SECONDS = 300
 INDEX = "index"
@@ -61,7 +61,7 @@ def page(request: HttpRequest, name: str = INDEX) -> HttpResponse:
 @functools.cache
 def _rendered(name: str, *_settings: str) -> Rendered:
     """Render a document. The settings are part of the cache key, so that a test may change a setting."""
-    from oauth_bridge.documentation import reference, rendering
+    from oauth_bridge.api_docs import reference, rendering
 
     text = reference.reference() if name == "reference" else snippets.source(name)
     if name == "errors":

@@ -1,14 +1,18 @@
-"""Validate callback addresses for registration. D3; RFC 6749 §3.1.2; RFC 8252 §7."""
+"""Validate the addresses of an application, and warn about unusual ones. D3; RFC 6749 §3.1.2; RFC 8252 §7."""
 
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+import idna
 from django.core.exceptions import ValidationError
+from django.core.validators import URLValidator
 from django.utils.translation import gettext as _
 
 from config.infrastructure.hosts import LOOPBACK_HOSTS, is_host
+from config.infrastructure.validators import refuse_control_characters
 
 MAX_LENGTH = 2000
 MAX_COUNT = 50
@@ -21,6 +25,7 @@ ON_THIS_MACHINE = re.compile(r"(?:http:)?/{0,2}(?:localhost|127\.0\.0\.1|\[::1\]
 # An http address of this machine with a port: the part before the port, and the port.
 LOOPBACK_WITH_PORT = re.compile(r"(http://(?:localhost|127\.0\.0\.1|\[::1\])):([0-9]+)(?=[/?]|\Z)")
 MAX_PORT = 65_535
+DEFAULT_PORTS = {"https": 443, "http": 80}
 INVALID_CHARACTERS = set('<>"{}|\\^`')
 
 
@@ -132,3 +137,92 @@ def _private_scheme_problem(uri: str, scheme: str) -> str | None:
     if not uri.startswith(f"{scheme}:/"):
         return _("write a path after the scheme, as in com.example.app:/callback.")
     return None
+
+
+# Unusual addresses ----------------------------------------------------------------------------------------------------
+
+
+def hints(uri: str, *, is_public: bool) -> list[str]:
+    """Return sentences about unusual parts of an address that an application can register."""
+    parts = urlsplit(uri)
+    if parts.scheme not in DEFAULT_PORTS:
+        return []
+    host, found = parts.hostname or "", []
+    if parts.port == DEFAULT_PORTS[parts.scheme]:
+        found.append(_("Most clients leave :%(port)d out; then the address is another one.") % {"port": parts.port})
+    if not parts.path:
+        found.append(_("A bare host. Clients usually come back to a path."))
+    elif parts.path == "/" or parts.path.endswith("/"):
+        found.append(_("It ends with a slash. The application must send the slash, too."))
+    if parts.scheme == "http" and parts.port is None and not is_public:
+        found.append(_("Without a port, this is port 80. Only an application without a secret may send other ports."))
+    if _is_private(host):
+        found.append(_("A private network: only people in it come back to the application."))
+    if spelled := _spelled_out(host):
+        found.append(_("The host reads %(host)s. Letters of other alphabets can look alike.") % {"host": spelled})
+    return found
+
+
+def _is_private(host: str) -> bool:
+    if host in LOOPBACK_HOSTS:
+        return False
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return host.endswith((".local", ".internal", ".lan", ".home.arpa")) or "." not in host
+
+
+def _spelled_out(host: str) -> str:
+    """Return the decoded host if it is in punycode; otherwise an empty string."""
+    if "xn--" not in host:
+        return ""
+    try:
+        return idna.decode(host)
+    except idna.IDNAError:
+        return ""
+
+
+# The pages of an application ------------------------------------------------------------------------------------------
+
+
+def validate_page(address: str) -> None:
+    """Validate the address of a page.
+
+    Raises ValidationError: the scheme is not http or https, or the address has a user name, a control character or a
+    bad host.
+    """
+    refuse_control_characters(address)
+    URLValidator(["https", "http"])(address)
+    if "@" in urlsplit(address).netloc:
+        raise ValidationError(_("A user name or password in the address is not possible."), code="user")
+    if not shown_host(address):
+        raise ValidationError(_("The host is not one that a browser can open."), code="host")
+
+
+def validate_sign_in_start(address: str) -> None:
+    """Validate the address at which an application starts a sign-in.
+
+    Raises ValidationError: the address is invalid for `validate_page`, or its scheme is http and its host is not the
+    loopback interface.
+    """
+    validate_page(address)
+    parts = urlsplit(address)
+    if parts.scheme.lower() != "https" and parts.hostname not in LOOPBACK_HOSTS:
+        raise ValidationError(_("Use https; http is possible on localhost, 127.0.0.1 and [::1] only."), code="scheme")
+
+
+def shown_host(address: str) -> str:
+    """Return the host as browsers send it, and the port, if any; empty if the address can't be read.
+
+    A non-ASCII name is shown in punycode (`xn--`, by UTS #46 as in browsers), because letters of several alphabets look
+    alike. The user name is left out, because it could look like the host.
+    """
+    try:
+        parts = urlsplit(address)
+        host, port = parts.hostname or "", parts.port
+        if not host.isascii():
+            host = idna.encode(host, uts46=True).decode()
+    except ValueError:  # idna raises UnicodeErrors, which are ValueErrors
+        return ""
+    host = f"[{host}]" if ":" in host else host
+    return host if port is None else f"{host}:{port}"

@@ -1,0 +1,1 @@
+"""The OpenAPI document, and the pages below /docs for developers of applications."""
