@@ -1,7 +1,8 @@
 """Record the errors and events of a request in the activity log. D24; specification 7.
 
 `config.http.middleware` calls `record` for each request with errors or events, after the answer is made. This module
-records only steps of a sign-in. It does not record missing pages, malformed HTTP or the use of the account pages.
+records only steps of a sign-in. It does not record missing pages, malformed HTTP or the use of the account pages: their
+causes are not in CAUSES.
 """
 
 from __future__ import annotations
@@ -22,12 +23,10 @@ from config.infrastructure import references
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
-from oauth_bridge.activity_causes import FACTOR_AWAITED, UNCONFIRMED
+from oauth_bridge.activity_causes import CAUSES, FACTOR_AWAITED, FRAME, SCRIPT, UNCONFIRMED
 from oauth_bridge.activity_models import Outcome, Step
-from oauth_bridge.activity_steps import step_of
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.models import MISTYPED_CLIENT_ID
-from oauth_bridge.protocol.authorization_request import EMBEDDED
 from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
 from oauth_bridge.redirect_uri_masking import masked
 from oauth_bridge.redirect_uri_mismatch import compare
@@ -62,6 +61,12 @@ MOST_PARAMETERS = 12
 BUDGETS = {SiteFault.RATE_LIMITED.error: activity.LIMITED, SiteFault.BUSY.error: activity.BUSY}
 COUNTED = {Event.CODE_ISSUED: Step.CONSENT, Event.CODE_REDEEMED: Step.EXCHANGE}
 SERVER_ERRORS = 500
+# The step of each page of `accounts`, by the name of the page's route. The views of this package set `request.step`.
+SIGN_IN_ROUTES = (
+    *("account_login", "mfa_login_webauthn", "account_signup", "account_signup_by_passkey", "mfa_signup_webauthn"),
+    *("account_email_verification_sent", "send_code", "account_reset_password", "account_reset_password_from_key"),
+)
+STEPS_OF_ROUTES = dict.fromkeys(SIGN_IN_ROUTES, Step.SIGN_IN) | {"mfa_authenticate": Step.SECOND_FACTOR}
 
 
 def record(
@@ -92,6 +97,19 @@ def name_applications(request: HttpRequest, reported: Sequence[RequestError]) ->
         logger.exception("application not named")
 
 
+def step_of(request: HttpRequest, error: RequestError) -> Step | None:
+    """Return the step of a sign-in in which the error occurred; None if the error does not belong to a sign-in."""
+    if _cause(error) not in CAUSES or (error.cause in (SCRIPT, FRAME) and not error.client):
+        return None
+    match = request.resolver_match
+    return getattr(request, "step", None) or STEPS_OF_ROUTES.get((match and match.url_name) or "")
+
+
+def _cause(error: RequestError) -> str:
+    """Return the cause, or the name of the fault if CAUSES does not have the cause, such as a rule of passwords."""
+    return error.cause if error.cause in CAUSES else error.fault.name.lower()
+
+
 def _record_error(request: HttpRequest, error: RequestError) -> None:
     step = step_of(request, error)
     if step is None:
@@ -105,7 +123,7 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     if not is_full and (code := _presented(error)):
         attempt, client_id = code.attempt, code.client_id
         error.about(person=code.person_id)
-    activity_counts.count(at, client_id, step, outcome, error.cause)
+    activity_counts.count(at, client_id, step, outcome, _cause(error))
     if is_full:
         return
     login = _typed_address(error)
@@ -114,7 +132,7 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
             at=at,
             step=step,
             outcome=outcome,
-            cause=error.cause,
+            cause=_cause(error),
             attempt=attempt,
             client_id=client_id,
             person_id=error.person,
@@ -197,7 +215,7 @@ def _budget(request: HttpRequest, step: Step, error: RequestError, address: str)
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.
     person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)
     is_person = person is not None and person.is_authenticated
-    is_embedded = error.cause in EMBEDDED.values()  # SPECULATIVE has the error code of BUSY, but not its budget
+    is_embedded = error.cause in (SCRIPT, FRAME)  # SPECULATIVE has the error code of BUSY, but not its budget
     if not is_embedded and (group := BUDGETS.get(error.fault.error)):
         return group, activity.slot_of(group, person.pk if is_person and person else address)
     if is_person and person:

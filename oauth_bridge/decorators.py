@@ -12,21 +12,29 @@ from django.views.decorators.csrf import csrf_exempt
 
 from config.infrastructure.errors import RequestError, SiteFault, TranslatableText
 from oauth_bridge import cors, error_responses
+from oauth_bridge.activity_models import Step
 
 View = Callable[[HttpRequest], HttpResponseBase]
 
 KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
-def operation(view: View, *methods: str, challenge: Callable[[HttpRequest, RequestError], None] | None = None) -> View:
+def operation(
+    view: View,
+    *methods: str,
+    step: Step | None = None,
+    challenge: Callable[[HttpRequest, RequestError], None] | None = None,
+) -> View:
     """Limit the view to `methods`, and answer every RequestError with a page or JSON. D19.
 
+    `step` is the step of a sign-in at which the activity log records the errors; None: they are not recorded.
     `challenge` adds headers such as `WWW-Authenticate`, or private facts, to the error.
     """
 
     @csrf_exempt  # the view itself checks the CSRF token later
     @functools.wraps(view)
     def checked(request: HttpRequest) -> HttpResponseBase:
+        request.step = step  # type: ignore[attr-defined]
         if cors.is_preflight(request):
             return cors.preflight_response(methods)
         try:

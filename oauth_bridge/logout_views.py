@@ -21,6 +21,7 @@ from django.views.decorators.csrf import csrf_protect
 from accounts.account_page import person_context
 from accounts.sign_in.views import sign_out
 from oauth_bridge import throttling
+from oauth_bridge.activity_models import Step
 from oauth_bridge.callback import redirect_to_callback
 from oauth_bridge.consent import callback_pages
 from oauth_bridge.decorators import operation
@@ -137,4 +138,4 @@ def _leave(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("end_session"), status=303)
 
 
-end_session = operation(request_or_answer, "GET", "HEAD", "POST")
+end_session = operation(request_or_answer, "GET", "HEAD", "POST", step=Step.LOGOUT)

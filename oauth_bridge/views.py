@@ -20,6 +20,7 @@ from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
 from oauth_bridge import application_mails, cors, error_responses, throttling
+from oauth_bridge.activity_models import Step
 from oauth_bridge.backend import VerifiedRequest
 from oauth_bridge.consent import pages, prompts, remembered
 from oauth_bridge.consent.callback_pages import lead_back, to_callback
@@ -180,11 +181,13 @@ class AuthorizeView(BaseAuthorizationView):
         Raises AlreadyRedeemed: the application has already received its answer to this request (D8).
         """
         codes.discard(UUID(self.pending.attempt), self.person.pk)
+        self.request.step = Step.CONSENT  # type: ignore[attr-defined]
         url = self.credentials.callback.error_url(self._error(OAuthFault.NOT_ADMITTED))
         return pages.not_admitted(self.request, self.application, self.pending, url)
 
     def _report(self, fault: OAuthFault) -> None:
-        """Report an error that this service answers with a page of its own or a redirect."""
+        """Report an error of the consent, which this service answers with a page of its own or a redirect."""
+        self.request.step = Step.CONSENT  # type: ignore[attr-defined]
         errors.report(self._error(fault))
 
     def _error(self, fault: OAuthFault) -> RequestError:
@@ -251,14 +254,23 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
     """
     if query := parameter_parsing.posted_request(request, unless=FIELD_NAME, needs="client_id"):
         return HttpResponseRedirect(f"{request.path}?{query}", status=303)
+    if request.method == "POST":
+        request.step = Step.CONSENT  # type: ignore[attr-defined]
     return _authorize(request)
 
 
-authorize = operation(request_or_answer, "GET", "HEAD", "POST", challenge=authorization_request.name_application)
+authorize = operation(
+    request_or_answer,
+    "GET",
+    "HEAD",
+    "POST",
+    step=Step.AUTHORIZE,
+    challenge=authorization_request.name_application,
+)
 revoke = operation(RevokeView.as_view(), "POST", challenge=challenge_client)
 introspect = operation(answer_introspection, "POST", challenge=challenge_client)
-token = operation(TokenView.as_view(), "POST", challenge=challenge_client)
-user_info = operation(UserinfoView.as_view(), "GET", "HEAD", "POST", challenge=challenges.add_bearer)
+token = operation(TokenView.as_view(), "POST", step=Step.EXCHANGE, challenge=challenge_client)
+user_info = operation(UserinfoView.as_view(), "GET", "HEAD", "POST", step=Step.PROFILE, challenge=challenges.add_bearer)
 
 
 @csrf_exempt

@@ -15,6 +15,7 @@ from django.http import HttpRequest
 from config.infrastructure import paths
 from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText
 from oauth_bridge import redirect_uri_registration
+from oauth_bridge.activity_causes import FRAME, SCRIPT
 from oauth_bridge.callback import Callback
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Caption
@@ -42,7 +43,6 @@ KNOWN = (*NAMES, *openid_request.NAMES, "state", "ui_locales")
 # The causes in the activity log for a missing `code_challenge_method` (None) and for the value `plain`.
 CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
 # The causes in the activity log for refused values of `Sec-Fetch-Dest`.
-SCRIPT, FRAME = "called_by_script", "framed"
 EMBEDDED = {"empty": SCRIPT, "iframe": FRAME, "frame": FRAME, "embed": FRAME, "object": FRAME}
 PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
 
@@ -218,5 +218,5 @@ def name_application(request: HttpRequest, error: RequestError) -> None:
     """
     if error.fault is SiteFault.METHOD and is_of_script(request):
         error.about(cause=SCRIPT)
-    if error.cause in EMBEDDED.values():
+    if error.cause in (SCRIPT, FRAME):
         error.about(client=applications.find(of_query(request).text("client_id")))

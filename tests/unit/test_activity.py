@@ -15,7 +15,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from oauth_bridge.activity_causes import FIXES
+from oauth_bridge.activity_causes import CAUSES
 from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application, AuthorizationCode
 from oauth_bridge.storage import activity, activity_counts
@@ -129,7 +129,7 @@ def test_a_refused_step_is_one_record_with_its_cause(cause: str) -> None:
     assert record.person_id == (tried.person.pk if "p" in known else None)
     assert bool(record.attempt) == ("t" in known)
     assert record.address == "127.0.0.1"
-    assert cause in FIXES
+    assert cause in CAUSES
 
 
 @pytest.mark.integration

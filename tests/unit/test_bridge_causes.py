@@ -16,9 +16,8 @@ from django.utils import timezone
 from accounts import audit_trail
 from accounts.models import AuditEntry
 from config.infrastructure.errors import RequestError
-from oauth_bridge.activity_causes import FIXES, fix_of
+from oauth_bridge.activity_causes import CAUSES, fix_of, title_of
 from oauth_bridge.activity_models import ActivityRecord, Step
-from oauth_bridge.activity_titles import title_of
 from oauth_bridge.errors import OAuthFault as Fault
 from oauth_bridge.maintenance import purging
 from oauth_bridge.models import Application, WithdrawnCode
@@ -101,7 +100,7 @@ def test_of_what_was_deleted_or_expired_or_is_anothers_more_is_known_privately()
     assert (error.private["deleted_name"], error.private["deleted_by"]) == (entry.name, entry.actor_name)
     assert error.private["deleted_at"] == f"{entry.at:%Y-%m-%d %H:%M} UTC"
     assert fix_of("client_deleted", error.private).startswith(f"The application {entry.name} was deleted on 2")
-    assert fix_of("client_deleted") == FIXES["client_deleted"]
+    assert fix_of("client_deleted") == CAUSES["client_deleted"].fix
     _, error, _ = failed_authentication(ANOTHERS, {}, {})
     assert error.private["secret_of"] == Application.objects.latest("pk").pk
     application, error, _ = failed_authentication(RIGHT, ENDED, {})
@@ -265,5 +264,5 @@ def test_a_refused_sign_out_is_recorded_with_its_cause_and_client(cause: str) ->
     record = ActivityRecord.objects.get(step=Step.LOGOUT)
     assert record.cause == cause
     assert record.client_id == (application.client_id if cause == "logout_address" else "")
-    assert cause in FIXES
+    assert cause in CAUSES
     assert title_of(cause) != cause
