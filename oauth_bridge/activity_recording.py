@@ -120,13 +120,13 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     at, address = request.received_at, client_address(request)  # type: ignore[attr-defined]
     group, slot = _budget(request, step, error, address)
     is_full = activity.is_full(client_id, slot, at)
-    if not is_full and (code := _presented(error)):
-        attempt, client_id = code.attempt, code.client_id
-        error.about(person=code.person_id)
+    if not is_full and (found := _presented(error)):
+        attempt, client_id = found.attempt, client_id or found.client_id
+        error.about(person=found.person_id)
+    person, login = error.person or _signed_in(request, step), _typed_address(error)
     activity_counts.count(at, client_id, step, outcome, _cause(error))
     if is_full:
         return
-    login = _typed_address(error)
     activity.add(
         Record(
             at=at,
@@ -135,11 +135,11 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
             cause=_cause(error),
             attempt=attempt,
             client_id=client_id,
-            person_id=error.person,
+            person_id=person,
             reference=references.current.get(),
             address=address,
             browser=user_agents.describe(request.headers.get("User-Agent", "")),
-            login_mark=None if error.person or not login else login_marks.of(login),
+            login_mark=None if person or not login else login_marks.of(login),
             detail=_detail(request, step, error),
             is_proven=bool(error.private.get("is_proven")),
         ),
@@ -202,11 +202,17 @@ def _as_attempt(value: object) -> UUID | None:
 
 
 def _presented(error: RequestError) -> issued_codes.Presented | None:
-    """Find the code that a refused exchange sent, unless the exchange has already read it. Runs one statement."""
+    """Find what a refused exchange sent, unless the exchange has already read its code. Runs one statement."""
     presented = error.private.get("presented")
-    if "attempt" in error.private or not isinstance(presented, tuple) or "\0" in presented[1]:
+    if "attempt" in error.private or not isinstance(presented, tuple):
         return None
     return issued_codes.presented(*presented)
+
+
+def _signed_in(request: HttpRequest, step: Step) -> UUID | None:
+    """Return the person who is signed in while authorize or logout refuses a request of an application."""
+    user = getattr(request, "user", None) if step in (Step.AUTHORIZE, Step.LOGOUT) else None
+    return user.pk if user is not None and user.is_authenticated else None
 
 
 def _budget(request: HttpRequest, step: Step, error: RequestError, address: str) -> tuple[Group, int]:

@@ -116,14 +116,13 @@ class Backend:
 
         Raises RequestError: see `client_credentials.of_request`, `of_form` and `exchange_code`.
         """
-        sent, form = parameter_parsing.of_query(request), {}  # if `read_form` raises, the URL may contain the code
+        sent = parameter_parsing.of_query(request)  # if `read_form` raises, the URL may contain the code
         try:
             sent = parameter_parsing.read_form(request)
             form = client_credentials.of_request(request, sent.texts())
             exchanged = token_exchange.exchange_code(form, client_address(request))
         except RequestError as error:
-            if code := sent.text("code"):
-                error.about(presented=(digest_of(code), form.get("client_id", sent.text("client_id"))))
+            error.about(presented=(digest_of(sent.text("code")), client_credentials.named_client(request, sent)))
             raise
         # The row is made only on access. Only a receiver of `app_authorized` reads the row, and most installations have
         # no receiver.

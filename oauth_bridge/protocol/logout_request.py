@@ -50,7 +50,7 @@ def read(query: Parameters) -> LogoutRequest:
         raise RequestError(OAuthFault.REPEATED, name=name)
     client_id, person_id = query.text("client_id"), ""
     if hint := query.text("id_token_hint"):
-        issued_to, person_id = _hinted(hint)
+        issued_to, person_id = _hinted(hint, client_id)
         if client_id and client_id != issued_to:
             raise RequestError(OAuthFault.LOGOUT_HINT_OF_ANOTHER).about(client=applications.find(client_id))
         client_id = issued_to
@@ -77,10 +77,11 @@ def verify(client_id: str, address: str) -> Application | None:
     return application
 
 
-def _hinted(hint: str) -> tuple[str, str]:
-    """The client_id and the `sub` of the ID token in the hint."""
+def _hinted(hint: str, client_id: str) -> tuple[str, str]:
+    """The client_id and the `sub` of the ID token in the hint. `client_id`: the parameter, for the activity log."""
     try:
         claims = id_token.verified(hint)
     except id_token.NotOurs as unknown:
-        raise RequestError(OAuthFault.LOGOUT_HINT).about(cause=f"logout_{unknown}") from None
+        error = RequestError(OAuthFault.LOGOUT_HINT).about(cause=f"logout_{unknown}")
+        raise error.about(client=applications.find(client_id)) from None
     return str(claims.get("aud", "")), str(claims.get("sub", ""))

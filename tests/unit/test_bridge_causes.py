@@ -249,7 +249,7 @@ def test_the_code_of_an_attempt_that_another_application_sends_is_not_told_as_it
 LOGOUTS: dict[str, dict[str, str]] = {
     # cause: what the link has
     "logout_hint_key_unknown": {"id_token_hint": jwt.encode({}, "k" * 32, headers={"kid": "x"})},
-    "logout_hint_invalid": {"id_token_hint": "x"},
+    "logout_hint_invalid": {"client_id": "{client_id}", "id_token_hint": "x"},
     "logout_client_id_missing": {"post_logout_redirect_uri": "https://app.example/after"},
     "logout_address": {"client_id": "{client_id}", "post_logout_redirect_uri": "https://app.example/secret"},
     "client_unknown": {"client_id": "feed" * 8},
@@ -263,6 +263,6 @@ def test_a_refused_sign_out_is_recorded_with_its_cause_and_client(cause: str) ->
     assert Client().get("/oauth/logout", sent).status_code == 400
     record = ActivityRecord.objects.get(step=Step.LOGOUT)
     assert record.cause == cause
-    assert record.client_id == (application.client_id if cause == "logout_address" else "")
+    assert record.client_id == (application.client_id if "{client_id}" in LOGOUTS[cause].values() else "")
     assert cause in CAUSES
     assert title_of(cause) != cause
