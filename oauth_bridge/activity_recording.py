@@ -20,7 +20,7 @@ from accounts import return_path
 from accounts.email_addresses import looked_up_email
 from accounts.sessions import user_agents
 from config.infrastructure import references
-from config.infrastructure.errors import RequestError, SiteFault
+from config.infrastructure.errors import RequestError, SiteFault, subject
 from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
 from oauth_bridge.activity_causes import CAUSES, FACTOR_AWAITED, FRAME, SCRIPT, UNCONFIRMED
@@ -87,22 +87,16 @@ def record(
         logger.exception("activity not recorded")
 
 
-def name_applications(request: HttpRequest, reported: Sequence[RequestError]) -> None:
-    """Add the application and the attempt to the errors of the pages of `accounts`. Never raises an error."""
+def name_application(request: HttpRequest) -> None:
+    """Note the step, the application and the attempt of a page of `accounts`. Never raises an error."""
+    match, known = request.resolver_match, subject()
     try:
-        for error in reported:
-            if step_of(request, error) in (Step.SIGN_IN, Step.SECOND_FACTOR) and (pending := _pending(request)):
-                error.about(client=pending, attempt=pending.attempt)
+        if match and (step := STEPS_OF_ROUTES.get(match.url_name or "")):
+            known.step = step
+            if pending := _pending(request):
+                pending.note()
     except Exception:
         logger.exception("application not named")
-
-
-def step_of(request: HttpRequest, error: RequestError) -> Step | None:
-    """Return the step of a sign-in in which the error occurred; None if the error does not belong to a sign-in."""
-    if _cause(error) not in CAUSES or (error.cause in (SCRIPT, FRAME) and not error.client):
-        return None
-    match = request.resolver_match
-    return getattr(request, "step", None) or STEPS_OF_ROUTES.get((match and match.url_name) or "")
 
 
 def _cause(error: RequestError) -> str:
@@ -111,28 +105,29 @@ def _cause(error: RequestError) -> str:
 
 
 def _record_error(request: HttpRequest, error: RequestError) -> None:
-    step = step_of(request, error)
-    if step is None:
+    known, cause = subject(), _cause(error)
+    if not known.step or cause not in CAUSES or (cause in (SCRIPT, FRAME) and not known.client_id):
         return
-    client_id = error.client.client_id if error.client else ""
-    attempt = _as_attempt(error.private.get("attempt"))
+    step, client_id, person, attempt = Step(known.step), known.client_id, known.person, known.attempt
     outcome = Outcome.FAILED if error.fault.status >= SERVER_ERRORS else Outcome.REFUSED
     at, address = request.received_at, client_address(request)  # type: ignore[attr-defined]
     group, slot = _budget(request, step, error, address)
     is_full = activity.is_full(client_id, slot, at)
-    if not is_full and (found := _presented(error)):
-        attempt, client_id = found.attempt, client_id or found.client_id
-        error.about(person=found.person_id)
-    person, login = error.person or _signed_in(request, step), _typed_address(error)
-    activity_counts.count(at, client_id, step, outcome, _cause(error))
+    presented = error.private.get("presented")
+    if not is_full and attempt is None and isinstance(presented, tuple):
+        # The exchange was refused before it read its code. This runs one statement.
+        attempt, person, found = issued_codes.presented(*presented)
+        client_id = client_id or found
+    activity_counts.count(at, client_id, step, outcome, cause)
     if is_full:
         return
+    login = _typed_address(error)
     activity.add(
         Record(
             at=at,
             step=step,
             outcome=outcome,
-            cause=_cause(error),
+            cause=cause,
             attempt=attempt,
             client_id=client_id,
             person_id=person,
@@ -141,7 +136,7 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
             browser=user_agents.describe(request.headers.get("User-Agent", "")),
             login_mark=None if person or not login else login_marks.of(login),
             detail=_detail(request, step, error),
-            is_proven=bool(error.private.get("is_proven")),
+            is_proven=known.is_proven,
         ),
         group,
         slot,
@@ -182,7 +177,7 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
             step=step,
             outcome=outcome,
             cause=cause,
-            attempt=_as_attempt(pending and pending.attempt),
+            attempt=UUID(pending.attempt) if pending else None,
             client_id=pending.client_id if pending else "",
             person_id=person if isinstance(person, UUID) else None,
             reference=references.current.get(),
@@ -197,26 +192,8 @@ def _pending(request: HttpRequest) -> PendingRequest | None:
     return PendingRequest.of_path(return_path.found(request))
 
 
-def _as_attempt(value: object) -> UUID | None:
-    return value if isinstance(value, UUID) or value is None else UUID(str(value))
-
-
-def _presented(error: RequestError) -> issued_codes.Presented | None:
-    """Find what a refused exchange sent, unless the exchange has already read its code. Runs one statement."""
-    presented = error.private.get("presented")
-    if "attempt" in error.private or not isinstance(presented, tuple):
-        return None
-    return issued_codes.presented(*presented)
-
-
-def _signed_in(request: HttpRequest, step: Step) -> UUID | None:
-    """Return the person who is signed in while authorize or logout refuses a request of an application."""
-    user = getattr(request, "user", None) if step in (Step.AUTHORIZE, Step.LOGOUT) else None
-    return user.pk if user is not None and user.is_authenticated else None
-
-
 def _budget(request: HttpRequest, step: Step, error: RequestError, address: str) -> tuple[Group, int]:
-    if error.private.get("is_proven"):
+    if subject().is_proven:
         return activity.PROVEN, activity.slot_of(activity.PROVEN, "")
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.
     person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)

@@ -10,9 +10,8 @@ from django.http.response import HttpResponseBase
 from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import csrf_exempt
 
-from config.infrastructure.errors import RequestError, SiteFault, TranslatableText
+from config.infrastructure.errors import RequestError, SiteFault, TranslatableText, subject
 from oauth_bridge import cors, error_responses
-from oauth_bridge.activity_models import Step
 
 View = Callable[[HttpRequest], HttpResponseBase]
 
@@ -22,19 +21,19 @@ KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 def operation(
     view: View,
     *methods: str,
-    step: Step | None = None,
+    step: str = "",
     challenge: Callable[[HttpRequest, RequestError], None] | None = None,
 ) -> View:
     """Limit the view to `methods`, and answer every RequestError with a page or JSON. D19.
 
-    `step` is the step of a sign-in at which the activity log records the errors; None: they are not recorded.
+    `step` is the step of a sign-in at which the activity log records the errors; empty: they are not recorded.
     `challenge` adds headers such as `WWW-Authenticate`, or private facts, to the error.
     """
 
     @csrf_exempt  # the view itself checks the CSRF token later
     @functools.wraps(view)
     def checked(request: HttpRequest) -> HttpResponseBase:
-        request.step = step  # type: ignore[attr-defined]
+        subject().step = step
         if cors.is_preflight(request):
             return cors.preflight_response(methods)
         try:

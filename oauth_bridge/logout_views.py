@@ -20,6 +20,7 @@ from django.views.decorators.csrf import csrf_protect
 
 from accounts.account_page import person_context
 from accounts.sign_in.views import sign_out
+from config.infrastructure import errors
 from oauth_bridge import throttling
 from oauth_bridge.activity_models import Step
 from oauth_bridge.callback import redirect_to_callback
@@ -84,6 +85,7 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
 def _asked(request: HttpRequest) -> HttpResponse:
     authorization_request.refuse_speculation(request)
     throttling.logout(request)
+    errors.subject().person = request.user.pk
     asked = logout_request.read(parameter_parsing.of_query(request))
     if request.method == "HEAD":
         return HttpResponse()

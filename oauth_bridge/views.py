@@ -58,6 +58,7 @@ class AuthorizeView(BaseAuthorizationView):
         if request.method != "POST":
             authorization_request.refuse_speculation(request)
         throttling.authorize(request)
+        errors.subject().person = request.user.pk
         try:
             self.scopes, self.credentials = self.validate_authorization_request(request)
         except authorization_request.CallbackError as error:
@@ -159,7 +160,7 @@ class AuthorizeView(BaseAuthorizationView):
 
     def _refuse(self, fault: OAuthFault) -> HttpResponse:
         callback = self.credentials.callback
-        return to_callback(self.request, self.application, callback, callback.error_url(self._error(fault)))
+        return to_callback(self.request, self.application, callback, callback.error_url(RequestError(fault)))
 
     def _need(self) -> prompts.Need | None:
         return prompts.need(self.request, self.credentials.asked, self.pending)
@@ -168,10 +169,10 @@ class AuthorizeView(BaseAuthorizationView):
         """Ask for the missing proof, or tell the application that the person cannot give it."""
         callback = self.credentials.callback
         if need is prompts.Need.IMPOSSIBLE:
-            url = callback.error_url(self._error(OAuthFault.ACR))
+            url = callback.error_url(RequestError(OAuthFault.ACR))
             return lead_back(self.request, self.application, callback, url, by_page=True)
         if need is prompts.Need.OTHER_ACCOUNT:
-            url = callback.error_url(self._error(OAuthFault.LOGIN_REQUIRED))
+            url = callback.error_url(RequestError(OAuthFault.LOGIN_REQUIRED))
             return pages.other_account(self.request, self.application, self.pending, url)
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
@@ -181,18 +182,14 @@ class AuthorizeView(BaseAuthorizationView):
         Raises AlreadyRedeemed: the application has already received its answer to this request (D8).
         """
         codes.discard(UUID(self.pending.attempt), self.person.pk)
-        self.request.step = Step.CONSENT  # type: ignore[attr-defined]
-        url = self.credentials.callback.error_url(self._error(OAuthFault.NOT_ADMITTED))
+        errors.subject().step = Step.CONSENT
+        url = self.credentials.callback.error_url(RequestError(OAuthFault.NOT_ADMITTED))
         return pages.not_admitted(self.request, self.application, self.pending, url)
 
     def _report(self, fault: OAuthFault) -> None:
         """Report an error of the consent, which this service answers with a page of its own or a redirect."""
-        self.request.step = Step.CONSENT  # type: ignore[attr-defined]
-        errors.report(self._error(fault))
-
-    def _error(self, fault: OAuthFault) -> RequestError:
-        error = RequestError(fault).about(client=self.application, person=self.request.user.pk)
-        return error.about(attempt=self.pending.attempt)
+        errors.subject().step = Step.CONSENT
+        errors.report(RequestError(fault))
 
     def _lead_back(self, *, allow: bool, by_page: bool = False) -> HttpResponse:
         scope = " ".join(self.scopes)
@@ -255,7 +252,7 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
     if query := parameter_parsing.posted_request(request, unless=FIELD_NAME, needs="client_id"):
         return HttpResponseRedirect(f"{request.path}?{query}", status=303)
     if request.method == "POST":
-        request.step = Step.CONSENT  # type: ignore[attr-defined]
+        errors.subject().step = Step.CONSENT
     return _authorize(request)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from config.infrastructure.errors import RequestError
+from config.infrastructure.errors import RequestError, subject
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.protocol import id_token
@@ -52,7 +52,8 @@ def read(query: Parameters) -> LogoutRequest:
     if hint := query.text("id_token_hint"):
         issued_to, person_id = _hinted(hint, client_id)
         if client_id and client_id != issued_to:
-            raise RequestError(OAuthFault.LOGOUT_HINT_OF_ANOTHER).about(client=applications.find(client_id))
+            _note(applications.find(client_id))
+            raise RequestError(OAuthFault.LOGOUT_HINT_OF_ANOTHER)
         client_id = issued_to
     address = query.text("post_logout_redirect_uri")
     application = verify(client_id, address)
@@ -70,11 +71,16 @@ def verify(client_id: str, address: str) -> Application | None:
         unknown = RequestError(OAuthFault.CLIENT_UNKNOWN)
         applications.explain_unknown(unknown, client_id)
         raise unknown
+    _note(application)
     if not application.is_enabled:
-        raise RequestError(OAuthFault.CLIENT_DISABLED).about(client=application)
+        raise RequestError(OAuthFault.CLIENT_DISABLED)
     if address and address not in application.addresses_after_sign_out:
-        raise RequestError(OAuthFault.LOGOUT_ADDRESS).about(client=application, given=masked(address))
+        raise RequestError(OAuthFault.LOGOUT_ADDRESS).about(given=masked(address))
     return application
+
+
+def _note(application: Application | None) -> None:
+    subject().client_id = application.client_id if application else ""
 
 
 def _hinted(hint: str, client_id: str) -> tuple[str, str]:
@@ -82,6 +88,6 @@ def _hinted(hint: str, client_id: str) -> tuple[str, str]:
     try:
         claims = id_token.verified(hint)
     except id_token.NotOurs as unknown:
-        error = RequestError(OAuthFault.LOGOUT_HINT).about(cause=f"logout_{unknown}")
-        raise error.about(client=applications.find(client_id)) from None
+        _note(applications.find(client_id))
+        raise RequestError(OAuthFault.LOGOUT_HINT).about(cause=f"logout_{unknown}") from None
     return str(claims.get("aud", "")), str(claims.get("sub", ""))

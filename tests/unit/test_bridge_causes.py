@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from accounts import audit_trail
 from accounts.models import AuditEntry
-from config.infrastructure.errors import RequestError
+from config.infrastructure.errors import RequestError, Subject, of_subject, subject
 from oauth_bridge.activity_causes import CAUSES, fix_of, title_of
 from oauth_bridge.activity_models import ActivityRecord, Step
 from oauth_bridge.errors import OAuthFault as Fault
@@ -53,6 +53,12 @@ CLIENTS: list[tuple[str, Fault, str, dict[str, Any], dict[str, str]]] = [
 UNKNOWN = ("client_unknown", "client_deleted")
 
 
+@pytest.fixture(autouse=True)
+def no_subject() -> Iterator[None]:
+    yield
+    of_subject.set(None)
+
+
 def made_as(made: dict[str, Any]) -> Registered:
     application: Registered = ApplicationFactory(
         **{name: value for name, value in made.items() if name in ("is_enabled", "client_type")}
@@ -66,6 +72,8 @@ def made_as(made: dict[str, Any]) -> Registered:
 
 
 def refused(call: Callable[[], object]) -> RequestError:
+    """The error; `subject()` then has what is known of the request."""
+    of_subject.set(Subject())
     with pytest.raises(RequestError) as error:
         call()
     return error.value
@@ -89,7 +97,7 @@ def test_a_failed_authentication_knows_its_cause_and_reads_the_same_for_all(
     application, error, statements = failed_authentication(secret, made, sent)
     assert (error.fault, error.cause) == (fault, cause)
     assert error.description == fault.describe()
-    assert getattr(error.client, "client_id", None) == (None if cause in UNKNOWN else application.client_id)
+    assert subject().client_id == ("" if cause in UNKNOWN else application.client_id)
     if fault is not Fault.CLIENT_SWITCHED_OFF:
         assert ["LEFT JOIN (" in sql for sql in statements] == [False, True]
 
@@ -158,10 +166,10 @@ def test_a_refused_exchange_knows_its_cause_its_client_and_its_person(cause: str
         happens(code)
     error = refused_exchange(application, code, sent)
     assert (error.fault, error.cause) == (fault, cause)
-    assert getattr(error.client, "client_id", "") == application.client_id
+    assert subject().client_id == application.client_id
     is_nobodys = "code" in sent or cause in ("verifier_malformed", "code_withdrawn")
-    assert error.person == (None if is_nobodys else code.row.user_id)
-    assert error.private.get("attempt") == (None if is_nobodys else code.row.attempt)
+    assert subject().person == (None if is_nobodys else code.row.user_id)
+    assert subject().attempt == (None if is_nobodys else code.row.attempt)
 
 
 def test_a_code_for_whose_refusal_no_reason_is_left_has_a_cause_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,8 +198,8 @@ def test_a_refused_token_knows_its_cause_its_client_and_its_person(cause: str) -
     token = TokenFactory()
     happens(token)
     error = refused(lambda: tokens.read(token.raw))
-    assert (error.fault, error.cause, error.person) == (fault, cause, token.row.user_id)
-    assert getattr(error.client, "client_id", "") == token.row.application.client_id
+    assert (error.fault, error.cause, subject().person) == (fault, cause, token.row.user_id)
+    assert subject().client_id == token.row.application.client_id
 
 
 LINKS: dict[str, tuple[dict[str, Any], dict[str, str | None]]] = {
@@ -220,7 +228,7 @@ def test_a_refused_link_knows_its_cause_and_its_client(cause: str) -> None:
     parameters = {name: value for name, value in (right | changes).items() if value is not None}
     error = refused(lambda: authorization_request.verify(authorization_request.AuthorizationRequest(parameters)))
     assert error.cause == cause
-    assert getattr(error.client, "client_id", None) == (None if cause in UNKNOWN else application.client_id)
+    assert subject().client_id == ("" if cause in UNKNOWN else application.client_id)
 
 
 @pytest.mark.parametrize("ending", [consents.disconnect, codes.delete_all])
