@@ -37,20 +37,8 @@ logger = logging.getLogger(__name__)
 
 # The names of the public and private details that a record contains. Each detail is cut to DETAIL_LENGTH characters.
 DETAILS = (
-    "name",
-    "scheme",
-    "age",
-    "given",
-    "seconds",
-    "secret_row",
-    "secret_of",
-    "expired_seconds",
-    "code_row",
-    "code_of",
-    "token_row",
-    "deleted_name",
-    "deleted_at",
-    "deleted_by",
+    *("name", "scheme", "kind", "age", "given", "seconds", "secret_row", "secret_of", "expired_seconds", "code_of"),
+    *("deleted_name", "deleted_at", "deleted_by"),
 )
 DETAIL_LENGTH = 100
 # The parameters of authorize whose values are recorded if SHOWN_VALUE matches. Every credential is longer than such a
@@ -61,7 +49,7 @@ MOST_PARAMETERS = 12
 BUDGETS = {SiteFault.RATE_LIMITED.error: activity.LIMITED, SiteFault.BUSY.error: activity.BUSY}
 COUNTED = {Event.CODE_ISSUED: Step.CONSENT, Event.CODE_REDEEMED: Step.EXCHANGE}
 SERVER_ERRORS = 500
-# The step of each page of `accounts`, by the name of the page's route. The views of this package set `request.step`.
+# The step of each page of `accounts`, by the name of the page's route. The views of this package say their step.
 SIGN_IN_ROUTES = (
     *("account_login", "mfa_login_webauthn", "account_signup", "account_signup_by_passkey", "mfa_signup_webauthn"),
     *("account_email_verification_sent", "send_code", "account_reset_password", "account_reset_password_from_key"),
@@ -121,25 +109,30 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     activity_counts.count(at, client_id, step, outcome, cause)
     if is_full:
         return
-    login = _typed_address(error)
-    activity.add(
-        Record(
-            at=at,
-            step=step,
-            outcome=outcome,
-            cause=cause,
-            attempt=attempt,
-            client_id=client_id,
-            person_id=person,
-            reference=references.current.get(),
-            address=address,
-            browser=user_agents.describe(request.headers.get("User-Agent", "")),
-            login_mark=None if person or not login else login_marks.of(login),
-            detail=_detail(request, step, error),
-            is_proven=known.is_proven,
-        ),
-        group,
-        slot,
+    # A text that is no e-mail address may be a password.
+    login = looked_up_email(str(error.private.get("login", "")))
+    record = _record_of(
+        request,
+        step=step,
+        outcome=outcome,
+        cause=cause,
+        attempt=attempt,
+        client_id=client_id,
+        person_id=person,
+        login_mark=None if person or not login else login_marks.of(login),
+        detail=_detail(request, step, error),
+        is_proven=known.is_proven,
+    )
+    activity.add(record, group, slot)
+
+
+def _record_of(request: HttpRequest, **columns: Any) -> Record:
+    return Record(
+        at=request.received_at,  # type: ignore[attr-defined]
+        reference=references.current.get(),
+        address=client_address(request),
+        browser=user_agents.describe(request.headers.get("User-Agent", "")),
+        **columns,
     )
 
 
@@ -148,9 +141,9 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
 
     A sign-in that waits for a mailed code or a second factor is recorded too, because the person may never type it.
     """
-    at, person = request.received_at, members.get("person")  # type: ignore[attr-defined]
-    outcome, cause = Outcome.SUCCEEDED, ""
+    person, outcome, cause = members.get("person"), Outcome.SUCCEEDED, ""
     if step := COUNTED.get(event):
+        at = request.received_at  # type: ignore[attr-defined]
         activity_counts.count(at, str(members["client_id"]), step, outcome)
         return
     if event is Event.SIGNED_IN:
@@ -171,19 +164,10 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
     pending = _pending(request)
     if cause == FACTOR_AWAITED and pending is None:  # no later record would show that the person typed the code
         return
+    known = {"attempt": UUID(pending.attempt), "client_id": pending.client_id} if pending else {}
+    person_id = person if isinstance(person, UUID) else None
     activity_counts.add_later(
-        Record(
-            at=at,
-            step=step,
-            outcome=outcome,
-            cause=cause,
-            attempt=UUID(pending.attempt) if pending else None,
-            client_id=pending.client_id if pending else "",
-            person_id=person if isinstance(person, UUID) else None,
-            reference=references.current.get(),
-            address=client_address(request),
-            browser=user_agents.describe(request.headers.get("User-Agent", "")),
-        )
+        _record_of(request, step=step, outcome=outcome, cause=cause, person_id=person_id, **known)
     )
 
 
@@ -205,12 +189,6 @@ def _budget(request: HttpRequest, step: Step, error: RequestError, address: str)
         group = activity.STAFF if person.is_staff else activity.PEOPLE
         return group, activity.slot_of(group, person.pk)
     return activity.STRANGERS, activity.slot_of(activity.STRANGERS, address)
-
-
-def _typed_address(error: RequestError) -> str:
-    """Return the typed login name if it is an e-mail address; otherwise "", because it may be a password."""
-    typed = error.private.get("login")
-    return looked_up_email(typed) if isinstance(typed, str) else ""
 
 
 def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def _redeem(form: dict[str, str], client: client_secrets.Client) -> Exchanged:
     found = refusal.code
     error = RequestError(refusal.fault, None, **refusal.details).about(cause=refusal.cause)
     if found:
-        error.about(code_row=found.pk, code_of=found.application_id)
+        error.about(code_of=found.application_id)
         known = subject()
         known.person, known.attempt, known.is_proven = found.user_id, found.attempt, True
         if refusal.fault is OAuthFault.CODE_SPENT:

@@ -128,13 +128,11 @@ def _refusal(token: str, now: datetime) -> RequestError:
     row = next(iter(AccessToken.objects.raw(FIND_TOKEN, {"digest": digest_of(token)})), None)
     if row is None:
         return RequestError(OAuthFault.TOKEN_UNKNOWN)
-    if row.expires_at <= now:
-        error = RequestError(OAuthFault.TOKEN_EXPIRED)
-    else:
-        error = RequestError(OAuthFault.TOKEN_REVOKED).about(cause=row.ended_by or "")
     known = subject()
     known.client_id, known.person, known.attempt, known.is_proven = row.client_id or "", row.user_id, row.attempt, True
-    return error.about(token_row=row.pk)
+    if row.expires_at <= now:
+        return RequestError(OAuthFault.TOKEN_EXPIRED)
+    return RequestError(OAuthFault.TOKEN_REVOKED).about(cause=row.ended_by or "")
 
 
 def revoke(digest: bytes) -> None:
