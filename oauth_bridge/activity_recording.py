@@ -75,7 +75,7 @@ def record(
         logger.exception("activity not recorded")
 
 
-def name_application(request: HttpRequest) -> None:
+def note_account_page(request: HttpRequest) -> None:
     """Note the step, the application and the attempt of a page of `accounts`. Never raises an error."""
     match, known = request.resolver_match, subject()
     try:

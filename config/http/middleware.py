@@ -62,7 +62,7 @@ class RequestLogMiddleware:
             if response.status_code >= HTTPStatus.BAD_REQUEST and not reported and not _is_probe(request):
                 errors.report(_unexplained(request, response))
             if reported:
-                activity_recording.name_application(request)
+                activity_recording.note_account_page(request)
             for error in reported:
                 errors.write(error)
             if reported or written:

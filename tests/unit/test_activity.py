@@ -150,6 +150,15 @@ def test_a_refused_step_is_one_record_with_its_cause(cause: str) -> None:
     assert cause in CAUSES
 
 
+@pytest.mark.parametrize("sent", ["[" * 8000, "[]", '{"client_id": 7}', '{"client_id": "\\u0000"}', "long"])
+def test_a_json_body_that_names_no_application_is_recorded_without_one(sent: str) -> None:
+    if sent == "long":
+        sent = json.dumps({"client_id": Tried().application.client_id, "code": "x" * 8192})
+    assert Client().post("/oauth/token", sent, "application/json").status_code == 400
+    record = ActivityRecord.objects.get()
+    assert (record.cause, record.client_id) == ("media_type", "")
+
+
 @pytest.mark.integration
 def test_the_steps_of_a_sign_in_have_one_attempt() -> None:
     tried = Tried()
