@@ -16,7 +16,6 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from oauth_bridge.activity_causes import CAUSES
 from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application, AuthorizationCode
 from oauth_bridge.storage import activity, activity_counts
@@ -147,7 +146,6 @@ def test_a_refused_step_is_one_record_with_its_cause(cause: str) -> None:
     assert record.person_id == (tried.person.pk if "p" in known else None)
     assert bool(record.attempt) == ("t" in known)
     assert record.address == "127.0.0.1"
-    assert cause in CAUSES
 
 
 @pytest.mark.parametrize("sent", ["[" * 8000, "[]", '{"client_id": 7}', '{"client_id": "\\u0000"}', "long"])
