@@ -145,7 +145,8 @@ def refuse(
     fault: AccountFault, *, person: UUID | None = None, cause: str = "", login: str = "", **private: Any
 ) -> None:
     """Report a refusal. `person` is the owner of the account, if known; `login` is the typed e-mail address."""
-    errors.report(RequestError(fault).about(person=person, cause=cause, login=login, **private))
+    errors.subject().person = person or errors.subject().person
+    errors.report(RequestError(fault).about(cause=cause, login=login, **private))
 
 
 def refused(

@@ -1,7 +1,8 @@
 """Record the errors and events of a request in the activity log. D24; specification 7.
 
 `config.http.middleware` calls `record` for each request with errors or events, after the answer is made. This module
-records only steps of a sign-in. It does not record missing pages, malformed HTTP or the use of the account pages.
+records only steps of a sign-in. It does not record missing pages, malformed HTTP or the use of the account pages: their
+causes are not in CAUSES.
 """
 
 from __future__ import annotations
@@ -19,17 +20,15 @@ from accounts import return_path
 from accounts.email_addresses import looked_up_email
 from accounts.sessions import user_agents
 from config.infrastructure import references
-from config.infrastructure.errors import RequestError, SiteFault
+from config.infrastructure.errors import RequestError, SiteFault, subject
 from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
-from oauth_bridge.activity_causes import FACTOR_AWAITED, UNCONFIRMED
+from oauth_bridge.activity_causes import CAUSES, FACTOR_AWAITED, FRAME, SCRIPT, UNCONFIRMED
 from oauth_bridge.activity_models import Outcome, Step
-from oauth_bridge.activity_steps import step_of
 from oauth_bridge.callback_addresses.difference import compare
 from oauth_bridge.callback_addresses.masking import masked
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.models import MISTYPED_CLIENT_ID
-from oauth_bridge.protocol.authorization_request import EMBEDDED
 from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
 from oauth_bridge.storage import activity, activity_counts, issued_codes, login_marks
 from oauth_bridge.storage.activity import Group, Record
@@ -38,20 +37,8 @@ logger = logging.getLogger(__name__)
 
 # The names of the public and private details that a record contains. Each detail is cut to DETAIL_LENGTH characters.
 DETAILS = (
-    "name",
-    "scheme",
-    "age",
-    "given",
-    "seconds",
-    "secret_row",
-    "secret_of",
-    "expired_seconds",
-    "code_row",
-    "code_of",
-    "token_row",
-    "deleted_name",
-    "deleted_at",
-    "deleted_by",
+    *("name", "scheme", "kind", "age", "given", "seconds", "secret_row", "secret_of", "expired_seconds", "code_of"),
+    *("deleted_name", "deleted_at", "deleted_by"),
 )
 DETAIL_LENGTH = 100
 # The parameters of authorize whose values are recorded if SHOWN_VALUE matches. Every credential is longer than such a
@@ -62,6 +49,12 @@ MOST_PARAMETERS = 12
 BUDGETS = {SiteFault.RATE_LIMITED.error: activity.LIMITED, SiteFault.BUSY.error: activity.BUSY}
 COUNTED = {Event.CODE_ISSUED: Step.CONSENT, Event.CODE_REDEEMED: Step.EXCHANGE}
 SERVER_ERRORS = 500
+# The step of each page of `accounts`, by the name of the page's route. The views of this package say their step.
+SIGN_IN_ROUTES = (
+    *("account_login", "mfa_login_webauthn", "account_signup", "account_signup_by_passkey", "mfa_signup_webauthn"),
+    *("account_email_verification_sent", "send_code", "account_reset_password", "account_reset_password_from_key"),
+)
+STEPS_OF_ROUTES = dict.fromkeys(SIGN_IN_ROUTES, Step.SIGN_IN) | {"mfa_authenticate": Step.SECOND_FACTOR}
 
 
 def record(
@@ -82,51 +75,64 @@ def record(
         logger.exception("activity not recorded")
 
 
-def name_applications(request: HttpRequest, reported: Sequence[RequestError]) -> None:
-    """Add the application and the attempt to the errors of the pages of `accounts`. Never raises an error."""
+def note_account_page(request: HttpRequest) -> None:
+    """Note the step, the application and the attempt of a page of `accounts`. Never raises an error."""
+    match, known = request.resolver_match, subject()
     try:
-        for error in reported:
-            if step_of(request, error) in (Step.SIGN_IN, Step.SECOND_FACTOR) and (pending := _pending(request)):
-                error.about(client=pending, attempt=pending.attempt)
+        if match and (step := STEPS_OF_ROUTES.get(match.url_name or "")):
+            known.step = step
+            if pending := _pending(request):
+                pending.note()
     except Exception:
         logger.exception("application not named")
 
 
+def _cause(error: RequestError) -> str:
+    """Return the cause, or the name of the fault if CAUSES does not have the cause, such as a rule of passwords."""
+    return error.cause if error.cause in CAUSES else error.fault.name.lower()
+
+
 def _record_error(request: HttpRequest, error: RequestError) -> None:
-    step = step_of(request, error)
-    if step is None:
+    known, cause = subject(), _cause(error)
+    if not known.step or cause not in CAUSES or (cause in (SCRIPT, FRAME) and not known.client_id):
         return
-    client_id = error.client.client_id if error.client else ""
-    attempt = _as_attempt(error.private.get("attempt"))
+    step, client_id, person, attempt = Step(known.step), known.client_id, known.person, known.attempt
     outcome = Outcome.FAILED if error.fault.status >= SERVER_ERRORS else Outcome.REFUSED
     at, address = request.received_at, client_address(request)  # type: ignore[attr-defined]
     group, slot = _budget(request, step, error, address)
     is_full = activity.is_full(client_id, slot, at)
-    if not is_full and (code := _presented(error)):
-        attempt, client_id = code.attempt, code.client_id
-        error.about(person=code.person_id)
-    activity_counts.count(at, client_id, step, outcome, error.cause)
+    presented = error.private.get("presented")
+    if not is_full and attempt is None and isinstance(presented, tuple):
+        # The exchange was refused before it read its code. This runs one statement.
+        attempt, person, found = issued_codes.presented(*presented)
+        client_id = client_id or found
+    activity_counts.count(at, client_id, step, outcome, cause)
     if is_full:
         return
-    login = _typed_address(error)
-    activity.add(
-        Record(
-            at=at,
-            step=step,
-            outcome=outcome,
-            cause=error.cause,
-            attempt=attempt,
-            client_id=client_id,
-            person_id=error.person,
-            reference=references.current.get(),
-            address=address,
-            browser=user_agents.describe(request.headers.get("User-Agent", "")),
-            login_mark=None if error.person or not login else login_marks.of(login),
-            detail=_detail(request, step, error),
-            is_proven=bool(error.private.get("is_proven")),
-        ),
-        group,
-        slot,
+    # A text that is no e-mail address may be a password.
+    login = looked_up_email(str(error.private.get("login", "")))
+    record = _record_of(
+        request,
+        step=step,
+        outcome=outcome,
+        cause=cause,
+        attempt=attempt,
+        client_id=client_id,
+        person_id=person,
+        login_mark=None if person or not login else login_marks.of(login),
+        detail=_detail(request, step, error),
+        is_proven=known.is_proven,
+    )
+    activity.add(record, group, slot)
+
+
+def _record_of(request: HttpRequest, **columns: Any) -> Record:
+    return Record(
+        at=request.received_at,  # type: ignore[attr-defined]
+        reference=references.current.get(),
+        address=client_address(request),
+        browser=user_agents.describe(request.headers.get("User-Agent", "")),
+        **columns,
     )
 
 
@@ -135,9 +141,9 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
 
     A sign-in that waits for a mailed code or a second factor is recorded too, because the person may never type it.
     """
-    at, person = request.received_at, members.get("person")  # type: ignore[attr-defined]
-    outcome, cause = Outcome.SUCCEEDED, ""
+    person, outcome, cause = members.get("person"), Outcome.SUCCEEDED, ""
     if step := COUNTED.get(event):
+        at = request.received_at  # type: ignore[attr-defined]
         activity_counts.count(at, str(members["client_id"]), step, outcome)
         return
     if event is Event.SIGNED_IN:
@@ -158,19 +164,10 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
     pending = _pending(request)
     if cause == FACTOR_AWAITED and pending is None:  # no later record would show that the person typed the code
         return
+    known = {"attempt": UUID(pending.attempt), "client_id": pending.client_id} if pending else {}
+    person_id = person if isinstance(person, UUID) else None
     activity_counts.add_later(
-        Record(
-            at=at,
-            step=step,
-            outcome=outcome,
-            cause=cause,
-            attempt=_as_attempt(pending and pending.attempt),
-            client_id=pending.client_id if pending else "",
-            person_id=person if isinstance(person, UUID) else None,
-            reference=references.current.get(),
-            address=client_address(request),
-            browser=user_agents.describe(request.headers.get("User-Agent", "")),
-        )
+        _record_of(request, step=step, outcome=outcome, cause=cause, person_id=person_id, **known)
     )
 
 
@@ -179,37 +176,19 @@ def _pending(request: HttpRequest) -> PendingRequest | None:
     return PendingRequest.of_path(return_path.found(request))
 
 
-def _as_attempt(value: object) -> UUID | None:
-    return value if isinstance(value, UUID) or value is None else UUID(str(value))
-
-
-def _presented(error: RequestError) -> issued_codes.Presented | None:
-    """Find the code that a refused exchange sent, unless the exchange has already read it. Runs one statement."""
-    presented = error.private.get("presented")
-    if "attempt" in error.private or not isinstance(presented, tuple) or "\0" in presented[1]:
-        return None
-    return issued_codes.presented(*presented)
-
-
 def _budget(request: HttpRequest, step: Step, error: RequestError, address: str) -> tuple[Group, int]:
-    if error.private.get("is_proven"):
+    if subject().is_proven:
         return activity.PROVEN, activity.slot_of(activity.PROVEN, "")
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.
     person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)
     is_person = person is not None and person.is_authenticated
-    is_embedded = error.cause in EMBEDDED.values()  # SPECULATIVE has the error code of BUSY, but not its budget
+    is_embedded = error.cause in (SCRIPT, FRAME)  # SPECULATIVE has the error code of BUSY, but not its budget
     if not is_embedded and (group := BUDGETS.get(error.fault.error)):
         return group, activity.slot_of(group, person.pk if is_person and person else address)
     if is_person and person:
         group = activity.STAFF if person.is_staff else activity.PEOPLE
         return group, activity.slot_of(group, person.pk)
     return activity.STRANGERS, activity.slot_of(activity.STRANGERS, address)
-
-
-def _typed_address(error: RequestError) -> str:
-    """Return the typed login name if it is an e-mail address; otherwise "", because it may be a password."""
-    typed = error.private.get("login")
-    return looked_up_email(typed) if isinstance(typed, str) else ""
 
 
 def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, Any]:

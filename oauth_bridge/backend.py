@@ -12,7 +12,7 @@ from oauth2_provider.settings import oauth2_settings
 
 from accounts.sign_in import reauthentication
 from config.infrastructure import events
-from config.infrastructure.errors import RequestError
+from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
 from oauth_bridge.callback import Callback
@@ -71,11 +71,8 @@ class Backend:
             pending = PendingRequest.of_form(form) if is_post else PendingRequest.of_link(query)
         except DamagedRequest as damaged:
             raise RequestError(OAuthFault.REQUEST_DAMAGED).about(cause=str(damaged)) from None
-        try:
-            application = authorization_request.verify(pending)
-        except RequestError as error:
-            error.about(attempt=pending.attempt)
-            raise
+        subject().attempt = UUID(pending.attempt)
+        application = authorization_request.verify(pending)
         asked = Asked.of(pending.parameters)
         verified = VerifiedRequest(application, pending, query, form, pending.callback, asked)
         return userinfo.scopes_of(pending.parameters.get("scope", "")), verified
@@ -90,11 +87,9 @@ class Backend:
         pending = credentials.pending
         if not allow:
             # Use the person who saw the page. The browser session may have ended since, or belong to another person.
-            person_id = pending.person_id or request.user.pk
+            subject().person = person_id = pending.person_id or request.user.pk
             codes.discard(UUID(pending.attempt), person_id)
-            refused = RequestError(OAuthFault.REFUSED).about(client=credentials.application, person=person_id)
-            refused.about(attempt=pending.attempt)
-            return credentials.callback.error_url(refused), {}, "", 302
+            return credentials.callback.error_url(RequestError(OAuthFault.REFUSED)), {}, "", 302
         is_wanted = credentials.application.profile_in_id_token
         granted = openid_request.granted(
             pending.parameters, lambda: reauthentication.proof_of(request), profile_in_id_token=is_wanted
@@ -116,14 +111,13 @@ class Backend:
 
         Raises RequestError: see `client_credentials.of_request`, `of_form` and `exchange_code`.
         """
-        sent, form = parameter_parsing.of_query(request), {}  # if `read_form` raises, the URL may contain the code
+        sent = parameter_parsing.of_query(request)  # if `read_form` raises, the URL may contain the code
         try:
             sent = parameter_parsing.read_form(request)
             form = client_credentials.of_request(request, sent.texts())
             exchanged = token_exchange.exchange_code(form, client_address(request))
         except RequestError as error:
-            if code := sent.text("code"):
-                error.about(presented=(digest_of(code), form.get("client_id", sent.text("client_id"))))
+            error.about(presented=(digest_of(sent.text("code")), client_credentials.named_client(request, sent)))
             raise
         # The row is made only on access. Only a receiver of `app_authorized` reads the row, and most installations have
         # no receiver.

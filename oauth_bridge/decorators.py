@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import csrf_exempt
 
-from config.infrastructure.errors import RequestError, SiteFault, TranslatableText
+from config.infrastructure.errors import RequestError, SiteFault, TranslatableText, subject
 from oauth_bridge import cors, error_responses
 
 View = Callable[[HttpRequest], HttpResponseBase]
@@ -18,15 +18,22 @@ View = Callable[[HttpRequest], HttpResponseBase]
 KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
-def operation(view: View, *methods: str, challenge: Callable[[HttpRequest, RequestError], None] | None = None) -> View:
+def operation(
+    view: View,
+    *methods: str,
+    step: str = "",
+    challenge: Callable[[HttpRequest, RequestError], None] | None = None,
+) -> View:
     """Limit the view to `methods`, and answer every RequestError with a page or JSON. D19.
 
+    `step` is the step of a sign-in at which the activity log records the errors; empty: they are not recorded.
     `challenge` adds headers such as `WWW-Authenticate`, or private facts, to the error.
     """
 
     @csrf_exempt  # the view itself checks the CSRF token later
     @functools.wraps(view)
     def checked(request: HttpRequest) -> HttpResponseBase:
+        subject().step = step
         if cors.is_preflight(request):
             return cors.preflight_response(methods)
         try:

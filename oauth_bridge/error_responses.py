@@ -1,7 +1,7 @@
 """Answer an error with JSON for programs or with a page for people. Specification 7; D4, D19.
 
-`errors` contains the sentences of the errors, `error_page_words` the words of the pages. `callback` sends errors to the
-callback address of an application.
+A page has a title and a sentence for people, and the sentence of the error for developers, which `errors` contains.
+`callback` sends errors to the callback address of an application.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from config.infrastructure import errors, paths, references
-from config.infrastructure.errors import RequestError, SiteFault, TranslatableText
-from oauth_bridge import error_page_words as words
+from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText
 from oauth_bridge.callback_addresses.difference import mark_likely_differences
 from oauth_bridge.errors import OAuthFault
 
@@ -36,26 +35,75 @@ ELSEWHERE = re.compile(
     re.IGNORECASE,
 )
 OPERATION_OF = {
-    "auth": paths.AUTHORIZE,
-    "authorization": paths.AUTHORIZE,
-    "authorize": paths.AUTHORIZE,
-    "end_session": paths.LOGOUT,
-    "endsession": paths.LOGOUT,
-    "introspect": paths.INTROSPECT,
-    "introspection": paths.INTROSPECT,
-    "revocation": paths.REVOKE,
-    "revoke": paths.REVOKE,
-    "access_token": paths.TOKEN,
-    "token": paths.TOKEN,
-    "me": paths.USERINFO,
-    "user_info": paths.USERINFO,
-    "userinfo": paths.USERINFO,
+    **dict.fromkeys(("auth", "authorization", "authorize"), paths.AUTHORIZE),
+    **dict.fromkeys(("end_session", "endsession"), paths.LOGOUT),
+    **dict.fromkeys(("introspect", "introspection"), paths.INTROSPECT),
+    **dict.fromkeys(("revocation", "revoke"), paths.REVOKE),
+    **dict.fromkeys(("access_token", "token"), paths.TOKEN),
+    **dict.fromkeys(("me", "user_info", "userinfo"), paths.USERINFO),
 }
 # The names of the operation that registers clients elsewhere (RFC 7591), which this service does not have.
 REGISTRATION = ("clients", "reg", "register", "registration")
 PROTECTED_RESOURCE = "/.well-known/oauth-protected-resource"  # RFC 9728 §3.1
 RETRYABLE = (429, 500, 503)
 SHOWN_ADDRESS_LENGTH = 400
+# The title and the sentence for people, by status, for all pages of the site.
+# If the sentence is empty, the page shows the sentence of the error.
+PAGE_WORDS = {
+    400: (
+        gettext_noop("This can't be read"),
+        gettext_noop("Your browser sent something that can't be read here. Go back and try again."),
+    ),
+    403: (gettext_noop("Not allowed"), ""),
+    404: (
+        gettext_noop("There is no page here"),
+        gettext_noop("The address may be mistyped, or the page has moved."),
+    ),
+    405: (gettext_noop("Not possible here"), gettext_noop("Go back and use the buttons of the page.")),
+    413: (
+        gettext_noop("This form is too large"),
+        gettext_noop("Go back, shorten what you typed or pasted, and send it again."),
+    ),
+    431: (
+        gettext_noop("The browser sent too much"),
+        gettext_noop(
+            "If it is the Cookie header, delete the cookies of this site and of the sites above it, then try again."
+        ),
+    ),
+    429: (gettext_noop("Please wait"), ""),
+    500: (gettext_noop("This did not work"), ""),
+    503: (gettext_noop("Back in a moment"), ""),
+}
+# The application and the browser did nothing wrong: the page shows the sentence of the error.
+HOST_FAULTS = (SiteFault.HOST, SiteFault.HOST_NAMED, SiteFault.HOST_CHANGED)
+HOST_TITLE = gettext_noop("The service is not set up for this address")
+SIGN_IN_TITLE = gettext_noop("This sign-in can't go on")
+SIGN_IN_MESSAGE = gettext_noop(
+    "The application that sent you here made a mistake in its link. Nothing was shared, and you did nothing wrong."
+)
+SIGN_IN_ADVICE = gettext_noop("Go back to the application and try again. If it stays so, tell its operator.")
+SIGN_OUT_TITLE = gettext_noop("This sign-out can't go on")
+SIGN_OUT_MESSAGE = gettext_noop(
+    "The application that sent you here made a mistake in its link. If you were signed in here, you still are."
+)
+DAMAGED_MESSAGE = gettext_noop("The link to this page is damaged or incomplete. Nothing was shared.")
+SWITCHED_OFF_SIGN_OUT_MESSAGE = gettext_noop(
+    "The application that sent you here is switched off. If you were signed in here, you still are."
+)
+# The sentence for people if the application of the link is known.
+APPLICATION_WORDS: dict[Fault, str] = {
+    OAuthFault.CLIENT_DISABLED: gettext_noop(
+        "%(name)s is switched off here, so nobody can sign in to it now. Nothing was shared, and you did nothing wrong."
+    ),
+    OAuthFault.MISSING: gettext_noop(
+        "%(name)s sent you here without the callback address that leads you back."
+        " Nothing was shared, and you did nothing wrong."
+    ),
+    OAuthFault.REDIRECT_URI_MISMATCH: gettext_noop(
+        "%(name)s sent you here with a callback address that this service doesn't know."
+        " Nothing was shared, and you did nothing wrong."
+    ),
+}
 
 
 def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
@@ -122,47 +170,42 @@ def _hint(path: str, *, is_at_pages: bool) -> TranslatableText:
     return TranslatableText(gettext_noop("Compare it with the documentation at {docs}."), docs=docs)
 
 
-def _is_administrator(request: HttpRequest) -> bool:
-    """Return whether an administrator is signed in. A request that a middleware refused has no user."""
-    return bool(hasattr(request, "user") and request.user.is_staff)
-
-
 def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     """Render the error page: first what a person can do, then the details for a developer."""
-    status = error.fault.status
-    is_of_link = isinstance(error.fault, OAuthFault) and status == HTTPStatus.BAD_REQUEST
+    fault, status = error.fault, error.fault.status
+    is_of_link = isinstance(fault, OAuthFault) and status == HTTPStatus.BAD_REQUEST
     is_sign_in = request.path == paths.AUTHORIZE and is_of_link
     is_sign_out = request.path == paths.LOGOUT and is_of_link
-    title, message = words.PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
+    title, message = PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
     if is_sign_in:
-        is_damaged = error.fault is OAuthFault.REQUEST_DAMAGED
-        title, message = words.SIGN_IN_TITLE, words.DAMAGED_MESSAGE if is_damaged else words.SIGN_IN_MESSAGE
+        title, message = SIGN_IN_TITLE, DAMAGED_MESSAGE if fault is OAuthFault.REQUEST_DAMAGED else SIGN_IN_MESSAGE
     if is_sign_out:
-        is_off = error.fault is OAuthFault.CLIENT_DISABLED
-        title = words.SIGN_OUT_TITLE
-        message = words.SWITCHED_OFF_SIGN_OUT_MESSAGE if is_off else words.SIGN_OUT_MESSAGE
-    if error.fault in words.HOST_FAULTS:
-        title, message = words.HOST_TITLE, ""
-    sentence = error.fault.translate(**error.details)
+        is_off = fault is OAuthFault.CLIENT_DISABLED
+        title, message = SIGN_OUT_TITLE, SWITCHED_OFF_SIGN_OUT_MESSAGE if is_off else SIGN_OUT_MESSAGE
+    if fault in HOST_FAULTS:
+        title, message = HOST_TITLE, ""
+    sentence, reference = fault.translate(**error.details), references.current.get()
+    sent_address, application = getattr(error, "sent_address", ""), getattr(error, "application", None)
     context: dict[str, Any] = {
         "status": status,
         "title": _(title),
         "message": _(message) if message else sentence,
-        "error": error.fault.error,
+        "error": fault.error,
         "description": sentence,
         "for_developers": is_sign_in or is_sign_out,
-        "sent_address": getattr(error, "sent_address", ""),
+        "sent_address": sent_address,
+        "sent_parts": mark_likely_differences(sent_address[:SHOWN_ADDRESS_LENGTH]),
         "time": timezone.now(),
-        "reference": references.current.get(),
+        "reference": reference,
         "retry_url": request.get_full_path() if status in RETRYABLE and request.method == "GET" else "",
+        "sign_out_url": reverse("account_logout") if is_sign_out else "",
+        "application": application,
     }
-    context["sign_out_url"] = reverse("account_logout") if is_sign_out else ""
-    if context["for_developers"] and _is_administrator(request):
-        context["record_url"] = f"{reverse('admin:find')}?q={context['reference']}"
-    context["sent_parts"] = mark_likely_differences(context["sent_address"][:SHOWN_ADDRESS_LENGTH])
-    context["application"] = getattr(error, "application", None)
-    if context["application"]:
-        context["message"] = _(words.APPLICATION_WORDS[error.fault]) % {"name": context["application"].name}
+    # A request that a middleware refused has no user.
+    if context["for_developers"] and hasattr(request, "user") and request.user.is_staff:
+        context["record_url"] = f"{reverse('admin:find')}?q={reference}"
+    if application:
+        context["message"] = _(APPLICATION_WORDS[fault]) % {"name": application.name}
     elif is_sign_in:
-        context["advice"] = _(words.SIGN_IN_ADVICE)
+        context["advice"] = _(SIGN_IN_ADVICE)
     return render(request, "error.html", context, status=status)

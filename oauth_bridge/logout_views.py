@@ -20,7 +20,9 @@ from django.views.decorators.csrf import csrf_protect
 
 from accounts.account_page import person_context
 from accounts.sign_in.views import sign_out
+from config.infrastructure import errors
 from oauth_bridge import throttling
+from oauth_bridge.activity_models import Step
 from oauth_bridge.callback import redirect_to_callback
 from oauth_bridge.consent import callback_pages
 from oauth_bridge.decorators import operation
@@ -83,6 +85,7 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
 def _asked(request: HttpRequest) -> HttpResponse:
     authorization_request.refuse_speculation(request)
     throttling.logout(request)
+    errors.subject().person = request.user.pk
     asked = logout_request.read(parameter_parsing.of_query(request))
     if request.method == "HEAD":
         return HttpResponse()
@@ -137,4 +140,4 @@ def _leave(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:
     return HttpResponseRedirect(reverse("end_session"), status=303)
 
 
-end_session = operation(request_or_answer, "GET", "HEAD", "POST")
+end_session = operation(request_or_answer, "GET", "HEAD", "POST", step=Step.LOGOUT)

@@ -20,6 +20,7 @@ from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
 from oauth_bridge import application_mails, cors, error_responses, throttling
+from oauth_bridge.activity_models import Step
 from oauth_bridge.backend import VerifiedRequest
 from oauth_bridge.consent import pages, prompts, remembered
 from oauth_bridge.consent.callback_pages import lead_back, to_callback
@@ -57,6 +58,7 @@ class AuthorizeView(BaseAuthorizationView):
         if request.method != "POST":
             authorization_request.refuse_speculation(request)
         throttling.authorize(request)
+        errors.subject().person = request.user.pk
         try:
             self.scopes, self.credentials = self.validate_authorization_request(request)
         except authorization_request.CallbackError as error:
@@ -158,7 +160,7 @@ class AuthorizeView(BaseAuthorizationView):
 
     def _refuse(self, fault: OAuthFault) -> HttpResponse:
         callback = self.credentials.callback
-        return to_callback(self.request, self.application, callback, callback.error_url(self._error(fault)))
+        return to_callback(self.request, self.application, callback, callback.error_url(RequestError(fault)))
 
     def _need(self) -> prompts.Need | None:
         return prompts.need(self.request, self.credentials.asked, self.pending)
@@ -167,10 +169,10 @@ class AuthorizeView(BaseAuthorizationView):
         """Ask for the missing proof, or tell the application that the person cannot give it."""
         callback = self.credentials.callback
         if need is prompts.Need.IMPOSSIBLE:
-            url = callback.error_url(self._error(OAuthFault.ACR))
+            url = callback.error_url(RequestError(OAuthFault.ACR))
             return lead_back(self.request, self.application, callback, url, by_page=True)
         if need is prompts.Need.OTHER_ACCOUNT:
-            url = callback.error_url(self._error(OAuthFault.LOGIN_REQUIRED))
+            url = callback.error_url(RequestError(OAuthFault.LOGIN_REQUIRED))
             return pages.other_account(self.request, self.application, self.pending, url)
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
@@ -180,16 +182,14 @@ class AuthorizeView(BaseAuthorizationView):
         Raises AlreadyRedeemed: the application has already received its answer to this request (D8).
         """
         codes.discard(UUID(self.pending.attempt), self.person.pk)
-        url = self.credentials.callback.error_url(self._error(OAuthFault.NOT_ADMITTED))
+        errors.subject().step = Step.CONSENT
+        url = self.credentials.callback.error_url(RequestError(OAuthFault.NOT_ADMITTED))
         return pages.not_admitted(self.request, self.application, self.pending, url)
 
     def _report(self, fault: OAuthFault) -> None:
-        """Report an error that this service answers with a page of its own or a redirect."""
-        errors.report(self._error(fault))
-
-    def _error(self, fault: OAuthFault) -> RequestError:
-        error = RequestError(fault).about(client=self.application, person=self.request.user.pk)
-        return error.about(attempt=self.pending.attempt)
+        """Report an error of the consent, which this service answers with a page of its own or a redirect."""
+        errors.subject().step = Step.CONSENT
+        errors.report(RequestError(fault))
 
     def _lead_back(self, *, allow: bool, by_page: bool = False) -> HttpResponse:
         scope = " ".join(self.scopes)
@@ -251,14 +251,23 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
     """
     if query := parameter_parsing.posted_request(request, unless=FIELD_NAME, needs="client_id"):
         return HttpResponseRedirect(f"{request.path}?{query}", status=303)
+    if request.method == "POST":
+        errors.subject().step = Step.CONSENT
     return _authorize(request)
 
 
-authorize = operation(request_or_answer, "GET", "HEAD", "POST", challenge=authorization_request.name_application)
+authorize = operation(
+    request_or_answer,
+    "GET",
+    "HEAD",
+    "POST",
+    step=Step.AUTHORIZE,
+    challenge=authorization_request.name_application,
+)
 revoke = operation(RevokeView.as_view(), "POST", challenge=challenge_client)
 introspect = operation(answer_introspection, "POST", challenge=challenge_client)
-token = operation(TokenView.as_view(), "POST", challenge=challenge_client)
-user_info = operation(UserinfoView.as_view(), "GET", "HEAD", "POST", challenge=challenges.add_bearer)
+token = operation(TokenView.as_view(), "POST", step=Step.EXCHANGE, challenge=challenge_client)
+user_info = operation(UserinfoView.as_view(), "GET", "HEAD", "POST", step=Step.PROFILE, challenge=challenges.add_bearer)
 
 
 @csrf_exempt

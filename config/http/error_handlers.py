@@ -146,14 +146,15 @@ def _ask_again(request: HttpRequest, error: RequestError) -> HttpResponseBase | 
         pending = PendingRequest.unseal(request.POST.get(FIELD_NAME, ""))
     except DamagedRequest:
         return None
-    error.about(client=pending, attempt=pending.attempt)
+    pending.note()
     return pages.ask_again(pending, error.cause)
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     match = request.resolver_match
     if match and match.app_name == "admin" and request.user.is_authenticated and error_responses.wants_page(request):
-        errors.report(RequestError(SiteFault.FORBIDDEN).about(person=request.user.pk))
+        errors.subject().person = request.user.pk
+        errors.report(RequestError(SiteFault.FORBIDDEN))
         return not_allowed(request)
     return error_response(request, RequestError(SiteFault.FORBIDDEN))
 

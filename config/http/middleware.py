@@ -54,13 +54,15 @@ class RequestLogMiddleware:
         reported: list[RequestError] = []
         written: list[tuple[Event, dict[str, Member]]] = []
         errors.of_request.set(reported)
+        errors.of_subject.set(errors.Subject())
         events.of_request.set(written)
         metrics.IN_FLIGHT.inc()
         try:
             response = self.get_response(request)
             if response.status_code >= HTTPStatus.BAD_REQUEST and not reported and not _is_probe(request):
                 errors.report(_unexplained(request, response))
-            activity_recording.name_applications(request, reported)
+            if reported:
+                activity_recording.note_account_page(request)
             for error in reported:
                 errors.write(error)
             if reported or written:
@@ -87,6 +89,7 @@ class RequestLogMiddleware:
             references.current.reset(token)
             network.of_request.set("")
             errors.of_request.set(None)
+            errors.of_subject.set(None)
             events.of_request.set(None)
         return response
 

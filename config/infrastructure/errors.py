@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, Self
+from typing import Self
 from uuid import UUID
 
 from django.utils.translation import gettext
@@ -131,9 +132,27 @@ class SiteFault(Fault):
     TOO_LARGE = (413, _("The request body is too large."), _("At most {limit} bytes are read."))
 
 
-class HasClientId(Protocol):
-    @property
-    def client_id(self) -> str: ...
+@dataclass(slots=True)
+class Subject:
+    """What is known of a request: who sends it, for whom, and at which step of a sign-in. No answer contains it.
+
+    Each function sets what it learns. The events "refused" and the activity log read it after the answer is made.
+    `is_proven`: the caller sent a secret, code or token of this service.
+    """
+
+    client_id: str = ""
+    person: UUID | None = None
+    attempt: UUID | None = None
+    step: str = ""
+    is_proven: bool = False
+
+
+of_subject: ContextVar[Subject | None] = ContextVar("subject", default=None)
+
+
+def subject() -> Subject:
+    """Return the subject of the present request; outside of a request, one that nothing reads."""
+    return of_subject.get() or Subject()
 
 
 class RequestError(Exception):
@@ -142,9 +161,8 @@ class RequestError(Exception):
     `details` are inserted in the public sentence. The text of the exception is only the name of the fault, so a
     traceback in the log shows no part of the request.
 
-    `about` sets the private facts: the `client`, the primary key of the `person`, the `cause`, and others in `private`.
-    No answer contains these facts. The log contains the cause, the client_id and the person. The default cause is the
-    name of the fault in lower case.
+    `about` sets the `cause`, by default the name of the fault in lower case, and facts about it in `private`. No answer
+    contains them. The log contains the cause.
     """
 
     def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:
@@ -153,8 +171,6 @@ class RequestError(Exception):
         self.headers = headers or {}
         self._sentence = fault.describe(**details)
         self.details = details
-        self.client: HasClientId | None = None
-        self.person: UUID | None = None
         self._cause = ""
         self.private: dict[str, object] = {}
 
@@ -167,12 +183,8 @@ class RequestError(Exception):
     def cause(self) -> str:
         return self._cause or self.fault.name.lower()
 
-    def about(
-        self, *, client: HasClientId | None = None, person: UUID | None = None, cause: str = "", **private: object
-    ) -> Self:
+    def about(self, *, cause: str = "", **private: object) -> Self:
         """Add private facts, and return this error. A fact that was set before is not replaced."""
-        self.client = self.client or client
-        self.person = self.person or person
         self._cause = self._cause or cause
         self.private = {**private, **self.private}
         return self
@@ -204,6 +216,6 @@ def write(error: RequestError) -> None:
         code=error.fault.name.lower(),
         status=error.fault.status,
         cause=error.cause,
-        client_id=error.client.client_id if error.client else None,
-        person=error.person,
+        client_id=subject().client_id or None,
+        person=subject().person,
     )

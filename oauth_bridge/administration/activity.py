@@ -15,9 +15,8 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
 from accounts.email_addresses import looked_up_email
-from oauth_bridge.activity_causes import fix_of
+from oauth_bridge.activity_causes import fix_of, name_of, needs_mending, title_of
 from oauth_bridge.activity_models import Step
-from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration import board, shown, shown_attempts
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.applications import rights

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from config.infrastructure import paths
-from oauth_bridge.activity_titles import name_of, needs_mending, title_of
+from oauth_bridge.activity_causes import name_of, needs_mending, title_of
 from oauth_bridge.administration import application_acts, board, shown, shown_attempts
 from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.shown import Names

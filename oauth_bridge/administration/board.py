@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from oauth_bridge.activity_causes import title_of
 from oauth_bridge.activity_models import Outcome, Step
-from oauth_bridge.activity_titles import title_of
 from oauth_bridge.administration import shown_attempts
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.models import Application

@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
 from accounts.email_addresses import looked_up_email
-from oauth_bridge.administration import near_applications, shown
+from oauth_bridge.administration import record_hints, shown
 from oauth_bridge.administration.mended import OF_NO_APPLICATION
 from oauth_bridge.applications import rights
 from oauth_bridge.applications.rights import ACTIVITY, PEOPLE, VIEW
@@ -40,7 +40,7 @@ def find(request: HttpRequest) -> HttpResponse:
     context = {
         **admin.site.each_context(request),
         "typed": typed,
-        "near": [shown.named(each) for each in near_applications.with_client_id(seen, typed.lower())],
+        "near": [shown.named(each) for each in record_hints.with_client_id(seen, typed.lower())],
         "is_overview": True,
     }
     return TemplateResponse(request, "administration/not_found.html", context)

@@ -13,8 +13,8 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from config.infrastructure import network
+from oauth_bridge.activity_causes import name_of, needs_mending, title_of
 from oauth_bridge.activity_models import Step
-from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration import shown
 from oauth_bridge.administration.shown import Named, Names
 from oauth_bridge.applications import rights, summaries

@@ -10,9 +10,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
-from oauth_bridge.activity_causes import UNCONFIRMED
+from oauth_bridge.activity_causes import UNCONFIRMED, name_of, title_of
 from oauth_bridge.activity_models import Outcome
-from oauth_bridge.activity_titles import name_of, title_of
 from oauth_bridge.administration import (
     added_address,
     application_acts,

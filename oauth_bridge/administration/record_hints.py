@@ -3,44 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from oauth_bridge.activity_titles import name_of, needs_mending, title_of
-from oauth_bridge.administration import near_applications
-from oauth_bridge.administration.mended import is_limit
+from oauth_bridge.activity_causes import CAUSES, Mender, name_of, needs_mending, title_of
 from oauth_bridge.administration.shown import Named, in_groups, named
 from oauth_bridge.applications import rights
-from oauth_bridge.models import Application
+from oauth_bridge.callback_addresses.masking import MASK
+from oauth_bridge.models import CLIENT_ID_LENGTH, TYPING_ERRORS, Application
 from oauth_bridge.shown_lists import listed
 from oauth_bridge.storage.activity_reading import Entry
 
-# Only an administrator can remove these causes at the steps of the application.
-OF_ADMINISTRATORS = {
-    "client_disabled",
-    "client_unknown",
-    "client_deleted",
-    "person_deactivated",
-    "secret_none_left",
-    "link_not_ours",
-    "rate_limited",
-    "server_error",
-    "busy",
-    "code_ended_application",
-    "code_ended_group",
-    "token_ended_application",
-    "token_ended_group",
-    "no_verified_email",
-    "not_admitted",
-    "logout_address_internal",
-}
-
-
-# To tell these causes would confirm to a developer that another application's secret or code is real (D24).
-NOT_TOLD = {"secret_of_another", "code_of_another"}
+MOST_NEAR = 5  # applications that are named
+PART = (CLIENT_ID_LENGTH - TYPING_ERRORS) // 5
 
 
 class Hint(NamedTuple):
@@ -62,9 +44,9 @@ def hints(request: HttpRequest, entry: Entry, application: Application | None) -
         found.append(Hint(_("The code was issued to this application:"), _named(owner)))
     if entry.cause == "client_unknown":
         sent = entry.detail.get("parameters", {})
-        same = near_applications.with_callback(seen, str(sent.get("redirect_uri", "")))
+        same = with_callback(seen, str(sent.get("redirect_uri", "")))
         found.append(Hint(_("The callback address that was sent is registered for:"), _named(same)))
-        near = near_applications.with_client_id(seen, str(sent.get("client_id", "")))
+        near = with_client_id(seen, str(sent.get("client_id", "")))
         found.append(Hint(_("Applications with nearly the same client ID:"), _named(near)))
     found = [hint for hint in found if hint.applications]
     if entry.cause == "not_admitted" and application and seen.filter(pk=application.pk).exists():
@@ -75,8 +57,8 @@ def hints(request: HttpRequest, entry: Entry, application: Application | None) -
 
 def for_developer(request: HttpRequest, entry: Entry, fix: str) -> str:
     """The text that the application's developer needs; empty if the developer cannot remove the cause."""
-    is_theirs = needs_mending(entry.step, entry.cause) and entry.cause not in OF_ADMINISTRATORS | NOT_TOLD
-    if not (entry.client_id and fix and is_theirs) or is_limit(entry.cause):
+    is_theirs = entry.cause in CAUSES and CAUSES[entry.cause].mender is Mender.DEVELOPER
+    if not (entry.client_id and fix and is_theirs and needs_mending(entry.step, entry.cause)):
         return ""
     lines = [
         (_("Reference"), in_groups(entry.reference)),
@@ -88,6 +70,25 @@ def for_developer(request: HttpRequest, entry: Entry, fix: str) -> str:
         (_("Documentation"), request.build_absolute_uri(reverse("docs", args=["errors"]))),
     ]
     return "\n".join(f"{label}: {value}" for label, value in lines if value)
+
+
+def with_callback(seen: QuerySet[Application], sent: str) -> list[Application]:
+    """Return the applications in `seen` that have registered the callback address."""
+    if not sent or MASK in sent:
+        return []
+    rows = seen.filter(redirect_uris__contains=sent)[: 10 * MOST_NEAR]
+    return [row for row in rows if sent in row.callback_addresses][:MOST_NEAR]
+
+
+def with_client_id(seen: QuerySet[Application], sent: str) -> list[Application]:
+    """Return the applications in `seen` whose client ID differs in at most TYPING_ERRORS characters."""
+    if abs(len(sent) - CLIENT_ID_LENGTH) > TYPING_ERRORS or not sent.isprintable():  # or only a length was recorded
+        return []
+    # Two wrong characters, or pairs of swapped characters, change at most four of the five parts.
+    parts = [Q(client_id__contains=sent[start : start + PART]) for start in range(0, 5 * PART, PART)]
+    rows = {row.client_id: row for row in seen.filter(reduce(or_, parts))}
+    similarity = 1 - TYPING_ERRORS / CLIENT_ID_LENGTH
+    return [rows[client_id] for client_id in get_close_matches(sent, rows, MOST_NEAR, similarity)]
 
 
 def _named(rows: Iterable[Application]) -> list[Named]:

@@ -10,9 +10,8 @@ from typing import NamedTuple
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
-from oauth_bridge.activity_causes import fix_of
+from oauth_bridge.activity_causes import fix_of, name_of, needs_mending, title_of
 from oauth_bridge.activity_models import Outcome, Step
-from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration.shown import Named, Names, browser_of, record_url
 from oauth_bridge.storage.attempts import STEPS, Attempt, Ending, Event, missing_steps
 

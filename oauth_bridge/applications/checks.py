@@ -11,8 +11,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from oauth_bridge.activity_causes import fix_of
-from oauth_bridge.activity_titles import needs_mending, title_of
+from oauth_bridge.activity_causes import fix_of, needs_mending, title_of
 from oauth_bridge.applications import summaries
 from oauth_bridge.applications.summaries import ENDS_SOON, STALE_AFTER, Summary
 from oauth_bridge.callback_addresses.registration import hints, registration_problem

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.utils import timezone
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from oauth_bridge.activity_titles import needs_mending
+from oauth_bridge.activity_causes import needs_mending
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.storage import activity_statistics, issued_codes
 

@@ -19,7 +19,7 @@ from django.core import signing
 from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
-from config.infrastructure import paths, sealing
+from config.infrastructure import errors, paths, sealing
 from oauth_bridge.protocol.authorization_request import AuthorizationRequest
 from oauth_bridge.protocol.parameter_parsing import Parameters
 
@@ -129,6 +129,10 @@ class PendingRequest(AuthorizationRequest):
     def asked_at(self) -> float:
         """The Unix time in seconds at which the application's link was opened. `attempt` contains this time."""
         return (UUID(self.attempt).int >> 80) / 1000
+
+    def note(self) -> None:
+        """Note the application and the attempt for the activity log."""
+        errors.subject().client_id, errors.subject().attempt = self.client_id, UUID(self.attempt)
 
     @property
     def person_id(self) -> UUID | None:

@@ -13,7 +13,8 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from config.infrastructure import paths
-from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText
+from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText, subject
+from oauth_bridge.activity_causes import FRAME, SCRIPT
 from oauth_bridge.callback import Callback
 from oauth_bridge.callback_addresses import registration
 from oauth_bridge.callback_addresses.difference import likely_differences
@@ -42,7 +43,6 @@ KNOWN = (*NAMES, *openid_request.NAMES, "state", "ui_locales")
 # The causes in the activity log for a missing `code_challenge_method` (None) and for the value `plain`.
 CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
 # The causes in the activity log for refused values of `Sec-Fetch-Dest`.
-SCRIPT, FRAME = "called_by_script", "framed"
 EMBEDDED = {"empty": SCRIPT, "iframe": FRAME, "frame": FRAME, "embed": FRAME, "object": FRAME}
 PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
 
@@ -120,7 +120,7 @@ class CallbackError(RequestError):
         self, request: AuthorizationRequest, application: Application, fault: Fault, cause: str = "", **details: object
     ) -> None:
         super().__init__(fault, None, **details)
-        self.about(client=application, cause=cause)
+        self.about(cause=cause)
         self.application = application
         self.callback = request.callback
 
@@ -137,13 +137,13 @@ def verify(request: AuthorizationRequest) -> Application:
         unknown = UnverifiedRequest(OAuthFault.CLIENT_UNKNOWN, request.redirect_uri)
         applications.explain_unknown(unknown, request.client_id)
         raise unknown
+    subject().client_id = application.client_id
     if not application.is_enabled:
-        disabled = UnverifiedRequest(OAuthFault.CLIENT_DISABLED, application=application.caption)
-        raise disabled.about(client=application)
+        raise UnverifiedRequest(OAuthFault.CLIENT_DISABLED, application=application.caption)
 
     if not request.redirect_uri:
         missing = UnverifiedRequest(OAuthFault.MISSING, application=application.caption, name="redirect_uri")
-        raise missing.about(client=application, cause="redirect_uri_missing")
+        raise missing.about(cause="redirect_uri_missing")
     if not application.is_callback(request.redirect_uri):
         registered = application.callback_addresses
         parts = likely_differences(
@@ -155,8 +155,7 @@ def verify(request: AuthorizationRequest) -> Application:
             application=application.caption,
             parts=TranslatableText(*parts),
         )
-        mismatch.about(registered=registered, is_public=application.is_public)
-        raise mismatch.about(client=application, redirect_uri=request.redirect_uri)
+        raise mismatch.about(registered=registered, is_public=application.is_public, redirect_uri=request.redirect_uri)
 
     if request.repeated:
         raise CallbackError(request, application, OAuthFault.REPEATED, name=request.repeated)
@@ -212,11 +211,12 @@ def is_of_script(request: HttpRequest) -> bool:
 
 
 def name_application(request: HttpRequest, error: RequestError) -> None:
-    """Add the requested application to the error of a refused script or frame. The activity log shows the application.
+    """Note the requested application of a refused script or frame for the activity log.
 
     Runs one statement.
     """
     if error.fault is SiteFault.METHOD and is_of_script(request):
         error.about(cause=SCRIPT)
-    if error.cause in EMBEDDED.values():
-        error.about(client=applications.find(of_query(request).text("client_id")))
+    if error.cause in (SCRIPT, FRAME):
+        application = applications.find(of_query(request).text("client_id"))
+        subject().client_id = application.client_id if application else ""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from accounts.pictures.current_picture import avatar_url
-from config.infrastructure.errors import RequestError
+from config.infrastructure.errors import RequestError, subject
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.storage import admission
 
@@ -115,7 +115,8 @@ def values(person: User, names: Collection[str] = PLAIN, application_id: int | N
     Raises RequestError: the person's e-mail address is not confirmed (D16).
     """
     if person.email_verified_at is None:
-        raise RequestError(OAuthFault.NO_VERIFIED_EMAIL).about(person=person.pk)
+        subject().person = person.pk
+        raise RequestError(OAuthFault.NO_VERIFIED_EMAIL)
     found = {name: _VALUES[name](person) for name in names if name in _VALUES}
     if found.get("updated_at", True) is None:
         del found["updated_at"]

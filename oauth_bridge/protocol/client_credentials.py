@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from contextlib import suppress
 from urllib.parse import unquote_plus
 
 from django.http import HttpRequest
@@ -14,7 +15,7 @@ from django.http import HttpRequest
 from config.infrastructure.errors import RequestError
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol import authorization_header
-from oauth_bridge.protocol.parameter_parsing import refuse_padding
+from oauth_bridge.protocol.parameter_parsing import Parameters, client_id_of_json, refuse_padding
 
 
 def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
@@ -36,6 +37,20 @@ def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
         raise RequestError(OAuthFault.TWO_AUTHENTICATIONS)
     # As in a form, an empty secret counts as none: a public client has no other (RFC 6749 §2.3.1).
     return {**form, "client_id": client_id, **({"client_secret": secret} if secret else {})}
+
+
+def named_client(request: HttpRequest, sent: Parameters) -> str:
+    """Return the client_id that a refused request names in the form, in HTTP Basic or in JSON; empty if it names none.
+
+    Only the activity log uses it, because it proves nothing.
+    """
+    header, named = authorization_header.read(request), sent.text("client_id")
+    if not named and authorization_header.is_basic(header):
+        with suppress(ValueError):
+            decoded = base64.b64decode(header.partition(" ")[2].strip()).decode()
+            named = unquote_plus(decoded.partition(":")[0])
+    named = named or client_id_of_json(request)
+    return named if named.isprintable() else ""
 
 
 def _basic(encoded: str) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from config.infrastructure.errors import RequestError
+from config.infrastructure.errors import RequestError, subject
 from oauth_bridge.callback_addresses.masking import masked
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
@@ -50,9 +50,10 @@ def read(query: Parameters) -> LogoutRequest:
         raise RequestError(OAuthFault.REPEATED, name=name)
     client_id, person_id = query.text("client_id"), ""
     if hint := query.text("id_token_hint"):
-        issued_to, person_id = _hinted(hint)
+        issued_to, person_id = _hinted(hint, client_id)
         if client_id and client_id != issued_to:
-            raise RequestError(OAuthFault.LOGOUT_HINT_OF_ANOTHER).about(client=applications.find(client_id))
+            _note(applications.find(client_id))
+            raise RequestError(OAuthFault.LOGOUT_HINT_OF_ANOTHER)
         client_id = issued_to
     address = query.text("post_logout_redirect_uri")
     application = verify(client_id, address)
@@ -70,17 +71,23 @@ def verify(client_id: str, address: str) -> Application | None:
         unknown = RequestError(OAuthFault.CLIENT_UNKNOWN)
         applications.explain_unknown(unknown, client_id)
         raise unknown
+    _note(application)
     if not application.is_enabled:
-        raise RequestError(OAuthFault.CLIENT_DISABLED).about(client=application)
+        raise RequestError(OAuthFault.CLIENT_DISABLED)
     if address and address not in application.addresses_after_sign_out:
-        raise RequestError(OAuthFault.LOGOUT_ADDRESS).about(client=application, given=masked(address))
+        raise RequestError(OAuthFault.LOGOUT_ADDRESS).about(given=masked(address))
     return application
 
 
-def _hinted(hint: str) -> tuple[str, str]:
-    """The client_id and the `sub` of the ID token in the hint."""
+def _note(application: Application | None) -> None:
+    subject().client_id = application.client_id if application else ""
+
+
+def _hinted(hint: str, client_id: str) -> tuple[str, str]:
+    """The client_id and the `sub` of the ID token in the hint. `client_id`: the parameter, for the activity log."""
     try:
         claims = id_token.verified(hint)
     except id_token.NotOurs as unknown:
+        _note(applications.find(client_id))
         raise RequestError(OAuthFault.LOGOUT_HINT).about(cause=f"logout_{unknown}") from None
     return str(claims.get("aud", "")), str(claims.get("sub", ""))

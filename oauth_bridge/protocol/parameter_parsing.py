@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable
 from urllib.parse import quote_from_bytes, unquote_to_bytes
@@ -14,6 +15,7 @@ from oauth_bridge.errors import OAuthFault
 
 BODY_LIMIT_BYTES = 64 * 1024
 POSTED_LIMIT_BYTES = 12 * 1024
+JSON_LIMIT_BYTES = 8 * 1024
 # A body above BODY_LIMIT_BYTES is read up to this length. If a part of the body stayed unread, the server would parse
 # this part as the next request.
 READ_BYTES = 1024 * 1024
@@ -175,18 +177,31 @@ def read_form(request: HttpRequest, *, has_been_read: bool = False) -> Parameter
         is_quotable = len(media_type) <= MAX_QUOTED_LENGTH and re.fullmatch(r"[\w.+-]+/[\w.+-]+", media_type)
         given = media_type if is_quotable else TranslatableText(gettext_noop("of no stated media type"))
         raise RequestError(SiteFault.MEDIA_TYPE, given=given)
-    # Django reads only Content-Length bytes. A chunked body has no length, so this function reads the server's stream
-    # if the server marks the end of the body.
-    terminated = request.META.get("wsgi.input_terminated")
     try:
-        body = (
-            request.body if has_been_read else (request.META["wsgi.input"] if terminated else request).read(READ_BYTES)
-        )
+        body = request.body if has_been_read else _read(request, READ_BYTES)
     except Exception:  # each server raises its own exceptions for an unreadable body
         raise RequestError(SiteFault.BAD_REQUEST) from None
     if len(body) > BODY_LIMIT_BYTES:
         raise RequestError(SiteFault.TOO_LARGE, limit=BODY_LIMIT_BYTES)
     return Parameters(body)
+
+
+def _read(request: HttpRequest, most: int) -> bytes:
+    # Django reads only Content-Length bytes. A chunked body has no length, so this function reads the server's stream
+    # if the server marks the end of the body.
+    terminated = request.META.get("wsgi.input_terminated")
+    return (request.META["wsgi.input"] if terminated else request).read(most)
+
+
+def client_id_of_json(request: HttpRequest) -> str:
+    """Return the client_id of a JSON body, which no operation reads; empty if the first JSON_LIMIT_BYTES have none."""
+    if _media_type(request) != "application/json":
+        return ""
+    try:
+        sent = json.loads(_read(request, JSON_LIMIT_BYTES))
+    except Exception:  # of the server, as in `read_form`, or of the parser
+        return ""
+    return str(sent.get("client_id", "")) if isinstance(sent, dict) else ""
 
 
 def require(form: dict[str, str], *names: str) -> None:

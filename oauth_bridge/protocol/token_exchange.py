@@ -6,7 +6,7 @@ import time
 from typing import NamedTuple, cast
 
 from config.infrastructure import events
-from config.infrastructure.errors import RequestError
+from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.events import Event
 from oauth_bridge import throttling
 from oauth_bridge.errors import OAuthFault
@@ -42,12 +42,9 @@ def exchange_code(form: dict[str, str], address: str) -> Exchanged:
         raise RequestError(OAuthFault.GRANT_TYPE)
     require(form, "code")
     client = authenticated_client(form, address)
-    try:
-        return _exchange_of(client, form, address)
-    except RequestError as error:
-        # A public client proves nothing, because anybody can send its client_id.
-        error.about(client=client, is_proven=not client.is_public)
-        raise
+    # A public client proves nothing, because anybody can send its client_id.
+    subject().client_id, subject().is_proven = client.client_id, not client.is_public
+    return _exchange_of(client, form, address)
 
 
 def authenticated_client(
@@ -60,10 +57,7 @@ def authenticated_client(
     try:
         return client_secrets.authenticate(form, public_field)
     except RequestError as error:
-        try:
-            throttling.token_failure(address, form["client_id"])
-        except RequestError as limited:
-            raise limited.about(client=error.client) from None
+        throttling.token_failure(address, form["client_id"])
         if error.fault is OAuthFault.CLIENT_SECRET_EXPIRED:
             events.write(
                 Event.EXPIRED_SECRET_USED,
@@ -102,10 +96,10 @@ def _redeem(form: dict[str, str], client: client_secrets.Client) -> Exchanged:
     )
     found = refusal.code
     error = RequestError(refusal.fault, None, **refusal.details).about(cause=refusal.cause)
-    error.about(attempt=found and found.attempt)
     if found:
-        error.about(person=found.user_id, code_row=found.pk, code_of=found.application_id)
-        error.about(is_proven=True)
+        error.about(code_of=found.application_id)
+        known = subject()
+        known.person, known.attempt, known.is_proven = found.user_id, found.attempt, True
         if refusal.fault is OAuthFault.CODE_SPENT:
             replayed_codes.end_token(found, client, refusal.details["age"])
     raise error

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
-from config.infrastructure.errors import RequestError
+from config.infrastructure.errors import RequestError, subject
 from oauth_bridge import throttling
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.protocol import bearer_token, claims
@@ -27,12 +27,16 @@ def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
     except RequestError:
         throttling.userinfo_failure(request)
         raise
-    try:
-        throttling.userinfo(bearer.application_id, bearer.user.pk, is_public=bearer.is_public)
-        if bearer.openid is None and not set(scopes) <= set(bearer.scopes):
-            raise RequestError(OAuthFault.TOKEN_SCOPE)
-    except RequestError as error:
-        raise _known(error, bearer) from None
+    known = subject()
+    known.client_id, known.person, known.attempt, known.is_proven = (
+        bearer.client_id,
+        bearer.user.pk,
+        bearer.attempt,
+        True,
+    )
+    throttling.userinfo(bearer.application_id, bearer.user.pk, is_public=bearer.is_public)
+    if bearer.openid is None and not set(scopes) <= set(bearer.scopes):
+        raise RequestError(OAuthFault.TOKEN_SCOPE)
     return bearer
 
 
@@ -44,11 +48,4 @@ def scopes_of(requested: str) -> list[str]:
 def profile_of(bearer: tokens.Bearer) -> dict[str, Any]:
     """The claims about the person of the access token. Raises RequestError: as `claims.values`."""
     names = claims.PLAIN if bearer.openid is None else Granted.from_json(bearer.openid).userinfo
-    try:
-        return claims.values(bearer.user, names, bearer.application_id)
-    except RequestError as error:
-        raise _known(error, bearer) from None
-
-
-def _known(error: RequestError, bearer: tokens.Bearer) -> RequestError:
-    return error.about(client=bearer, person=bearer.user.pk, attempt=bearer.attempt, is_proven=True)
+    return claims.values(bearer.user, names, bearer.application_id)

@@ -16,9 +16,8 @@ from django.db.models import Count, Max, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
-from oauth_bridge.activity_causes import NEVER_EXCHANGED
+from oauth_bridge.activity_causes import NEVER_EXCHANGED, needs_mending
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
-from oauth_bridge.activity_titles import needs_mending
 from oauth_bridge.storage import issued_codes
 from oauth_bridge.storage.issued_codes import NeverExchanged
 

@@ -12,7 +12,7 @@ from django.db import connection
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from config.infrastructure.errors import RequestError
+from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.sql import Rows, adapted, fetch_all, fetch_one, is_postgresql
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, ApplicationSecret
@@ -141,13 +141,12 @@ def _refusal(
         error.about(cause=cause)
     else:
         error.about(cause="client_unknown", sent_client_id=form["client_id"])
-    if matching:
-        error.about(is_proven=True)
+    subject().client_id, subject().is_proven = client.client_id if client.pk else "", bool(matching)
     if pk is not None:
         error.about(secret_row=pk, secret_of=secret_of)
     if own and own.expires_at:
         error.about(expired_seconds=round((now - own.expires_at).total_seconds(), 1))
-    return error.about(client=client if client.pk else None)
+    return error
 
 
 def _cause(

@@ -30,9 +30,11 @@ CODES = AuthorizationCode._meta.db_table
 APPLICATIONS = Application._meta.db_table
 # Only unredeemed codes are searched, so that somebody who found a used code cannot change the record of its sign-in.
 FIND_PRESENTED = f"""
-    SELECT c.attempt, c.user_id, a.client_id FROM {CODES} c JOIN {APPLICATIONS} a ON a.id = c.application_id
-     WHERE c.digest = %(digest)s AND c.redeemed_at IS NULL
-       AND (a.client_id = %(named)s OR NOT EXISTS (SELECT 1 FROM {APPLICATIONS} n WHERE n.client_id = %(named)s))
+    SELECT c.attempt, c.user_id, coalesce(n.client_id, a.client_id, '')
+      FROM (SELECT 1) AS always LEFT JOIN {APPLICATIONS} n ON n.client_id = %(named)s
+      LEFT JOIN {CODES} c
+             ON c.digest = %(digest)s AND c.redeemed_at IS NULL AND c.application_id = coalesce(n.id, c.application_id)
+      LEFT JOIN {APPLICATIONS} a ON a.id = c.application_id
 """  # noqa: S608 - names of tables only
 NOTE_READ = f"""
     UPDATE {CODES} SET profile_read_at = %(at)s
@@ -96,20 +98,20 @@ def sign_ins_by_callback(application: Application) -> dict[str, int]:
 
 
 class Presented(NamedTuple):
-    """The code of a refused exchange, and the `client_id` of its application."""
+    """The attempt and the person of the code of a refused exchange, and the application; empty if unknown."""
 
-    attempt: UUID
-    person_id: UUID
+    attempt: UUID | None
+    person_id: UUID | None
     client_id: str
 
 
-def presented(digest: bytes, named: str) -> Presented | None:
-    """The unredeemed code with this digest, unless the client_id `named` belongs to another application.
+def presented(digest: bytes, named: str) -> Presented:
+    """The application with the client_id `named`, otherwise that of the code; and the code, if it is unredeemed.
 
-    One statement.
+    The code of another application than the named one is not found. One statement.
     """
-    row = fetch_one(FIND_PRESENTED, digest=digest, named=named)
-    return Presented(as_uuid(row[0]), as_uuid(row[1]), row[2]) if row else None
+    attempt, person_id, client_id = fetch_one(FIND_PRESENTED, digest=digest, named=named)
+    return Presented(attempt and as_uuid(attempt), person_id and as_uuid(person_id), client_id)
 
 
 def last_redeemed(applications: Collection[int]) -> dict[int, datetime]:

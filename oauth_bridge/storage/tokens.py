@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
-from config.infrastructure.errors import RequestError
+from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.sql import Rows, as_uuid, fetch_one
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AccessToken, Application
@@ -128,12 +128,11 @@ def _refusal(token: str, now: datetime) -> RequestError:
     row = next(iter(AccessToken.objects.raw(FIND_TOKEN, {"digest": digest_of(token)})), None)
     if row is None:
         return RequestError(OAuthFault.TOKEN_UNKNOWN)
+    known = subject()
+    known.client_id, known.person, known.attempt, known.is_proven = row.client_id or "", row.user_id, row.attempt, True
     if row.expires_at <= now:
-        error = RequestError(OAuthFault.TOKEN_EXPIRED)
-    else:
-        error = RequestError(OAuthFault.TOKEN_REVOKED).about(cause=row.ended_by or "")
-    client = Application(pk=row.application_id, client_id=row.client_id) if row.client_id else None
-    return error.about(client=client, person=row.user_id, token_row=row.pk, attempt=row.attempt, is_proven=True)
+        return RequestError(OAuthFault.TOKEN_EXPIRED)
+    return RequestError(OAuthFault.TOKEN_REVOKED).about(cause=row.ended_by or "")
 
 
 def revoke(digest: bytes) -> None:

@@ -17,8 +17,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import AuditEntry, User
+from oauth_bridge.activity_causes import title_of
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
-from oauth_bridge.activity_titles import title_of
 from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_counts, applications, secret_rotation
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered

@@ -9,9 +9,8 @@ import pytest
 from django.db.models import F
 
 from accounts.models import User
-from oauth_bridge.activity_causes import FIXES
+from oauth_bridge.activity_causes import CAUSES, needs_mending
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord
-from oauth_bridge.activity_titles import needs_mending
 from oauth_bridge.administration.mended import is_mended
 from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_counts, activity_reading, attempts
@@ -49,7 +48,7 @@ def test_a_code_that_is_not_typed_is_found_by_application_and_address_until_it_i
         assert (attempt.client_id, attempt.person_id) == (tried.application.client_id, person.pk)
         assert attempt.ending is attempts.Ending.UNFINISHED
     assert not ActivityCount.objects.exists(), "most people type the code a minute later"
-    assert CAUSE in FIXES
+    assert CAUSE in CAUSES
     assert not needs_mending("sign_in", CAUSE), "the application is not to blame"
     assert not is_mended(*record_of(tried))
 

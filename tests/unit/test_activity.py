@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable
 from datetime import timedelta
@@ -15,7 +16,6 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from oauth_bridge.activity_causes import FIXES
 from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application, AuthorizationCode
 from oauth_bridge.storage import activity, activity_counts
@@ -77,6 +77,17 @@ class Tried(Attempt):
         return answer
 
 
+def sent_as_json(tried: Tried) -> Any:
+    sent = {"grant_type": "authorization_code", "client_id": tried.application.client_id, "code": "x"}
+    return Client().post("/oauth/token", sent, "application/json")
+
+
+def sent_by_basic(tried: Tried) -> Any:
+    header = base64.b64encode(f"{tried.application.client_id}:\x07".encode()).decode()
+    sent = "grant_type=authorization_code", "application/x-www-form-urlencoded"
+    return Client().post("/oauth/token", *sent, HTTP_AUTHORIZATION=f"Basic {header}")
+
+
 def expired(tried: Tried) -> Any:
     code = tried.callback()
     AuthorizationCode.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
@@ -94,7 +105,7 @@ def token_of_one_who_left(tried: Tried) -> Any:
 REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
     "client_id_missing": ("authorize", "", lambda tried: tried.get(client_id="")),
     "client_unknown": ("authorize", "t", lambda tried: tried.get(client_id="feed" * 8)),
-    "client_disabled": ("authorize", "at", lambda tried: tried.change(is_enabled=False).get()),
+    "client_disabled": ("authorize", "apt", lambda tried: tried.signed_in().change(is_enabled=False).get()),
     "response_type": ("authorize", "at", lambda tried: tried.get(response_type="token")),
     "link_cut": ("authorize", "", lambda tried: tried.browser.get("/oauth/authorize?pending=cut", **HTML)),
     "link_not_ours": ("authorize", "", lambda tried: tried.browser.get("/oauth/authorize?pending=a:b:c", **HTML)),
@@ -104,7 +115,13 @@ REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
     "not_admitted": ("consent", "apt", lambda tried: tried.signed_in().change(is_restricted=True).get()),
     "refused": ("consent", "apt", lambda tried: tried.answer(decision="refuse")),
     "client_id_not_in_form": ("exchange", "", lambda tried: tried.exchange(client_id=None)),
-    "code_missing": ("exchange", "", lambda tried: tried.exchange(code=None)),
+    "code_missing": ("exchange", "a", lambda tried: tried.exchange(code=None)),
+    "grant_type_missing": ("exchange", "a", lambda tried: tried.exchange(code=None, grant_type=None)),
+    "grant_type": ("exchange", "a", lambda tried: tried.exchange(code=None, grant_type="refresh_token")),
+    "media_type": ("exchange", "a", sent_as_json),
+    "padded": ("exchange", "a", lambda tried: tried.exchange(code=None, client_secret="wrong ")),
+    "basic_malformed": ("exchange", "a", sent_by_basic),
+    "redirect_uri_mismatch": ("authorize", "apt", lambda tried: tried.signed_in().get(redirect_uri="https://x.test/")),
     "secret_wrong": ("exchange", "a", lambda tried: tried.exchange(client_secret="wrong")),
     "code_misshapen": ("exchange", "a", lambda tried: tried.exchange()),
     "code_expired": ("exchange", "apt", expired),
@@ -129,7 +146,15 @@ def test_a_refused_step_is_one_record_with_its_cause(cause: str) -> None:
     assert record.person_id == (tried.person.pk if "p" in known else None)
     assert bool(record.attempt) == ("t" in known)
     assert record.address == "127.0.0.1"
-    assert cause in FIXES
+
+
+@pytest.mark.parametrize("sent", ["[" * 8000, "[]", '{"client_id": 7}', '{"client_id": "\\u0000"}', "long"])
+def test_a_json_body_that_names_no_application_is_recorded_without_one(sent: str) -> None:
+    if sent == "long":
+        sent = json.dumps({"client_id": Tried().application.client_id, "code": "x" * 8192})
+    assert Client().post("/oauth/token", sent, "application/json").status_code == 400
+    record = ActivityRecord.objects.get()
+    assert (record.cause, record.client_id) == ("media_type", "")
 
 
 @pytest.mark.integration

@@ -19,9 +19,8 @@ from django.utils import timezone
 
 from accounts import admin_site
 from accounts.models import AuditEntry, User
-from oauth_bridge.activity_causes import FIXES
+from oauth_bridge.activity_causes import CAUSES, fix_of, title_of
 from oauth_bridge.activity_models import ActivityRecord
-from oauth_bridge.activity_titles import TITLES
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.storage import activity_counts, secret_rotation
@@ -322,10 +321,17 @@ def test_names_are_shown_as_text_and_a_credential_in_the_link_nowhere(grace: Cli
 
 
 def test_each_cause_has_a_title_and_a_fix() -> None:
-    with_own_fix = {name.lower() for name, fault in OAuthFault.__members__.items() if fault.fix}
-    assert set(TITLES) - set(FIXES) <= {"repeated", "malformed"} | with_own_fix
-    assert set(FIXES) <= set(TITLES)
-    assert all(not title.endswith(".") for title in TITLES.values())
+    for cause in CAUSES:
+        assert not title_of(cause).endswith(".")
+        assert fix_of(cause)
+        assert not re.search(r"[{}]|%\(", title_of(cause) + fix_of(cause)), cause
+
+
+def test_each_fault_of_an_operation_is_a_cause_or_has_finer_ones() -> None:
+    # The functions that raise these name the cause.
+    finer = "CHALLENGE_METHOD LOGOUT_HINT CLIENT_SECRET_MISSING CLIENT_SWITCHED_OFF CLIENT_SECRET_EXPIRED"
+    finer += " CODE_PERSON_AWAY CODE_REVOKED REQUEST_DAMAGED"
+    assert {name for name in OAuthFault.__members__ if name.lower() not in CAUSES} == {"SPECULATIVE", *finer.split()}
 
 
 def test_the_overview_names_secrets_that_end_and_applications_to_look_at(grace: Client) -> None:

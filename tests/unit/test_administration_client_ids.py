@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from oauth_bridge.activity_models import ActivityRecord, Step
-from oauth_bridge.administration.near_applications import MOST_NEAR, PART
+from oauth_bridge.administration.record_hints import MOST_NEAR, PART
 from oauth_bridge.models import CLIENT_ID_LENGTH, MISTYPED_CLIENT_ID, Application
 from oauth_bridge.storage.activity_statistics import MOST_RECORDS
 from tests.factories import PersonFactory

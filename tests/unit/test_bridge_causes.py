@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -15,10 +15,9 @@ from django.utils import timezone
 
 from accounts import audit_trail
 from accounts.models import AuditEntry
-from config.infrastructure.errors import RequestError
-from oauth_bridge.activity_causes import FIXES, fix_of
+from config.infrastructure.errors import RequestError, Subject, of_subject, subject
+from oauth_bridge.activity_causes import CAUSES, fix_of
 from oauth_bridge.activity_models import ActivityRecord, Step
-from oauth_bridge.activity_titles import title_of
 from oauth_bridge.errors import OAuthFault as Fault
 from oauth_bridge.maintenance import purging
 from oauth_bridge.models import Application, WithdrawnCode
@@ -54,6 +53,12 @@ CLIENTS: list[tuple[str, Fault, str, dict[str, Any], dict[str, str]]] = [
 UNKNOWN = ("client_unknown", "client_deleted")
 
 
+@pytest.fixture(autouse=True)
+def no_subject() -> Iterator[None]:
+    yield
+    of_subject.set(None)
+
+
 def made_as(made: dict[str, Any]) -> Registered:
     application: Registered = ApplicationFactory(
         **{name: value for name, value in made.items() if name in ("is_enabled", "client_type")}
@@ -67,6 +72,8 @@ def made_as(made: dict[str, Any]) -> Registered:
 
 
 def refused(call: Callable[[], object]) -> RequestError:
+    """The error; `subject()` then has what is known of the request."""
+    of_subject.set(Subject())
     with pytest.raises(RequestError) as error:
         call()
     return error.value
@@ -90,7 +97,7 @@ def test_a_failed_authentication_knows_its_cause_and_reads_the_same_for_all(
     application, error, statements = failed_authentication(secret, made, sent)
     assert (error.fault, error.cause) == (fault, cause)
     assert error.description == fault.describe()
-    assert getattr(error.client, "client_id", None) == (None if cause in UNKNOWN else application.client_id)
+    assert subject().client_id == ("" if cause in UNKNOWN else application.client_id)
     if fault is not Fault.CLIENT_SWITCHED_OFF:
         assert ["LEFT JOIN (" in sql for sql in statements] == [False, True]
 
@@ -101,7 +108,7 @@ def test_of_what_was_deleted_or_expired_or_is_anothers_more_is_known_privately()
     assert (error.private["deleted_name"], error.private["deleted_by"]) == (entry.name, entry.actor_name)
     assert error.private["deleted_at"] == f"{entry.at:%Y-%m-%d %H:%M} UTC"
     assert fix_of("client_deleted", error.private).startswith(f"The application {entry.name} was deleted on 2")
-    assert fix_of("client_deleted") == FIXES["client_deleted"]
+    assert fix_of("client_deleted") == CAUSES["client_deleted"].fix
     _, error, _ = failed_authentication(ANOTHERS, {}, {})
     assert error.private["secret_of"] == Application.objects.latest("pk").pk
     application, error, _ = failed_authentication(RIGHT, ENDED, {})
@@ -159,10 +166,10 @@ def test_a_refused_exchange_knows_its_cause_its_client_and_its_person(cause: str
         happens(code)
     error = refused_exchange(application, code, sent)
     assert (error.fault, error.cause) == (fault, cause)
-    assert getattr(error.client, "client_id", "") == application.client_id
+    assert subject().client_id == application.client_id
     is_nobodys = "code" in sent or cause in ("verifier_malformed", "code_withdrawn")
-    assert error.person == (None if is_nobodys else code.row.user_id)
-    assert error.private.get("attempt") == (None if is_nobodys else code.row.attempt)
+    assert subject().person == (None if is_nobodys else code.row.user_id)
+    assert subject().attempt == (None if is_nobodys else code.row.attempt)
 
 
 def test_a_code_for_whose_refusal_no_reason_is_left_has_a_cause_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,8 +198,8 @@ def test_a_refused_token_knows_its_cause_its_client_and_its_person(cause: str) -
     token = TokenFactory()
     happens(token)
     error = refused(lambda: tokens.read(token.raw))
-    assert (error.fault, error.cause, error.person) == (fault, cause, token.row.user_id)
-    assert getattr(error.client, "client_id", "") == token.row.application.client_id
+    assert (error.fault, error.cause, subject().person) == (fault, cause, token.row.user_id)
+    assert subject().client_id == token.row.application.client_id
 
 
 LINKS: dict[str, tuple[dict[str, Any], dict[str, str | None]]] = {
@@ -221,7 +228,7 @@ def test_a_refused_link_knows_its_cause_and_its_client(cause: str) -> None:
     parameters = {name: value for name, value in (right | changes).items() if value is not None}
     error = refused(lambda: authorization_request.verify(authorization_request.AuthorizationRequest(parameters)))
     assert error.cause == cause
-    assert getattr(error.client, "client_id", None) == (None if cause in UNKNOWN else application.client_id)
+    assert subject().client_id == ("" if cause in UNKNOWN else application.client_id)
 
 
 @pytest.mark.parametrize("ending", [consents.disconnect, codes.delete_all])
@@ -250,7 +257,7 @@ def test_the_code_of_an_attempt_that_another_application_sends_is_not_told_as_it
 LOGOUTS: dict[str, dict[str, str]] = {
     # cause: what the link has
     "logout_hint_key_unknown": {"id_token_hint": jwt.encode({}, "k" * 32, headers={"kid": "x"})},
-    "logout_hint_invalid": {"id_token_hint": "x"},
+    "logout_hint_invalid": {"client_id": "{client_id}", "id_token_hint": "x"},
     "logout_client_id_missing": {"post_logout_redirect_uri": "https://app.example/after"},
     "logout_address": {"client_id": "{client_id}", "post_logout_redirect_uri": "https://app.example/secret"},
     "client_unknown": {"client_id": "feed" * 8},
@@ -264,6 +271,4 @@ def test_a_refused_sign_out_is_recorded_with_its_cause_and_client(cause: str) ->
     assert Client().get("/oauth/logout", sent).status_code == 400
     record = ActivityRecord.objects.get(step=Step.LOGOUT)
     assert record.cause == cause
-    assert record.client_id == (application.client_id if cause == "logout_address" else "")
-    assert cause in FIXES
-    assert title_of(cause) != cause
+    assert record.client_id == (application.client_id if "{client_id}" in LOGOUTS[cause].values() else "")
