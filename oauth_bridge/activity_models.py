@@ -87,24 +87,6 @@ class ActivityRecord(models.Model):
         ]
 
 
-class ActivityBudget(models.Model):
-    """The number of records of one slot in one hour. An application has at most one row for each slot.
-
-    `hour` is the number of hours since 1970. The first record of a later hour overwrites the row. `storage.activity`
-    explains what a slot is.
-    """
-
-    client_id = models.CharField(max_length=255, blank=True)
-    slot = models.SmallIntegerField()
-    hour = models.IntegerField()
-    number = models.IntegerField()
-
-    class Meta:
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["client_id", "slot"], name="oauth_bridge_activity_slot"),
-        ]
-
-
 class ActivityCount(models.Model):
     """How often a step had the same outcome and cause in one hour, unrecorded steps included. No row names a person."""
 

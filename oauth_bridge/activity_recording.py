@@ -19,20 +19,19 @@ from accounts import return_path
 from accounts.email_addresses import looked_up_email
 from accounts.sessions import user_agents
 from config.infrastructure import references
-from config.infrastructure.errors import RequestError, SiteFault
+from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
 from oauth_bridge.activity_causes import FACTOR_AWAITED, UNCONFIRMED
-from oauth_bridge.activity_models import Outcome, Step
+from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.activity_steps import step_of
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.models import MISTYPED_CLIENT_ID
-from oauth_bridge.protocol.authorization_request import EMBEDDED
 from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
 from oauth_bridge.redirect_uri_masking import masked
 from oauth_bridge.redirect_uri_mismatch import compare
 from oauth_bridge.storage import activity, activity_counts, issued_codes, login_marks
-from oauth_bridge.storage.activity import Group, Record
+from oauth_bridge.storage.activity import Kind
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +58,6 @@ DETAIL_LENGTH = 100
 SHOWN_PARAMETERS = {"response_type", "client_id", "scope", "code_challenge_method", "prompt", "ui_locales"}
 SHOWN_VALUE = re.compile(rf"[A-Za-z][A-Za-z0-9 ._-]{{0,31}}|{MISTYPED_CLIENT_ID}")
 MOST_PARAMETERS = 12
-BUDGETS = {SiteFault.RATE_LIMITED.error: activity.LIMITED, SiteFault.BUSY.error: activity.BUSY}
 COUNTED = {Event.CODE_ISSUED: Step.CONSENT, Event.CODE_REDEEMED: Step.EXCHANGE}
 SERVER_ERRORS = 500
 
@@ -100,17 +98,16 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     attempt = _as_attempt(error.private.get("attempt"))
     outcome = Outcome.FAILED if error.fault.status >= SERVER_ERRORS else Outcome.REFUSED
     at, address = request.received_at, client_address(request)  # type: ignore[attr-defined]
-    group, slot = _budget(request, step, error, address)
-    is_full = activity.is_full(client_id, slot, at)
-    if not is_full and (code := _presented(error)):
+    has_room = activity.has_room(client_id, *_caller(request, step, error, address))
+    if has_room and (code := _presented(error)):
         attempt, client_id = code.attempt, code.client_id
         error.about(person=code.person_id)
     activity_counts.count(at, client_id, step, outcome, error.cause)
-    if is_full:
+    if not has_room:
         return
     login = _typed_address(error)
     activity.add(
-        Record(
+        ActivityRecord(
             at=at,
             step=step,
             outcome=outcome,
@@ -124,9 +121,7 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
             login_mark=None if error.person or not login else login_marks.of(login),
             detail=_detail(request, step, error),
             is_proven=bool(error.private.get("is_proven")),
-        ),
-        group,
-        slot,
+        )
     )
 
 
@@ -159,7 +154,7 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
     if cause == FACTOR_AWAITED and pending is None:  # no later record would show that the person typed the code
         return
     activity_counts.add_later(
-        Record(
+        ActivityRecord(
             at=at,
             step=step,
             outcome=outcome,
@@ -191,19 +186,15 @@ def _presented(error: RequestError) -> issued_codes.Presented | None:
     return issued_codes.presented(*presented)
 
 
-def _budget(request: HttpRequest, step: Step, error: RequestError, address: str) -> tuple[Group, int]:
+def _caller(request: HttpRequest, step: Step, error: RequestError, address: str) -> tuple[Kind, str]:
+    """Return whose budget the record counts against."""
     if error.private.get("is_proven"):
-        return activity.PROVEN, activity.slot_of(activity.PROVEN, "")
+        return Kind.PROVEN, address
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.
     person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)
-    is_person = person is not None and person.is_authenticated
-    is_embedded = error.cause in EMBEDDED.values()  # SPECULATIVE has the error code of BUSY, but not its budget
-    if not is_embedded and (group := BUDGETS.get(error.fault.error)):
-        return group, activity.slot_of(group, person.pk if is_person and person else address)
-    if is_person and person:
-        group = activity.STAFF if person.is_staff else activity.PEOPLE
-        return group, activity.slot_of(group, person.pk)
-    return activity.STRANGERS, activity.slot_of(activity.STRANGERS, address)
+    if person is not None and person.is_authenticated:
+        return Kind.PERSON, str(person.pk)
+    return Kind.STRANGER, address
 
 
 def _typed_address(error: RequestError) -> str:

@@ -18,7 +18,7 @@ from oauth2_provider.models import AbstractApplication
 
 from config.infrastructure.graphemes import first_grapheme
 from config.infrastructure.validators import refuse_control_characters
-from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord  # noqa: F401 - Django finds them here
+from oauth_bridge.activity_models import ActivityCount, ActivityRecord  # noqa: F401 - Django finds them here
 from oauth_bridge.consent_models import Consent as Consent
 from oauth_bridge.credential_models import AccessToken as AccessToken
 from oauth_bridge.credential_models import AuthorizationCode as AuthorizationCode

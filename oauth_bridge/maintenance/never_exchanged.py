@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.utils import timezone
-
 from oauth_bridge.activity_causes import NEVER_EXCHANGED
-from oauth_bridge.activity_models import Outcome, Step
+from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.storage import activity, activity_counts, issued_codes
-from oauth_bridge.storage.activity import PEOPLE, Record
+from oauth_bridge.storage.activity import Kind
 
 
 def delete_never_exchanged(keys: Iterable[int]) -> int:
@@ -23,11 +21,10 @@ def delete_never_exchanged(keys: Iterable[int]) -> int:
 
     Returns the number of deleted codes.
     """
-    now = timezone.now()
     number, never_sent = issued_codes.delete_unredeemed(keys)
     for client_id, person_id, attempt, expired_at in never_sent:
         activity_counts.count(expired_at, client_id, Step.EXCHANGE, Outcome.FAILED, NEVER_EXCHANGED)
-        record = Record(
+        record = ActivityRecord(
             at=expired_at,
             step=Step.EXCHANGE,
             outcome=Outcome.FAILED,
@@ -37,6 +34,7 @@ def delete_never_exchanged(keys: Iterable[int]) -> int:
             person_id=person_id,
             is_proven=True,
         )
-        activity.add(record, PEOPLE, activity.slot_of(PEOPLE, person_id), now)
+        if activity.has_room(client_id, Kind.PERSON, str(person_id)):
+            activity.add(record)
     activity_counts.flush()
     return number

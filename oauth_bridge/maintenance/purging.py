@@ -25,7 +25,7 @@ from accounts.models import FailedFactor, OutgoingMail, Session, User
 from accounts.profile.deletion import delete_never_confirmed
 from config.infrastructure.sql import adapted
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord
-from oauth_bridge.maintenance import shortening, thinning
+from oauth_bridge.maintenance import shortening
 from oauth_bridge.maintenance.never_exchanged import delete_never_exchanged
 from oauth_bridge.models import (
     AccessToken,
@@ -167,9 +167,6 @@ class Batch(NamedTuple):
 
 def batches(now: datetime) -> Iterator[Batch]:
     """Purge all tables once. Each batch is one statement in its own transaction."""
-    for keys in thinning.superfluous(now, last_finished()):
-        rows, seconds = _timed(partial(thinning.delete, keys))
-        yield Batch(ActivityRecord._meta.db_table, rows or 0, seconds, 0, has_timed_out=rows is None)
     statements = RANGE_STATEMENTS[connection.vendor]
     bounds = [(table, *_bounds(statements, table)) for table in TABLES]
     passed, total = 0, sum(end - start for _, start, end in bounds)

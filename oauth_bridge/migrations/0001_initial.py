@@ -119,19 +119,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='ActivityBudget',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('client_id', models.CharField(blank=True, max_length=255)),
-                ('slot', models.SmallIntegerField()),
-                ('hour', models.IntegerField()),
-                ('number', models.IntegerField()),
-            ],
-            options={
-                'constraints': [models.UniqueConstraint(fields=('client_id', 'slot'), name='oauth_bridge_activity_slot')],
-            },
-        ),
-        migrations.CreateModel(
             name='ActivityCount',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),

@@ -22,7 +22,6 @@ from config.infrastructure.work_queue import Worker
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.models import WriteProof
 from oauth_bridge.storage import issued_codes
-from oauth_bridge.storage.activity import Record
 from oauth_bridge.storage.issued_codes import ProfileRead
 
 FLUSH_SECONDS = 1.0
@@ -57,18 +56,18 @@ class Waiting:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.counts: Counter[Key] = Counter()
-        self.records: list[Record] = []
+        self.records: list[ActivityRecord] = []
         self.reads: dict[ProfileRead, tuple[str, datetime]] = {}  # the client_id and the time
         self.seen: dict[ProfileRead, None] = {}  # the latest reads, the oldest first
 
-    def take(self) -> tuple[Counter[Key], list[Record], dict[ProfileRead, tuple[str, datetime]]]:
+    def take(self) -> tuple[Counter[Key], list[ActivityRecord], dict[ProfileRead, tuple[str, datetime]]]:
         with self.lock:
             taken = self.counts, self.records, self.reads
             self.counts, self.records, self.reads = Counter(), [], {}
         return taken
 
     def put_back(
-        self, counts: Counter[Key], records: list[Record], reads: dict[ProfileRead, tuple[str, datetime]]
+        self, counts: Counter[Key], records: list[ActivityRecord], reads: dict[ProfileRead, tuple[str, datetime]]
     ) -> None:
         with self.lock:
             self.counts.update(counts)
@@ -89,10 +88,10 @@ def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str
             counts[counted] = counts.get(counted, 0) + 1
 
 
-def add_later(record: Record) -> None:
+def add_later(record: ActivityRecord) -> None:
     """Keep the record for the thread, which writes it within about a second. A success is also counted."""
-    if record.outcome is Outcome.SUCCEEDED:
-        count(record.at, record.client_id, record.step, record.outcome, record.cause)
+    if record.outcome == Outcome.SUCCEEDED:
+        count(record.at, record.client_id, Step(record.step), Outcome.SUCCEEDED)
     with _waiting.lock:
         if len(_waiting.records) < MOST_WAITING:
             _waiting.records.append(record)
@@ -123,7 +122,7 @@ def flush() -> bool:
     return False
 
 
-def _write(counts: Counter[Key], records: list[Record], reads: dict[ProfileRead, tuple[str, datetime]]) -> None:
+def _write(counts: Counter[Key], records: list[ActivityRecord], reads: dict[ProfileRead, tuple[str, datetime]]) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         # The locks wait for deletions that have begun, so no record outlives its person.
         people = User.objects.filter(pk__in={each.person_id for each in records if each.person_id}).order_by("pk")
@@ -133,7 +132,7 @@ def _write(counts: Counter[Key], records: list[Record], reads: dict[ProfileRead,
             client_id, at = reads[read]
             counts[client_id, _hour_of(at), Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
         if records:  # PostgreSQL takes at most 65,535 parameters in a statement
-            ActivityRecord.objects.bulk_create((record.unsaved() for record in records), batch_size=1_000)
+            ActivityRecord.objects.bulk_create(records, batch_size=1_000)
         for counted in sorted(counts):  # in a fixed order, so that two workers do not deadlock
             client_id, hour, step, outcome, cause = counted
             at = datetime.fromtimestamp(hour * _HOUR_SECONDS, UTC)

@@ -126,13 +126,13 @@ def test_whoever_finds_a_code_does_not_use_up_the_records_of_its_attempt() -> No
 
 @pytest.mark.integration
 @pytest.mark.parametrize("is_full", [False, True])
-def test_the_same_statements_run_whether_the_code_exists_and_few_where_a_slot_is_full(
+def test_the_same_statements_run_whether_the_code_exists_and_few_beyond_the_budget(
     monkeypatch: Any, is_full: bool
 ) -> None:
     tried = Tried()
     code = tried.callback()
     if is_full:
-        monkeypatch.setattr("oauth_bridge.storage.activity.is_full", lambda *_: True)
+        monkeypatch.setattr("oauth_bridge.storage.activity.has_room", lambda *_: False)
     sent = []
     for changes in ({}, {"client_id": "unheard-of"}):
         for each in (code, WRONG):

@@ -20,7 +20,7 @@ from oauth_bridge.consent import remembered
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.storage import activity, activity_counts, attempts
-from oauth_bridge.storage.activity import MOST_OF_AN_ATTEMPT, PEOPLE, Record
+from oauth_bridge.storage.activity import MOST_OF_AN_ATTEMPT
 from oauth_bridge.storage.activity_reading import Filters
 from oauth_bridge.storage.exported_data import stored_about
 from tests.factories import PersonFactory, Registered
@@ -198,8 +198,7 @@ def test_nobody_uses_up_the_records_of_another_in_the_same_attempt() -> None:
     for person in (mallory, None, alice):
         for _ in range(MOST_OF_AN_ATTEMPT + 2):
             pk = person and person.pk
-            record = Record(at=timezone.now(), attempt=attempt, person_id=pk, **refused)
-            activity.add(record, PEOPLE, activity.slot_of(PEOPLE, pk))
+            activity.add(ActivityRecord(at=timezone.now(), attempt=attempt, person_id=pk, **refused))
     for person in (mallory, None, alice):
         assert ActivityRecord.objects.filter(person=person and person.pk).count() == MOST_OF_AN_ATTEMPT
 
