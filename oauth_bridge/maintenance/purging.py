@@ -26,7 +26,6 @@ from accounts.profile.deletion import delete_never_confirmed
 from config.infrastructure.sql import adapted
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord
 from oauth_bridge.maintenance import shortening
-from oauth_bridge.maintenance.never_exchanged import delete_never_exchanged
 from oauth_bridge.models import (
     AccessToken,
     ApplicationSecret,
@@ -34,7 +33,7 @@ from oauth_bridge.models import (
     PurgeRun,
     WithdrawnCode,
 )
-from oauth_bridge.storage import issued_codes, signing_keys, tokens
+from oauth_bridge.storage import activity_counts, issued_codes, signing_keys, tokens
 from oauth_bridge.storage.secret_rotation import EXPIRED_KEPT_FOR
 
 # If a statement takes longer than TARGET_SECONDS, the next range is smaller. A request therefore waits for at most
@@ -73,14 +72,13 @@ class Table(NamedTuple):
 
 TABLES = (
     # A redeemed code is the record of a sign-in. The code outlives its token, so that a replay still revokes the token
-    # (D13). An unredeemed code is kept as long as a token, so that the answer to a late exchange names the reason. If
-    # the application never sent the code, the purge adds a record to the activity log.
+    # (D13). An unredeemed code is kept as long as a token, so that the answer to a late exchange names the reason. It
+    # is kept longer if no worker has recorded its expiry yet.
     Table(AuthorizationCode, "redeemed_at <= %(redeemed)s", {"redeemed": issued_codes.REDEEMED_KEPT_FOR}),
     Table(
         AuthorizationCode,
-        "redeemed_at IS NULL AND expires_at <= %(expired)s",
-        {"expired": tokens.lifetime()},
-        delete_never_exchanged,
+        "redeemed_at IS NULL AND expires_at <= %(expired)s AND (is_expiry_recorded OR expires_at <= %(unrecorded)s)",
+        {"expired": tokens.lifetime(), "unrecorded": activity_counts.UNRECORDED_FOR},
     ),
     # A withdrawn code is kept as long as an unredeemed code.
     Table(WithdrawnCode, "expires_at <= %(expired)s", {"expired": tokens.lifetime()}),

@@ -93,21 +93,14 @@ def nothing(filters: Filters) -> str:
 
 def follow(filters: Filters) -> Iterator[Entry]:
     """Yield the present entries, oldest first, then each new entry. This generator never ends."""
-    looked_at = timezone.now()
     found = activity_reading.entries(filters)
     latest = max((entry.id for entry in found), default=activity_reading.latest_id())
     while True:
         yield from reversed(found)
         time.sleep(FOLLOW_SECONDS)
         connection.close_if_unusable_or_obsolete()
-        # An entry for an expired code has no id. A query by time finds the codes that expired since the last query.
-        since, looked_at = looked_at, timezone.now()
-        expired = [
-            entry for entry in activity_reading.entries(replace(filters, since=since, limit=MOST)) if not entry.id
-        ]
-        new = activity_reading.entries(replace(filters, since=None, after_id=latest, limit=MOST))
-        latest = max((entry.id for entry in new), default=latest)
-        found = sorted([*new, *expired], key=lambda entry: entry.at, reverse=True)
+        found = activity_reading.entries(replace(filters, since=None, after_id=latest, limit=MOST))
+        latest = max((entry.id for entry in found), default=latest)
 
 
 def text_of(entry: Entry, *, as_json: bool) -> str:

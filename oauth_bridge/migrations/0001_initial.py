@@ -203,6 +203,7 @@ class Migration(migrations.Migration):
                 ('expires_at', models.DateTimeField()),
                 ('redeemed_at', models.DateTimeField(null=True)),
                 ('profile_read_at', models.DateTimeField(null=True)),
+                ('is_expiry_recorded', models.BooleanField(db_default=False, default=False, editable=False)),
                 ('token_digest', models.BinaryField(max_length=32, null=True)),
                 ('openid', models.TextField(editable=False, null=True)),
                 ('person_version', models.IntegerField(db_default=0, default=0, editable=False)),

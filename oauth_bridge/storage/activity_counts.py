@@ -1,7 +1,8 @@
 """Write counts, sign-in records and first profile reads in a thread, so that no request waits. D24.
 
 A thread of each worker writes the waiting entries about once a second. A crash loses the entries of the last second.
-The same thread proves every few seconds that the database can be written: readiness reads the result.
+The same thread records the codes that no application exchanged, because no request shows this failure. Every few
+seconds, it proves that the database can be written: readiness reads the result.
 """
 
 from __future__ import annotations
@@ -10,24 +11,31 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from django.db import Error, connection, transaction
 from django.utils import timezone
+from oauth2_provider.settings import oauth2_settings
 
 from accounts.models import User
 from config.infrastructure.sql import adapted
 from config.infrastructure.work_queue import Worker
+from oauth_bridge.activity_causes import NEVER_EXCHANGED
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.models import WriteProof
-from oauth_bridge.storage import issued_codes
+from oauth_bridge.storage import activity, issued_codes
+from oauth_bridge.storage.activity import Kind
 from oauth_bridge.storage.issued_codes import ProfileRead
 
 FLUSH_SECONDS = 1.0
 # While the database is unreachable, at most this number of entries of each kind is kept. Further entries are lost.
 MOST_WAITING = 10_000
 _HOUR_SECONDS = 3600
+# The thread looks for expired codes this often, at first for those of the last day. One statement claims MOST_CLAIMED.
+CLAIM_EVERY = timedelta(seconds=20)
+UNRECORDED_FOR = timedelta(days=1)
+MOST_CLAIMED = 500
 PROOF_SECONDS = 5.0
 # The database counts as read-only if the latest proof is older. A proof that waits for the database takes this long.
 PROOF_AGE_SECONDS = 15.0
@@ -77,6 +85,7 @@ class Waiting:
 
 _waiting = Waiting()
 _worker: Worker | None = None
+_claimed_at: datetime | None = None
 
 
 def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str = "") -> None:
@@ -110,8 +119,8 @@ def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: dateti
             _waiting.reads.setdefault(read, (client_id, at))
 
 
-def flush() -> bool:
-    """Write all entries. Returns False, so that the `Worker` waits. After a database Error, the entries are kept."""
+def flush() -> None:
+    """Write all entries. After a database Error, the entries are kept."""
     counts, records, reads = _waiting.take()
     if counts or records or reads:
         try:
@@ -119,7 +128,25 @@ def flush() -> bool:
         except Error:
             _waiting.put_back(counts, records, reads)
             raise
-    return False
+
+
+def record_never_exchanged(since: datetime) -> bool:
+    """Record and count codes that were issued after `since` and expired unredeemed. Returns whether more may remain.
+
+    Possible causes: the callback did not answer, the application lost its `state`, or a firewall stopped the exchange.
+    """
+    counts: Counter[Key] = Counter()
+    records = []
+    with transaction.atomic():
+        claimed, codes = issued_codes.claim_never_exchanged(since, MOST_CLAIMED)
+        for client_id, person_id, attempt, at in codes:
+            counts[client_id, _hour_of(at), Step.EXCHANGE, Outcome.FAILED, NEVER_EXCHANGED] += 1
+            if activity.has_room(client_id, Kind.PERSON, str(person_id)):
+                row = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED, "attempt": attempt}
+                records.append(ActivityRecord(at=at, client_id=client_id, person_id=person_id, **row))
+        if counts:
+            _write(counts, records, {})
+    return claimed == MOST_CLAIMED
 
 
 def _write(counts: Counter[Key], records: list[ActivityRecord], reads: dict[ProfileRead, tuple[str, datetime]]) -> None:
@@ -187,8 +214,18 @@ def is_writable() -> bool:
 
 
 def _work() -> bool:
+    global _claimed_at
     _proof.renew()
-    return flush()
+    flush()
+    now = timezone.now()
+    if _claimed_at and now < _claimed_at + CLAIM_EVERY:
+        return False
+    lifetime = timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
+    # The other workers' clocks may differ by some seconds.
+    if record_never_exchanged((_claimed_at - CLAIM_EVERY if _claimed_at else now - UNRECORDED_FOR) - lifetime):
+        return True
+    _claimed_at = now
+    return False
 
 
 def start() -> None:

@@ -1,29 +1,23 @@
-"""Read the activity log, newest first: records, and codes that expired without an exchange. D24."""
+"""Read the activity log, newest first. D24."""
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from config.infrastructure import references
-from oauth_bridge.activity_causes import FACTOR_AWAITED, NEVER_EXCHANGED, WAITING, fix_of
-from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
-from oauth_bridge.models import Application
+from oauth_bridge.activity_causes import FACTOR_AWAITED, WAITING, fix_of
+from oauth_bridge.activity_models import ActivityRecord, Outcome
 from oauth_bridge.redirect_uri_mismatch_reasons import reason
-from oauth_bridge.storage import issued_codes, login_marks
+from oauth_bridge.storage import login_marks
 
 MOST = 1000
-# How long after its expiry `never_exchanged` finds a code that has no record. Usually, the purge writes a record and
-# deletes the code an hour after the expiry.
-UNRECORDED_FOR = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +44,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A record for display. `id` is 0 for a code that expired without an exchange and has no record yet."""
+    """A record for display."""
 
     id: int
     at: datetime
@@ -117,11 +111,9 @@ def described(entry: Entry, sight: Sight) -> dict[str, Any]:
 
 
 def entries(filters: Filters) -> list[Entry]:
-    """The entries, newest first, at most `filters.limit`. Two statements; three if `who` is an e-mail address."""
+    """The entries, newest first, at most `filters.limit`. One statement; two if `who` is an e-mail address."""
     limit = min(filters.limit, MOST)
-    found = [recorded(record) for record in newest(records(filters), limit)]
-    newest_first = heapq.merge(found, never_exchanged(filters, limit), key=lambda entry: entry.at, reverse=True)
-    return list(newest_first)[:limit]
+    return [recorded(record) for record in newest(records(filters), limit)]
 
 
 def entry(pk: int, client_ids: Collection[str] | None = None) -> Entry | None:
@@ -192,40 +184,3 @@ def recorded(record: ActivityRecord) -> Entry:
         attempt=record.attempt,
         detail=record.detail,
     )
-
-
-def never_exchanged(filters: Filters, limit: int) -> list[Entry]:
-    """Entries for codes that expired unredeemed in the last day and are not purged yet.
-
-    These entries have no address and no browser.
-    """
-    is_other = filters.cause not in ("", NEVER_EXCHANGED) or filters.step not in ("", Step.EXCHANGE)
-    if is_other or filters.reference or filters.after_id or (filters.who and "@" not in filters.who):
-        return []
-    since = timezone.now() - UNRECORDED_FOR
-    columns: dict[str, object] = {}
-    if filters.attempt:
-        columns["attempt"] = filters.attempt
-    if filters.person_id:
-        columns["user"] = filters.person_id
-    if filters.who:
-        columns["user__in"] = get_user_model().objects.filter(email=filters.who)
-    if filters.client_ids is not None:
-        columns["application__in"] = Application.objects.filter(client_id__in=filters.client_ids)
-    since = max(filters.since or since, since)
-    return [
-        Entry(
-            id=0,
-            at=code.expired_at,
-            step=Step.EXCHANGE,
-            outcome=Outcome.FAILED,
-            cause=NEVER_EXCHANGED,
-            client_id=code.client_id,
-            person_id=code.person_id,
-            reference="",
-            address="",
-            browser="",
-            attempt=code.attempt,
-        )
-        for code in issued_codes.never_exchanged(filters.client_id, since, limit, **columns)
-    ]

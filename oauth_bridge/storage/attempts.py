@@ -20,7 +20,7 @@ from oauth_bridge.activity_causes import FACTOR_AWAITED, NEVER_EXCHANGED, WAITIN
 from oauth_bridge.activity_models import Outcome, Step
 from oauth_bridge.models import Application
 from oauth_bridge.storage import issued_codes
-from oauth_bridge.storage.activity_reading import Entry, Filters, never_exchanged, newest, recorded, records
+from oauth_bridge.storage.activity_reading import Entry, Filters, newest, recorded, records
 from oauth_bridge.storage.issued_codes import IssuedCode
 
 STEPS = list(Step)
@@ -140,7 +140,7 @@ def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 2
     rows = newest(records(filters).filter(at__lt=before), limit * RECORDS_PER_ATTEMPT)
     entries = [recorded(row) for row in rows]
     is_of_records = filters.cause or filters.step or filters.reference or filters.who
-    codes = _never_exchanged(filters, before, limit) if is_of_records else _newest(filters, before, limit)
+    codes = [] if is_of_records else _newest(filters, before, limit)
     found = _put_together(entries, codes, filters.client_ids)[:limit]
     return [replace(each, chosen=_chosen(each, filters)) for each in found]
 
@@ -163,13 +163,6 @@ def _chosen(each: Attempt, filters: Filters) -> Event | None:
 
 def _newest(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
     return issued_codes.newest(filters.client_id, filters.client_ids, filters.person_id, filters.since, before, limit)
-
-
-def _never_exchanged(filters: Filters, before: datetime, limit: int) -> list[IssuedCode]:
-    """The codes that fit the filters and were never exchanged. Codes that the purge has recorded are left out."""
-    found = {(each.attempt, each.person_id) for each in never_exchanged(filters, limit) if each.at < before}
-    people, keys = {person for _, person in found if person}, {attempt for attempt, _ in found if attempt}
-    return [code for code in issued_codes.of_attempts(people, keys) if (code.attempt, code.user_id) in found]
 
 
 def of(entry: Entry, client_ids: Collection[str] | None = None) -> Attempt:
@@ -198,12 +191,9 @@ def _put_together(entries: list[Entry], codes: list[IssuedCode], client_ids: Col
     events: defaultdict[_Key, list[Event]] = defaultdict(list)
     for entry in all_entries:
         events[_key(entry, sole)].append(_event(entry))
-    told = {
-        _key(entry, sole) for entry in all_entries if entry.step == Step.EXCHANGE and entry.outcome != Outcome.SUCCEEDED
-    }
     code_of: dict[_Key, IssuedCode] = {(code.attempt, code.user_id): code for code in all_codes}
     for key, code in code_of.items():
-        events[key] += _events_of(code, is_told=key in told)
+        events[key] += _events_of(code)
     wanted = {_key(entry, sole) for entry in entries if entry.attempt}
     wanted |= {(code.attempt, code.user_id) for code in codes}
     found = [_attempt(key[0], events[key], code_of.get(key), names) for key in wanted if events[key]]
@@ -252,13 +242,11 @@ def _event(entry: Entry) -> Event:
     return Event(Step(entry.step), entry.at, Outcome(entry.outcome), entry.cause, entry)
 
 
-def _events_of(code: IssuedCode, *, is_told: bool) -> list[Event]:
-    """The events that the row of the code proves. `is_told`: a record says why there was no exchange."""
+def _events_of(code: IssuedCode) -> list[Event]:
+    """The events that the row of the code proves."""
     events = [Event(Step.CONSENT, code.issued_at, Outcome.SUCCEEDED)]
     if code.redeemed_at:
         events.append(Event(Step.EXCHANGE, code.redeemed_at, Outcome.SUCCEEDED))
-    elif code.expires_at <= timezone.now() and not is_told:
-        events.append(Event(Step.EXCHANGE, code.expires_at, Outcome.FAILED, NEVER_EXCHANGED))
     if code.profile_read_at:
         events.append(Event(Step.PROFILE, code.profile_read_at, Outcome.SUCCEEDED))
     return events

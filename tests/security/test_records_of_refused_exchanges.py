@@ -38,10 +38,11 @@ REFUSED: dict[str, Callable[[Tried], dict[str, str | None]]] = {
 
 
 def expire() -> None:
-    """All codes, eleven minutes ago; and what is recorded so far happened ten minutes and a half ago."""
+    """All codes, eleven minutes ago, which a worker notices; what is recorded so far happened half a minute later."""
     now = timezone.now()
     AuthorizationCode.objects.update(issued_at=now - timedelta(minutes=11), expires_at=now - timedelta(minutes=1))
     ActivityRecord.objects.update(at=now - timedelta(minutes=10.5))
+    assert not activity_counts.record_never_exchanged(now - timedelta(minutes=12))
 
 
 def attempts_of(tried: Tried) -> list[attempts.Attempt]:

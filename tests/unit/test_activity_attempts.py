@@ -201,10 +201,11 @@ def test_the_shown_failure_is_that_of_the_reference_or_else_the_last(grace: Clie
 
 
 def expire() -> None:
-    """All codes, eleven minutes ago; and what is recorded so far happened ten minutes and a half ago."""
+    """All codes, eleven minutes ago, which a worker notices; what is recorded so far happened half a minute later."""
     now = timezone.now()
     AuthorizationCode.objects.update(issued_at=now - timedelta(minutes=11), expires_at=now - timedelta(minutes=1))
     ActivityRecord.objects.update(at=now - timedelta(minutes=10.5))
+    assert not activity_counts.record_never_exchanged(now - timedelta(minutes=12))
 
 
 def purge() -> None:
@@ -217,9 +218,16 @@ def test_a_code_that_is_never_exchanged_is_a_failure_from_its_end_on_and_stays_o
     tried = Tried()
     tried.callback()
     assert listing() == []
-    expire()
     other = Tried()
     other.callback()
+    assert not activity_counts.record_never_exchanged(timezone.now() - timedelta(days=1)), "it may still be exchanged"
+    ended = timezone.now() - timedelta(seconds=1)
+    own = AuthorizationCode.objects.filter(user=tried.person)
+    own.update(issued_at=ended - timedelta(minutes=10), expires_at=ended)
+    list(purging.batches(timezone.now() + timedelta(hours=2)))
+    assert own.exists(), "nobody has recorded it yet"
+    for _ in range(2):  # a second worker finds nothing
+        activity_counts.record_never_exchanged(timezone.now() - timedelta(days=1))
     (entry,) = listing(tried.application.client_id, "--cause", NEVER_EXCHANGED)
     assert (entry["step"], entry["outcome"], entry["person"]) == ("exchange", "failed", str(tried.person.pk))
     for query in (f"cause={NEVER_EXCHANGED}", "step=exchange", f"who={tried.person.email}"):
