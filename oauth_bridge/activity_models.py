@@ -30,8 +30,7 @@ class Outcome(StrEnum):
     """The outcome of a step.
 
     REFUSED: the service or the person refused the step. FAILED: the service had a fault, or the next step did not
-    follow. UNFINISHED: the person was asked for a code, and the activity log does not know yet whether one followed.
-    Rows of UNFINISHED steps contain FAILED: `activity_reading.recorded` decides by the cause.
+    follow. UNFINISHED: the person was asked for a code. A later record of the attempt shows that one followed.
     """
 
     SUCCEEDED = "succeeded"

@@ -142,9 +142,9 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
     elif event is Event.SECOND_FACTOR_USED and members["is_sign_in"]:
         step = Step.SECOND_FACTOR
     elif event is Event.ADDRESS_CODE_SENT and not request.user.is_authenticated:
-        step, outcome, cause = Step.SIGN_IN, Outcome.FAILED, UNCONFIRMED
+        step, outcome, cause = Step.SIGN_IN, Outcome.UNFINISHED, UNCONFIRMED
     elif event is Event.SECOND_FACTOR_ASKED:
-        step, outcome, cause = Step.SECOND_FACTOR, Outcome.FAILED, FACTOR_AWAITED
+        step, outcome, cause = Step.SECOND_FACTOR, Outcome.UNFINISHED, FACTOR_AWAITED
     elif event is Event.ADDRESS_CONFIRMED and isinstance(person, UUID):
         login_marks.give(person)
         return

@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
+from oauth_bridge.activity_models import ActivityRecord
 from oauth_bridge.activity_titles import name_of, needs_mending, title_of
 from oauth_bridge.administration import near_applications
 from oauth_bridge.administration.mended import is_limit
@@ -16,7 +17,6 @@ from oauth_bridge.administration.shown import Named, in_groups, named
 from oauth_bridge.applications import rights
 from oauth_bridge.models import Application
 from oauth_bridge.shown_lists import listed
-from oauth_bridge.storage.activity_reading import Entry
 
 # Only an administrator can remove these causes at the steps of the application.
 OF_ADMINISTRATORS = {
@@ -50,7 +50,7 @@ class Hint(NamedTuple):
     applications: list[Named]
 
 
-def hints(request: HttpRequest, entry: Entry, application: Application | None) -> list[Hint]:
+def hints(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> list[Hint]:
     """The hints for the cause. They name only applications that the administrator may see."""
     seen = rights.applications(request, rights.VIEW)
     found = []
@@ -73,7 +73,7 @@ def hints(request: HttpRequest, entry: Entry, application: Application | None) -
     return found
 
 
-def for_developer(request: HttpRequest, entry: Entry, fix: str) -> str:
+def for_developer(request: HttpRequest, entry: ActivityRecord, fix: str) -> str:
     """The text that the application's developer needs; empty if the developer cannot remove the cause."""
     is_theirs = needs_mending(entry.step, entry.cause) and entry.cause not in OF_ADMINISTRATORS | NOT_TOLD
     if not (entry.client_id and fix and is_theirs) or is_limit(entry.cause):

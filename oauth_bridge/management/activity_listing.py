@@ -16,9 +16,9 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.email_addresses import looked_up_email
-from oauth_bridge.activity_models import Step
+from oauth_bridge.activity_models import ActivityRecord, Step
 from oauth_bridge.storage import activity_reading
-from oauth_bridge.storage.activity_reading import MOST, OPERATOR, Entry, Filters, described
+from oauth_bridge.storage.activity_reading import MOST, OPERATOR, Filters, described
 
 FOLLOW_SECONDS = 1.0
 _AGO = re.compile("([0-9]{1,5})([mhd])")
@@ -65,7 +65,7 @@ def _since(text: str) -> datetime | None:
     return given if given.tzinfo else given.replace(tzinfo=UTC)
 
 
-def line(entry: Entry) -> str:
+def line(entry: ActivityRecord) -> str:
     """Format an entry for a terminal: the facts, then the advice."""
     person = str(entry.person_id) if entry.person_id else ""
     who = " ".join(filter(None, (entry.client_id, person, entry.address)))
@@ -76,7 +76,7 @@ def line(entry: Entry) -> str:
     if sent := entry.detail.get("sent"):
         differs = ", ".join(entry.detail.get("differs", ()))
         parts.append(f"sent {sent}; nearest {entry.detail.get('nearest') or 'none'} ({differs})")
-    if fix := entry.fix(OPERATOR):
+    if fix := activity_reading.fix(entry, OPERATOR):
         parts.append(f"Fix: {fix}")
     return "\n    ".join(parts)
 
@@ -91,7 +91,7 @@ def nothing(filters: Filters) -> str:
     )
 
 
-def follow(filters: Filters) -> Iterator[Entry]:
+def follow(filters: Filters) -> Iterator[ActivityRecord]:
     """Yield the present entries, oldest first, then each new entry. This generator never ends."""
     found = activity_reading.entries(filters)
     latest = max((entry.id for entry in found), default=activity_reading.latest_id())
@@ -103,5 +103,5 @@ def follow(filters: Filters) -> Iterator[Entry]:
         latest = max((entry.id for entry in found), default=latest)
 
 
-def text_of(entry: Entry, *, as_json: bool) -> str:
+def text_of(entry: ActivityRecord, *, as_json: bool) -> str:
     return json.dumps(described(entry, OPERATOR), ensure_ascii=False) if as_json else line(entry)

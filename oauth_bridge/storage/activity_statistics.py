@@ -32,11 +32,10 @@ class Failing(NamedTuple):
 
 
 class Met(NamedTuple):
-    """The number of people with failures of a cause, the time of the latest failure, and the number of the records."""
+    """The number of people with failures of a cause, and the time of the latest failure."""
 
     people: int
     last_at: datetime
-    records: int
 
 
 class Days(NamedTuple):
@@ -91,7 +90,7 @@ def met(since: datetime, client_ids: Collection[str] | None = None) -> dict[Fail
     newest = records.order_by("-id").values("pk")[:MOST_RECORDS]
     recent = ActivityRecord.objects.filter(pk__in=newest, at__gte=since).exclude(outcome=Outcome.SUCCEEDED)
     rows = recent.values_list("client_id", "step", "cause").annotate(
-        people=Count("person", distinct=True), last_at=Max("at"), records=Count("pk")
+        people=Count("person", distinct=True), last_at=Max("at")
     )
     return {Failing(client_id, step, cause): Met(*figures) for client_id, step, cause, *figures in rows}
 

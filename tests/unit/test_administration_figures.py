@@ -5,14 +5,13 @@ from __future__ import annotations
 import html
 import re
 from datetime import datetime, timedelta
-from uuid import UUID
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from oauth_bridge.activity_causes import NEVER_EXCHANGED, UNCONFIRMED
+from oauth_bridge.activity_causes import NEVER_EXCHANGED
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.applications import summaries
 from oauth_bridge.maintenance import purging
@@ -126,15 +125,6 @@ def test_a_code_that_nobody_exchanged_has_a_person_and_a_time_before_and_after_t
         assert people == {application.client_id: 2, other.client_id: 1}
         said = text_of(grace.get(f"/admin/activity/?client_id={application.client_id}"))
         assert re.search(r"Exchange 3 times 2 people \d+ minutes? ago", said)
-
-
-def test_a_record_of_a_cause_that_is_not_counted_says_how_often_it_is_recorded(grace: Client) -> None:
-    values = {"at": timezone.now(), "person": PersonFactory(), "step": Step.SIGN_IN, "outcome": Outcome.FAILED}
-    for number in range(2):
-        row = ActivityRecord.objects.create(attempt=UUID(int=number), cause=UNCONFIRMED, **values)
-    assert re.search("2 times in 30 days ?, 1 person", text_of(grace.get(reverse("admin:record", args=[row.pk]))))
-    assert " 2 times since " in text_of(grace.get(f"/admin/activity/?cause={UNCONFIRMED}&step=sign_in"))
-    assert " 0 times since " in text_of(grace.get("/admin/activity/?step=sign_in")), "the step counts failures only"
 
 
 def test_the_numbers_of_everybody_do_not_stand_above_the_attempts_of_one(grace: Client) -> None:
