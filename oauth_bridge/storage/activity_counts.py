@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import Error, connection, transaction
@@ -135,17 +136,14 @@ def record_never_exchanged(since: datetime) -> bool:
 
     Possible causes: the callback did not answer, the application lost its `state`, or a firewall stopped the exchange.
     """
-    counts: Counter[Key] = Counter()
-    records = []
     with transaction.atomic():
         claimed, codes = issued_codes.claim_never_exchanged(since, MOST_CLAIMED)
-        for client_id, person_id, attempt, at in codes:
-            counts[client_id, _hour_of(at), Step.EXCHANGE, Outcome.FAILED, NEVER_EXCHANGED] += 1
-            if activity.has_room(client_id, Kind.PERSON, str(person_id)):
-                row = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED, "attempt": attempt}
-                records.append(ActivityRecord(at=at, client_id=client_id, person_id=person_id, **row))
-        if counts:
-            _write(counts, records, {})
+    failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
+    for client_id, person_id, attempt, at in codes:
+        count(at, client_id, **failed)
+        if activity.has_room(client_id, Kind.PERSON, str(person_id)):
+            add_later(ActivityRecord(at=at, client_id=client_id, person_id=person_id, attempt=attempt, **failed))
+    flush()
     return claimed == MOST_CLAIMED
 
 

@@ -211,7 +211,9 @@ def purge() -> None:
 
 
 @pytest.mark.integration
-def test_a_code_that_is_never_exchanged_is_a_failure_from_its_end_on_and_stays_one(grace: Client) -> None:
+def test_a_code_that_is_never_exchanged_is_recorded_once_and_stays_a_failure(
+    grace: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tried = Tried()
     tried.callback()
     assert listing() == []
@@ -224,7 +226,8 @@ def test_a_code_that_is_never_exchanged_is_a_failure_from_its_end_on_and_stays_o
     list(purging.batches(timezone.now() + timedelta(hours=2)))
     assert own.exists(), "nobody has recorded it yet"
     for _ in range(2):  # a second worker finds nothing
-        activity_counts.record_never_exchanged(timezone.now() - timedelta(days=1))
+        monkeypatch.setattr(activity_counts, "_claimed_at", None)
+        assert not activity_counts._work()
     (entry,) = listing(tried.application.client_id, "--cause", NEVER_EXCHANGED)
     assert (entry["step"], entry["outcome"], entry["person"]) == ("exchange", "failed", str(tried.person.pk))
     for query in (f"cause={NEVER_EXCHANGED}", "step=exchange", f"who={tried.person.email}"):
