@@ -156,6 +156,8 @@ def _write(counts: Counter[Key], records: list[ActivityRecord], reads: dict[Prof
         for read in issued_codes.note_profile_reads({read: at for read, (_, at) in reads.items()}) if reads else ():
             client_id, at = reads[read]
             counts[client_id, _hour_of(at), Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
+        for record in records:  # a transaction that was rolled back may have set it
+            record.pk = None
         if records:  # PostgreSQL takes at most 65,535 parameters in a statement
             ActivityRecord.objects.bulk_create(records, batch_size=1_000)
         for counted in sorted(counts):  # in a fixed order, so that two workers do not deadlock
