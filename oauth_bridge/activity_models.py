@@ -1,8 +1,8 @@
 """The tables of the activity log: records of refusals, failures and sign-ins, and counts of all steps.
 
-D24. `storage.activity` writes the records of refusals and failures. `storage.activity_counts` writes the counts and the
-records of sign-ins. `maintenance.purging` deletes the records and the counts. No row contains a credential, a `state`
-or a typed login name.
+D24. `storage.activity` writes the records of refusals and failures. `storage.activity_counts` writes the counts, and the
+records of sign-ins and of codes that were never exchanged. `maintenance.purging` deletes the records and the counts. No
+row contains a credential, a `state` or a typed login name.
 """
 
 from __future__ import annotations
