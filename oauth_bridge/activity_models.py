@@ -1,8 +1,8 @@
 """The tables of the activity log: records of refusals, failures and sign-ins, and counts of all steps.
 
-D24. `storage.activity` writes the records of refusals and failures. `storage.activity_counts` writes the counts and the
-records of sign-ins. `maintenance.purging` deletes the records and the counts. No row contains a credential, a `state`
-or a typed login name.
+D24. `storage.activity` writes the records of refusals and failures. `storage.activity_counts` writes the counts, and
+the records of sign-ins and of codes that were never exchanged. `maintenance.purging` deletes the records and the
+counts. No row contains a credential, a `state` or a typed login name.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ class Outcome(StrEnum):
     """The outcome of a step.
 
     REFUSED: the service or the person refused the step. FAILED: the service had a fault, or the next step did not
-    follow. UNFINISHED: the person was asked for a code, and the activity log does not know yet whether one followed.
-    Rows of UNFINISHED steps contain FAILED: `activity_reading.recorded` decides by the cause.
+    follow. UNFINISHED: the person was asked for a code. A later record of the attempt shows that one followed.
     """
 
     SUCCEEDED = "succeeded"
@@ -84,24 +83,6 @@ class ActivityRecord(models.Model):
             models.Index(
                 fields=["login_mark"], name="oauth_bridge_activity_login", condition=models.Q(login_mark__isnull=False)
             ),
-        ]
-
-
-class ActivityBudget(models.Model):
-    """The number of records of one slot in one hour. An application has at most one row for each slot.
-
-    `hour` is the number of hours since 1970. The first record of a later hour overwrites the row. `storage.activity`
-    explains what a slot is.
-    """
-
-    client_id = models.CharField(max_length=255, blank=True)
-    slot = models.SmallIntegerField()
-    hour = models.IntegerField()
-    number = models.IntegerField()
-
-    class Meta:
-        constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.UniqueConstraint(fields=["client_id", "slot"], name="oauth_bridge_activity_slot"),
         ]
 
 

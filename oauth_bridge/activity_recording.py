@@ -20,18 +20,18 @@ from accounts import return_path
 from accounts.email_addresses import looked_up_email
 from accounts.sessions import user_agents
 from config.infrastructure import references
-from config.infrastructure.errors import RequestError, SiteFault, subject
+from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
 from oauth_bridge.activity_causes import CAUSES, FACTOR_AWAITED, FRAME, SCRIPT, UNCONFIRMED
-from oauth_bridge.activity_models import Outcome, Step
+from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.callback_addresses.difference import compare
 from oauth_bridge.callback_addresses.masking import masked
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.models import MISTYPED_CLIENT_ID
 from oauth_bridge.protocol.parameter_parsing import Parameters, of_query
 from oauth_bridge.storage import activity, activity_counts, issued_codes, login_marks
-from oauth_bridge.storage.activity import Group, Record
+from oauth_bridge.storage.activity import Kind
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,6 @@ DETAIL_LENGTH = 100
 SHOWN_PARAMETERS = {"response_type", "client_id", "scope", "code_challenge_method", "prompt", "ui_locales"}
 SHOWN_VALUE = re.compile(rf"[A-Za-z][A-Za-z0-9 ._-]{{0,31}}|{MISTYPED_CLIENT_ID}")
 MOST_PARAMETERS = 12
-BUDGETS = {SiteFault.RATE_LIMITED.error: activity.LIMITED, SiteFault.BUSY.error: activity.BUSY}
 COUNTED = {Event.CODE_ISSUED: Step.CONSENT, Event.CODE_REDEEMED: Step.EXCHANGE}
 SERVER_ERRORS = 500
 # The step of each page of `accounts`, by the name of the page's route. The views of this package say their step.
@@ -99,35 +98,35 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     step, client_id, person, attempt = Step(known.step), known.client_id, known.person, known.attempt
     outcome = Outcome.FAILED if error.fault.status >= SERVER_ERRORS else Outcome.REFUSED
     at, address = request.received_at, client_address(request)  # type: ignore[attr-defined]
-    group, slot = _budget(request, step, error, address)
-    is_full = activity.is_full(client_id, slot, at)
+    has_room = activity.has_room(client_id, *_caller(request, step, address))
     presented = error.private.get("presented")
-    if not is_full and attempt is None and isinstance(presented, tuple):
+    if has_room and attempt is None and isinstance(presented, tuple):
         # The exchange was refused before it read its code. This runs one statement.
         attempt, person, found = issued_codes.presented(*presented)
         client_id = client_id or found
     activity_counts.count(at, client_id, step, outcome, cause)
-    if is_full:
+    if not has_room:
         return
     # A text that is no e-mail address may be a password.
     login = looked_up_email(str(error.private.get("login", "")))
-    record = _record_of(
-        request,
-        step=step,
-        outcome=outcome,
-        cause=cause,
-        attempt=attempt,
-        client_id=client_id,
-        person_id=person,
-        login_mark=None if person or not login else login_marks.of(login),
-        detail=_detail(request, step, error),
-        is_proven=known.is_proven,
+    activity.add(
+        _record_of(
+            request,
+            step=step,
+            outcome=outcome,
+            cause=cause,
+            attempt=attempt,
+            client_id=client_id,
+            person_id=person,
+            login_mark=None if person or not login else login_marks.of(login),
+            detail=_detail(request, step, error),
+            is_proven=known.is_proven,
+        )
     )
-    activity.add(record, group, slot)
 
 
-def _record_of(request: HttpRequest, **columns: Any) -> Record:
-    return Record(
+def _record_of(request: HttpRequest, **columns: Any) -> ActivityRecord:
+    return ActivityRecord(
         at=request.received_at,  # type: ignore[attr-defined]
         reference=references.current.get(),
         address=client_address(request),
@@ -153,9 +152,9 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
     elif event is Event.SECOND_FACTOR_USED and members["is_sign_in"]:
         step = Step.SECOND_FACTOR
     elif event is Event.ADDRESS_CODE_SENT and not request.user.is_authenticated:
-        step, outcome, cause = Step.SIGN_IN, Outcome.FAILED, UNCONFIRMED
+        step, outcome, cause = Step.SIGN_IN, Outcome.UNFINISHED, UNCONFIRMED
     elif event is Event.SECOND_FACTOR_ASKED:
-        step, outcome, cause = Step.SECOND_FACTOR, Outcome.FAILED, FACTOR_AWAITED
+        step, outcome, cause = Step.SECOND_FACTOR, Outcome.UNFINISHED, FACTOR_AWAITED
     elif event is Event.ADDRESS_CONFIRMED and isinstance(person, UUID):
         login_marks.give(person)
         return
@@ -176,19 +175,15 @@ def _pending(request: HttpRequest) -> PendingRequest | None:
     return PendingRequest.of_path(return_path.found(request))
 
 
-def _budget(request: HttpRequest, step: Step, error: RequestError, address: str) -> tuple[Group, int]:
+def _caller(request: HttpRequest, step: Step, address: str) -> tuple[Kind, str]:
+    """Return whose budget the record counts against."""
     if subject().is_proven:
-        return activity.PROVEN, activity.slot_of(activity.PROVEN, "")
+        return Kind.PROVEN, address
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.
     person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)
-    is_person = person is not None and person.is_authenticated
-    is_embedded = error.cause in (SCRIPT, FRAME)  # SPECULATIVE has the error code of BUSY, but not its budget
-    if not is_embedded and (group := BUDGETS.get(error.fault.error)):
-        return group, activity.slot_of(group, person.pk if is_person and person else address)
-    if is_person and person:
-        group = activity.STAFF if person.is_staff else activity.PEOPLE
-        return group, activity.slot_of(group, person.pk)
-    return activity.STRANGERS, activity.slot_of(activity.STRANGERS, address)
+    if person is not None and person.is_authenticated:
+        return Kind.PERSON, str(person.pk)
+    return Kind.STRANGER, address
 
 
 def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, Any]:

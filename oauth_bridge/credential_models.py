@@ -61,6 +61,7 @@ class AuthorizationCode(models.Model):
     expires_at = models.DateTimeField()
     redeemed_at = models.DateTimeField(null=True)
     profile_read_at = models.DateTimeField(null=True)  # when the application first read the profile
+    is_expiry_recorded = models.BooleanField(default=False, db_default=False, editable=False)  # for unredeemed codes
     token_digest = models.BinaryField(max_length=32, null=True, editable=False)
     openid = _openid()
     person_version = version_of_credentials()

@@ -18,7 +18,7 @@ from oauth2_provider.models import AbstractApplication
 
 from config.infrastructure.graphemes import first_grapheme
 from config.infrastructure.validators import refuse_control_characters
-from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord  # noqa: F401 - Django finds them here
+from oauth_bridge.activity_models import ActivityCount, ActivityRecord  # noqa: F401 - Django finds them here
 from oauth_bridge.callback_addresses.registration import (
     shown_host,
     split_lines,

@@ -33,6 +33,7 @@ IN_BLOCKS_FROM_EVENTS, IN_BLOCKS_UP_TO_SECONDS = 600, 60
 # While Redis does not answer, each process counts these limits by itself, and no other.
 WITHOUT_REDIS = frozenset(
     {"sign_in_account", "sign_in_address", "sign_in", "notice", "notice_of_all", "administration", "act"}
+    | {"records_of_caller", "records_of_kind"}
 )
 _own_lock = threading.Lock()
 _own_counts = LocMemCache("rate_limits", {"OPTIONS": {"MAX_ENTRIES": 20_000}})
@@ -54,7 +55,7 @@ def parse(rate: str) -> Rate:
 
 
 class Counter(NamedTuple):
-    """The name of a limit in `settings.RATES`, and the key of a count.
+    """The name of a limit in `settings.RATES` or `settings.RATES_OF_RECORDS`, and the key of a count.
 
     The limit is the rate multiplied by `times`, but at least one event.
     """
@@ -101,7 +102,7 @@ def attempt(*counters: Counter) -> int:
 
 def _seconds_to_wait(counter: Counter, *, increment: bool) -> int:
     name, key, times = counter
-    rate = settings.RATES.get(name)
+    rate = settings.RATES.get(name) or settings.RATES_OF_RECORDS.get(name)
     if not rate:  # this limit is off, or RATE_LIMITS is off
         return 0
     if name in IN_BLOCKS and times == 1:
@@ -114,7 +115,8 @@ def _seconds_to_wait(counter: Counter, *, increment: bool) -> int:
     used = usage["count"] if increment else usage["count"] + 1
     if used <= max(1, int(usage["limit"] * times)):
         return 0
-    security_events.write(Event.LIMIT_REACHED, limit=name)
+    if name in settings.RATES:
+        security_events.write(Event.LIMIT_REACHED, limit=name)
     return max(1, int(usage["time_left"]))
 
 

@@ -103,7 +103,7 @@ class Query:
             who=self.who,
             reference=self.reference,
             since=self.since,
-            is_failure=bool(self.step),
+            is_failure=bool(self.step) and not (self.cause or self.reference),
         )
 
     @property
@@ -217,16 +217,9 @@ def _causes(query: Query) -> dict[str, Any]:
         "causes": rows,
         "failed": mend,
         "finished": finished,
-        "chosen_number": _chosen_number(query, merged, met),
+        "chosen_number": sum(number for key, number in merged.items() if _is_chosen(query, *key)),
         "chosen_fix": fix_of(query.cause) if query.cause else "",
     }
-
-
-def _chosen_number(query: Query, merged: Counter[tuple[str, str]], met: dict[tuple[str, str], Met]) -> int:
-    """The failures of the chosen cause or step. Of a cause that is not counted, such as UNCONFIRMED, the records."""
-    counted = sum(number for key, number in merged.items() if _is_chosen(query, *key))
-    recorded = sum(each.records for key, each in met.items() if _is_chosen(query, *key)) if query.cause else 0
-    return counted or recorded
 
 
 def _is_chosen(query: Query, step: str, cause: str) -> bool:
@@ -246,10 +239,10 @@ def _figures(query: Query, merged: Counter[tuple[str, str]]) -> list[StepFigure]
 def _merged_met(met: dict[Failing, Met]) -> dict[tuple[str, str], Met]:
     """Add up the figures of all applications. A person with failures in two applications counts twice."""
     merged: dict[tuple[str, str], Met] = {}
-    for failing, (people, last_at, records) in met.items():
+    for failing, (people, last_at) in met.items():
         key = failing.step, failing.cause
-        before = merged.get(key, Met(0, last_at, 0))
-        merged[key] = Met(before.people + people, max(before.last_at, last_at), before.records + records)
+        before = merged.get(key, Met(0, last_at))
+        merged[key] = Met(before.people + people, max(before.last_at, last_at))
     return merged
 
 

@@ -95,12 +95,11 @@ def _heading(latest: Attempt | None) -> str:
 def _ticked(column: Column, latest: Attempt | None) -> Ticked:
     if latest is None:
         return Ticked(column.name, "open", None, column.explanation)
-    last, failure = latest.events[-1], latest.failure
+    failure = latest.failure
     if failure and failure.step in column.steps:
-        return Ticked(column.name, "bad", failure.at, title_of(failure.cause))
-    if last.outcome is Outcome.UNFINISHED and last.step in column.steps:
-        return Ticked(column.name, "unsure", last.at, title_of(last.cause))
+        mark = "unsure" if failure.outcome == Outcome.UNFINISHED else "bad"
+        return Ticked(column.name, mark, failure.at, title_of(failure.cause))
     if not latest.reached & {*column.steps}:
         return Ticked(column.name, "open", None, column.explanation)
-    done = [each.at for each in latest.events if each.step in column.steps and each.outcome is Outcome.SUCCEEDED]
+    done = [each.at for each in latest.events if each.step in column.steps and each.outcome == Outcome.SUCCEEDED]
     return Ticked(column.name, "", done[-1] if done else None, column.explanation)

@@ -10,11 +10,10 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, User
 from oauth_bridge.activity_causes import UNCONFIRMED
-from oauth_bridge.activity_models import Step
+from oauth_bridge.activity_models import ActivityRecord, Step
 from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.models import Application
 from oauth_bridge.storage import admission
-from oauth_bridge.storage.activity_reading import Entry
 
 OF_NO_APPLICATION = {"client_unknown", "client_deleted"}
 # The limits that end when an administrator unlocks the account.
@@ -33,7 +32,7 @@ OF_THE_APPLICATION: dict[str, Callable[[Application], bool]] = {
 }
 
 
-def is_mended(entry: Entry, application: Application | None) -> bool | None:
+def is_mended(entry: ActivityRecord, application: Application | None) -> bool | None:
     """Return None if no state shows it, because the cause is in what was sent. `application`: the one of the entry."""
     if entry.cause in OF_NO_APPLICATION:  # the record of an exchange belongs to the application whose code was sent
         client_id = entry.detail.get("parameters", {}).get("client_id", "")
@@ -57,12 +56,12 @@ def is_limit(cause: str) -> bool:
     return "limited" in cause or cause.startswith("throttled")
 
 
-def limit_ends_at(entry: Entry) -> datetime | None:
+def limit_ends_at(entry: ActivityRecord) -> datetime | None:
     """Return the end of the limit that refused the request; None for another cause."""
     seconds = entry.detail.get("seconds")
     return entry.at + timedelta(seconds=seconds) if isinstance(seconds, int) and is_limit(entry.cause) else None
 
 
-def _is_unlocked(entry: Entry) -> bool:
+def _is_unlocked(entry: ActivityRecord) -> bool:
     unlocked = AuditEntry.objects.filter(action="account_unlocked", kind="person", key=str(entry.person_id))
     return entry.cause in OF_THE_ACCOUNT and unlocked.filter(at__gt=entry.at).exists()

@@ -11,7 +11,7 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
 from oauth_bridge.activity_causes import UNCONFIRMED, name_of, title_of
-from oauth_bridge.activity_models import Outcome
+from oauth_bridge.activity_models import ActivityRecord
 from oauth_bridge.administration import (
     added_address,
     application_acts,
@@ -27,8 +27,8 @@ from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.callback_addresses.difference import side_by_side
 from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_reading, activity_statistics, attempts
-from oauth_bridge.storage.activity_reading import Entry
 from oauth_bridge.storage.activity_statistics import Failing
+from oauth_bridge.storage.attempts import ending_of
 
 MONTH = 30
 OF_THE_SECRET = {"secret_wrong", "secret_of_another", "secret_none_left", "secret_expired", "secret_revoked"}
@@ -58,7 +58,8 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     names = Names(request, {entry.client_id, each.client_id}, {entry.person_id, each.person_id})
     application = Application.objects.filter(client_id=entry.client_id).first() if entry.client_id else None
     is_mended = mended.is_mended(entry, application)
-    fix = "" if each.is_past_wait else names.fix_of(entry)
+    is_refusal = each.chosen is not None
+    fix = names.fix_of(entry) if is_refusal else ""
     context = {
         **admin.site.each_context(request),
         **_difference(request, entry, application),
@@ -71,7 +72,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         "for_developer": "" if is_mended else record_hints.for_developer(request, entry, fix),
         "title": title_of(entry.cause) if entry.cause else name_of(entry.step),
         "step": name_of(entry.step),
-        "is_refusal": entry.outcome != Outcome.SUCCEEDED and not each.is_past_wait,
+        "own_ending": shown_attempts.ENDINGS[ending_of(entry)] if is_refusal else None,
         "reference": shown.in_groups(entry.reference),
         "application": names.application(entry.client_id),
         "person": names.person(entry.person_id),
@@ -84,7 +85,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     return TemplateResponse(request, "administration/record.html", context)
 
 
-def _acts(request: HttpRequest, entry: Entry, application: Application | None) -> list[tuple[Any, str]]:
+def _acts(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> list[tuple[Any, str]]:
     """The label and the URL of each permitted act that removes the cause."""
     found: list[tuple[Any, str]] = []
     if application and entry.cause == "client_disabled":
@@ -103,7 +104,7 @@ def _may_make_secret(request: HttpRequest, application: Application) -> bool:
     return not application.is_public and rights.may(request, rights.ROTATE, application)
 
 
-def _difference(request: HttpRequest, entry: Entry, application: Application | None) -> dict[str, Any]:
+def _difference(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> dict[str, Any]:
     """Compare an unregistered callback address with the nearest registered one, and offer to add it."""
     sent, nearest = entry.detail.get("sent"), entry.detail.get("nearest")
     if not sent or entry.cause != "redirect_uri_mismatch":
@@ -119,21 +120,19 @@ def _difference(request: HttpRequest, entry: Entry, application: Application | N
     }
 
 
-def _same(entry: Entry) -> dict[str, Any]:
+def _same(entry: ActivityRecord) -> dict[str, Any]:
     """Count the failures of the last MONTH days with the application, step and cause of the record."""
     since = activity_statistics.start_of(MONTH)
     failing = Failing(entry.client_id, entry.step, entry.cause)
-    same = activity_statistics.met(since, [entry.client_id]).get(failing)
-    counted = activity_statistics.failures(since, None, [entry.client_id])[failing]
-    number = max(counted, same.records) if same else counted  # the counts are written a moment later than the records
+    number = activity_statistics.failures(since, None, [entry.client_id])[failing]
     return {
-        "same": same,
+        "same": activity_statistics.met(since, [entry.client_id]).get(failing),
         "same_number": number,
         "same_url": shown.page("activity", client_id=entry.client_id, cause=entry.cause, step=entry.step, days=MONTH),
         "is_only_one": number == 1 and entry.at >= since,
     }
 
 
-def _received(entry: Entry) -> list[tuple[str, str]]:
+def _received(entry: ActivityRecord) -> list[tuple[str, str]]:
     """The sent parameters. For a value that may be a secret, the record has only the length."""
     return [(name, str(value)) for name, value in entry.detail.get("parameters", {}).items()]

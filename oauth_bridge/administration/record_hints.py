@@ -14,12 +14,12 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 
 from oauth_bridge.activity_causes import CAUSES, Mender, name_of, needs_mending, title_of
+from oauth_bridge.activity_models import ActivityRecord
 from oauth_bridge.administration.shown import Named, in_groups, named
 from oauth_bridge.applications import rights
 from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.models import CLIENT_ID_LENGTH, TYPING_ERRORS, Application
 from oauth_bridge.shown_lists import listed
-from oauth_bridge.storage.activity_reading import Entry
 
 MOST_NEAR = 5  # applications that are named
 PART = (CLIENT_ID_LENGTH - TYPING_ERRORS) // 5
@@ -32,7 +32,7 @@ class Hint(NamedTuple):
     applications: list[Named]
 
 
-def hints(request: HttpRequest, entry: Entry, application: Application | None) -> list[Hint]:
+def hints(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> list[Hint]:
     """The hints for the cause. They name only applications that the administrator may see."""
     seen = rights.applications(request, rights.VIEW)
     found = []
@@ -55,7 +55,7 @@ def hints(request: HttpRequest, entry: Entry, application: Application | None) -
     return found
 
 
-def for_developer(request: HttpRequest, entry: Entry, fix: str) -> str:
+def for_developer(request: HttpRequest, entry: ActivityRecord, fix: str) -> str:
     """The text that the application's developer needs; empty if the developer cannot remove the cause."""
     is_theirs = entry.cause in CAUSES and CAUSES[entry.cause].mender is Mender.DEVELOPER
     if not (entry.client_id and fix and is_theirs and needs_mending(entry.step, entry.cause)):

@@ -17,9 +17,11 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from accounts.sessions import user_agents
+from oauth_bridge.activity_models import ActivityRecord
 from oauth_bridge.applications import rights
 from oauth_bridge.models import Application
-from oauth_bridge.storage.activity_reading import Entry, Filters
+from oauth_bridge.storage import activity_reading
+from oauth_bridge.storage.activity_reading import Filters
 from oauth_bridge.storage.attempts import Attempt
 
 
@@ -74,10 +76,10 @@ class Names:
         """The name of the application. A deleted or invisible application has its client_id as the name."""
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
 
-    def fix_of(self, entry: Entry) -> str:
+    def fix_of(self, entry: ActivityRecord) -> str:
         """The advice for a record. For a switched-off application, the text of `off_since` is added."""
         why = self.why_off.get(entry.client_id, "") if entry.cause == "client_disabled" else ""
-        return f"{entry.fix(self.sight)} {why}".strip()
+        return f"{activity_reading.fix(entry, self.sight)} {why}".strip()
 
     def person(self, key: UUID | None) -> Named:
         return (self.people.get(key) or Named(_("a person"), "")) if key else NOBODY
@@ -112,13 +114,13 @@ def filters(request: HttpRequest, application: Application, since: datetime) -> 
     return Filters(client_id=application.client_id, client_ids=rights.client_ids(request), since=since)
 
 
-def browser_of(entry: Entry) -> str:
+def browser_of(entry: ActivityRecord) -> str:
     """The browser and its operating system; empty if unknown."""
     return user_agents.shown(entry.browser) if entry.browser.strip("/") else ""
 
 
-def record_url(entry: Entry | None) -> str:
-    return page("record", entry.id) if entry and entry.id else ""
+def record_url(entry: ActivityRecord | None) -> str:
+    return page("record", entry.pk) if entry and entry.pk else ""
 
 
 def in_groups(reference: str) -> str:

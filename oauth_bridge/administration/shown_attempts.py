@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
-from oauth_bridge.activity_causes import fix_of, name_of, needs_mending, title_of
-from oauth_bridge.activity_models import Outcome, Step
-from oauth_bridge.administration.shown import Named, Names, browser_of, record_url
-from oauth_bridge.storage.attempts import STEPS, Attempt, Ending, Event, missing_steps
+from oauth_bridge.activity_causes import name_of, title_of
+from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.administration.shown import Names, browser_of, record_url
+from oauth_bridge.storage.attempts import STEPS, Attempt, Ending, ending_of
 
 # For each ending of an attempt, the word and the CSS class of the badge.
 ENDINGS = {
@@ -35,6 +33,7 @@ DONE = {
     Step.PROFILE: gettext_lazy("profile read"),
     Step.LOGOUT: gettext_lazy("signed out"),
 }
+# The CSS class of the icon of a step with this ending.
 MARKS = {
     Ending.REFUSED: "no",
     Ending.STOPPED: "bad",
@@ -51,95 +50,49 @@ class Part(NamedTuple):
     mark: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ShownStep:
-    """A finished, refused or missing step of an attempt, for the template. `mark` is the CSS class of the icon."""
-
-    step: Step
-    name: str
-    mark: str
-    at: datetime | None
-    seconds: float | None
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class ShownAttempt:
-    """An attempt, for the template. `word` and `badge` are about its ending.
+def attempt(each: Attempt, names: Names) -> dict[str, Any]:
+    """The template's variables for an attempt. `word` and `badge` are about its ending.
 
     `title`, `fix`, `mark`, `reference` and `record_url` are about the failure that somebody looks for, or else about
-    the last one. `own_word` and `own_badge` are the ending of an attempt that ends with this failure. If it is a wait
-    for the second factor, which ends nothing, they are `word` and `badge`.
+    the last one.
     """
-
-    at: datetime
-    story: list[Part]
-    mark: str
-    word: str
-    badge: str
-    own_word: str
-    own_badge: str
-    application: Named
-    person: Named
-    browser: str
-    address: str
-    reference: str
-    record_url: str
-    title: str
-    fix: str
-    steps: list[ShownStep]
-    is_fault: bool
-
-
-def attempt(each: Attempt, names: Names) -> ShownAttempt:
     failure = each.chosen or each.failure
     word, badge = ENDINGS[each.ending]
-    is_ending = failure and not failure.awaits_factor
-    own_word, own_badge = ENDINGS[failure.ending] if failure and is_ending else (word, badge)
-    entries = [event.entry for event in each.events if event.entry]
-    record = failure.entry if failure else None
-    return ShownAttempt(
-        at=each.latest_at,
-        story=_story(each),
-        mark=MARKS[failure.ending] if failure else "",
-        word=str(word),
-        badge=badge,
-        own_word=str(own_word),
-        own_badge=own_badge,
-        application=names.application(each.client_id),
-        person=names.person(each.person_id),
-        browser=next((browser_of(entry) for entry in entries if entry.browser.strip("/")), ""),
-        address=next((entry.address for entry in reversed(entries) if entry.address), ""),
-        reference=record.reference if record else "",
-        record_url=record_url(record),
-        title=title_of(failure.cause) if failure else "",
-        fix=_fix(each, failure, names),
-        steps=_steps(each),
-        is_fault=bool(failure and needs_mending(failure.step, failure.cause)),
-    )
+    return {
+        "at": each.latest_at,
+        "story": _story(each),
+        "mark": MARKS[ending_of(failure)] if failure else "",
+        "word": word,
+        "badge": badge,
+        "application": names.application(each.client_id),
+        "person": names.person(each.person_id),
+        "browser": next(filter(None, map(browser_of, each.events)), ""),
+        "address": next((event.address for event in reversed(each.events) if event.address), ""),
+        "reference": failure.reference if failure else "",
+        "record_url": record_url(failure),
+        "title": title_of(failure.cause) if failure else "",
+        "fix": names.fix_of(failure) if failure else "",
+        "steps": _steps(each),
+    }
 
 
-def _runs(each: Attempt) -> list[tuple[Event, int]]:
-    """The events in their order. Equal events that follow each other are one: the last of them, and their number.
+def _runs(each: Attempt) -> list[tuple[ActivityRecord, int]]:
+    """The events in their order, without steps that waited for the person and went on.
 
-    A step that waited for the person is left out if another event followed, unless somebody looks for it.
+    Equal events that follow each other are one: the last of them, and their number.
     """
-    events = [
-        event
-        for event in each.events
-        if event.outcome is not Outcome.UNFINISHED or event in (each.events[-1], each.chosen)
-    ]
+    events = [event for event in each.events if not each.is_over(event)]
     runs = [list(run) for _, run in groupby(events, key=lambda event: (event.step, event.cause))]
     return [(run[-1], len(run)) for run in runs]
 
 
-def _mark(each: Attempt, event: Event) -> str:
-    if event.outcome is Outcome.SUCCEEDED:
+def _mark(each: Attempt, event: ActivityRecord) -> str:
+    if event.outcome == Outcome.SUCCEEDED:
         return ""
-    return MARKS[event.ending] if each.matters(event) else "unsure"
+    return MARKS[ending_of(event)] if each.matters(event) else "unsure"
 
 
-def _title(event: Event, number: int) -> str:
+def _title(event: ActivityRecord, number: int) -> str:
     title = title_of(event.cause)
     if number == 1:
         return title
@@ -147,46 +100,40 @@ def _title(event: Event, number: int) -> str:
     return text % {"title": title, "count": number}
 
 
-def _fix(each: Attempt, failure: Event | None, names: Names) -> str:
-    if failure is None or each.is_past_wait:
-        return ""
-    return names.fix_of(failure.entry) if failure.entry else fix_of(failure.cause)
-
-
 def _story(each: Attempt) -> list[Part]:
-    parts = [Part(str(DONE[step])) for step in missing_steps(each) if step in each.reached]
+    parts = [Part(str(DONE[step])) for step in each.missing if step in each.reached]
     for event, number in _runs(each):
-        if event.outcome is Outcome.SUCCEEDED:
-            parts.append(Part(str(DONE[event.step])))
+        if event.outcome == Outcome.SUCCEEDED:
+            parts.append(Part(str(DONE[Step(event.step)])))
         else:
             title = _title(event, number)
-            words = title if event.step is Step.CONSENT else f"{name_of(event.step)}: {title}"
+            words = title if event.step == Step.CONSENT else f"{name_of(event.step)}: {title}"
             parts.append(Part(words, _mark(each, event)))
     first = parts[0].words
     return [parts[0]._replace(words=first[:1].upper() + first[1:]), *parts[1:]]
 
 
-def _steps(each: Attempt) -> list[ShownStep]:
+def _steps(each: Attempt) -> list[dict[str, Any]]:
     """The finished and refused steps in the order of their events, and the missing ones at their places.
 
     If the record belongs to no attempt, the steps before it are unknown.
     """
-    start, found = each.started_at, []
+    first, found = each.events[0], []
     for event, number in _runs(each):
         mark = _mark(each, event)
-        note = _title(event, number) if mark else _note(event.step, each)
-        seconds = (event.at - start).total_seconds()
-        found.append(ShownStep(event.step, name_of(event.step), mark, event.at, seconds, note))
-    for step in missing_steps(each):
-        if each.key is None and step not in each.reached and STEPS.index(step) < STEPS.index(each.events[0].step):
+        note = _title(event, number) if mark else ""
+        if event.step == Step.CONSENT and not mark and each.callback:
+            note = _("A code went to %(address)s") % {"address": each.callback.split("?")[0]}
+        seconds = (event.at - first.at).total_seconds()
+        found.append(_step(Step(event.step), mark, note) | {"at": event.at, "seconds": seconds})
+    for step in each.missing:
+        if each.key is None and step not in each.reached and STEPS.index(step) < STEPS.index(Step(first.step)):
             continue
         mark, note = ("", "") if step in each.reached else ("open", _("Not reached"))
-        later = (place for place, shown in enumerate(found) if STEPS.index(shown.step) > STEPS.index(step))
-        found.insert(next(later, len(found)), ShownStep(step, name_of(step), mark, None, None, note))
+        later = (place for place, shown in enumerate(found) if STEPS.index(shown["step"]) > STEPS.index(step))
+        found.insert(next(later, len(found)), _step(step, mark, note))
     return found
 
 
-def _note(step: Step, each: Attempt) -> str:
-    if step is Step.CONSENT and each.callback:
-        return _("A code went to %(address)s") % {"address": each.callback.split("?")[0]}
-    return ""
+def _step(step: Step, mark: str, note: str) -> dict[str, Any]:
+    return {"step": step, "name": name_of(step), "mark": mark, "note": note}

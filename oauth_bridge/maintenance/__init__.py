@@ -1,1 +1,1 @@
-"""Maintenance: the purge, the end of credentials after a restore, and sign-out notices."""
+"""Maintenance: the purge, and the end of credentials after a restore."""

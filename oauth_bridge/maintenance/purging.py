@@ -1,161 +1,135 @@
 """Delete expired rows in batches while the service runs, for `manage.py purge`. Contract, operator's interface.
 
-Each statement reads one range of a table, in the order in which rows are stored. The size of the range therefore bounds
-the cost of a statement, even if earlier batches left many deleted rows that are not yet vacuumed. A new run starts
-again at the first row.
+Each batch reads one range of a table, in the order in which rows are stored. The size of the range therefore bounds the
+cost of a batch, even if earlier batches left many deleted rows that are not yet vacuumed. A new run starts again at the
+first row.
 
-Only this module, `codes` and `restoring` delete codes and tokens. Of the purged tables, only the table of people is the
-target of foreign keys with a database constraint. SQL may therefore delete rows of the other purged tables without
-Django's cascades.
+Only this module, `codes` and `restoring` delete codes and tokens.
 """
 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import partial
+from ipaddress import ip_address, ip_network
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db import OperationalError, connection, models, transaction
+from django.db import OperationalError, connection, transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import FailedFactor, OutgoingMail, Session, User
 from accounts.profile.deletion import delete_never_confirmed
-from config.infrastructure.sql import adapted
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord
-from oauth_bridge.maintenance import shortening, thinning
-from oauth_bridge.maintenance.never_exchanged import delete_never_exchanged
-from oauth_bridge.models import (
-    AccessToken,
-    ApplicationSecret,
-    AuthorizationCode,
-    PurgeRun,
-    WithdrawnCode,
-)
-from oauth_bridge.storage import issued_codes, signing_keys, tokens
+from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun, WithdrawnCode
+from oauth_bridge.storage import activity_counts, issued_codes, signing_keys, tokens
 from oauth_bridge.storage.secret_rotation import EXPIRED_KEPT_FOR
 
-# If a statement takes longer than TARGET_SECONDS, the next range is smaller. A request therefore waits for at most
-# about one short statement.
-TARGET_SECONDS = 0.005
-# A statement that takes longer than STATEMENT_TIMEOUT_MS is canceled and tried again. Possible reasons for such a delay
-# are a slow disk and a locked table.
+# A batch whose statement takes longer is canceled and tried again. Possible reasons are a slow disk and a locked table.
 STATEMENT_TIMEOUT_MS = 500
 QUERY_CANCELED = "57014"  # SQLSTATE
 
 # The activity counts are kept longer than the records, because they name no person.
 COUNTS_KEPT_FOR = timedelta(days=400)
-
+# After this time, the network address in a record is replaced by its network, because it identifies a person (D24).
+WHOLE_ADDRESS_FOR = timedelta(days=7)
+PREFIXES = {4: 24, 6: 48}
 # A sign-up that nobody confirmed is deleted after this time. The time is long enough, because the page that asks for
 # the code expires after half an hour.
 UNCONFIRMED_KEPT_FOR = timedelta(days=30)
 
 
-class Table(NamedTuple):
-    """A table to purge. A row is deleted when `condition` is true.
+class Expired(NamedTuple):
+    """Rows to purge. `purge` deletes or changes the rows with the given keys, and returns their number."""
 
-    The parameters of `condition` are times: the time of the run minus each entry of `kept_for`. `delete` is set if the
-    deletion of a row must cascade, or if the rows need another check. `delete` receives the keys of the rows, deletes
-    or shortens the rows, and returns their number.
-    """
-
-    model: type[models.Model]
-    condition: str
-    kept_for: dict[str, timedelta]
-    delete: Callable[[list[Any]], int] | None = None
-
-    @property
-    def name(self) -> str:
-        return self.model._meta.db_table
+    rows: QuerySet[Any]
+    purge: Callable[[list[Any]], int] | None = None
 
 
-TABLES = (
-    # A redeemed code is the record of a sign-in. The code outlives its token, so that a replay still revokes the token
-    # (D13). An unredeemed code is kept as long as a token, so that the answer to a late exchange names the reason. If
-    # the application never sent the code, the purge adds a record to the activity log.
-    Table(AuthorizationCode, "redeemed_at <= %(redeemed)s", {"redeemed": issued_codes.REDEEMED_KEPT_FOR}),
-    Table(
-        AuthorizationCode,
-        "redeemed_at IS NULL AND expires_at <= %(expired)s",
-        {"expired": tokens.lifetime()},
-        delete_never_exchanged,
-    ),
-    # A withdrawn code is kept as long as an unredeemed code.
-    Table(WithdrawnCode, "expires_at <= %(expired)s", {"expired": tokens.lifetime()}),
-    Table(AccessToken, "expires_at <= %(expired)s", {"expired": timedelta(0)}),
-    Table(ApplicationSecret, "expires_at <= %(expired)s", {"expired": EXPIRED_KEPT_FOR}),
-    Table(Session, "expire_date <= %(expired)s", {"expired": timedelta(0)}),
-    Table(ActivityRecord, "at <= %(expired)s", {"expired": timedelta(days=settings.ACTIVITY_DAYS)}),
-    Table(
-        ActivityRecord,
-        "at <= %(whole)s AND address <> '' AND address NOT LIKE '%%/%%'",
-        {"whole": shortening.WHOLE_FOR},
-        shortening.shorten,
-    ),
-    Table(ActivityCount, "hour <= %(expired)s", {"expired": COUNTS_KEPT_FOR}),
-    Table(FailedFactor, "expires_at <= %(expired)s", {"expired": timedelta(0)}),
-    # `accounts.mail.outbox` deletes expired rows and logs unsent e-mails. The purge finds expired rows only if no
-    # process sends e-mails.
-    Table(OutgoingMail, "expires_at <= %(expired)s", {"expired": timedelta(days=1)}),
-    # Delete a sign-up whose address was never confirmed, because nobody else can use the address while the row exists.
+def expired(now: datetime) -> list[Expired]:
+    """All rows that are past use."""
+    ended = now - tokens.lifetime()
+    codes, records = AuthorizationCode.objects, ActivityRecord.objects
+    recorded = Q(is_expiry_recorded=True) | Q(expires_at__lte=now - activity_counts.UNRECORDED_FOR)
+    whole = records.exclude(address="").exclude(address__contains="/")
     # Before the first sign-in, only a sign-up stores a language. The condition on `language` therefore keeps the
     # accounts that an operator created. Deactivated accounts are kept too.
-    Table(
-        User,
-        "email_verified_at IS NULL AND last_login IS NULL AND language <> '' AND is_active"
-        " AND NOT is_staff AND NOT is_superuser AND created_at <= %(created)s",
-        {"created": UNCONFIRMED_KEPT_FOR},
-        delete_never_confirmed,
-    ),
-)
+    unconfirmed = User.objects.filter(email_verified_at=None, last_login=None, is_active=True).exclude(language="")
+    unconfirmed = unconfirmed.filter(is_staff=False, is_superuser=False)
+    return [
+        # A redeemed code is the record of a sign-in. The code outlives its token, so that a replay still revokes the
+        # token (D13). An unredeemed code is kept as long as a token, so that the answer to a late exchange names the
+        # reason. It is kept longer if no worker has recorded its expiry yet.
+        Expired(codes.filter(redeemed_at__lte=now - issued_codes.REDEEMED_KEPT_FOR)),
+        Expired(codes.filter(recorded, redeemed_at=None, expires_at__lte=ended)),
+        # A withdrawn code is kept as long as an unredeemed code.
+        Expired(WithdrawnCode.objects.filter(expires_at__lte=ended)),
+        Expired(AccessToken.objects.filter(expires_at__lte=now)),
+        Expired(ApplicationSecret.objects.filter(expires_at__lte=now - EXPIRED_KEPT_FOR)),
+        Expired(Session.objects.filter(expire_date__lte=now)),
+        Expired(records.filter(at__lte=now - timedelta(days=settings.ACTIVITY_DAYS))),
+        Expired(whole.filter(at__lte=now - WHOLE_ADDRESS_FOR), _shorten_addresses),
+        Expired(ActivityCount.objects.filter(hour__lte=now - COUNTS_KEPT_FOR)),
+        Expired(FailedFactor.objects.filter(expires_at__lte=now)),
+        # `accounts.mail.outbox` deletes expired rows and logs unsent e-mails. The purge finds expired rows only if no
+        # process sends e-mails.
+        Expired(OutgoingMail.objects.filter(expires_at__lte=now - timedelta(days=1))),
+        # Nobody else can use the address of a sign-up while the row exists.
+        Expired(unconfirmed.filter(created_at__lte=now - UNCONFIRMED_KEPT_FOR), delete_never_confirmed),
+    ]
 
 
-class RangeStatements(NamedTuple):
-    """The statements for a range of a table on one kind of database, and the smallest and largest size of a range.
+def _shorten_addresses(keys: list[int]) -> int:
+    """Replace the address of each record by its /24 (IPv4) or /48 (IPv6) network, or by nothing if it is malformed."""
+    records: defaultdict[str, list[int]] = defaultdict(list)
+    for key, address in ActivityRecord.objects.filter(pk__in=keys).values_list("pk", "address"):
+        try:
+            network = str(ip_network(f"{address}/{PREFIXES[ip_address(address).version]}", strict=False))
+        except ValueError:
+            network = ""
+        records[network].append(key)
+    return sum(ActivityRecord.objects.filter(pk__in=own).update(address=network) for network, own in records.items())
 
-    `bounds` selects the first position and the position after the last one. `select` selects the keys of the rows.
-    `position` formats a position for `delete` and `select`.
+
+class Ranges(NamedTuple):
+    """How one kind of database divides a table into ranges of `size` positions.
+
+    `bounds` selects the first position and the position after the last one. `condition` is true in a range, whose
+    bounds have the form `position`.
     """
 
     bounds: str
-    delete: str
-    select: str
+    condition: str
     position: str
-    min_size: int
-    max_size: int
+    size: int
 
 
-RANGE_STATEMENTS = {
-    # Positions are pages of 8 kB. A purge skips locked rows, so that no deadlock occurs. The next run deletes these
-    # rows.
-    "postgresql": RangeStatements(
+RANGES = {
+    # Positions are pages of 8 kB. So a batch reads about 900 tokens, and takes some milliseconds.
+    "postgresql": Ranges(
         "SELECT 0, pg_relation_size('{table}') / current_setting('block_size')::bigint",
-        "DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM {table}"
-        " WHERE ctid >= %(start)s::tid AND ctid < %(stop)s::tid AND {condition} FOR UPDATE SKIP LOCKED))",
-        "SELECT id FROM {table}"
-        " WHERE ctid >= %(start)s::tid AND ctid < %(stop)s::tid AND {condition} FOR UPDATE SKIP LOCKED",
+        "ctid >= %s::tid AND ctid < %s::tid",
         "({},0)",
-        min_size=8,
-        max_size=512,
+        size=16,
     ),
     # Positions are row ids.
-    "sqlite": RangeStatements(
+    "sqlite": Ranges(
         "SELECT coalesce((SELECT min(rowid) FROM {table}), 0), coalesce((SELECT max(rowid) FROM {table}), -1) + 1",
-        "DELETE FROM {table} WHERE rowid >= %(start)s AND rowid < %(stop)s AND {condition}",
-        "SELECT id FROM {table} WHERE rowid >= %(start)s AND rowid < %(stop)s AND {condition}",
+        "rowid >= %s AND rowid < %s",
         "{}",
-        min_size=100,
-        max_size=2_000,
+        size=1_000,
     ),
 }
 
 
 class Batch(NamedTuple):
-    """The result of one statement. `done` is the share of all tables that the run has read so far, from 0 to 1.
+    """The result of one batch. `done` is the share of all tables that the run has read so far, from 0 to 1.
 
-    A statement that timed out has deleted nothing, so the next statement starts at the same position.
+    A batch that timed out has deleted nothing, so the next batch starts at the same position.
     """
 
     table: str
@@ -166,23 +140,35 @@ class Batch(NamedTuple):
 
 
 def batches(now: datetime) -> Iterator[Batch]:
-    """Purge all tables once. Each batch is one statement in its own transaction."""
-    for keys in thinning.superfluous(now, last_finished()):
-        rows, seconds = _timed(partial(thinning.delete, keys))
-        yield Batch(ActivityRecord._meta.db_table, rows or 0, seconds, 0, has_timed_out=rows is None)
-    statements = RANGE_STATEMENTS[connection.vendor]
-    bounds = [(table, *_bounds(statements, table)) for table in TABLES]
+    """Purge all tables once. Each batch is one transaction."""
+    ranges = RANGES[connection.vendor]
+    bounds = [(each, *_bounds(ranges, each)) for each in expired(now)]
     passed, total = 0, sum(end - start for _, start, end in bounds)
-    for table, start, end in bounds:
-        size = statements.min_size  # rows of this table may take longer than rows of the previous table
+    for each, start, end in bounds:
         while start < end:
-            stop = min(start + size, end)
-            rows, seconds = _timed(partial(_delete, statements, table, start, stop, now))
-            if rows is None:
-                stop = start
-            passed += stop - start
-            yield Batch(table.name, rows or 0, seconds, passed / total, has_timed_out=rows is None)
-            start, size = stop, _next_size(statements, size, seconds)
+            stop = min(start + ranges.size, end)
+            rows, seconds = _timed(partial(_purge, ranges, each, start, stop))
+            if rows is not None:
+                passed, start = passed + stop - start, stop
+            table = each.rows.model._meta.db_table
+            yield Batch(table, rows or 0, seconds, passed / total, has_timed_out=rows is None)
+
+
+def _bounds(ranges: Ranges, each: Expired) -> tuple[int, int]:
+    with connection.cursor() as cursor:
+        cursor.execute(ranges.bounds.format(table=each.rows.model._meta.db_table))
+        start, end = cursor.fetchone()
+    return start, end
+
+
+def _purge(ranges: Ranges, each: Expired, start: int, stop: int) -> int:
+    """Purge the rows of the range. Locked rows are skipped, so that no deadlock occurs. The next run finds them."""
+    positions = [ranges.position.format(start), ranges.position.format(stop)]
+    rows = each.rows.extra(where=[ranges.condition], params=positions)  # noqa: S610 - constants and numbers
+    keys = list(rows.select_for_update(skip_locked=True).values_list("pk", flat=True))
+    if not keys:
+        return 0
+    return each.purge(keys) if each.purge else each.rows.model._default_manager.filter(pk__in=keys).delete()[0]
 
 
 def _timed(work: Callable[[], int]) -> tuple[int | None, float]:
@@ -218,34 +204,3 @@ def record_finished() -> None:
 def last_finished() -> datetime | None:
     """Return the time at which the last complete run ended; None before the first one."""
     return PurgeRun.objects.values_list("finished_at", flat=True).first()
-
-
-def _bounds(statements: RangeStatements, table: Table) -> tuple[int, int]:
-    with connection.cursor() as cursor:
-        cursor.execute(statements.bounds.format(table=table.name))
-        start, end = cursor.fetchone()
-    return start, end
-
-
-def _delete(statements: RangeStatements, table: Table, start: int, stop: int, now: datetime) -> int:
-    template = statements.select if table.delete else statements.delete
-    statement = template.format(table=table.name, condition=table.condition)
-    times = {name: now - kept_for for name, kept_for in table.kept_for.items()}
-    positions = {"start": statements.position.format(start), "stop": statements.position.format(stop)}
-    with connection.cursor() as cursor:
-        cursor.execute(statement, adapted({**times, **positions}))
-        if table.delete is None:
-            return int(cursor.rowcount)
-        keys = [key for (key,) in cursor.fetchall()]
-    return table.delete(keys) if keys else 0
-
-
-def _next_size(statements: RangeStatements, size: int, seconds: float) -> int:
-    """Return the size of the next range.
-
-    The size is halved after a statement slower than the target, and doubled after a statement that took less than half
-    the target.
-    """
-    if seconds > TARGET_SECONDS:
-        return max(size // 2, statements.min_size)
-    return min(size * 2, statements.max_size) if seconds < TARGET_SECONDS / 2 else size

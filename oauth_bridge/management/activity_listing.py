@@ -16,9 +16,9 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.email_addresses import looked_up_email
-from oauth_bridge.activity_models import Step
+from oauth_bridge.activity_models import ActivityRecord, Step
 from oauth_bridge.storage import activity_reading
-from oauth_bridge.storage.activity_reading import MOST, OPERATOR, Entry, Filters, described
+from oauth_bridge.storage.activity_reading import MOST, OPERATOR, Filters, described
 
 FOLLOW_SECONDS = 1.0
 _AGO = re.compile("([0-9]{1,5})([mhd])")
@@ -65,7 +65,7 @@ def _since(text: str) -> datetime | None:
     return given if given.tzinfo else given.replace(tzinfo=UTC)
 
 
-def line(entry: Entry) -> str:
+def line(entry: ActivityRecord) -> str:
     """Format an entry for a terminal: the facts, then the advice."""
     person = str(entry.person_id) if entry.person_id else ""
     who = " ".join(filter(None, (entry.client_id, person, entry.address)))
@@ -76,7 +76,7 @@ def line(entry: Entry) -> str:
     if sent := entry.detail.get("sent"):
         differs = ", ".join(entry.detail.get("differs", ()))
         parts.append(f"sent {sent}; nearest {entry.detail.get('nearest') or 'none'} ({differs})")
-    if fix := entry.fix(OPERATOR):
+    if fix := activity_reading.fix(entry, OPERATOR):
         parts.append(f"Fix: {fix}")
     return "\n    ".join(parts)
 
@@ -91,24 +91,17 @@ def nothing(filters: Filters) -> str:
     )
 
 
-def follow(filters: Filters) -> Iterator[Entry]:
+def follow(filters: Filters) -> Iterator[ActivityRecord]:
     """Yield the present entries, oldest first, then each new entry. This generator never ends."""
-    looked_at = timezone.now()
     found = activity_reading.entries(filters)
     latest = max((entry.id for entry in found), default=activity_reading.latest_id())
     while True:
         yield from reversed(found)
         time.sleep(FOLLOW_SECONDS)
         connection.close_if_unusable_or_obsolete()
-        # An entry for an expired code has no id. A query by time finds the codes that expired since the last query.
-        since, looked_at = looked_at, timezone.now()
-        expired = [
-            entry for entry in activity_reading.entries(replace(filters, since=since, limit=MOST)) if not entry.id
-        ]
-        new = activity_reading.entries(replace(filters, since=None, after_id=latest, limit=MOST))
-        latest = max((entry.id for entry in new), default=latest)
-        found = sorted([*new, *expired], key=lambda entry: entry.at, reverse=True)
+        found = activity_reading.entries(replace(filters, since=None, after_id=latest, limit=MOST))
+        latest = max((entry.id for entry in found), default=latest)
 
 
-def text_of(entry: Entry, *, as_json: bool) -> str:
+def text_of(entry: ActivityRecord, *, as_json: bool) -> str:
     return json.dumps(described(entry, OPERATOR), ensure_ascii=False) if as_json else line(entry)

@@ -118,19 +118,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name='ActivityBudget',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('client_id', models.CharField(blank=True, max_length=255)),
-                ('slot', models.SmallIntegerField()),
-                ('hour', models.IntegerField()),
-                ('number', models.IntegerField()),
-            ],
-            options={
-                'constraints': [models.UniqueConstraint(fields=('client_id', 'slot'), name='oauth_bridge_activity_slot')],
-            },
-        ),
-        migrations.CreateModel(
             name='ActivityCount',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -215,6 +202,7 @@ class Migration(migrations.Migration):
                 ('expires_at', models.DateTimeField()),
                 ('redeemed_at', models.DateTimeField(null=True)),
                 ('profile_read_at', models.DateTimeField(null=True)),
+                ('is_expiry_recorded', models.BooleanField(db_default=False, default=False, editable=False)),
                 ('token_digest', models.BinaryField(max_length=32, null=True)),
                 ('openid', models.TextField(editable=False, null=True)),
                 ('person_version', models.IntegerField(db_default=0, default=0, editable=False)),

@@ -1,7 +1,8 @@
 """Write counts, sign-in records and first profile reads in a thread, so that no request waits. D24.
 
 A thread of each worker writes the waiting entries about once a second. A crash loses the entries of the last second.
-The same thread proves every few seconds that the database can be written: readiness reads the result.
+The same thread records the codes that no application exchanged, because no request shows this failure. Every few
+seconds, it proves that the database can be written: readiness reads the result.
 """
 
 from __future__ import annotations
@@ -10,25 +11,32 @@ import threading
 import time
 from collections import Counter
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import Error, connection, transaction
 from django.utils import timezone
+from oauth2_provider.settings import oauth2_settings
 
 from accounts.models import User
 from config.infrastructure.sql import adapted
 from config.infrastructure.work_queue import Worker
+from oauth_bridge.activity_causes import NEVER_EXCHANGED
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.models import WriteProof
-from oauth_bridge.storage import issued_codes
-from oauth_bridge.storage.activity import Record
+from oauth_bridge.storage import activity, issued_codes
+from oauth_bridge.storage.activity import Kind
 from oauth_bridge.storage.issued_codes import ProfileRead
 
 FLUSH_SECONDS = 1.0
 # While the database is unreachable, at most this number of entries of each kind is kept. Further entries are lost.
 MOST_WAITING = 10_000
 _HOUR_SECONDS = 3600
+# The thread looks for expired codes this often, at first for those of the last day. One statement claims MOST_CLAIMED.
+CLAIM_EVERY = timedelta(seconds=20)
+UNRECORDED_FOR = timedelta(days=1)
+MOST_CLAIMED = 500
 PROOF_SECONDS = 5.0
 # The database counts as read-only if the latest proof is older. A proof that waits for the database takes this long.
 PROOF_AGE_SECONDS = 15.0
@@ -57,18 +65,18 @@ class Waiting:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.counts: Counter[Key] = Counter()
-        self.records: list[Record] = []
+        self.records: list[ActivityRecord] = []
         self.reads: dict[ProfileRead, tuple[str, datetime]] = {}  # the client_id and the time
         self.seen: dict[ProfileRead, None] = {}  # the latest reads, the oldest first
 
-    def take(self) -> tuple[Counter[Key], list[Record], dict[ProfileRead, tuple[str, datetime]]]:
+    def take(self) -> tuple[Counter[Key], list[ActivityRecord], dict[ProfileRead, tuple[str, datetime]]]:
         with self.lock:
             taken = self.counts, self.records, self.reads
             self.counts, self.records, self.reads = Counter(), [], {}
         return taken
 
     def put_back(
-        self, counts: Counter[Key], records: list[Record], reads: dict[ProfileRead, tuple[str, datetime]]
+        self, counts: Counter[Key], records: list[ActivityRecord], reads: dict[ProfileRead, tuple[str, datetime]]
     ) -> None:
         with self.lock:
             self.counts.update(counts)
@@ -78,6 +86,7 @@ class Waiting:
 
 _waiting = Waiting()
 _worker: Worker | None = None
+_claimed_at: datetime | None = None
 
 
 def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str = "") -> None:
@@ -89,10 +98,10 @@ def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str
             counts[counted] = counts.get(counted, 0) + 1
 
 
-def add_later(record: Record) -> None:
+def add_later(record: ActivityRecord) -> None:
     """Keep the record for the thread, which writes it within about a second. A success is also counted."""
-    if record.outcome is Outcome.SUCCEEDED:
-        count(record.at, record.client_id, record.step, record.outcome, record.cause)
+    if record.outcome == Outcome.SUCCEEDED:
+        count(record.at, record.client_id, Step(record.step), Outcome.SUCCEEDED)
     with _waiting.lock:
         if len(_waiting.records) < MOST_WAITING:
             _waiting.records.append(record)
@@ -111,8 +120,8 @@ def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: dateti
             _waiting.reads.setdefault(read, (client_id, at))
 
 
-def flush() -> bool:
-    """Write all entries. Returns False, so that the `Worker` waits. After a database Error, the entries are kept."""
+def flush() -> None:
+    """Write all entries. After a database Error, the entries are kept."""
     counts, records, reads = _waiting.take()
     if counts or records or reads:
         try:
@@ -120,10 +129,25 @@ def flush() -> bool:
         except Error:
             _waiting.put_back(counts, records, reads)
             raise
-    return False
 
 
-def _write(counts: Counter[Key], records: list[Record], reads: dict[ProfileRead, tuple[str, datetime]]) -> None:
+def record_never_exchanged(since: datetime) -> bool:
+    """Record and count codes that were issued after `since` and expired unredeemed. Returns whether more may remain.
+
+    Possible causes: the callback did not answer, the application lost its `state`, or a firewall stopped the exchange.
+    """
+    with transaction.atomic():
+        claimed, codes = issued_codes.claim_never_exchanged(since, MOST_CLAIMED)
+    failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
+    for client_id, person_id, attempt, at in codes:
+        count(at, client_id, **failed)
+        if activity.has_room(client_id, Kind.PERSON, str(person_id)):
+            add_later(ActivityRecord(at=at, client_id=client_id, person_id=person_id, attempt=attempt, **failed))
+    flush()
+    return claimed == MOST_CLAIMED
+
+
+def _write(counts: Counter[Key], records: list[ActivityRecord], reads: dict[ProfileRead, tuple[str, datetime]]) -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         # The locks wait for deletions that have begun, so no record outlives its person.
         people = User.objects.filter(pk__in={each.person_id for each in records if each.person_id}).order_by("pk")
@@ -132,8 +156,10 @@ def _write(counts: Counter[Key], records: list[Record], reads: dict[ProfileRead,
         for read in issued_codes.note_profile_reads({read: at for read, (_, at) in reads.items()}) if reads else ():
             client_id, at = reads[read]
             counts[client_id, _hour_of(at), Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
+        for record in records:  # a transaction that was rolled back may have set it
+            record.pk = None
         if records:  # PostgreSQL takes at most 65,535 parameters in a statement
-            ActivityRecord.objects.bulk_create((record.unsaved() for record in records), batch_size=1_000)
+            ActivityRecord.objects.bulk_create(records, batch_size=1_000)
         for counted in sorted(counts):  # in a fixed order, so that two workers do not deadlock
             client_id, hour, step, outcome, cause = counted
             at = datetime.fromtimestamp(hour * _HOUR_SECONDS, UTC)
@@ -188,8 +214,18 @@ def is_writable() -> bool:
 
 
 def _work() -> bool:
+    global _claimed_at
     _proof.renew()
-    return flush()
+    flush()
+    now = timezone.now()
+    if _claimed_at and now < _claimed_at + CLAIM_EVERY:
+        return False
+    lifetime = timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
+    # The other workers' clocks may differ by some seconds.
+    if record_never_exchanged((_claimed_at - CLAIM_EVERY if _claimed_at else now - UNRECORDED_FOR) - lifetime):
+        return True
+    _claimed_at = now
+    return False
 
 
 def start() -> None:

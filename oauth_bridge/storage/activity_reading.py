@@ -1,29 +1,23 @@
-"""Read the activity log, newest first: records, and codes that expired without an exchange. D24."""
+"""Read the activity log, newest first. D24."""
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Collection
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from config.infrastructure import references
-from oauth_bridge.activity_causes import FACTOR_AWAITED, NEVER_EXCHANGED, WAITING, fix_of
-from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.activity_causes import fix_of
+from oauth_bridge.activity_models import ActivityRecord, Outcome
 from oauth_bridge.callback_addresses.difference import reason
-from oauth_bridge.models import Application
-from oauth_bridge.storage import issued_codes, login_marks
+from oauth_bridge.storage import login_marks
 
 MOST = 1000
-# How long after its expiry `never_exchanged` finds a code that has no record. Usually, the purge writes a record and
-# deletes the code an hour after the expiry.
-UNRECORDED_FOR = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +25,7 @@ class Filters:
     """Filters for records. An empty filter accepts all records. `who` is a network address or an e-mail address.
 
     `client_ids`: only records of these applications; None: all records, also records without an application.
-    `is_failure`: leave out successes, and steps that wait for a second factor unless somebody looks for them.
+    `is_failure`: leave out successes, and steps that wait for the person.
     """
 
     client_id: str = ""
@@ -46,29 +40,6 @@ class Filters:
     after_id: int = 0
     is_failure: bool = False
     limit: int = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """A record for display. `id` is 0 for a code that expired without an exchange and has no record yet."""
-
-    id: int
-    at: datetime
-    step: str
-    outcome: str
-    cause: str
-    client_id: str
-    person_id: UUID | None
-    reference: str
-    address: str
-    browser: str
-    attempt: UUID | None
-    detail: dict[str, Any] = field(default_factory=dict)
-
-    def fix(self, sight: Sight) -> str:
-        """The advice, which names only what the reader may see."""
-        facts = sight.cut(self.detail)
-        return reason(facts.get("differs", ())) or fix_of(self.cause, facts)
 
 
 class Sight(NamedTuple):
@@ -91,10 +62,16 @@ OPERATOR = Sight(all_applications=True, people=True)
 OF_OTHERS = ("deleted_name", "deleted_at", "deleted_by")  # the details that describe a deleted application
 
 
-def described(entry: Entry, sight: Sight) -> dict[str, Any]:
-    """The entry as values for JSON, without what the reader may not see.
+def fix(entry: ActivityRecord, sight: Sight) -> str:
+    """The advice, which names only what the reader may see."""
+    facts = sight.cut(entry.detail)
+    return reason(facts.get("differs", ())) or fix_of(entry.cause, facts)
 
-    Only entries about an unregistered callback address have `sent`, `nearest` or `differs`. Only a reader who sees all
+
+def described(entry: ActivityRecord, sight: Sight) -> dict[str, Any]:
+    """The record as values for JSON, without what the reader may not see.
+
+    Only records about an unregistered callback address have `sent`, `nearest` or `differs`. Only a reader who sees all
     applications gets `detail`, which may name another application's secret.
     """
     detail = sight.cut(entry.detail) if sight.all_applications else {}
@@ -104,7 +81,7 @@ def described(entry: Entry, sight: Sight) -> dict[str, Any]:
         "step": entry.step,
         "outcome": entry.outcome,
         "cause": entry.cause,
-        "fix": entry.fix(sight),
+        "fix": fix(entry, sight),
         "client_id": entry.client_id or None,
         "person": str(entry.person_id) if entry.person_id and sight.people else None,
         "address": entry.address or None,
@@ -116,18 +93,15 @@ def described(entry: Entry, sight: Sight) -> dict[str, Any]:
     }
 
 
-def entries(filters: Filters) -> list[Entry]:
-    """The entries, newest first, at most `filters.limit`. Two statements; three if `who` is an e-mail address."""
+def entries(filters: Filters) -> list[ActivityRecord]:
+    """The records, newest first, at most `filters.limit`. One statement; two if `who` is an e-mail address."""
     limit = min(filters.limit, MOST)
-    found = [recorded(record) for record in newest(records(filters), limit)]
-    newest_first = heapq.merge(found, never_exchanged(filters, limit), key=lambda entry: entry.at, reverse=True)
-    return list(newest_first)[:limit]
+    return list(newest(records(filters), limit))
 
 
-def entry(pk: int, client_ids: Collection[str] | None = None) -> Entry | None:
+def entry(pk: int, client_ids: Collection[str] | None = None) -> ActivityRecord | None:
     """The record with this id. None: no record of the applications in `client_ids` has this id."""
-    row = records(Filters(client_ids=client_ids)).filter(pk=pk).first()
-    return recorded(row) if row else None
+    return records(Filters(client_ids=client_ids)).filter(pk=pk).first()
 
 
 def latest_id() -> int:
@@ -151,9 +125,7 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
     if filters.client_ids is not None:
         rows = rows.filter(client_id__in=filters.client_ids)
     if filters.is_failure:
-        rows = rows.exclude(outcome=Outcome.SUCCEEDED)
-        if not (filters.cause or filters.reference):
-            rows = rows.exclude(cause=FACTOR_AWAITED)
+        rows = rows.exclude(outcome__in=[Outcome.SUCCEEDED, Outcome.UNFINISHED])
     if "@" in filters.who:
         person = get_user_model().objects.filter(email=filters.who).values_list("pk", flat=True)
         rows = rows.filter(Q(person__in=list(person)) | Q(login_mark__in=login_marks.all_of(filters.who)))
@@ -169,63 +141,3 @@ def newest(rows: QuerySet[ActivityRecord], limit: int) -> QuerySet[ActivityRecor
     """
     among = rows.order_by("-id").values("pk")[: limit + MOST]
     return ActivityRecord.objects.filter(pk__in=among).order_by("-at", "-id")[:limit]
-
-
-def outcome_of(cause: str, stored: str) -> str:
-    """The outcome of a record. Rows of steps that wait for the person contain FAILED, which earlier releases know."""
-    return Outcome.UNFINISHED if cause in WAITING else stored
-
-
-def recorded(record: ActivityRecord) -> Entry:
-    """Convert a row to an entry."""
-    return Entry(
-        id=record.pk,
-        at=record.at,
-        step=record.step,
-        outcome=outcome_of(record.cause, record.outcome),
-        cause=record.cause,
-        client_id=record.client_id,
-        person_id=record.person_id,
-        reference=record.reference,
-        address=record.address,
-        browser=record.browser,
-        attempt=record.attempt,
-        detail=record.detail,
-    )
-
-
-def never_exchanged(filters: Filters, limit: int) -> list[Entry]:
-    """Entries for codes that expired unredeemed in the last day and are not purged yet.
-
-    These entries have no address and no browser.
-    """
-    is_other = filters.cause not in ("", NEVER_EXCHANGED) or filters.step not in ("", Step.EXCHANGE)
-    if is_other or filters.reference or filters.after_id or (filters.who and "@" not in filters.who):
-        return []
-    since = timezone.now() - UNRECORDED_FOR
-    columns: dict[str, object] = {}
-    if filters.attempt:
-        columns["attempt"] = filters.attempt
-    if filters.person_id:
-        columns["user"] = filters.person_id
-    if filters.who:
-        columns["user__in"] = get_user_model().objects.filter(email=filters.who)
-    if filters.client_ids is not None:
-        columns["application__in"] = Application.objects.filter(client_id__in=filters.client_ids)
-    since = max(filters.since or since, since)
-    return [
-        Entry(
-            id=0,
-            at=code.expired_at,
-            step=Step.EXCHANGE,
-            outcome=Outcome.FAILED,
-            cause=NEVER_EXCHANGED,
-            client_id=code.client_id,
-            person_id=code.person_id,
-            reference="",
-            address="",
-            browser="",
-            attempt=code.attempt,
-        )
-        for code in issued_codes.never_exchanged(filters.client_id, since, limit, **columns)
-    ]

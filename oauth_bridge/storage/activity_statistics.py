@@ -6,20 +6,17 @@ people and the latest time of a cause come from the records.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection
 from datetime import date, datetime, timedelta
 from typing import NamedTuple
-from uuid import UUID
 
 from django.db.models import Count, Max, Sum
 from django.db.models.functions import TruncDate
 from django.utils import timezone
 
-from oauth_bridge.activity_causes import NEVER_EXCHANGED, needs_mending
+from oauth_bridge.activity_causes import needs_mending
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
-from oauth_bridge.storage import issued_codes
-from oauth_bridge.storage.issued_codes import NeverExchanged
 
 DAY = timedelta(days=1)
 # Only this number of the newest records is searched, so that a search does not take long after a flood.
@@ -35,14 +32,10 @@ class Failing(NamedTuple):
 
 
 class Met(NamedTuple):
-    """The number of people with failures of a cause, the time of the latest failure, and the number of the records.
-
-    Never-exchanged codes without a record are included.
-    """
+    """The number of people with failures of a cause, and the time of the latest failure."""
 
     people: int
     last_at: datetime
-    records: int
 
 
 class Days(NamedTuple):
@@ -74,10 +67,7 @@ def failures(
     """
     counts = _counts(since, until, client_ids).exclude(outcome=Outcome.SUCCEEDED)
     rows = counts.values_list("client_id", "step", "cause").annotate(total=Sum("number"))
-    found = Counter({Failing(client_id, step, cause): total for client_id, step, cause, total in rows})
-    if until is None:
-        found.update(_not_purged(since, client_ids))
-    return found
+    return Counter({Failing(client_id, step, cause): total for client_id, step, cause, total in rows})
 
 
 def sign_ins(since: datetime, client_ids: Collection[str] | None = None) -> Counter[str]:
@@ -93,30 +83,16 @@ def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
 
 
 def met(since: datetime, client_ids: Collection[str] | None = None) -> dict[Failing, Met]:
-    """What is known of each cause from the newest MOST_RECORDS records and the codes that expired unredeemed."""
+    """What is known of each cause from the newest MOST_RECORDS records."""
     records = ActivityRecord.objects.all()
     if client_ids is not None:
         records = records.filter(client_id__in=client_ids)
     newest = records.order_by("-id").values("pk")[:MOST_RECORDS]
     recent = ActivityRecord.objects.filter(pk__in=newest, at__gte=since).exclude(outcome=Outcome.SUCCEEDED)
     rows = recent.values_list("client_id", "step", "cause").annotate(
-        people=Count("person", distinct=True), last_at=Max("at"), records=Count("pk")
+        people=Count("person", distinct=True), last_at=Max("at")
     )
-    found = {Failing(client_id, step, cause): Met(*figures) for client_id, step, cause, *figures in rows}
-    codes: defaultdict[str, list[NeverExchanged]] = defaultdict(list)
-    for code in _expired_codes(since, client_ids):
-        codes[code.client_id].append(code)
-    recorded = recent.filter(cause=NEVER_EXCHANGED, person__isnull=False) if codes else recent.none()
-    known: defaultdict[str, set[UUID]] = defaultdict(set)
-    for client_id, person in recorded.values_list("client_id", "person").distinct():
-        known[client_id].add(person)
-    for client_id, expired in codes.items():
-        failing = Failing(client_id, Step.EXCHANGE, NEVER_EXCHANGED)
-        people = known[client_id] | {code.person_id for code in expired}
-        last_at = max(code.expired_at for code in expired)
-        before = found.get(failing, Met(0, last_at, 0))
-        found[failing] = Met(len(people), max(before.last_at, last_at), before.records + len(expired))
-    return found
+    return {Failing(client_id, step, cause): Met(*figures) for client_id, step, cause, *figures in rows}
 
 
 def by_day(client_id: str, days: int) -> list[Days]:
@@ -135,8 +111,6 @@ def by_day(client_id: str, days: int) -> list[Days]:
             failed[day] += total
         elif (step, outcome) == (Step.EXCHANGE, Outcome.SUCCEEDED):
             finished[day] += total
-    for code in _expired_codes(since, [client_id]):
-        failed[code.expired_at.date()] += 1
     each = [today - number * DAY for number in reversed(range(days))]
     return [Days(day, finished[day], failed[day]) for day in each]
 
@@ -146,16 +120,3 @@ def _counts(since: datetime, until: datetime | None, client_ids: Collection[str]
     if until:
         counts = counts.filter(hour__lt=until.replace(minute=0, second=0, microsecond=0))
     return counts if client_ids is None else counts.filter(client_id__in=client_ids)
-
-
-def _not_purged(since: datetime, client_ids: Collection[str] | None) -> Counter[Failing]:
-    return Counter(
-        Failing(code.client_id, Step.EXCHANGE, NEVER_EXCHANGED) for code in _expired_codes(since, client_ids)
-    )
-
-
-def _expired_codes(since: datetime, client_ids: Collection[str] | None) -> list[NeverExchanged]:
-    """The expired codes that were never exchanged and that the purge has not counted yet."""
-    only = next(iter(client_ids)) if client_ids is not None and len(client_ids) == 1 else ""
-    codes = issued_codes.never_exchanged(only, since, MOST_RECORDS)
-    return [code for code in codes if client_ids is None or code.client_id in client_ids]

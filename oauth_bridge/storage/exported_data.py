@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from oauth_bridge.activity_models import ActivityRecord
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode, Consent
-from oauth_bridge.storage.activity_reading import outcome_of
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -38,6 +37,4 @@ def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
         row["client_id"] = application.client_id if application else None
     records = ActivityRecord.objects.filter(person=person.pk).order_by("-at", "-id")
     found["activity"] = list(records.values(*_OF_A_RECORD)[:entries])
-    for row in found["activity"]:
-        row["outcome"] = outcome_of(row["cause"], row["outcome"])
     return found

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, Max, OuterRef, Q
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
@@ -36,6 +36,14 @@ FIND_PRESENTED = f"""
              ON c.digest = %(digest)s AND c.redeemed_at IS NULL AND c.application_id = coalesce(n.id, c.application_id)
       LEFT JOIN {APPLICATIONS} a ON a.id = c.application_id
 """  # noqa: S608 - names of tables only
+CLAIM = f"""
+      WITH expired AS MATERIALIZED (
+           SELECT id FROM {CODES}
+            WHERE issued_at > %(since)s AND issued_at <= %(issued_by)s AND expires_at <= %(now)s
+              AND redeemed_at IS NULL AND NOT is_expiry_recorded
+            ORDER BY issued_at LIMIT %(limit)s {{skip}})
+    UPDATE {CODES} SET is_expiry_recorded = true WHERE id IN (SELECT id FROM expired) RETURNING id
+"""  # noqa: S608
 NOTE_READ = f"""
     UPDATE {CODES} SET profile_read_at = %(at)s
      WHERE user_id = %(person_id)s AND attempt = %(attempt)s AND profile_read_at IS NULL RETURNING attempt
@@ -145,20 +153,6 @@ def note_profile_reads(reads: Mapping[ProfileRead, datetime]) -> list[ProfileRea
     return [read for read, at in ordered if fetch_one(NOTE_READ, at=at, **read._asdict())]
 
 
-def never_exchanged(client_id: str, since: datetime, limit: int, **columns: object) -> list[NeverExchanged]:
-    """The codes that expired after `since`, were never sent, and are not purged yet, newest first.
-
-    `columns` are further filters for the codes. Without a client_id, all applications are included.
-    """
-    now, lifetime = timezone.now(), timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
-    codes = AuthorizationCode.objects.filter(
-        issued_at__gt=since - lifetime, expires_at__gt=since, expires_at__lte=now, redeemed_at=None, **columns
-    )
-    if client_id:
-        codes = codes.filter(application__in=Application.objects.filter(client_id=client_id))
-    return _described(_never_sent(codes).order_by("-issued_at")[:limit])
-
-
 def newest(
     client_id: str,
     client_ids: Collection[str] | None,
@@ -189,32 +183,20 @@ def of_attempts(people: Collection[UUID], attempts: Collection[UUID]) -> list[Is
     return [IssuedCode(*row) for row in codes.values_list(*IssuedCode._fields)] if people else []
 
 
-def delete_unredeemed(keys: Iterable[int]) -> tuple[int, list[NeverExchanged]]:
-    """Delete the unredeemed codes with these keys.
+def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[NeverExchanged]]:
+    """Mark at most `limit` codes that were issued after `since` and expired unredeemed. No other worker gets them.
 
-    Returns the number of deleted codes, and the codes that were never sent.
-
-    Call this in a transaction.
+    Returns the number of marked codes, and those of them whose exchange was not refused, because a refusal has a
+    record. Call this in a transaction.
     """
-    found = AuthorizationCode.objects.filter(pk__in=keys, redeemed_at=None)
-    described = _described(_never_sent(found))
-    number, _by_model = found.delete()
-    return number, described
-
-
-def _never_sent(codes: QuerySet[AuthorizationCode]) -> QuerySet[AuthorizationCode]:
-    """Leave out codes whose exchange was refused, because the refusal has a record."""
+    now = timezone.now()
+    issued_by = now - timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
+    skip = "FOR UPDATE SKIP LOCKED" if is_postgresql() else ""
+    rows = fetch_all(CLAIM.format(skip=skip), since=since, issued_by=issued_by, now=now, limit=limit)
+    codes = AuthorizationCode.objects.filter(pk__in=[key for (key,) in rows])
     is_theirs = Q(person=OuterRef("user")) | Q(person=None)  # one attempt may belong to two people
     refusals = ActivityRecord.objects.filter(is_theirs, attempt=OuterRef("attempt"), step=Step.EXCHANGE)
-    refusals = refusals.exclude(outcome=Outcome.SUCCEEDED)
-    return codes.exclude(Exists(refusals))
-
-
-def _described(codes: QuerySet[AuthorizationCode]) -> list[NeverExchanged]:
-    rows = list(codes.values_list("application_id", "user_id", "attempt", "expires_at"))
-    applications = Application.objects.filter(pk__in={application_id for application_id, *_ in rows})
-    names = dict(applications.values_list("pk", "client_id"))
-    return [
-        NeverExchanged(names.get(application_id, ""), person_id, attempt, expired_at)
-        for application_id, person_id, attempt, expired_at in rows
-    ]
+    codes = codes.exclude(Exists(refusals.exclude(outcome=Outcome.SUCCEEDED)))
+    found = list(codes.values_list("application_id", "user_id", "attempt", "expires_at"))
+    names = dict(Application.objects.filter(pk__in={row[0] for row in found}).values_list("pk", "client_id"))
+    return len(rows), [NeverExchanged(names.get(application, ""), *rest) for application, *rest in found]  # type: ignore[arg-type]

@@ -12,8 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord
-from oauth_bridge.storage.activity import FLOOD, NARROW, SLOTS
+from oauth_bridge.activity_models import ActivityCount, ActivityRecord
 from tests.conftest import Launch
 from tests.databases import OwnRedis
 from tests.factories import ApplicationFactory, Registered
@@ -70,12 +69,10 @@ def test_a_flood_of_refused_requests_fills_no_table_and_hides_nothing(
 
     rows = ActivityRecord.objects.filter(client_id=attacked.client_id)
     strangers = rows.filter(is_proven=False).count()
-    budgets = ActivityBudget.objects.filter(client_id=attacked.client_id).count()
     with capsys.disabled():
-        print(f"\n{REQUESTS} refused in {seconds:.0f} s; rows {rows.count()}, of strangers {strangers}, {budgets=}")  # noqa: T201
+        print(f"\n{REQUESTS} refused in {seconds:.0f} s; rows {rows.count()}, of strangers {strangers}")  # noqa: T201
     hours = 2 + seconds // 3600  # of the clock
-    assert 0 < strangers <= hours * (FLOOD + SLOTS * NARROW)
-    assert budgets <= 194
+    assert 0 < strangers <= hours * 1_000
     assert set(proven) <= set(rows.filter(is_proven=True).values_list("reference", flat=True))
     kept = ActivityRecord.objects.filter(client_id=other.client_id).values_list("reference", flat=True)
     assert set(others) <= set(kept)

@@ -376,7 +376,7 @@ def test_she_finds_no_person(browser: Client, hers: Registered, alice: User) -> 
     tried(hers, alice)
     assert "Location" not in browser.get("/admin/find/", {"q": alice.email})
     filtered, unfiltered = (
-        [each.at for each in browser.get("/admin/activity/", {"days": "30", "who": who}).context["attempts"]]
+        [each["at"] for each in browser.get("/admin/activity/", {"days": "30", "who": who}).context["attempts"]]
         for who in ("nobody@x.example", "")
     )
     assert filtered == unfiltered != []

@@ -38,10 +38,11 @@ REFUSED: dict[str, Callable[[Tried], dict[str, str | None]]] = {
 
 
 def expire() -> None:
-    """All codes, eleven minutes ago; and what is recorded so far happened ten minutes and a half ago."""
+    """All codes, eleven minutes ago, which a worker notices; what is recorded so far happened half a minute later."""
     now = timezone.now()
     AuthorizationCode.objects.update(issued_at=now - timedelta(minutes=11), expires_at=now - timedelta(minutes=1))
     ActivityRecord.objects.update(at=now - timedelta(minutes=10.5))
+    assert not activity_counts.record_never_exchanged(now - timedelta(minutes=12))
 
 
 def attempts_of(tried: Tried) -> list[attempts.Attempt]:
@@ -126,13 +127,13 @@ def test_whoever_finds_a_code_does_not_use_up_the_records_of_its_attempt() -> No
 
 @pytest.mark.integration
 @pytest.mark.parametrize("is_full", [False, True])
-def test_the_same_statements_run_whether_the_code_exists_and_few_where_a_slot_is_full(
+def test_the_same_statements_run_whether_the_code_exists_and_few_beyond_the_budget(
     monkeypatch: Any, is_full: bool
 ) -> None:
     tried = Tried()
     code = tried.callback()
     if is_full:
-        monkeypatch.setattr("oauth_bridge.storage.activity.is_full", lambda *_: True)
+        monkeypatch.setattr("oauth_bridge.storage.activity.has_room", lambda *_: False)
     sent = []
     for changes in ({}, {"client_id": "unheard-of"}):
         for each in (code, WRONG):

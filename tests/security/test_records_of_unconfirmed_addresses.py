@@ -14,7 +14,7 @@ from oauth_bridge.activity_models import ActivityCount, ActivityRecord
 from oauth_bridge.administration.mended import is_mended
 from oauth_bridge.models import Application
 from oauth_bridge.storage import activity_counts, activity_reading, attempts
-from oauth_bridge.storage.activity_reading import Entry, Filters
+from oauth_bridge.storage.activity_reading import Filters
 from tests.factories import PASSWORD
 from tests.grants import HTML, Attempt
 from tests.pages import CODE_PAGE, mailed_code, sign_up
@@ -63,7 +63,7 @@ def test_a_code_that_is_not_typed_is_found_by_application_and_address_until_it_i
     assert is_mended(*record_of(tried))
 
 
-def record_of(tried: Attempt) -> tuple[Entry, Application]:
+def record_of(tried: Attempt) -> tuple[ActivityRecord, Application]:
     (entry,) = activity_reading.entries(Filters(cause=CAUSE))
     return entry, Application.objects.get(pk=tried.application.row.pk)
 

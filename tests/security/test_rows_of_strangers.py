@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Session, User
-from oauth_bridge.activity_models import ActivityBudget, ActivityCount, ActivityRecord
+from oauth_bridge.activity_models import ActivityCount, ActivityRecord
 from tests.factories import PASSWORD
 from tests.grants import example_paths, try_password
 
@@ -55,7 +55,7 @@ def requests(method: str, path: str) -> Iterator[Any]:
 
 def rows() -> dict[str, int]:
     """But for the activity log, which has a budget: tests/unit/test_activity.py."""
-    models = set(apps.get_models(include_auto_created=True)) - {ActivityBudget, ActivityCount, ActivityRecord}
+    models = set(apps.get_models(include_auto_created=True)) - {ActivityCount, ActivityRecord}
     return {model._meta.label: model._base_manager.count() for model in models}
 
 

@@ -139,7 +139,7 @@ def test_no_row_is_written_about_a_person_whose_account_is_gone(alice: User) -> 
     activity_counts.flush()
     fields = {"at": timezone.now(), "step": Step.SIGN_IN, "outcome": Outcome.REFUSED, "cause": "password_wrong"}
     for person_id in (sub, bob.pk, None):
-        activity.add(activity.Record(person_id=person_id, **fields), activity.PEOPLE, 70)
+        activity.add(ActivityRecord(person_id=person_id, **fields))
     for model in apps.get_models():
         for field in model._meta.concrete_fields:
             if field.related_model is User or isinstance(field, UUIDField):

@@ -16,7 +16,6 @@ from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome,
 from oauth_bridge.maintenance import purging
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.storage import activity_counts
-from oauth_bridge.storage.attempts import OVER_AFTER
 from oauth_bridge.storage.exported_data import stored_about
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import HTML
@@ -106,7 +105,7 @@ def test_a_wrong_verifier_after_the_exchange_leaves_the_sign_in(grace: Client) -
 # The second factor ----------------------------------------------------------------------------------------------------
 
 
-def test_a_sign_in_that_waits_for_the_second_factor_is_unfinished_in_the_end(grace: Client) -> None:
+def test_a_sign_in_that_waits_for_the_second_factor_is_unfinished_until_it_goes_on(grace: Client) -> None:
     tried = Tried()
     account = Account(tried.person)
     page = tried.browser.get(tried.link(), **HTML)["Location"]
@@ -114,9 +113,7 @@ def test_a_sign_in_that_waits_for_the_second_factor_is_unfinished_in_the_end(gra
         asked = tried.post(page, {"login": tried.person.email, "password": password})
     activity_counts.flush()
     person = reverse("admin:person", args=[tried.person.pk])
-    assert "Going on" in text_of(grace.get(person))
     assert "The password was right" not in text_of(grace.get(f"{ACTIVITY}?step=second_factor"))
-    ActivityRecord.objects.update(at=timezone.now() - OVER_AFTER)
     assert next(row["outcome"] for row in stored_about(tried.person, 1)["activity"]) == "unfinished"
     assert not ActivityCount.objects.filter(cause=FACTOR_AWAITED).exists(), "most people type the code"
     assert [each["outcome"] for each in listing("--cause", FACTOR_AWAITED)] == ["unfinished"]
@@ -125,12 +122,13 @@ def test_a_sign_in_that_waits_for_the_second_factor_is_unfinished_in_the_end(gra
     said = text_of(grace.get(person))
     assert f"{story}{waits}" in said
     assert "Fix: The password was right." in said
+    assert "Unfinished" in said
     tried.browser.post(asked["Location"], {"code": code_of(account.secret)})
     activity_counts.flush()
     said = text_of(grace.get(person))
     assert f"{story}signed in → second factor {tried.person.display_name}" in said
     assert "Going on" in said
-    assert waits in text_of(grace.get(f"{ACTIVITY}?cause={FACTOR_AWAITED}"))
+    assert "signed in → second factor" in text_of(grace.get(f"{ACTIVITY}?cause={FACTOR_AWAITED}"))
 
 
 def test_a_wait_for_the_second_factor_is_no_refusal_and_ends_with_the_next_step(grace: Client) -> None:
@@ -139,8 +137,7 @@ def test_a_wait_for_the_second_factor_is_no_refusal_and_ends_with_the_next_step(
     waits = ActivityRecord.objects.get(cause=FACTOR_AWAITED)
     record = record_page(cause=FACTOR_AWAITED)
     said = text_of(grace.get(record))
-    assert "The sign-in waits for the second factor Going on" in said
-    assert "Unfinished" not in said
+    assert "The sign-in waits for the second factor Unfinished" in said
     assert "refused" not in said
     assert "Fix: The password was right." in said
     assert "Fix: The password was right." in text_of(grace.get(f"{ACTIVITY}?reference={waits.reference}"))
@@ -201,10 +198,11 @@ def test_the_shown_failure_is_that_of_the_reference_or_else_the_last(grace: Clie
 
 
 def expire() -> None:
-    """All codes, eleven minutes ago; and what is recorded so far happened ten minutes and a half ago."""
+    """All codes, eleven minutes ago, which a worker notices; what is recorded so far happened half a minute later."""
     now = timezone.now()
     AuthorizationCode.objects.update(issued_at=now - timedelta(minutes=11), expires_at=now - timedelta(minutes=1))
     ActivityRecord.objects.update(at=now - timedelta(minutes=10.5))
+    assert not activity_counts.record_never_exchanged(now - timedelta(minutes=12))
 
 
 def purge() -> None:
@@ -213,13 +211,23 @@ def purge() -> None:
 
 
 @pytest.mark.integration
-def test_a_code_that_is_never_exchanged_is_a_failure_from_its_end_on_and_stays_one(grace: Client) -> None:
+def test_a_code_that_is_never_exchanged_is_recorded_once_and_stays_a_failure(
+    grace: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tried = Tried()
     tried.callback()
     assert listing() == []
-    expire()
     other = Tried()
     other.callback()
+    assert not activity_counts.record_never_exchanged(timezone.now() - timedelta(days=1)), "it may still be exchanged"
+    ended = timezone.now() - timedelta(seconds=1)
+    own = AuthorizationCode.objects.filter(user=tried.person)
+    own.update(issued_at=ended - timedelta(minutes=10), expires_at=ended)
+    list(purging.batches(timezone.now() + timedelta(hours=2)))
+    assert own.exists(), "nobody has recorded it yet"
+    for _ in range(2):  # a second worker finds nothing
+        monkeypatch.setattr(activity_counts, "_claimed_at", None)
+        assert not activity_counts._work()
     (entry,) = listing(tried.application.client_id, "--cause", NEVER_EXCHANGED)
     assert (entry["step"], entry["outcome"], entry["person"]) == ("exchange", "failed", str(tried.person.pk))
     for query in (f"cause={NEVER_EXCHANGED}", "step=exchange", f"who={tried.person.email}"):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import html
 import re
 from datetime import datetime, timedelta
-from uuid import UUID
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from oauth_bridge.activity_causes import NEVER_EXCHANGED, UNCONFIRMED
+from oauth_bridge.activity_causes import NEVER_EXCHANGED
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.applications import summaries
 from oauth_bridge.maintenance import purging
@@ -96,6 +95,7 @@ def test_a_page_says_how_many_causes_it_leaves_out_and_has_the_latest_first(grac
     for number in range(13):
         count(f"application-{number}", now, "secret_wrong")
     code = CodeFactory(issued_at=now - timedelta(minutes=11))
+    activity_counts.record_never_exchanged(now - timedelta(days=1))
     page = grace.get("/admin/")
     causes = links_to_causes(html_of(page))
     assert len(causes) == 12
@@ -117,23 +117,14 @@ def test_a_code_that_nobody_exchanged_has_a_person_and_a_time_before_and_after_t
     application, other = ApplicationFactory(), CodeFactory(issued_at=now - timedelta(minutes=71)).row.application
     for minutes, person in ((71, ada), (11, ada), (13, bob)):
         CodeFactory(application=application, user=person, issued_at=now - timedelta(minutes=minutes))
-    for since in (now, now + timedelta(minutes=1)):
+    activity_counts.record_never_exchanged(now - timedelta(days=1))
+    for since in (now, now + timedelta(hours=2)):
         list(purging.batches(since))
         met = activity_statistics.met(activity_statistics.start_of(1))
         people = {failing.client_id: found.people for failing, found in met.items()}
         assert people == {application.client_id: 2, other.client_id: 1}
         said = text_of(grace.get(f"/admin/activity/?client_id={application.client_id}"))
         assert re.search(r"Exchange 3 times 2 people \d+ minutes? ago", said)
-    assert ActivityRecord.objects.filter(cause=NEVER_EXCHANGED).count() == 2
-
-
-def test_a_record_of_a_cause_that_is_not_counted_says_how_often_it_is_recorded(grace: Client) -> None:
-    values = {"at": timezone.now(), "person": PersonFactory(), "step": Step.SIGN_IN, "outcome": Outcome.FAILED}
-    for number in range(2):
-        row = ActivityRecord.objects.create(attempt=UUID(int=number), cause=UNCONFIRMED, **values)
-    assert re.search("2 times in 30 days ?, 1 person", text_of(grace.get(reverse("admin:record", args=[row.pk]))))
-    assert " 2 times since " in text_of(grace.get(f"/admin/activity/?cause={UNCONFIRMED}&step=sign_in"))
-    assert " 0 times since " in text_of(grace.get("/admin/activity/?step=sign_in")), "the step counts failures only"
 
 
 def test_the_numbers_of_everybody_do_not_stand_above_the_attempts_of_one(grace: Client) -> None:
@@ -165,6 +156,7 @@ def test_every_page_counts_the_same_failures_and_sign_ins(grace: Client) -> None
     count(application.client_id, month - timedelta(hours=1), number=100)
     expired = timezone.now() - timedelta(minutes=1)
     CodeFactory(application=application, issued_at=expired - timedelta(minutes=10))
+    activity_counts.record_never_exchanged(expired - timedelta(days=1))
     said = text_of(grace.get("/admin/"))
     assert "4 failures, 2 finished sign-ins. Day before: 5 failures, 0 finished sign-ins" in said
     assert "4 failures, 2 finished sign-ins" in text_of(grace.get("/admin/activity/"))

@@ -17,6 +17,7 @@ from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.administration.record import OF_THE_SECRET
 from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.models import Application
+from oauth_bridge.storage import activity_counts
 from oauth_bridge.storage.applications import set_groups
 from tests.factories import ApplicationFactory, PersonFactory, Registered
 from tests.pages import html_of, text_of, with_session
@@ -28,10 +29,12 @@ ACTIVITY, VIEW = "oauth_bridge.view_activityrecord", "oauth_bridge.view_applicat
 
 
 def page_of(cause: str, step: Step = Step.EXCHANGE, **fields: Any) -> str:
-    """The page of a new record with this cause."""
+    """The page of a new record with this cause, which is counted."""
     made = ActivityRecord.objects.create(
         outcome=Outcome.REFUSED, cause=cause, step=step, **{"at": timezone.now(), "reference": "ABCD1234", **fields}
     )
+    activity_counts.count(made.at, made.client_id, step, Outcome.REFUSED, cause)
+    activity_counts.flush()
     return reverse("admin:record", args=[made.pk])
 
 

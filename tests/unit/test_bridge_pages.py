@@ -20,7 +20,7 @@ from oauth_bridge.consent import remembered
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.storage import activity, activity_counts, attempts
-from oauth_bridge.storage.activity import MOST_OF_AN_ATTEMPT, PEOPLE, Record
+from oauth_bridge.storage.activity import MOST_OF_AN_ATTEMPT
 from oauth_bridge.storage.activity_reading import Filters
 from oauth_bridge.storage.exported_data import stored_about
 from tests.factories import PersonFactory, Registered
@@ -183,7 +183,7 @@ def test_two_people_who_open_one_link_have_an_attempt_each(
     activity_counts.flush()
     for person, number in ((alice, 1), (mallory, 2)):
         (found,) = attempts.attempts(Filters(person_id=person.pk))
-        assert [event.entry and event.entry.person_id for event in found.events] == [person.pk] * number
+        assert [event.person_id for event in found.events] == [person.pk] * number
     everybody = attempts.attempts(Filters(client_id=application.client_id))
     numbers = {(each.person_id, len(each.events)) for each in everybody}
     assert numbers == {(alice.pk, 1), (mallory.pk, 2), (None, 1)}
@@ -198,8 +198,7 @@ def test_nobody_uses_up_the_records_of_another_in_the_same_attempt() -> None:
     for person in (mallory, None, alice):
         for _ in range(MOST_OF_AN_ATTEMPT + 2):
             pk = person and person.pk
-            record = Record(at=timezone.now(), attempt=attempt, person_id=pk, **refused)
-            activity.add(record, PEOPLE, activity.slot_of(PEOPLE, pk))
+            activity.add(ActivityRecord(at=timezone.now(), attempt=attempt, person_id=pk, **refused))
     for person in (mallory, None, alice):
         assert ActivityRecord.objects.filter(person=person and person.pk).count() == MOST_OF_AN_ATTEMPT
 
@@ -209,5 +208,4 @@ def test_of_an_attempt_twenty_rows_are_shown() -> None:
     row = {"at": now, "step": Step.SIGN_IN, "outcome": Outcome.SUCCEEDED, "attempt": attempt, "person": person}
     rows = ActivityRecord.objects.bulk_create(ActivityRecord(**row) for _ in range(25))
     (found,) = attempts.attempts(Filters(person_id=person.pk))
-    shown = [event.entry.id for event in found.events if event.entry]
-    assert shown == [each.pk for each in rows[-20:]]
+    assert [event.pk for event in found.events] == [each.pk for each in rows[-20:]]

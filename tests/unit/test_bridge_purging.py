@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from accounts.models import Session, User
 from oauth_bridge.maintenance import purging
-from oauth_bridge.maintenance.purging import RANGE_STATEMENTS, RangeStatements
+from oauth_bridge.maintenance.purging import RANGES
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
 from tests.pages import sign_in
 
@@ -24,17 +24,17 @@ pytestmark = [pytest.mark.django_db, pytest.mark.integration]
 NOW = timezone.now()
 
 
-@pytest.fixture
-def statements() -> RangeStatements:
-    return RANGE_STATEMENTS[connection.vendor]
-
-
 def rows_that_end(seconds: float) -> list[models.Model]:
     """Two codes and one row of each other table, each at the end of its use so many seconds after NOW."""
     end = NOW + timedelta(seconds=seconds)
     person, application = PersonFactory(), ApplicationFactory()
     return [
-        CodeFactory(application=application, user=person, issued_at=end - timedelta(seconds=600 + 3600)).row,
+        CodeFactory(
+            application=application,
+            user=person,
+            issued_at=end - timedelta(seconds=600 + 3600),
+            is_expiry_recorded=True,
+        ).row,
         TokenFactory(application=application, user=person, issued_at=end - timedelta(seconds=3600)).row,
         CodeFactory(application=application, user=person, redeemed_at=end - timedelta(days=30)).row,
         Session.objects.create(session_key=secrets.token_hex(32), session_data="", expire_date=end),
@@ -54,9 +54,9 @@ def test_a_row_goes_at_the_second_its_use_ends_and_not_before() -> None:
     assert [is_there(row) for row in (*dead, *alive)] == [False] * 4 + [True] * 6
 
 
-def test_windows_leave_no_row_out(monkeypatch: pytest.MonkeyPatch, statements: RangeStatements) -> None:
+def test_ranges_leave_no_row_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """And without a row there is nothing to go through."""
-    monkeypatch.setitem(RANGE_STATEMENTS, connection.vendor, statements._replace(min_size=1, max_size=1))
+    monkeypatch.setitem(RANGES, connection.vendor, RANGES[connection.vendor]._replace(size=1))
     assert sum(batch.rows for batch in purging.batches(NOW)) == 0
     rows = [row for seconds in (-2, 60, -1, 60, -3) for row in rows_that_end(seconds)]
     batches = list(purging.batches(NOW))
@@ -64,16 +64,6 @@ def test_windows_leave_no_row_out(monkeypatch: pytest.MonkeyPatch, statements: R
     assert sum(is_there(row) for row in rows) == 8
     assert [batch.done for batch in batches] == sorted({batch.done for batch in batches})
     assert batches[-1].done == 1
-
-
-def test_a_slow_statement_is_followed_by_a_smaller_one_and_a_quick_one_by_a_larger(statements: RangeStatements) -> None:
-    next_size = purging._next_size
-    size = statements.min_size * 4
-    assert next_size(statements, size, purging.TARGET_SECONDS * 2) == size // 2
-    assert next_size(statements, size, purging.TARGET_SECONDS * 0.7) == size
-    assert next_size(statements, size, purging.TARGET_SECONDS / 10) == size * 2
-    assert next_size(statements, statements.min_size, purging.TARGET_SECONDS * 2) == statements.min_size
-    assert next_size(statements, statements.max_size, 0) == statements.max_size
 
 
 def test_without_a_terminal_the_result_is_in_the_log(caplog: Any) -> None:

@@ -64,11 +64,11 @@ def test_a_sign_in_of_a_signed_in_browser_costs_three_two_and_one(client, alice)
 
 
 def test_a_bad_token_costs_two_and_none_costs_nothing_but_the_record(client, monkeypatch):
-    recorded = ["WITH"] if connection.vendor == "postgresql" else ["SELECT", "INSERT", "INSERT"]
+    recorded = ["INSERT"]
     bearer = {"Authorization": f"Bearer {new_credential()}"}
     assert statements(lambda: client.get("/oauth/userinfo", headers=bearer))[1] == ["SELECT", "SELECT", *recorded]
     assert statements(lambda: client.get("/oauth/userinfo"))[1] == recorded
-    monkeypatch.setattr(activity, "is_full", lambda *_: True)
+    monkeypatch.setattr(activity, "has_room", lambda *_: False)
     assert statements(lambda: client.get("/oauth/userinfo", headers=bearer))[1] == ["SELECT", "SELECT"]
     assert statements(lambda: client.get("/oauth/userinfo"))[1] == []
 
