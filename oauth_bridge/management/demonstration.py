@@ -74,7 +74,9 @@ def demo_application(demo_url: str, kept: dict[str, str]) -> tuple[Application, 
     callback = f"{demo_url}/callback"
     application = Application.objects.filter(name=DEMO_NAME).first()
     if application is None:
-        application, secret = applications.register(name=DEMO_NAME, redirect_uris=[callback], homepage=demo_url)
+        application = Application(name=DEMO_NAME, redirect_uris=callback, homepage=demo_url)
+        applications.add(application, ())
+        secret = secret_rotation.rotate(application).secret
     else:
         application.redirect_uris, application.homepage = callback, demo_url
         application.save(update_fields=["redirect_uris", "homepage", "updated"])
