@@ -7,7 +7,7 @@ should be valid. The module counts the rows that are valid now, and reports the 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import connection, models, transaction
 from django.db.models import Count, F, Max, Q
@@ -37,29 +37,11 @@ WRITTEN_AT: dict[str, tuple[type[models.Model], str]] = {
 }
 
 
-class RestoreReport(NamedTuple):
-    """The number of ended rows by kind, the newest time of each kind of row, and the rows to check."""
+def end_credentials_and_report() -> dict[str, Any]:
+    """End all sessions, codes, access tokens and signing keys. Return the report for the operator, for JSON.
 
-    ended: dict[str, int]
-    newest: dict[str, datetime | None]
-    applications: list[dict[str, Any]]
-    people: dict[str, int]
-    administrators: list[str]
-    remembered_consents: int
-
-    @property
-    def newest_of_all(self) -> datetime | None:
-        """The newest of all times; None without rows.
-
-        The backup was made at this time or later, unless rows were written after the restore.
-        """
-        return max((time for time in self.newest.values() if time), default=None)
-
-
-def end_credentials_and_report() -> RestoreReport:
-    """End all sessions, codes, access tokens and signing keys. Return the report for the operator.
-
-    Unsent e-mails with a code or a link are deleted too.
+    Unsent e-mails with a code or a link are deleted too. `newest_of_all` is the newest time of a row: the backup was
+    made then or later, unless rows were written after the restore.
     """
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
@@ -68,29 +50,39 @@ def end_credentials_and_report() -> RestoreReport:
     for model in ENDED.values():
         _delete_all(model._meta.db_table)
     outbox.drop_credentials()
-    return report._replace(ended={**report.ended, "signing_keys": signing_keys.revoke_all()})
+    report["ended"]["signing_keys"] = signing_keys.revoke_all()
+    return report
 
 
-def _report(now: datetime) -> RestoreReport:
+def _report(now: datetime) -> dict[str, Any]:
     works = Q(secrets__is_revoked=False) & (Q(secrets__expires_at=None) | Q(secrets__expires_at__gt=now))
-    applications = Application.objects.annotate(
-        working_secrets=Count("secrets", filter=works), newest_secret=Max("secrets__created_at", filter=works)
-    ).order_by("name", "pk")
+    applications = Application.objects.order_by("name", "pk").values(
+        "client_id",
+        "name",
+        enabled=F("is_enabled"),
+        trusted=F("is_trusted"),
+        working_secrets=Count("secrets", filter=works),
+        newest_secret=Max("secrets__created_at", filter=works),
+    )
     people = User.objects.aggregate(active=Count("pk", filter=Q(is_active=True)), total=Count("pk"))
     administrators = User.objects.filter(Q(is_staff=True) | Q(is_superuser=True), is_active=True).order_by("email")
     consents = Consent.objects.filter(expires_at__gt=now, person_version=F("user__credentials_version"))
-    return RestoreReport(
-        ended={kind: model._default_manager.count() for kind, model in ENDED.items()},
-        newest={
-            kind: model._default_manager.aggregate(at=Max(column))["at"] for kind, (model, column) in WRITTEN_AT.items()
-        },
-        applications=list(
-            applications.values("client_id", "name", "is_enabled", "is_trusted", "working_secrets", "newest_secret")
-        ),
-        people={"active": people["active"], "deactivated": people["total"] - people["active"]},
-        administrators=list(administrators.values_list("email", flat=True)),
-        remembered_consents=consents.count(),
-    )
+    newest = {
+        kind: model._default_manager.aggregate(at=Max(column))["at"] for kind, (model, column) in WRITTEN_AT.items()
+    }
+    return {
+        "ended": {kind: model._default_manager.count() for kind, model in ENDED.items()},
+        "newest_of_all": _iso(max((time for time in newest.values() if time), default=None)),
+        "newest": {kind: _iso(time) for kind, time in newest.items()},
+        "applications": [{**row, "newest_secret": _iso(row["newest_secret"])} for row in applications],
+        "people": {"active": people["active"], "deactivated": people["total"] - people["active"]},
+        "administrators": list(administrators.values_list("email", flat=True)),
+        "remembered_consents": consents.count(),
+    }
+
+
+def _iso(time: datetime | None) -> str | None:
+    return time.isoformat() if time else None
 
 
 def _delete_all(table: str) -> None:

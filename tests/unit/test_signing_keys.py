@@ -86,7 +86,7 @@ def test_a_revoked_key_ends_at_once_and_another_signs(time_machine: Any) -> None
     with pytest.raises(CommandError, match="There is no key x"):
         command("revoke", "x")
     last = signing()
-    assert restoring.end_credentials_and_report().ended["signing_keys"] >= 1
+    assert restoring.end_credentials_and_report()["ended"]["signing_keys"] >= 1
     assert last not in published(), "a restored backup brings no key back"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from oauth_bridge.maintenance.restoring import RestoreReport, end_credentials_and_report
+from oauth_bridge.maintenance.restoring import end_credentials_and_report
 
 TO_DO = {
     "client_secrets": (
@@ -49,31 +49,8 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
     def handle(self, *args: Any, as_json: bool, **options: Any) -> None:
-        described = _described(end_credentials_and_report())
+        described = {**end_credentials_and_report(), "to_do": TO_DO}
         self.stdout.write(json.dumps(described, ensure_ascii=False) if as_json else _plain(described))
-
-
-def _described(report: RestoreReport) -> dict[str, Any]:
-    return {
-        "ended": report.ended,
-        "newest_of_all": _iso(report.newest_of_all),
-        "newest": {kind: _iso(time) for kind, time in report.newest.items()},
-        "applications": [
-            {
-                "client_id": each["client_id"],
-                "name": each["name"],
-                "enabled": each["is_enabled"],
-                "trusted": each["is_trusted"],
-                "working_secrets": each["working_secrets"],
-                "newest_secret": _iso(each["newest_secret"]),
-            }
-            for each in report.applications
-        ],
-        "people": report.people,
-        "administrators": report.administrators,
-        "remembered_consents": report.remembered_consents,
-        "to_do": TO_DO,
-    }
 
 
 def _plain(described: dict[str, Any]) -> str:
@@ -104,10 +81,6 @@ def _plain(described: dict[str, Any]) -> str:
 def _secrets(application: dict[str, Any]) -> str:
     count, newest = application["working_secrets"], _time(application["newest_secret"])
     return f"{application['client_id']}  {application['name']}: {count} working, the newest made {newest}"
-
-
-def _iso(time: datetime | None) -> str | None:
-    return time.isoformat() if time else None
 
 
 def _time(text: str | None) -> str:
