@@ -39,7 +39,6 @@ def read_credentials(path: Path) -> dict[str, str]:
 def write_credentials(path: Path, credentials: dict[str, str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)
-    path.chmod(0o600)
     path.write_text(json.dumps(credentials, indent=2) + "\n", encoding="utf-8")
 
 
