@@ -85,13 +85,8 @@ class _Entry:
         self.problems.append(f"{self.label}: {field}: {problem}")
 
 
-def _has_texts(value: Any) -> bool:
-    """Return whether UTF-8 can encode the text or texts. False if a list contains other values than texts.
-
-    UTF-8 cannot encode half a surrogate pair.
-    """
-    texts = value if isinstance(value, list) else [value] if isinstance(value, str) else []
-    return all(isinstance(each, str) and not re.search("[\ud800-\udfff]", each) for each in texts)
+def _has_texts(value: object) -> bool:
+    return not isinstance(value, list) or all(isinstance(each, str) for each in value)
 
 
 def _refuse(problems: Iterable[str]) -> None:
@@ -139,22 +134,12 @@ def _read(path: str) -> list[Any]:
     if len(content) > MOST_BYTES:
         raise CommandError(f"FILE: it is longer than {MOST_BYTES // 1024**2} MB. Split it.")
     try:
-        found = json.loads(text, object_pairs_hook=_without_repetition)
-    except RecursionError:
-        raise CommandError("FILE: it is nested too deeply.") from None
-    except ValueError as error:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise CommandError(f"FILE: it is not JSON: {shown(str(error)[:200])}.") from None
     if not isinstance(found, list):
         raise CommandError("FILE: a JSON list of applications is needed, as `application export` prints it.")
     return found
-
-
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-        raise ValueError(f"{twice[:80]} is there twice in one object")
-    return members
 
 
 # What is printed -----------------------------------------------------------------------------------------------------

@@ -178,7 +178,7 @@ def add_arguments(parser: ArgumentParser, *, is_new: bool) -> None:
                 each.option,
                 action="append" if each.type is list else "store",
                 dest=each.name,
-                metavar=each.metavar,
+                metavar=each.option.strip("-").upper(),
                 required=is_new and each.name == "redirect_uris",
                 help=each.help,
             )

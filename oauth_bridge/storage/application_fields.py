@@ -16,14 +16,13 @@ from oauth_bridge.redirect_uri_registration import split_lines
 
 
 class Field(NamedTuple):
-    """A registered value: its name in JSON, its option of `create` and `set`, and the explanation on the page.
+    """A registered value: its name in JSON, the help of its option of `create` and `set`, the explanation on its page.
 
-    `stored_as` is the column, if the column has another name. The label on pages is the column's `verbose_name`.
+    Without `help`, there is no option. `stored_as` is the column, if the column has another name. The label on pages is
+    the column's `verbose_name`.
     """
 
     name: str
-    option: str = ""
-    metavar: str = ""
     help: str = ""
     page_help: Any = ""
     stored_as: str = ""
@@ -38,35 +37,25 @@ class Field(NamedTuple):
         column = Application._meta.get_field(self.column)
         return bool if isinstance(column, BooleanField) else str if isinstance(column, CharField) else list
 
+    @property
+    def option(self) -> str:
+        """The option, in the singular: `--policy-uri`; for a list, `--redirect-uri`. Empty without `help`."""
+        singular = self.name.removesuffix("s") if self.type is list else self.name
+        return "--" + singular.replace("_", "-") if self.help else ""
+
 
 FIELDS = (
-    Field("name", "--name", "NAME", "what people see"),
+    Field("name", "what people see"),
     Field(
         "operator",
-        "--operator",
-        "NAME",
         "who runs it; '' leaves none",
         gettext_lazy("The organisation or person that runs it. People see this on the consent page."),
     ),
-    Field(
-        "homepage",
-        "--homepage",
-        "URL",
-        "'' leaves none",
-        gettext_lazy("People see its host on the sign-in and consent pages."),
-    ),
-    Field(
-        "policy_uri",
-        "--policy-uri",
-        "URL",
-        "the privacy policy; '' leaves none",
-        gettext_lazy("The consent page links to it."),
-    ),
-    Field("tos_uri", "--tos-uri", "URL", "the terms; '' leaves none", gettext_lazy("The consent page links to them.")),
+    Field("homepage", "'' leaves none", gettext_lazy("People see its host on the sign-in and consent pages.")),
+    Field("policy_uri", "the privacy policy; '' leaves none", gettext_lazy("The consent page links to it.")),
+    Field("tos_uri", "the terms; '' leaves none", gettext_lazy("The consent page links to them.")),
     Field(
         "redirect_uris",
-        "--redirect-uri",
-        "URI",
         "a callback address; repeated, replaces all",
         gettext_lazy(
             "One a line, each exactly as the application sends it: https, or http on this machine "
@@ -76,8 +65,6 @@ FIELDS = (
     ),
     Field(
         "initiate_login_uri",
-        "--initiate-login-uri",
-        "URL",
         "where a new sign-in starts; '' leaves none",
         gettext_lazy(
             "Where the application starts a new sign-in: https, or http on this machine. A page of this service that "
@@ -86,8 +73,6 @@ FIELDS = (
     ),
     Field(
         "post_logout_redirect_uris",
-        "--post-logout-redirect-uri",
-        "URI",
         "where people continue after a sign-out; repeated, replaces all; '' leaves none",
         gettext_lazy(
             "For OpenID Connect. Where people continue when the application signs them out here: one a line, each "
@@ -97,22 +82,18 @@ FIELDS = (
     Field("client_type"),
     Field(
         "id_token_alg",
-        "--id-token-alg",
-        "RS256|ES256",
-        "how its ID tokens are signed",
+        "how its ID tokens are signed: RS256 or ES256",
         gettext_lazy("For OpenID Connect. Products expect RS256 unless they say otherwise."),
     ),
     Field(
         "profile_in_id_token",
-        "--profile-in-id-token",
-        "",
         "the ID token has name and e-mail address too, for libraries that read nothing else",
         gettext_lazy(
             "For OpenID Connect. Tick it only if the product shows empty profiles: its library does not read user "
             "info then. The application learns no more than without the tick."
         ),
     ),
-    Field("trusted", "--trusted", "", "people are not asked (no consent page)", stored_as="is_trusted"),
+    Field("trusted", "people are not asked (no consent page)", stored_as="is_trusted"),
     Field("enabled", stored_as="is_enabled"),
     Field(
         "restricted",
@@ -124,8 +105,6 @@ FIELDS = (
     ),
     Field(
         "groups",
-        "--group",
-        "NAME",
         "only people in this group may use it; may be repeated, and replaces all; '' leaves none: everybody may",
         gettext_lazy("Put people into groups on their own pages. One of these groups is enough."),
     ),
