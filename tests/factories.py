@@ -24,6 +24,7 @@ from PIL import Image
 
 from accounts.models import User
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
+from oauth_bridge.storage import applications, secret_rotation
 
 PASSWORD = "correct horse battery staple"
 LIFETIMES = {AuthorizationCode: timedelta(seconds=600), AccessToken: timedelta(seconds=3600)}
@@ -96,6 +97,13 @@ class ApplicationFactory(factory.django.DjangoModelFactory[Registered]):
         ApplicationSecret.objects.create(application=row, digest=digest_of(secret), number=1)
         Application.objects.filter(pk=row.pk).update(last_secret_number=1)
         return Registered(row, secret)
+
+
+def registered(**fields: Any) -> tuple[Application, str]:
+    """An application and its secret, as `application create` stores them."""
+    row = Application(**{"name": "Reading List", "redirect_uris": "https://reading.example/callback", **fields})
+    applications.add(row, ())
+    return row, secret_rotation.rotate(row).secret
 
 
 class _CredentialFactory(factory.django.DjangoModelFactory[Issued]):

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
@@ -55,23 +56,7 @@ ACTIONS = {
     "group_deleted": gettext_lazy("Deleted the group"),
 }
 FIELDS = {
-    "name": gettext_lazy("Name"),
-    "operator": gettext_lazy("Operator"),
-    "homepage": gettext_lazy("Homepage"),
-    "policy_uri": gettext_lazy("Privacy policy"),
-    "tos_uri": gettext_lazy("Terms"),
-    "logo": gettext_lazy("Logo"),
-    "redirect_uris": gettext_lazy("Callback addresses"),
-    "initiate_login_uri": gettext_lazy("Sign-in address"),
-    "post_logout_redirect_uris": gettext_lazy("Addresses after a sign-out"),
-    "client_type": gettext_lazy("Client type"),
-    "id_token_alg": gettext_lazy("Signature of ID tokens"),
-    "profile_in_id_token": gettext_lazy("Name and e-mail address in the ID token"),
-    "is_trusted": gettext_lazy("Trusted"),
-    "is_restricted": gettext_lazy("Only people in these groups"),
-    "groups": gettext_lazy("Groups"),
-    "owners": gettext_lazy("Owners"),
-    "disabled_reason": gettext_lazy("Reason"),
+    **{each.name: capfirst(each.verbose_name) for each in Application._meta.fields + Application._meta.many_to_many},
     "people": gettext_lazy("People who had allowed it"),
     "number": pgettext_lazy("of a secret", "Number"),
     "older_secrets_end": gettext_lazy("The older secrets end"),

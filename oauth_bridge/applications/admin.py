@@ -33,6 +33,9 @@ from oauth_bridge.storage import application_audit, applications, look_alikes, s
 if TYPE_CHECKING:
     from accounts.models import User
 
+# A registration needs only these fields. All other fields are optional.
+NEEDED = ["name", "client_type", "redirect_uris"]
+NOT_AT_FIRST = [*NEEDED, "remove_logo", "remove_used", "client_id", "created", "updated"]
 SECRET_COOKIE = "new_client_secret"
 SECRET_COOKIE_SECONDS = 120
 
@@ -59,26 +62,13 @@ class ApplicationAdmin(ApplicationList):
             {"fields": ["client_id", "client_type", "id_token_alg", "profile_in_id_token", "created", "updated"]},
         ),
     ]
-    # A registration needs only three fields. All other fields are optional.
     add_fieldsets = [
-        (None, {"fields": ["name", "client_type", "redirect_uris"]}),
+        (None, {"fields": NEEDED}),
         (
             gettext_lazy("More: logo, operator, policy, who may use it"),
             {
                 "classes": ["collapse"],
-                "fields": [
-                    "new_logo",
-                    "operator",
-                    "homepage",
-                    "policy_uri",
-                    "tos_uri",
-                    "initiate_login_uri",
-                    "id_token_alg",
-                    "profile_in_id_token",
-                    "post_logout_redirect_uris",
-                    "is_restricted",
-                    "groups",
-                ],
+                "fields": [name for _, options in fieldsets for name in options["fields"] if name not in NOT_AT_FIRST],
             },
         ),
     ]
@@ -115,7 +105,7 @@ class ApplicationAdmin(ApplicationList):
             hidden.add("remove_used")
         if not self.may_choose_groups(request, obj):
             hidden |= {"is_restricted", "groups"}
-        sets = self.fieldsets if obj else self.add_fieldsets
+        sets: Any = self.fieldsets if obj else self.add_fieldsets
         shown = [
             (title, options, [name for name in options["fields"] if name not in hidden]) for title, options in sets
         ]

@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
-from django.db.models import Field, URLField
+from django.db.models import TextField, URLField
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -20,32 +20,24 @@ from oauth_bridge.callback_addresses.registration import split_lines, without_lo
 from oauth_bridge.models import Application
 from oauth_bridge.secret_models import NAME_MAX_LENGTH
 from oauth_bridge.storage import issued_codes, look_alikes, secret_rotation
+from oauth_bridge.storage.application_fields import BY_NAME, FIELDS
 
 # Addresses run from left to right on all pages. Without this attribute, a page in a right-to-left language would show
 # the final slash of an address first.
 ADDRESS = {"dir": "ltr"}
 
 
-def _address(label: Any, help_text: Any) -> forms.URLField:
-    """A form field for the optional address of a page. An address without a scheme gets https."""
-    widget = forms.URLInput(attrs={"class": "vLargeTextField", **ADDRESS})
-    return forms.URLField(label=label, help_text=help_text, required=False, assume_scheme="https", widget=widget)
-
-
-def _https(field: Field[Any, Any], **options: Any) -> forms.Field | None:
-    """The form field of a model field. An address without a scheme gets https.
-
-    Django calls this function also for read-only fields. If `assume_scheme` is missing, Django warns.
-    """
-    if isinstance(field, URLField):
-        options["assume_scheme"] = "https"
-    return field.formfield(**options)
-
-
 def _no_group_chosen() -> str:
     if Group.objects.exists():
         return _("Choose at least one group, or let everybody use it.")
     return _("No group exists yet, so nobody could use it. First make one under Groups in the administration.")
+
+
+class PageAddress(forms.URLField):
+    """A form field for the address of a page. An address without a scheme gets https."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(assume_scheme="https", **options)
 
 
 class AddressLines(forms.CharField):
@@ -55,20 +47,17 @@ class AddressLines(forms.CharField):
         return split_lines(initial or "") != split_lines(data or "")
 
 
+PAGES = [each.name for each in Application._meta.fields if isinstance(each, URLField)]
+LINES = [each.name for each in Application._meta.fields if isinstance(each, TextField)]
+
+
 class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
+    """The form of the pages. `management.registration` extends it for the commands."""
+
     # The administrator, and the applications that the administrator may see. The page sets them.
     person: User
     seen = Application.objects.none()
 
-    redirect_uris = AddressLines(
-        label=gettext_lazy("Callback addresses"),
-        widget=forms.Textarea(attrs={"rows": 4, **ADDRESS}),
-        help_text=gettext_lazy(
-            "One a line, each exactly as the application sends it: https, or http on this machine "
-            "(localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback. For a program that listens at "
-            "any free port of a person’s machine, leave the port out: without a secret, it may send any port."
-        ),
-    )
     client_type = forms.ChoiceField(
         label=gettext_lazy("Where does it run?"),
         choices=[
@@ -79,16 +68,6 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         widget=forms.RadioSelect,
     )
     remove_used = forms.BooleanField(label=gettext_lazy("Remove addresses although they are used"), required=False)
-    homepage = _address(gettext_lazy("Homepage"), gettext_lazy("People see its host on the sign-in and consent pages."))
-    policy_uri = _address(gettext_lazy("Privacy policy"), gettext_lazy("The consent page links to it."))
-    tos_uri = _address(gettext_lazy("Terms"), gettext_lazy("The consent page links to them."))
-    initiate_login_uri = _address(
-        gettext_lazy("Sign-in address"),
-        gettext_lazy(
-            "Where the application starts a new sign-in: https, or http on this machine. A page of this service that "
-            "stayed open after a sign-in leads there, with the button “Sign in again”."
-        ),
-    )
     new_logo = forms.FileField(
         label=gettext_lazy("Logo"),
         required=False,
@@ -97,61 +76,25 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
     )
     remove_logo = forms.BooleanField(label=gettext_lazy("Remove the logo"), required=False)
 
-    post_logout_redirect_uris = AddressLines(
-        label=gettext_lazy("Addresses after a sign-out"),
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 2, **ADDRESS}),
-        help_text=gettext_lazy(
-            "For OpenID Connect. Where people continue when the application signs them out here: one a line, each "
-            "exactly as the application sends it."
-        ),
-    )
     # Scripts that are older than this field do not send it. Without this field, the application keeps the stored value,
     # or gets the default of the column.
     id_token_alg = forms.ChoiceField(
         label=gettext_lazy("Signature of ID tokens"),
         choices=Application.ID_TOKEN_ALGS,
         required=False,
-        help_text=gettext_lazy("For OpenID Connect. Products expect RS256 unless they say otherwise."),
+        help_text=BY_NAME["id_token_alg"].page_help,
     )
 
     class Meta:
         model = Application
-        formfield_callback = _https
-        fields = [
-            "name",
-            "operator",
-            "homepage",
-            "policy_uri",
-            "tos_uri",
-            "redirect_uris",
-            "initiate_login_uri",
-            "post_logout_redirect_uris",
-            "client_type",
-            "id_token_alg",
-            "profile_in_id_token",
-            "is_restricted",
-            "groups",
-        ]
-        labels = {
-            "profile_in_id_token": gettext_lazy("Name and e-mail address in the ID token"),
-            "is_restricted": gettext_lazy("Only people in these groups"),
-            "groups": gettext_lazy("Groups"),
-        }
+        # Acts change the other columns.
+        fields = [field.column for field in FIELDS if field.name not in ("trusted", "enabled")]
+        field_classes = {**dict.fromkeys(PAGES, PageAddress), **dict.fromkeys(LINES, AddressLines)}
+        help_texts = {field.column: field.page_help for field in FIELDS if field.page_help}
         widgets = {
+            **{name: forms.URLInput(attrs={"class": "vLargeTextField", **ADDRESS}) for name in PAGES},
+            **{name: forms.Textarea(attrs={"rows": 4, **ADDRESS}) for name in LINES},
             "groups": forms.CheckboxSelectMultiple,
-        }
-        help_texts = {
-            "operator": gettext_lazy("The organisation or person that runs it. People see this on the consent page."),
-            "profile_in_id_token": gettext_lazy(
-                "For OpenID Connect. Tick it only if the product shows empty profiles: its library does not read user "
-                "info then. The application learns no more than without the tick."
-            ),
-            "is_restricted": gettext_lazy(
-                "Others are told so and led back, and their codes and access tokens are refused at once. "
-                "Without the tick everybody may use it."
-            ),
-            "groups": gettext_lazy("Put people into groups on their own pages. One of these groups is enough."),
         }
 
     def clean_id_token_alg(self) -> str:
@@ -160,20 +103,19 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
         """Validate the name only if it has changed, so that an old name does not prevent changes of other fields."""
         if "name" in self.cleaned_data and "name" in self.changed_data:
-            try:
-                look_alikes.refuse(
-                    self.cleaned_data["name"],
-                    is_trusted=self.instance.is_trusted,
-                    seen=self.seen,
-                    besides=self.instance.pk or 0,
-                )
-            except ValidationError as problem:
-                self.add_error("name", problem)
+            self.check_name()
         if self.instance.pk and "redirect_uris" in self.cleaned_data and "redirect_uris" in self.changed_data:
             self._check_removed()
         if {"is_restricted", "groups"} & set(self.changed_data):
-            self._check_groups()
+            self.check_groups()
         return self.cleaned_data
+
+    def check_name(self) -> None:
+        name, key = self.cleaned_data["name"], self.instance.pk or 0
+        try:
+            look_alikes.refuse(name, is_trusted=self.instance.is_trusted, seen=self.seen, besides=key)
+        except ValidationError as problem:
+            self.add_error("name", problem)
 
     def _check_removed(self) -> None:
         """Ask for confirmation before the form removes addresses that sign-ins have used."""
@@ -194,7 +136,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
                 )
                 self.add_error("redirect_uris", text % {"count": used[address], "address": address})
 
-    def _check_groups(self) -> None:
+    def check_groups(self) -> None:
         """Check that groups are chosen exactly if `is_restricted` is set.
 
         Without this check, an application with groups but without `is_restricted` would admit everybody. A restricted

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import CommandError
@@ -17,12 +16,11 @@ from django.utils import timezone
 
 from accounts.email_addresses import looked_up_email
 from oauth_bridge.activity_models import ActivityRecord, Step
+from oauth_bridge.management.secret_commands import duration
 from oauth_bridge.storage import activity_reading
 from oauth_bridge.storage.activity_reading import MOST, OPERATOR, Filters, described
 
 FOLLOW_SECONDS = 1.0
-_AGO = re.compile("([0-9]{1,5})([mhd])")
-_UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -54,8 +52,8 @@ def filters_of(options: dict[str, Any]) -> Filters:
 def _since(text: str) -> datetime | None:
     if not text:
         return None
-    if ago := _AGO.fullmatch(text):
-        return timezone.now() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+    if (ago := duration(text)) is not None:
+        return timezone.now() - ago
     try:
         given = datetime.fromisoformat(text)
     except ValueError:

@@ -1,155 +1,185 @@
-"""Read and check a file of applications in the format of `manage.py application export`. Contract."""
+"""`manage.py application export` and `apply`: all applications as a JSON list. Contract.
+
+`apply` checks the whole file, then stores all changes in one transaction. What is not in the file does not change.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, OutputWrapper
+from django.db import IntegrityError, transaction
 
 from config.infrastructure.command_errors import shown
-from oauth_bridge.management import registration_fields
-from oauth_bridge.management.registration_fields import BY_NAME
+from oauth_bridge.management import registration
+from oauth_bridge.management.registration import BATCH, MOST_SHOWN, Change
 from oauth_bridge.models import Application
+from oauth_bridge.storage import application_fields
+from oauth_bridge.storage.application_fields import BY_NAME
 
 MOST_BYTES = 64 * 1024 * 1024
-MOST_PROBLEMS = 20
+STANDARD_INPUT = 0
 CLIENT_ID = re.compile("[0-9a-f]{32}")  # the format of `models.new_client_id`
-_TYPES = {str: "a text", list: "a list of texts", bool: "true or false"}
-_BATCH = 500
-
-
-class Problems(list[str]):
-    """The problems of a file, as sentences. Each sentence concerns one application and one field."""
-
-    def refuse(self) -> None:
-        """Raise CommandError if there are problems. The message names at most MOST_PROBLEMS problems."""
-        if not self:
-            return
-        if len(self) == 1:
-            raise CommandError(f"{shown(self[0])} Nothing was changed.")
-        more = len(self) - MOST_PROBLEMS
-        lines = [shown(problem) for problem in self[:MOST_PROBLEMS]] + ([f"… and {more:,} more."] if more > 0 else [])
-        raise CommandError("Nothing was changed.\n" + "\n".join(lines))
-
-
-class Entry:
-    """An application of the file. `values` contains only the fields whose values have the right type."""
-
-    def __init__(self, number: int, content: Any) -> None:
-        self.problems: list[str] = []
-        members = content if isinstance(content, dict) else {}
-        client_id = members.get("client_id")
-        self.client_id = client_id if isinstance(client_id, str) and len(client_id) <= 255 else ""
-        is_readable = self.client_id.isprintable() and self.client_id != ""
-        self.label = f"No. {number} ({self.client_id})" if is_readable else f"No. {number}"
-        self.values: dict[str, Any] = {}
-        if not isinstance(content, dict):
-            self.add("", "it is not an object.")
-        elif not is_readable:
-            self.add("client_id", "it is missing, or not one.")
-        for name, value in members.items():
-            if name != "client_id":
-                self._read(name, value)
-
-    def _read(self, name: str, value: Any) -> None:
-        if name in ("client_secret", "secret", "secrets"):
-            self.add(name, "a secret is never part of a file. `application rotate-secret` makes one.")
-        elif name not in BY_NAME:
-            self.add(name[:80], "there is no such field.")
-        elif not isinstance(value, wanted := BY_NAME[name].type) or not _has_texts(value):
-            self.add(name, f"it must be {_TYPES[wanted]}.")
-        else:
-            self.values[name] = value
-
-    def add(self, field: str, problem: str) -> None:
-        self.problems.append(f"{self.label}: {field}: {problem}" if field else f"{self.label}: {problem}")
-
-
-def _has_texts(value: Any) -> bool:
-    """Return whether UTF-8 can encode the text or texts. False if a list contains other values than texts.
-
-    UTF-8 cannot encode half a surrogate pair.
-    """
-    texts = value if isinstance(value, list) else [value] if isinstance(value, str) else []
-    return all(isinstance(each, str) and not re.search("[\ud800-\udfff]", each) for each in texts)
-
-
-def entries(path: str) -> list[Entry]:
-    """Read the applications from the file, or from standard input if the path is `-`.
-
-    Raises CommandError: the file cannot be read, it is not a list, or an application is malformed or repeated.
-    """
-    content = _parsed(_text(path))
-    if not isinstance(content, list):
-        raise CommandError("FILE: a JSON list of applications is needed, as `application export` prints it.")
-    found = [Entry(number, each) for number, each in enumerate(content, 1)]
-    for client_id, times in Counter(entry.client_id for entry in found if entry.client_id).items():
-        if times > 1:
-            last = next(entry for entry in reversed(found) if entry.client_id == client_id)
-            last.add("client_id", "it is there more than once.")
-    Problems(problem for entry in found for problem in entry.problems).refuse()
-    return found
-
-
-def _text(path: str) -> str:
-    try:
-        if path == "-":
-            content = _standard_input()
-        else:
-            with Path(path).open("rb") as file:
-                content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise CommandError(f"FILE: it is longer than {MOST_BYTES // 1024**2} MB. Split it.")
-        return content.decode("utf-8-sig")
-    except OSError as error:
-        raise CommandError(f"FILE: it can't be read: {error.strerror or error}.") from None
-    except ValueError:  # a path with NUL, or bytes that are not UTF-8
-        raise CommandError("FILE: it is not a text in UTF-8.") from None
-
-
-def _standard_input() -> bytes:
-    if sys.stdin is None:
-        raise CommandError("FILE: standard input is closed.")
-    stream = getattr(sys.stdin, "buffer", None)
-    return stream.read(MOST_BYTES + 1) if stream else sys.stdin.read().encode()
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=_without_repetition)
-    except RecursionError:
-        raise CommandError("FILE: it is nested too deeply.") from None
-    except ValueError as error:
-        raise CommandError(f"FILE: it is not JSON: {shown(str(error)[:200])}.") from None
-
-
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
-        raise ValueError(f"{twice[:80]} is there twice in one object")
-    return members
-
-
-def stored(client_ids: list[str]) -> dict[str, Application]:
-    """Return the stored applications by client_id, and lock them in the given order until the transaction ends."""
-    found: dict[str, Application] = {}
-    for start in range(0, len(client_ids), _BATCH):
-        rows = Application.objects.select_for_update(no_key=True).filter(
-            client_id__in=client_ids[start : start + _BATCH]
-        )
-        for row in rows.order_by("client_id").prefetch_related("groups"):
-            found[row.client_id] = row
-    return found
+TYPES = {str: "a text", list: "a list of texts", bool: "true or false"}
 
 
 def exported() -> Iterator[dict[str, Any]]:
     """Return all applications in the format that `apply` reads."""
     rows = Application.objects.order_by("client_id").prefetch_related("groups")
-    return (registration_fields.registered(row) for row in rows.iterator(chunk_size=_BATCH))
+    return (application_fields.registered(row) for row in rows.iterator(chunk_size=BATCH))
+
+
+def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Change]:
+    """Return the changes in the order of client_id, and store them unless it is a dry run.
+
+    Raises CommandError: the file cannot be read, or a value cannot be stored. In both cases nothing is changed.
+    """
+    entries = [_Entry(number, content) for number, content in enumerate(_read(path), 1)]
+    for client_id, times in Counter(entry.client_id for entry in entries if entry.client_id).items():
+        if times > 1:
+            last = next(entry for entry in reversed(entries) if entry.client_id == client_id)
+            last.add("client_id", "it is there more than once.")
+    _refuse(problem for entry in entries for problem in entry.problems)
+    try:
+        with transaction.atomic():
+            changes = _planned(entries, warnings)
+            if not is_dry_run:
+                registration.store(changes, warnings)
+    except IntegrityError:
+        raise CommandError(
+            "Another program registered one of these applications meanwhile. Nothing was changed: run this again."
+        ) from None
+    return changes
+
+
+class _Entry:
+    """An application of the file. `values` contains only the fields whose values have the right type."""
+
+    def __init__(self, number: int, content: Any) -> None:
+        self.problems: list[str] = []
+        self.values: dict[str, Any] = {}
+        members = content if isinstance(content, dict) else {}
+        client_id = members.get("client_id")
+        is_client_id = isinstance(client_id, str) and client_id.isprintable() and len(client_id) <= 255
+        self.client_id = str(client_id) if is_client_id else ""
+        self.label = f"No. {number} ({client_id})" if self.client_id else f"No. {number}"
+        if not self.client_id:
+            self.add("client_id", "it is missing, or not one.")
+        for name, value in members.items():
+            if name == "client_id":
+                continue
+            if name in ("client_secret", "secret", "secrets"):
+                self.add(name, "a secret is never part of a file. `application rotate-secret` makes one.")
+            elif name not in BY_NAME:
+                self.add(name[:80], "there is no such field.")
+            elif not isinstance(value, wanted := BY_NAME[name].type) or not _has_texts(value):
+                self.add(name, f"it must be {TYPES[wanted]}.")
+            else:
+                self.values[name] = value
+
+    def add(self, field: str, problem: str) -> None:
+        self.problems.append(f"{self.label}: {field}: {problem}")
+
+
+def _has_texts(value: object) -> bool:
+    return not isinstance(value, list) or all(isinstance(each, str) for each in value)
+
+
+def _refuse(problems: Iterable[str]) -> None:
+    """Raise CommandError if there are problems. The message names at most MOST_SHOWN problems."""
+    lines = [shown(problem) for problem in problems]
+    if len(lines) == 1:
+        raise CommandError(f"{lines[0]} Nothing was changed.")
+    if more := lines[MOST_SHOWN:]:
+        lines = [*lines[:MOST_SHOWN], f"… and {len(more):,} more."]
+    if lines:
+        raise CommandError("\n".join(["Nothing was changed.", *lines]))
+
+
+def _planned(entries: list[_Entry], warnings: OutputWrapper) -> list[Change]:
+    """Return the changes in the order of client_id. Raises CommandError: see `_refuse`."""
+    stored = registration.locked(entry.client_id for entry in entries)
+    planned = {}
+    for entry in entries:
+        application = stored.get(entry.client_id) or Application(client_id=entry.client_id)
+        planned[entry.client_id] = change = registration.plan(application, entry.values)
+        if change.is_new and not CLIENT_ID.fullmatch(entry.client_id):
+            entry.add("client_id", "no application has it, and a new one needs 32 digits and letters from a to f.")
+    registration.compare_names([*planned.values()], warnings)
+    for entry in entries:
+        for field, sentences in planned[entry.client_id].problems.items():
+            entry.add(field, " ".join(sentences))
+    _refuse(problem for entry in entries for problem in entry.problems)
+    return [each for _, each in sorted(planned.items()) if each.is_new or each.after]
+
+
+# Reading -------------------------------------------------------------------------------------------------------------
+
+
+def _read(path: str) -> list[Any]:
+    """Return the list in the file, or in standard input if the path is `-`. Raises CommandError: it is none."""
+    try:
+        is_file = path != "-"
+        with open(path if is_file else STANDARD_INPUT, "rb", closefd=is_file) as file:
+            content = file.read(MOST_BYTES + 1)
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        raise CommandError(f"FILE: it can't be read: {error.strerror or error}.") from None
+    except ValueError:  # a path with NUL, or bytes that are not UTF-8
+        raise CommandError("FILE: it is not a text in UTF-8.") from None
+    if len(content) > MOST_BYTES:
+        raise CommandError(f"FILE: it is longer than {MOST_BYTES // 1024**2} MB. Split it.")
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"FILE: it is not JSON: {shown(str(error)[:200])}.") from None
+    if not isinstance(found, list):
+        raise CommandError("FILE: a JSON list of applications is needed, as `application export` prints it.")
+    return found
+
+
+# What is printed -----------------------------------------------------------------------------------------------------
+
+
+def described(each: Change) -> dict[str, Any]:
+    return {
+        "client_id": each.application.client_id,
+        "name": each.application.name,
+        "action": "register" if each.is_new else "change",
+        "before": each.before,
+        "after": each.after,
+    }
+
+
+def text_of(changes: list[Change], *, is_dry_run: bool) -> str:
+    """Format the changes for a terminal, field by field."""
+    if not changes:
+        return "no changes"
+    lines = [line for each in changes for line in _lines(each)]
+    new = sum(each.is_new for each in changes)
+    done = f"{new:,} new, {len(changes) - new:,} changed."
+    return "\n".join([*lines, done + (" Nothing was stored: this was a dry run." if is_dry_run else "")])
+
+
+def _lines(each: Change) -> list[str]:
+    client_id, name = each.application.client_id, shown(each.application.name)
+    lines = [f"{'new' if each.is_new else 'change'} {client_id}  {name}"]
+    for field, after in each.after.items():
+        before = each.before.get(field)
+        if isinstance(after, list):
+            old = before or []
+            lines += [f"  {field}: - {_word(value)}" for value in old if value not in after]
+            lines += [f"  {field}: + {_word(value)}" for value in after if value not in old]
+        else:
+            lines.append(f"  {field}: {_word(before) + ' -> ' if not each.is_new else ''}{_word(after)}")
+    if each.is_new and not each.application.is_public:
+        lines.append(f"  It has no secret yet: `application rotate-secret {client_id}` makes one.")
+    return lines
+
+
+def _word(value: object) -> str:
+    return shown(json.dumps(value, ensure_ascii=False))

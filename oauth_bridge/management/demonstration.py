@@ -39,7 +39,6 @@ def read_credentials(path: Path) -> dict[str, str]:
 def write_credentials(path: Path, credentials: dict[str, str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)
-    path.chmod(0o600)
     path.write_text(json.dumps(credentials, indent=2) + "\n", encoding="utf-8")
 
 
@@ -74,7 +73,9 @@ def demo_application(demo_url: str, kept: dict[str, str]) -> tuple[Application, 
     callback = f"{demo_url}/callback"
     application = Application.objects.filter(name=DEMO_NAME).first()
     if application is None:
-        application, secret = applications.register(name=DEMO_NAME, redirect_uris=[callback], homepage=demo_url)
+        application = Application(name=DEMO_NAME, redirect_uris=callback, homepage=demo_url)
+        applications.add(application, ())
+        secret = secret_rotation.rotate(application).secret
     else:
         application.redirect_uris, application.homepage = callback, demo_url
         application.save(update_fields=["redirect_uris", "homepage", "updated"])

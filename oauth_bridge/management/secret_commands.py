@@ -15,7 +15,13 @@ from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.storage import secret_rotation
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
-OVERLAP = re.compile("([0-9]{1,5})([mhd])")
+DURATION = re.compile("([0-9]{1,5})([mhd])")
+
+
+def duration(text: str) -> timedelta | None:
+    """Read a duration such as 30m, 24h or 7d. None: the text is malformed."""
+    given = DURATION.fullmatch(text)
+    return timedelta(**{UNITS[given[2]]: int(given[1])}) if given else None
 
 
 def add_arguments(parser: ArgumentParser, action: str) -> None:
@@ -36,9 +42,12 @@ def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
     """
     _refuse_public(application)
     overlap = secret_rotation.REVOKE_NOW if options["now"] else _overlap(options["overlap"])
-    name = _name(options["name"])
+    name = options["name"].strip()
     try:
+        ApplicationSecret._meta.get_field("name").clean(name, None)
         rotation = secret_rotation.rotate(application, overlap, name=name)
+    except ValidationError as problem:
+        raise command_error(ValidationError({"name": problem})) from None
     except secret_rotation.TooManySecrets:
         raise CommandError(
             f"{secret_rotation.MOST_WORKING} secrets of this application still work, which is the maximum. "
@@ -71,23 +80,13 @@ def _refuse_public(application: Application) -> None:
 
 def _overlap(text: str) -> timedelta:
     """Read `--overlap`, such as 24h. Raises CommandError: the value is malformed, zero or above 30 days."""
-    given = OVERLAP.fullmatch(text)
-    overlap = timedelta(**{UNITS[given[2]]: int(given[1])}) if given else secret_rotation.REVOKE_NOW
-    if not secret_rotation.REVOKE_NOW < overlap <= secret_rotation.LONGEST_OVERLAP:
+    overlap = duration(text)
+    if overlap is None or not secret_rotation.REVOKE_NOW < overlap <= secret_rotation.LONGEST_OVERLAP:
         raise CommandError(
             "--overlap is a number and a unit, m, h or d, such as 24h, and at most 30d. "
             "To end the older secrets at once, use --now."
         )
     return overlap
-
-
-def _name(text: str) -> str:
-    name = text.strip()
-    try:
-        ApplicationSecret._meta.get_field("name").clean(name, None)
-    except ValidationError as problem:
-        raise command_error(ValidationError({"name": problem})) from None
-    return name
 
 
 # What is printed -----------------------------------------------------------------------------------------------------
@@ -130,12 +129,11 @@ def described(secret: ApplicationSecret) -> dict[str, Any]:
 
 def line(secret: dict[str, Any]) -> str:
     """Format a result of `described` as one line for a terminal."""
-    parts = [f"No. {secret['number']}", secret["name"], secret["prefix"] and f"{secret['prefix']}…"]
-    made_by = f" by {secret['maker']}" if secret["maker"] else ""
-    parts.append(ends_and_use(secret) + made_by)
-    if secret["warning"]:
-        parts.append("still used")
-    return "  ".join(part for part in parts if part)
+    by = f" by {secret['maker']}" if secret["maker"] else ""
+    prefix, warning = secret["prefix"] and f"{secret['prefix']}…", secret["warning"] and "still used"
+    return "  ".join(
+        filter(None, [f"No. {secret['number']}", secret["name"], prefix, ends_and_use(secret) + by, warning])
+    )
 
 
 def ends_and_use(secret: dict[str, Any]) -> str:

@@ -12,23 +12,10 @@ from accounts.models import AuditEntry
 from config.infrastructure.errors import RequestError
 from config.infrastructure.sql import Rows, fetch_one
 from oauth_bridge.models import Application
+from oauth_bridge.storage.application_fields import FIELDS
 
-FIELDS = (
-    "name",
-    "operator",
-    "homepage",
-    "policy_uri",
-    "tos_uri",
-    "logo",
-    "redirect_uris",
-    "initiate_login_uri",
-    "post_logout_redirect_uris",
-    "client_type",
-    "id_token_alg",
-    "profile_in_id_token",
-    "is_trusted",
-    "is_restricted",
-)
+# `set_enabled` writes entries of its own.
+AUDITED = (*(field.column for field in FIELDS if field.name not in ("enabled", "groups")), "logo")
 
 DELETED = "application_deleted"
 # `add_deletion` adds these columns of a deletion's audit entry to an error, as private facts. A client_id is never
@@ -76,7 +63,7 @@ def add_deletion(error: RequestError, row: Sequence[Any]) -> None:
 
 
 def _stored(application: Application) -> dict[str, object]:
-    values = Application.objects.values(*FIELDS).get(pk=application.pk)
+    values = Application.objects.values(*AUDITED).get(pk=application.pk)
     for name in ("redirect_uris", "post_logout_redirect_uris"):
         values[name] = values[name].split()
     return {

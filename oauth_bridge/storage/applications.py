@@ -1,11 +1,11 @@
-"""Registered applications: find, register, enable. Specification 2.1; D15, D17.
+"""Registered applications: find, store validated values, enable. Specification 2.1; D15, D17.
 
-The form of Django admin and the page `add_address` also change registered values of applications.
+The form `applications.forms.ApplicationForm` validates the values, for pages and for commands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
@@ -21,9 +21,8 @@ from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from config.infrastructure.sql import Rows, fetch_one
-from oauth_bridge.callback_addresses.registration import split_lines
 from oauth_bridge.models import Application, Consent
-from oauth_bridge.storage import application_audit, look_alikes, secret_rotation
+from oauth_bridge.storage import application_audit, look_alikes
 
 # The fields that no authorization request needs are left out. Django loads such a field on access.
 APPLICATIONS = Rows(
@@ -38,8 +37,6 @@ APPLICATIONS = Rows(
         "post_logout_redirect_uris",
     ),
 )
-
-_LINES = {"redirect_uris", "post_logout_redirect_uris"}  # columns with one address per line
 
 FIND_APPLICATION = (
     f"SELECT {APPLICATIONS.columns('a')} FROM {Application._meta.db_table} a WHERE a.client_id = %(client_id)s"  # noqa: S608
@@ -61,40 +58,6 @@ def explain_unknown(error: RequestError, client_id: str) -> None:
 
 
 @transaction.atomic
-def register(
-    *,
-    name: str,
-    redirect_uris: list[str],
-    homepage: str = "",
-    is_trusted: bool = False,
-    is_public: bool = False,
-    id_token_alg: str = "RS256",
-    profile_in_id_token: bool = False,
-    post_logout_redirect_uris: Collection[str] = (),
-    groups: Collection[Group] = (),
-) -> tuple[Application, str]:
-    """Save a new application. Returns the application and its client secret ("" for a public client).
-
-    Only a digest of the secret is stored. Raises ValidationError: a value cannot be registered, or `look_alikes`
-    refuses the name.
-    """
-    application = Application(
-        name=name,
-        redirect_uris="\n".join(redirect_uris),
-        homepage=homepage,
-        is_trusted=is_trusted,
-        client_type=Application.CLIENT_PUBLIC if is_public else Application.CLIENT_CONFIDENTIAL,
-        id_token_alg=id_token_alg,
-        profile_in_id_token=profile_in_id_token,
-        post_logout_redirect_uris="\n".join(post_logout_redirect_uris),
-    )
-    application.full_clean()
-    look_alikes.refuse(name, is_trusted=is_trusted, seen=None)
-    add(application, groups)
-    return application, "" if is_public else secret_rotation.rotate(application).secret
-
-
-@transaction.atomic
 def add(application: Application, groups: Collection[Group]) -> None:
     """Save a new application with validated values, without a secret."""
     application.is_restricted = application.is_restricted or bool(groups)
@@ -104,58 +67,9 @@ def add(application: Application, groups: Collection[Group]) -> None:
     events.write(Event.APPLICATION_REGISTERED, client_id=application.client_id)
 
 
-def assign(application: Application, values: Mapping[str, str | bool]) -> list[str]:
-    """Set and validate the values that differ from the stored values. Returns the columns of these values.
-
-    The keys of `values` are columns. All values of a new application count as different. Lines in another order count
-    as equal. Nothing is saved. Raises ValidationError, with the messages by column: a value cannot be stored.
-    """
-    changed = [column for column, value in values.items() if not application.pk or _differs(application, column, value)]
-    for column in changed:
-        setattr(application, column, values[column])
-    application.clean_fields(exclude={field.name for field in application._meta.fields} - {*changed})
-    if _LINES & {*changed}:
-        application.clean()
-    return changed
-
-
-def _differs(application: Application, column: str, value: str | bool) -> bool:
-    stored = getattr(application, column)
-    if column in _LINES:
-        return sorted(split_lines(stored)) != sorted(split_lines(str(value)))
-    return bool(stored != value)
-
-
 @transaction.atomic
-def change(
-    application: Application, values: Mapping[str, str | bool], groups: Collection[Group] | None = None
-) -> list[str]:
-    """Store the values that differ from the stored values, and the groups if they are given.
-
-    Returns the changed columns. Raises ValidationError, with the messages by column: a value cannot be stored, or
-    `look_alikes` refuses the name.
-    """
-    locked = Application.objects.select_for_update(no_key=True).get(pk=application.pk)
-    changed = assign(locked, values)
-    if {"name", "is_trusted"} & {*changed}:
-        try:
-            look_alikes.refuse(locked.name, is_trusted=locked.is_trusted, seen=None, besides=locked.pk)
-        except ValidationError as problem:
-            raise ValidationError({"name": problem.messages}) from None
-    if groups is not None:
-        if bool(groups) != locked.is_restricted:
-            locked.is_restricted = bool(groups)
-            changed.append("is_restricted")
-        if {group.pk for group in groups} == {group.pk for group in locked.groups.all()}:
-            groups = None
-    changed = save(locked, changed, groups)
-    application.refresh_from_db()
-    return changed
-
-
-@transaction.atomic
-def save(application: Application, columns: Collection[str], groups: Collection[Group] | None) -> list[str]:
-    """Store the validated values of these columns, and the groups if they are given. Returns the changed columns."""
+def save(application: Application, columns: Collection[str], groups: Collection[Group] | None) -> None:
+    """Store the validated values of these columns, and the groups if they are given."""
     changed = [column for column in columns if column != "is_enabled"]
     with application_audit.audited(application):
         if changed:
@@ -167,7 +81,6 @@ def save(application: Application, columns: Collection[str], groups: Collection[
         events.write(Event.APPLICATION_CHANGED, client_id=application.client_id, fields=" ".join(changed))
     if "is_enabled" in columns:
         set_enabled(application, application.is_enabled)
-    return changed
 
 
 @transaction.atomic

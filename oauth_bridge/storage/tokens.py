@@ -1,7 +1,7 @@
 """Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4; D14, D15, D17.
 
-Only this module writes rows of `AccessToken`; `purging` and `restoring` delete rows. The statements receive the time as
-a parameter: only the service's clock counts, not the database's clock.
+Only this module writes rows of `AccessToken`; `purging` and `after-restore` delete rows. The statements receive the
+time as a parameter: only the service's clock counts, not the database's clock.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import User
-from oauth_bridge.management.commands.quickstart import Command
+from oauth_bridge.management.commands import quickstart as quickstart_command
 from oauth_bridge.management.demonstration import demo_account
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
@@ -141,7 +141,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Callable[..., str
     settings.AUTH_URL = settings.BASE_URL = "http://localhost:8000"
 
     def run(port: int, demo_port: int) -> str:
-        monkeypatch.setattr(Command, "prepare_and_run", lambda *_: pytest.fail("it goes on"))
+        monkeypatch.setattr(quickstart_command, "prepare", lambda *_: pytest.fail("it goes on"))
         with pytest.raises(CommandError) as refusal:
             call_command("quickstart", port=port, demo_port=demo_port)
         return str(refusal.value)

@@ -8,7 +8,8 @@ from django.urls import reverse
 
 from oauth_bridge.models import Application
 from oauth_bridge.random_values import digest_of
-from oauth_bridge.storage import applications, secret_rotation
+from oauth_bridge.storage import secret_rotation
+from tests.factories import registered
 from tests.pages import html_of, proven, secret_on, text_of
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +30,7 @@ def admin_client(clock, admin_client):
 
 @pytest.fixture
 def made(clock):
-    return applications.register(name="Reading List", redirect_uris=["https://reading.example/callback"])
+    return registered()
 
 
 def page_of(application, name="secret"):

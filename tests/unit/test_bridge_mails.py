@@ -23,7 +23,7 @@ from oauth_bridge import application_mails
 from oauth_bridge.maintenance import ending_secrets
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 from oauth_bridge.storage import applications, secret_rotation
-from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, registered
 from tests.grants import PAGE, answer, link_of, redeem
 from tests.pages import deliver_all, html_of, with_session
 
@@ -139,7 +139,7 @@ def ada(db: None, clock: time_machine.Coordinates) -> User:
 
 @pytest.fixture
 def made(ada: User) -> Application:
-    return applications.register(name="Reading List", redirect_uris=["https://reading.example/callback"])[0]
+    return registered()[0]
 
 
 def told_at(clock: time_machine.Coordinates, after: timedelta) -> int:

@@ -48,7 +48,7 @@ def test_a_public_application_has_no_secret() -> None:
 WRONG_AT_CREATE = [
     (["a\nb", "--redirect-uri", URI], "NAME"),
     ([" ", "--redirect-uri", URI], "NAME"),
-    (["A", "--redirect-uri", URI, "--homepage", "app.example"], "--homepage"),
+    (["A", "--redirect-uri", URI, "--homepage", "ftp://app.example"], "--homepage"),
     (["A", "--redirect-uri", URI, "--homepage", "https://app.example/\x00"], "--homepage"),
     (["A", "--redirect-uri", ""], "--redirect-uri"),
     (["A", "--redirect-uri", f"{URI}\n{URI}/b"], "--redirect-uri"),
@@ -83,6 +83,7 @@ def test_each_field_is_set_or_emptied_and_the_rest_stays(row: Application, admin
     for option, (field, _value) in VALUES.items():
         if option != "--name":
             assert described("set", row.client_id, option, "")[field] == ""
+    assert described("set", row.client_id, "--tos-uri", "a.example/")["tos_uri"] == "https://a.example/", "as the form"
     uris = ["https://b.example/cb", "https://a.example/cb"]
     set_all = described("set", row.client_id, "--trusted", *(f"--redirect-uri={uri}" for uri in uris))
     assert (set_all["redirect_uris"], set_all["trusted"]) == (uris, True)

@@ -19,7 +19,7 @@ from oauth_bridge.protocol import token_exchange
 from oauth_bridge.secret_models import State
 from oauth_bridge.storage import applications, client_secrets, secret_rotation, tokens
 from oauth_bridge.storage.secret_rotation import Maker
-from tests.factories import ApplicationFactory, CodeFactory, TokenFactory
+from tests.factories import ApplicationFactory, CodeFactory, TokenFactory, registered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.integration]
 
@@ -38,7 +38,7 @@ def clock() -> Iterator[time_machine.Coordinates]:
 
 @pytest.fixture
 def made(clock: time_machine.Coordinates) -> Made:
-    return applications.register(name="Reading List", redirect_uris=["https://reading.example/callback"])
+    return registered()
 
 
 def numbers(application: Application) -> list[int]:
@@ -197,7 +197,7 @@ def test_a_secret_ends_when_its_overlap_does_and_one_ended_at_once_stays_so_when
     ):
         clock.move_to(START + after)
         assert fault_of(application, old) is fault
-    application, leaked = applications.register(name="Other", redirect_uris=["https://other.example/callback"])
+    application, leaked = registered(name="Other")
     clock.move_to(START)
     secret_rotation.rotate(application, HOUR)
     secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)

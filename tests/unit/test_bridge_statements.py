@@ -9,7 +9,8 @@ from django.test.utils import CaptureQueriesContext
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 from oauth_bridge.random_values import new_credential
-from oauth_bridge.storage import activity, applications
+from oauth_bridge.storage import activity
+from tests.factories import registered
 
 INDEXES = {
     AuthorizationCode: {("id",), ("digest",), ("user_id", "attempt"), ("issued_at",), ("former_digest",)},
@@ -28,7 +29,7 @@ def statements(call):
 
 
 def test_a_sign_in_of_a_signed_in_browser_costs_three_two_and_one(client, alice):
-    application, secret = applications.register(name="Ours", redirect_uris=[CALLBACK], is_trusted=True)
+    application, secret = registered(name="Ours", redirect_uris=CALLBACK, is_trusted=True)
     client.force_login(alice)
     query = {"client_id": application.client_id, "redirect_uri": CALLBACK, "response_type": "code"}
     answer, sent = statements(lambda: client.get("/oauth/authorize", query))

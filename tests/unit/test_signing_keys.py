@@ -16,7 +16,6 @@ from django.utils import timezone
 
 from config.infrastructure import sealing
 from oauth_bridge.key_models import SigningKey
-from oauth_bridge.maintenance import restoring
 from oauth_bridge.models import Application
 from oauth_bridge.storage import signing_keys
 from oauth_bridge.storage.signing_keys import PUBLISHED_AFTER, PUBLISHED_BEFORE
@@ -86,7 +85,9 @@ def test_a_revoked_key_ends_at_once_and_another_signs(time_machine: Any) -> None
     with pytest.raises(CommandError, match="There is no key x"):
         command("revoke", "x")
     last = signing()
-    assert restoring.end_credentials_and_report().ended["signing_keys"] >= 1
+    out = StringIO()
+    call_command("after-restore", "--json", stdout=out)
+    assert json.loads(out.getvalue())["ended"]["signing_keys"] >= 1
     assert last not in published(), "a restored backup brings no key back"
 
 

@@ -1,4 +1,8 @@
-"""`manage.py after-restore`: end credentials and list the rows to check. Contract, operator's interface."""
+"""`manage.py after-restore`: end credentials and list the rows to check. Contract, operator's interface.
+
+The database lost all changes that were made after the backup, so this module cannot decide which secret or account
+should be valid. The module counts the rows that are valid now, and reports the newest times in the backup.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +12,32 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand
+from django.db import connection, models, transaction
+from django.db.models import Count, F, Max, Q
+from django.utils import timezone
 
-from oauth_bridge.maintenance.restoring import RestoreReport, end_credentials_and_report
+from accounts.mail import outbox
+from accounts.models import Session, User
+from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
+from oauth_bridge.storage import signing_keys
 
+ENDED: dict[str, type[models.Model]] = {
+    "sessions": Session,
+    "codes": AuthorizationCode,
+    "access_tokens": AccessToken,
+}
+# The newest time in these columns shows when the backup was made.
+WRITTEN_AT: dict[str, tuple[type[models.Model], str]] = {
+    "session": (Session, "created_at"),
+    "sign_in": (User, "last_login"),
+    "account": (User, "created_at"),
+    "code": (AuthorizationCode, "issued_at"),
+    "access_token": (AccessToken, "issued_at"),
+    "consent": (Consent, "given_at"),
+    "application": (Application, "updated"),
+    "client_secret": (ApplicationSecret, "created_at"),
+    "client_secret_used": (ApplicationSecret, "last_used_at"),
+}
 TO_DO = {
     "client_secrets": (
         "A client secret that was revoked or replaced after the backup works again, and a newer one is unknown. "
@@ -49,31 +76,66 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
     def handle(self, *args: Any, as_json: bool, **options: Any) -> None:
-        described = _described(end_credentials_and_report())
+        described = {**end_credentials_and_report(), "to_do": TO_DO}
         self.stdout.write(json.dumps(described, ensure_ascii=False) if as_json else _plain(described))
 
 
-def _described(report: RestoreReport) -> dict[str, Any]:
-    return {
-        "ended": report.ended,
-        "newest_of_all": _iso(report.newest_of_all),
-        "newest": {kind: _iso(time) for kind, time in report.newest.items()},
-        "applications": [
-            {
-                "client_id": each["client_id"],
-                "name": each["name"],
-                "enabled": each["is_enabled"],
-                "trusted": each["is_trusted"],
-                "working_secrets": each["working_secrets"],
-                "newest_secret": _iso(each["newest_secret"]),
-            }
-            for each in report.applications
-        ],
-        "people": report.people,
-        "administrators": report.administrators,
-        "remembered_consents": report.remembered_consents,
-        "to_do": TO_DO,
+def end_credentials_and_report() -> dict[str, Any]:
+    """End all sessions, codes, access tokens and signing keys. Return the report for the operator, for JSON.
+
+    Unsent e-mails with a code or a link are deleted too. `newest_of_all` is the newest time of a row: the backup was
+    made then or later, unless rows were written after the restore.
+    """
+    with transaction.atomic(), connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET LOCAL statement_timeout = 0")  # counting takes long, because it reads whole tables
+        report = _report(timezone.now())
+    for model in ENDED.values():
+        _delete_all(model._meta.db_table)
+    outbox.drop_credentials()
+    report["ended"]["signing_keys"] = signing_keys.revoke_all()
+    return report
+
+
+def _report(now: datetime) -> dict[str, Any]:
+    works = Q(secrets__is_revoked=False) & (Q(secrets__expires_at=None) | Q(secrets__expires_at__gt=now))
+    applications = Application.objects.order_by("name", "pk").values(
+        "client_id",
+        "name",
+        enabled=F("is_enabled"),
+        trusted=F("is_trusted"),
+        working_secrets=Count("secrets", filter=works),
+        newest_secret=Max("secrets__created_at", filter=works),
+    )
+    people = User.objects.aggregate(active=Count("pk", filter=Q(is_active=True)), total=Count("pk"))
+    administrators = User.objects.filter(Q(is_staff=True) | Q(is_superuser=True), is_active=True).order_by("email")
+    consents = Consent.objects.filter(expires_at__gt=now, person_version=F("user__credentials_version"))
+    newest = {
+        kind: model._default_manager.aggregate(at=Max(column))["at"] for kind, (model, column) in WRITTEN_AT.items()
     }
+    return {
+        "ended": {kind: model._default_manager.count() for kind, model in ENDED.items()},
+        "newest_of_all": _iso(max((time for time in newest.values() if time), default=None)),
+        "newest": {kind: _iso(time) for kind, time in newest.items()},
+        "applications": [{**row, "newest_secret": _iso(row["newest_secret"])} for row in applications],
+        "people": {"active": people["active"], "deactivated": people["total"] - people["active"]},
+        "administrators": list(administrators.values_list("email", flat=True)),
+        "remembered_consents": consents.count(),
+    }
+
+
+def _iso(time: datetime | None) -> str | None:
+    return time.isoformat() if time else None
+
+
+def _delete_all(table: str) -> None:
+    """Delete all rows of a table to which no other table refers.
+
+    Each table has its own transaction, so that no deadlock occurs.
+    """
+    statement = "TRUNCATE {}" if connection.vendor == "postgresql" else "DELETE FROM {}"
+    with connection.cursor() as cursor:
+        cursor.execute(statement.format(connection.ops.quote_name(table)))
 
 
 def _plain(described: dict[str, Any]) -> str:
@@ -104,10 +166,6 @@ def _plain(described: dict[str, Any]) -> str:
 def _secrets(application: dict[str, Any]) -> str:
     count, newest = application["working_secrets"], _time(application["newest_secret"])
     return f"{application['client_id']}  {application['name']}: {count} working, the newest made {newest}"
-
-
-def _iso(time: datetime | None) -> str | None:
-    return time.isoformat() if time else None
 
 
 def _time(text: str | None) -> str:

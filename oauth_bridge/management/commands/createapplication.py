@@ -1,7 +1,16 @@
-"""Replace the toolkit's command `manage.py createapplication`, which creates no client secret."""
+"""Replace the toolkit's command `manage.py createapplication`, which would store an application without a secret."""
 
-from oauth_bridge.management.toolkit_commands import ReplacedCommand
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
 
 
-class Command(ReplacedCommand):
-    help = instead = "Use manage.py application create NAME --redirect-uri URI: it prints the client_id and the secret."
+class Command(BaseCommand):
+    help = "Use manage.py application create NAME --redirect-uri URI: it prints the client_id and the secret."
+    requires_system_checks = []
+
+    def run_from_argv(self, argv: list[str]) -> None:
+        super().run_from_argv(argv[:2])
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        raise CommandError(self.help)

@@ -1,0 +1,125 @@
+"""The one list of an application's registered values, for the model's form, the commands and the audit trail. Contract.
+
+A new field is a column of `models.Application` and an entry of FIELDS. `applications.admin` has its place on the page.
+FIELDS contains neither the logo, which is a picture, nor secrets, which never leave the service.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from django.db.models import BooleanField, CharField
+from django.utils.translation import gettext_lazy
+
+from oauth_bridge.callback_addresses.registration import split_lines
+from oauth_bridge.models import Application
+
+
+class Field(NamedTuple):
+    """A registered value: its name in JSON, the help of its option of `create` and `set`, the explanation on its page.
+
+    Without `help`, there is no option. `stored_as` is the column, if the column has another name. The label on pages is
+    the column's `verbose_name`.
+    """
+
+    name: str
+    help: str = ""
+    page_help: Any = ""
+    stored_as: str = ""
+
+    @property
+    def column(self) -> str:
+        return self.stored_as or self.name
+
+    @property
+    def type(self) -> type:
+        """The type of the value in JSON. A text with one address per line is a list."""
+        column = Application._meta.get_field(self.column)
+        return bool if isinstance(column, BooleanField) else str if isinstance(column, CharField) else list
+
+    @property
+    def option(self) -> str:
+        """The option, in the singular: `--policy-uri`; for a list, `--redirect-uri`. Empty without `help`."""
+        singular = self.name.removesuffix("s") if self.type is list else self.name
+        return "--" + singular.replace("_", "-") if self.help else ""
+
+
+FIELDS = (
+    Field("name", "what people see"),
+    Field(
+        "operator",
+        "who runs it; '' leaves none",
+        gettext_lazy("The organisation or person that runs it. People see this on the consent page."),
+    ),
+    Field("homepage", "'' leaves none", gettext_lazy("People see its host on the sign-in and consent pages.")),
+    Field("policy_uri", "the privacy policy; '' leaves none", gettext_lazy("The consent page links to it.")),
+    Field("tos_uri", "the terms; '' leaves none", gettext_lazy("The consent page links to them.")),
+    Field(
+        "redirect_uris",
+        "a callback address; repeated, replaces all",
+        gettext_lazy(
+            "One a line, each exactly as the application sends it: https, or http on this machine "
+            "(localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback. For a program that listens at "
+            "any free port of a person’s machine, leave the port out: without a secret, it may send any port."
+        ),
+    ),
+    Field(
+        "initiate_login_uri",
+        "where a new sign-in starts; '' leaves none",
+        gettext_lazy(
+            "Where the application starts a new sign-in: https, or http on this machine. A page of this service that "
+            "stayed open after a sign-in leads there, with the button “Sign in again”."
+        ),
+    ),
+    Field(
+        "post_logout_redirect_uris",
+        "where people continue after a sign-out; repeated, replaces all; '' leaves none",
+        gettext_lazy(
+            "For OpenID Connect. Where people continue when the application signs them out here: one a line, each "
+            "exactly as the application sends it."
+        ),
+    ),
+    Field("client_type"),
+    Field(
+        "id_token_alg",
+        "how its ID tokens are signed: RS256 or ES256",
+        gettext_lazy("For OpenID Connect. Products expect RS256 unless they say otherwise."),
+    ),
+    Field(
+        "profile_in_id_token",
+        "the ID token has name and e-mail address too, for libraries that read nothing else",
+        gettext_lazy(
+            "For OpenID Connect. Tick it only if the product shows empty profiles: its library does not read user "
+            "info then. The application learns no more than without the tick."
+        ),
+    ),
+    Field("trusted", "people are not asked (no consent page)", stored_as="is_trusted"),
+    Field("enabled", stored_as="is_enabled"),
+    Field(
+        "restricted",
+        page_help=gettext_lazy(
+            "Others are told so and led back, and their codes and access tokens are refused at once. "
+            "Without the tick everybody may use it."
+        ),
+        stored_as="is_restricted",
+    ),
+    Field(
+        "groups",
+        "only people in this group may use it; may be repeated, and replaces all; '' leaves none: everybody may",
+        gettext_lazy("Put people into groups on their own pages. One of these groups is enough."),
+    ),
+)
+BY_NAME = {field.name: field for field in FIELDS}
+NAMES = {field.column: field.name for field in FIELDS}
+
+
+def registered(application: Application) -> dict[str, Any]:
+    """Return all values for JSON by name, also of an unsaved application. The groups are read from the database."""
+    found: dict[str, Any] = {"client_id": application.client_id}
+    for field in FIELDS:
+        if field.name == "groups":
+            found["groups"] = sorted(group.name for group in application.groups.all()) if application.pk else []
+        else:
+            value = getattr(application, field.column)
+            found[field.name] = split_lines(value) if field.type is list else value
+    return found
