@@ -99,6 +99,9 @@ class GunicornFilter(logging.Filter):
         if message.startswith("Invalid request from"):
             record.msg, record.args = "A malformed request was refused before it reached the application.", None
             record.levelno, record.levelname = logging.INFO, "INFO"
+        elif message.startswith("Socket error processing request"):  # a silent client, whose time is over
+            record.msg, record.exc_info = "A client sent no whole request in time.", None
+            record.levelno, record.levelname = logging.INFO, "INFO"
         elif message.startswith("Error handling request"):
             record.msg, record.args = "The server could not answer a request.", None
         return True

@@ -36,7 +36,6 @@ IS_HTTPS = AUTH_URL.startswith("https://")
 ENVIRONMENT = env.text("ENVIRONMENT", "Production" if IS_HTTPS else "Development")
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", env.hosts_of(BASE_URL, AUTH_URL))
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES", "")
-# Internal networks to which sign-out notices may be sent.
 
 # For config/gunicorn.py.
 WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", "1", largest=64)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.contrib import messages
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.sessions.exceptions import SessionInterrupted
 from django.core.exceptions import DisallowedHost, RequestDataTooBig, TooManyFieldsSent, TooManyFilesSent
@@ -16,6 +17,7 @@ from django.db import InterfaceError, InternalError, OperationalError, connectio
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, UnreadablePostError
 from django.http.response import HttpResponseBase
 from django.urls import Resolver404, resolve, reverse
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import requires_csrf_token
 
@@ -112,25 +114,28 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
 
 
 def _open_again(request: HttpRequest, fault: SiteFault) -> HttpResponse | None:
-    """Redirect to the page of the form, which then says why.
+    """Redirect to the page of the form. That page, or for a person who is signed in the next one, says why.
 
     Return None for the first forms of a browser that sends no cookies: it would send none with the next form either.
 
     If another tab has signed the person in, the sign-in page continues at `next`.
     """
     return_to = return_path.requested(request)  # raises an exception if the form can't be read
-    route = getattr(request.resolver_match, "url_name", "")
-    if not request.path.startswith(ACCOUNT_PAGES) or (
-        fault is SiteFault.CSRF_NO_COOKIE and route in FORMS_OF_STRANGERS
-    ):
+    route, is_signed_in = getattr(request.resolver_match, "url_name", ""), request.user.is_authenticated
+    pages = (ACCOUNT_PAGES, reverse("admin:index")) if is_signed_in else (ACCOUNT_PAGES,)
+    is_first = route in FORMS_OF_STRANGERS
+    if not request.path.startswith(pages) or (fault is SiteFault.CSRF_NO_COOKIE and is_first):
         return None
-    is_posted_only = route in ("forget_account", "mfa_login_webauthn")
     query = request.GET.copy()
-    query[REFUSED_FIELD_NAME] = fault.name.lower()
+    if not is_signed_in:
+        query[REFUSED_FIELD_NAME] = fault.name.lower()
+    elif not is_first:
+        messages.warning(request, _(REFUSED[fault.name.lower()]))
     if return_to:
         query[REDIRECT_FIELD_NAME] = return_to
-    page = reverse("account_login") if is_posted_only else request.path
-    return HttpResponseRedirect(f"{page}?{query.urlencode()}", status=303)
+    is_posted_only = route in ("forget_account", "mfa_login_webauthn")
+    page = reverse("account_login") if is_posted_only else reverse("admin:index") if route == "logout" else request.path
+    return HttpResponseRedirect(f"{page}?{query.urlencode()}" if query else page, status=303)
 
 
 def _csrf_fault(request: HttpRequest, reason: str) -> SiteFault:
