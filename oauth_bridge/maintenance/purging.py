@@ -4,7 +4,7 @@ Each batch reads one range of a table, in the order in which rows are stored. Th
 cost of a batch, even if earlier batches left many deleted rows that are not yet vacuumed. A new run starts again at the
 first row.
 
-Only this module, `codes` and `restoring` delete codes and tokens.
+Only this module, `codes` and `after-restore` delete codes and tokens.
 """
 
 from __future__ import annotations

@@ -109,7 +109,8 @@ def plan(application: Application, values: dict[str, Any]) -> Change:
         planned.problems.setdefault(NAMES.get(column, column), []).extend(map(str, messages))
     after = application_fields.registered(application) | {"groups": form.cleaned_data.get("groups", before["groups"])}
     for name in BY_NAME:
-        if after[name] if is_new else after[name] != before[name]:
+        differs = bool(after[name]) if is_new else after[name] != before[name]
+        if differs:
             planned.after[name] = after[name]
             if not is_new:
                 planned.before[name] = before[name]
