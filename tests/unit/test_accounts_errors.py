@@ -225,7 +225,7 @@ refused(Fault.ANOTHER_ADDRESS, "", World.sign_in, lambda w: w.post("/accounts/de
 refused(
     Fault.PICTURES_LIMITED,
     "",
-    lambda w: setattr(w.settings, "PICTURES_PER_PERSON", "1/m"),
+    lambda w: setattr(w.settings, "RATES", {"picture": "1/m"}),
     World.picture,
     World.picture,
 )
