@@ -156,7 +156,7 @@ PASSWORD_HASHERS = ["accounts.passwords.hashing.PasswordHasher"]
 # The order of the rules matters: a page names the first broken rule.
 AUTH_PASSWORD_VALIDATORS = [
     {
-        "NAME": "django.contrib.auth.password_validation.MinimumLengthValidator",
+        "NAME": "accounts.passwords.validators.LengthValidator",
         "OPTIONS": {"min_length": PASSWORD_MIN_LENGTH},
     },
     {

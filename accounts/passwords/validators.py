@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterator
 
 from django.conf import settings
+from django.contrib.auth.password_validation import MinimumLengthValidator
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from zxcvbn import zxcvbn
@@ -31,6 +32,14 @@ _MOST_READ_AS_LETTERS = 2
 _PRIVATE_USE = 0xE000
 # Phrases that articles quote as good passwords, or that people type as sample text. zxcvbn's lists do not have them.
 _FAMOUS = ("correcthorsebatterystaple", "thequickbrownfox", "jumpsoverthelazydog", "loremipsumdolorsitamet")
+
+
+class LengthValidator(MinimumLengthValidator):
+    """Requires PASSWORD_MIN_LENGTH characters. Django 5.2 lacks Arabic and Chinese translations of its message."""
+
+    def get_error_message(self) -> str:
+        text = _("This password is too short. It must have at least %(count)d characters.")
+        return text % {"count": self.min_length}
 
 
 class PlainTextValidator:

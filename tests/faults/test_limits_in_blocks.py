@@ -66,8 +66,9 @@ def test_two_workers_admit_no_event_more_than_the_limit(
     statuses = read_profiles(server, application_within_a_window(), 720)
     assert statuses[200] + statuses[429] == 720
     assert limit - 2 * (block - 1) <= statuses[200] <= limit
-    # Some are counted alone while a block is asked for, more on a busy machine.
-    assert commands() == 720 if block == 1 else 720 / block <= commands() < 720
+    # Some are counted alone while a block is asked for, more on a busy machine. The log of failures counts refusals.
+    counted = commands()
+    assert 720 <= counted <= 720 + 2 * statuses[429] if block == 1 else 720 / block <= counted < 720
 
 
 @contract("D21.token", "D21.blocks")
