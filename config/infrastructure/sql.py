@@ -78,7 +78,9 @@ def fetch_one(statement: str, /, **values: object) -> Any:
 
 
 def fetch_all(statement: str, /, **values: object) -> list[Any]:
-    """Return all rows."""
+    """Return all rows. Use parameters for values, because PostgreSQL connections keep a cursor for each statement."""
+    if is_postgresql():
+        return connection.fetch_all(statement, values)  # type: ignore[attr-defined, no-any-return]
     with connection.cursor() as cursor:
         cursor.execute(statement, adapted(values))
         return cursor.fetchall()  # type: ignore[no-any-return]
@@ -86,9 +88,7 @@ def fetch_all(statement: str, /, **values: object) -> list[Any]:
 
 def adapted(values: Mapping[str, object]) -> dict[str, Any]:
     """Return the values in the format of the database driver. For SQLite, times and UUIDs are converted."""
-    if is_postgresql():
-        return dict(values)
-    return {name: _adapted_for_sqlite(value) for name, value in values.items()}
+    return {name: value if is_postgresql() else _adapted_for_sqlite(value) for name, value in values.items()}
 
 
 def as_uuid(value: UUID | str) -> UUID:

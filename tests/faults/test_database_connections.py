@@ -7,9 +7,11 @@ import sys
 
 import pytest
 from django.db import OperationalError, connection, connections, transaction
+from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
 from config.infrastructure.postgresql.timeouts import STATEMENT_TIMEOUT_SECONDS
+from config.infrastructure.sql import fetch_all
 from tests.factories import CodeFactory
 from tests.server import ROOT, environment
 
@@ -81,3 +83,13 @@ def test_a_statement_of_a_request_is_cut_off_and_one_of_a_command_is_not(postgre
     command = [sys.executable, "-c", TIME_OUTS]
     shown = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True, text=True).stdout
     assert shown.split() == ["0", f"{STATEMENT_TIMEOUT_SECONDS}s"]
+
+
+def test_no_frequent_statement_runs_in_a_transaction_that_will_be_rolled_back(postgresql):
+    """Otherwise a token could be handed out whose row is not stored."""
+    fetch_all("SELECT 1")  # its cursor is kept from now on
+    with transaction.atomic():
+        transaction.set_rollback(True)
+        with pytest.raises(TransactionManagementError):
+            fetch_all("SELECT 1")
+    assert fetch_all("SELECT 1") == [(1,)]

@@ -1,1 +1,1 @@
-"""Django's PostgreSQL backend. Its health check runs no statement."""
+"""Django's PostgreSQL backend. It keeps cursors, and its health check runs no statement."""
