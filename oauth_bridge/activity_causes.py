@@ -22,8 +22,6 @@ from oauth_bridge.errors import OAuthFault
 NEVER_EXCHANGED = "code_never_exchanged"
 UNCONFIRMED = "address_unconfirmed"
 FACTOR_AWAITED = "second_factor_awaited"
-# The causes of steps that wait for the person. They are recorded but not counted, because usually the person goes on.
-WAITING = frozenset({UNCONFIRMED, FACTOR_AWAITED})
 # The causes of requests that a browser sends for a script or a frame. They are recorded only for known applications.
 SCRIPT, FRAME = "called_by_script", "framed"
 STEPS = {
