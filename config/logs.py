@@ -92,18 +92,19 @@ def _without_values(text: str) -> str:
 
 
 class GunicornFilter(logging.Filter):
-    """Removes the request line and the headers, which gunicorn quotes when it refuses a request."""
+    """Removes what gunicorn quotes of a request that it refuses. A silent client is no error."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = str(record.msg)
         if message.startswith("Invalid request from"):
             record.msg, record.args = "A malformed request was refused before it reached the application.", None
             record.levelno, record.levelname = logging.INFO, "INFO"
-        elif message.startswith("Socket error processing request"):  # a silent client, whose time is over
-            record.msg, record.exc_info = "A client sent no whole request in time.", None
-            record.levelno, record.levelname = logging.INFO, "INFO"
         elif message.startswith("Error handling request"):
             record.msg, record.args = "The server could not answer a request.", None
+        elif isinstance(record.exc_info, tuple) and isinstance(record.exc_info[1], BlockingIOError):
+            # The time-out of the client's socket. Other errors of a socket stay errors.
+            record.msg, record.exc_info = "A client was silent for too long.", None
+            record.levelno, record.levelname = logging.INFO, "INFO"
         return True
 
 

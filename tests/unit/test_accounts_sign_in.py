@@ -186,6 +186,14 @@ def test_other_old_forms_come_back_too(alice: User, path: str) -> None:
     assert strict.get("/accounts/profile").context["person"]["display_name"] == alice.nickname
 
 
+@pytest.mark.parametrize("path", ["/admin/accounts/user/", "/admin/logout/"])
+def test_old_forms_of_the_administration_come_back_too(path: str) -> None:
+    strict = with_session(PersonFactory(is_staff=True, is_superuser=True), enforce_csrf_checks=True)
+    response = strict.post(path, follow=True)
+    assert response.redirect_chain == [("/admin/" if path == "/admin/logout/" else path, 303)]
+    assert "Please try again" in text_of(response)
+
+
 # Guessing (D21) -------------------------------------------------------------------------------------------------------
 
 

@@ -60,6 +60,13 @@ def test_gunicorn_does_not_quote_the_request() -> None:
         assert "hidden" not in record.getMessage()
 
 
+@pytest.mark.parametrize(("error", "level"), [(BlockingIOError(11, "a"), "INFO"), (OSError(28, "a"), "ERROR")])
+def test_a_silent_client_of_gunicorn_is_no_error(error: OSError, level: str) -> None:
+    record = logging.makeLogRecord({"levelname": "ERROR", "msg": "Socket error", "exc_info": (OSError, error, None)})
+    assert logs.GunicornFilter().filter(record)
+    assert record.levelname == level
+
+
 def test_loggers_that_print_addresses_codes_or_tokens_are_silent_and_ours_write_json_on_standard_error(
     log_output: io.StringIO,
 ) -> None:
