@@ -23,7 +23,7 @@ from redis.exceptions import RedisError
 from config import environment, health
 from config.infrastructure import smtp
 from config.infrastructure.network import is_proxy
-from oauth_bridge.maintenance import purging
+from oauth_bridge.management import purging
 
 WAIT_SECONDS = 5  # the longest wait for one answer of Redis or of the mail server
 PURGED_WITHIN = timedelta(days=1)

@@ -109,11 +109,11 @@ def post_worker_init(worker: Worker) -> None:
     from accounts.mail import outbox
     from config import metrics_state
     from config.infrastructure.postgresql.timeouts import limit_statements
-    from oauth_bridge.storage import activity_counts
+    from oauth_bridge.activity import counts
 
     limit_statements()
     outbox.start()
-    activity_counts.start()
+    counts.start()
     if settings.METRICS_BIND:
         metrics_state.start()
     # A full garbage collection would examine all modules, and requests would wait for 50 to 80 ms of CPU time.
@@ -125,7 +125,7 @@ def worker_exit(server: Arbiter, worker: Worker) -> None:
     """Finish the present e-mail, and write counts. A worker that failed to start has no threads."""
     for name in (
         "accounts.mail.outbox",
-        "oauth_bridge.storage.activity_counts",
+        "oauth_bridge.activity.counts",
     ):
         if module := sys.modules.get(name):
             module.stop()

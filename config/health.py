@@ -15,8 +15,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from config.infrastructure.cache import is_redis_answering
-from oauth_bridge.maintenance import purging
-from oauth_bridge.storage import activity_counts
+from oauth_bridge.activity import counts
+from oauth_bridge.management import purging
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ def _database() -> str:
     """Return the state of the database. Log it only if it has changed."""
     try:
         database, error = "migrations pending" if missing_migrations() else "ok", None
-        if database == "ok" and not activity_counts.is_writable():
+        if database == "ok" and not counts.is_writable():
             database = "read-only"
     except DatabaseError as caught:
         database, error = "unavailable", caught

@@ -15,31 +15,24 @@ from config.infrastructure import events
 from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
-from oauth_bridge.callback import Callback
 from oauth_bridge.consent.pending_request import DamagedRequest, PendingRequest
+from oauth_bridge.credentials import codes
+from oauth_bridge.credentials.random_values import digest_of
+from oauth_bridge.credentials.tokens import Bearer
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
-from oauth_bridge.protocol import (
-    authorization_request,
-    client_credentials,
-    openid_request,
-    parameter_parsing,
-    revocation,
-    token_exchange,
-    userinfo,
-)
-from oauth_bridge.protocol.openid_request import Asked
-from oauth_bridge.protocol.parameter_parsing import Parameters
-from oauth_bridge.random_values import digest_of
-from oauth_bridge.storage import codes
-from oauth_bridge.storage.tokens import Bearer
+from oauth_bridge.oauth import authentication, authorization, exchange, parameters, revocation, userinfo
+from oauth_bridge.oauth.callback import Callback
+from oauth_bridge.oauth.parameters import Parameters
+from oauth_bridge.openid import request as openid_request
+from oauth_bridge.openid.request import Asked
 
 Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, status
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedRequest:
-    """An authorization request that `authorization_request.verify` has accepted.
+    """An authorization request that `oauth.authorization.verify` has accepted.
 
     The toolkit's views name this object `credentials`. `form` is empty unless the request is a post.
     """
@@ -61,18 +54,18 @@ class Backend:
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
         """Return the scopes of the future token, and the verified request.
 
-        Raises RequestError: the signature of the pending request is wrong. See also `parameter_parsing.of_form`,
-        `PendingRequest.of_link` and `authorization_request.verify`.
+        Raises RequestError: the signature of the pending request is wrong. See also `oauth.parameters.of_form`,
+        `PendingRequest.of_link` and `oauth.authorization.verify`.
         """
         is_post = request.method == "POST"
-        form = parameter_parsing.of_form(request, has_been_read=True) if is_post else {}
+        form = parameters.of_form(request, has_been_read=True) if is_post else {}
         try:
-            query = parameter_parsing.of_query(request)
+            query = parameters.of_query(request)
             pending = PendingRequest.of_form(form) if is_post else PendingRequest.of_link(query)
         except DamagedRequest as damaged:
             raise RequestError(OAuthFault.REQUEST_DAMAGED).about(cause=str(damaged)) from None
         subject().attempt = UUID(pending.attempt)
-        application = authorization_request.verify(pending)
+        application = authorization.verify(pending)
         asked = Asked.of(pending.parameters)
         verified = VerifiedRequest(application, pending, query, form, pending.callback, asked)
         return userinfo.scopes_of(pending.parameters.get("scope", "")), verified
@@ -109,15 +102,15 @@ class Backend:
     def create_token_response(self, request: HttpRequest) -> Response:
         """Return the JSON with the access token, and set `request.access_token` to the row of the token.
 
-        Raises RequestError: see `client_credentials.of_request`, `of_form` and `exchange_code`.
+        Raises RequestError: see `oauth.authentication.of_request`, `of_form` and `exchange_code`.
         """
-        sent = parameter_parsing.of_query(request)  # if `read_form` raises, the URL may contain the code
+        sent = parameters.of_query(request)  # if `read_form` raises, the URL may contain the code
         try:
-            sent = parameter_parsing.read_form(request)
-            form = client_credentials.of_request(request, sent.texts())
-            exchanged = token_exchange.exchange_code(form, client_address(request))
+            sent = parameters.read_form(request)
+            form = authentication.of_request(request, sent.texts())
+            exchanged = exchange.exchange_code(form, client_address(request))
         except RequestError as error:
-            error.about(presented=(digest_of(sent.text("code")), client_credentials.named_client(request, sent)))
+            error.about(presented=(digest_of(sent.text("code")), authentication.named_client(request, sent)))
             raise
         # The row is made only on access. Only a receiver of `app_authorized` reads the row, and most installations have
         # no receiver.
@@ -133,9 +126,9 @@ class Backend:
     def create_revocation_response(self, request: HttpRequest) -> Response:
         """Revoke the token, and return an empty answer.
 
-        Raises RequestError: see `client_credentials.of_request`, `of_form` and `revocation.revoke`.
+        Raises RequestError: see `oauth.authentication.of_request`, `of_form` and `revocation.revoke`.
         """
-        form = client_credentials.of_request(request, parameter_parsing.of_form(request))
+        form = authentication.of_request(request, parameters.of_form(request))
         revocation.revoke(form, client_address(request))
         return None, {"Content-Type": "application/json"}, "", 200
 

@@ -2,10 +2,10 @@
 
 from django.urls import path, re_path
 
-from oauth_bridge import logout_views, metadata_views, views
-from oauth_bridge.account_pages import connections, export, sign_in
+from oauth_bridge import logout, views
 from oauth_bridge.api_docs import openapi, pages
 from oauth_bridge.applications import logos
+from oauth_bridge.consent import account_pages
 
 urlpatterns = [
     path("oauth/authorize", views.authorize, name="authorize"),
@@ -13,16 +13,16 @@ urlpatterns = [
     path("oauth/userinfo", views.user_info, name="userinfo"),
     path("oauth/revoke", views.revoke, name="revoke"),
     path("oauth/introspect", views.introspect, name="introspect"),
-    path("oauth/logout", logout_views.end_session, name="end_session"),
-    path("oauth/jwks", metadata_views.jwks, name="jwks"),
-    path(".well-known/openid-configuration", metadata_views.configuration, name="openid_configuration"),
-    path(".well-known/oauth-authorization-server", metadata_views.configuration, name="server_metadata"),
+    path("oauth/logout", logout.end_session, name="end_session"),
+    path("oauth/jwks", views.jwks, name="jwks"),
+    path(".well-known/openid-configuration", views.configuration, name="openid_configuration"),
+    path(".well-known/oauth-authorization-server", views.configuration, name="server_metadata"),
     path("openapi.json", openapi.published, name="openapi"),
     path("docs", pages.page, name="docs"),
     path("docs/<slug:name>", pages.page, name="docs"),
     re_path(r"^(?P<path>(oauth|\.well-known)(/.*)?)$", views.unknown_path),
-    path("accounts/applications", connections.applications, name="connected_applications"),
-    path("accounts/sign-in", sign_in.SignInView.as_view(), name="account_login"),
-    path("accounts/export", export.ExportView.as_view(), name="export"),
+    path("accounts/applications", account_pages.applications, name="connected_applications"),
+    path("accounts/sign-in", account_pages.SignInView.as_view(), name="account_login"),
+    path("accounts/export", account_pages.ExportView.as_view(), name="export"),
     path("logos/<str:name>", logos.logo, name="logo"),
 ]

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
 from django.utils.http import MAX_URL_REDIRECT_LENGTH
+from django.views.decorators.cache import cache_control
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from oauth2_provider.signals import app_authorized
 from oauth2_provider.views.base import BaseAuthorizationView
@@ -19,25 +20,28 @@ from config.infrastructure import errors, events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
-from oauth_bridge import application_mails, cors, error_responses, throttling
-from oauth_bridge.activity_models import Step
+from oauth_bridge.activity import counts
+from oauth_bridge.applications import mails
 from oauth_bridge.backend import VerifiedRequest
 from oauth_bridge.consent import pages, prompts, remembered
 from oauth_bridge.consent.callback_pages import lead_back, to_callback
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
-from oauth_bridge.decorators import operation
+from oauth_bridge.credentials import admission, codes
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
-from oauth_bridge.protocol import (
-    authorization_request,
-    challenges,
-    client_credentials,
+from oauth_bridge.models.activity import Step
+from oauth_bridge.oauth import (
+    authentication,
+    authorization,
+    error_responses,
     introspection,
-    openid_request,
-    parameter_parsing,
+    parameters,
+    throttling,
     userinfo,
 )
-from oauth_bridge.storage import activity_counts, admission, codes
+from oauth_bridge.oauth.operation import View, is_preflight, operation, preflight_response
+from oauth_bridge.openid import discovery, signing_keys
+from oauth_bridge.openid import request as openid_request
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -56,12 +60,12 @@ class AuthorizeView(BaseAuthorizationView):
     def dispatch(self, request: HttpRequest) -> HttpResponse:
         """Verify the request before the toolkit's view asks for a sign-in."""
         if request.method != "POST":
-            authorization_request.refuse_speculation(request)
+            authorization.refuse_speculation(request)
         throttling.authorize(request)
         errors.subject().person = request.user.pk
         try:
             self.scopes, self.credentials = self.validate_authorization_request(request)
-        except authorization_request.CallbackError as error:
+        except authorization.CallbackError as error:
             url = error.callback.error_url(error)
             if request.GET.get(FIELD_NAME):  # as in `get`, a form of this service may have redirected here
                 return lead_back(request, error.application, error.callback, url, by_page=True)
@@ -145,7 +149,7 @@ class AuthorizeView(BaseAuthorizationView):
         answer = self._lead_back(allow=True)
         events.write(Event.CONSENT_GIVEN, client_id=self.application.client_id, person=self.person.pk)
         shown = pages.shown_facts(self.person, self.application, self.facts)
-        application_mails.consent_given(request, self.person, self.application, self.pending.attempt, shown)
+        mails.consent_given(request, self.person, self.application, self.pending.attempt, shown)
         if "remember" in form and not self.application.has_own_port(self.pending.redirect_uri):
             remembered.remember(self.person, self.application, self.facts)
         else:
@@ -214,7 +218,7 @@ class RevokeView(ToolkitRevokeView):
 
 def answer_introspection(request: HttpRequest) -> HttpResponse:
     """Answer with the state of the application's token (RFC 7662). The toolkit's view would answer for any token."""
-    form = client_credentials.of_request(request, parameter_parsing.of_form(request))
+    form = authentication.of_request(request, parameters.of_form(request))
     return JsonResponse(introspection.introspect(form, client_address(request)), headers=NO_STORE)
 
 
@@ -227,7 +231,7 @@ class UserinfoView(ScopedProtectedResourceView):
         bearer = request.bearer  # type: ignore[attr-defined]
         claims = userinfo.profile_of(bearer)
         if bearer.attempt:
-            activity_counts.note_profile_read(bearer.attempt, bearer.user.pk, bearer.client_id, request.received_at)  # type: ignore[attr-defined]
+            counts.note_profile_read(bearer.attempt, bearer.user.pk, bearer.client_id, request.received_at)  # type: ignore[attr-defined]
         return JsonResponse(claims, json_dumps_params={"ensure_ascii": False})
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -236,7 +240,7 @@ class UserinfoView(ScopedProtectedResourceView):
 
 def challenge_client(request: HttpRequest, error: RequestError) -> None:
     error.headers.update(NO_STORE)
-    challenges.add_basic(request, error)
+    authentication.add_basic(request, error)
 
 
 _authorize = csrf_protect(AuthorizeView.as_view())
@@ -249,11 +253,29 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
     with such a post, so without the redirect nobody would appear signed in. Other posts come from the pages of this
     service. Raises RequestError: the request is too long for a URL.
     """
-    if query := parameter_parsing.posted_request(request, unless=FIELD_NAME, needs="client_id"):
+    if query := parameters.posted_request(request, unless=FIELD_NAME, needs="client_id"):
         return HttpResponseRedirect(f"{request.path}?{query}", status=303)
     if request.method == "POST":
         errors.subject().step = Step.CONSENT
     return _authorize(request)
+
+
+def _published(view: View) -> View:
+    """The metadata and the published keys, which scripts of every origin may read."""
+    kept = cache_control(public=True, max_age=int(signing_keys.PUBLISHED_FOR.total_seconds()))
+    return operation(kept(view), "GET", "HEAD")
+
+
+@_published
+def configuration(request: HttpRequest) -> JsonResponse:
+    """OpenID Connect Discovery 1.0 §4; RFC 8414 §3."""
+    return JsonResponse(discovery.document())
+
+
+@_published
+def jwks(request: HttpRequest) -> JsonResponse:
+    """RFC 7517 §5."""
+    return JsonResponse({"keys": signing_keys.published()})
 
 
 authorize = operation(
@@ -262,16 +284,14 @@ authorize = operation(
     "HEAD",
     "POST",
     step=Step.AUTHORIZE,
-    challenge=authorization_request.name_application,
+    challenge=authorization.name_application,
 )
 revoke = operation(RevokeView.as_view(), "POST", challenge=challenge_client)
 introspect = operation(answer_introspection, "POST", challenge=challenge_client)
 token = operation(TokenView.as_view(), "POST", step=Step.EXCHANGE, challenge=challenge_client)
-user_info = operation(UserinfoView.as_view(), "GET", "HEAD", "POST", step=Step.PROFILE, challenge=challenges.add_bearer)
+user_info = operation(UserinfoView.as_view(), "GET", "HEAD", "POST", step=Step.PROFILE, challenge=userinfo.add_bearer)
 
 
 @csrf_exempt
 def unknown_path(request: HttpRequest, path: str) -> HttpResponse:
-    return (
-        cors.preflight_response(("GET", "HEAD")) if cors.is_preflight(request) else error_responses.not_found(request)
-    )
+    return preflight_response(("GET", "HEAD")) if is_preflight(request) else error_responses.not_found(request)

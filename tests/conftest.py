@@ -27,7 +27,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from accounts.pictures import reencoder_runner
 from config.infrastructure import cache as redis_cache
-from oauth_bridge.storage import activity_counts
+from oauth_bridge.activity import counts
 from tests import factories, pages
 from tests.contract import openapi_responses
 from tests.databases import OwnRedis, migrate
@@ -239,7 +239,7 @@ def fresh_counters(monkeypatch: pytest.MonkeyPatch) -> None:
     Otherwise the clock ends one in the middle of some test: django-ratelimit takes its beginning from a checksum.
     """
     cache.clear()
-    monkeypatch.setattr(activity_counts, "_waiting", activity_counts.Waiting())
+    monkeypatch.setattr(counts, "_waiting", counts.Waiting())
     just_ended = int(time.time()) - 1
     monkeypatch.setattr("django_ratelimit.core.zlib", SimpleNamespace(crc32=lambda _key: just_ended))
 

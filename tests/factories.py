@@ -23,8 +23,9 @@ from django.utils import timezone
 from PIL import Image
 
 from accounts.models import User
+from oauth_bridge.applications import registry
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
-from oauth_bridge.storage import applications, secret_rotation
 
 PASSWORD = "correct horse battery staple"
 LIFETIMES = {AuthorizationCode: timedelta(seconds=600), AccessToken: timedelta(seconds=3600)}
@@ -102,7 +103,7 @@ class ApplicationFactory(factory.django.DjangoModelFactory[Registered]):
 def registered(**fields: Any) -> tuple[Application, str]:
     """An application and its secret, as `application create` stores them."""
     row = Application(**{"name": "Reading List", "redirect_uris": "https://reading.example/callback", **fields})
-    applications.add(row, ())
+    registry.add(row, ())
     return row, secret_rotation.rotate(row).secret
 
 

@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from config.http.languages import answer_in_language
 from config.infrastructure import paths
 from config.infrastructure.errors import RequestError, SiteFault
-from oauth_bridge.error_responses import error_response
+from oauth_bridge.oauth.error_responses import error_response
 
 _PARSED = (
     *("ACCEPT", "ACCEPT_ENCODING", "ACCEPT_LANGUAGE", "AUTHORIZATION", "HOST", "ORIGIN"),

@@ -27,10 +27,10 @@ from accounts.passwords import hashing
 from config.infrastructure import errors, events, paths
 from config.infrastructure.errors import NOT_ALLOWED, RequestError, SiteFault
 from config.infrastructure.events import Event
-from oauth_bridge import error_responses
 from oauth_bridge.consent import pages
 from oauth_bridge.consent.pending_request import FIELD_NAME, DamagedRequest, PendingRequest
-from oauth_bridge.error_responses import error_response
+from oauth_bridge.oauth import error_responses
+from oauth_bridge.oauth.error_responses import error_response
 
 logger = logging.getLogger("oauth_bridge")
 

@@ -19,8 +19,8 @@ from config.http.error_handlers import bad_request, host_changed
 from config.infrastructure import errors, events, metrics, network, paths, references
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.events import Event, Member
-from oauth_bridge import activity_recording
-from oauth_bridge.protocol.authorization_request import is_of_script
+from oauth_bridge.activity import recording
+from oauth_bridge.oauth.authorization import is_of_script
 
 access_log = logging.getLogger("config.access")
 
@@ -62,11 +62,11 @@ class RequestLogMiddleware:
             if response.status_code >= HTTPStatus.BAD_REQUEST and not reported and not _is_probe(request):
                 errors.report(_unexplained(request, response))
             if reported:
-                activity_recording.note_account_page(request)
+                recording.note_account_page(request)
             for error in reported:
                 errors.write(error)
             if reported or written:
-                activity_recording.record(request, reported, written)
+                recording.record(request, reported, written)
             match, method, seconds = request.resolver_match, known_method(request), time.perf_counter() - started
             route = f"/{match.route}" if match else None
             events.write_line(

@@ -15,17 +15,16 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
 from accounts.email_addresses import looked_up_email
-from oauth_bridge.activity_causes import fix_of, name_of, needs_mending, title_of
-from oauth_bridge.activity_models import Step
-from oauth_bridge.administration import board, shown, shown_attempts
+from oauth_bridge.activity import attempts, reading, statistics
+from oauth_bridge.activity.attempts import Attempt
+from oauth_bridge.activity.causes import fix_of, name_of, needs_mending, title_of
+from oauth_bridge.activity.reading import Filters, described
+from oauth_bridge.activity.statistics import Failing, Met
+from oauth_bridge.administration import board, rights, shown, shown_attempts
+from oauth_bridge.administration.rights import ACTIVITY, PEOPLE
 from oauth_bridge.administration.shown import Names
-from oauth_bridge.applications import rights
-from oauth_bridge.applications.rights import ACTIVITY, PEOPLE
 from oauth_bridge.models import Application
-from oauth_bridge.storage import activity_reading, activity_statistics, attempts
-from oauth_bridge.storage.activity_reading import Filters, described
-from oauth_bridge.storage.activity_statistics import Failing, Met
-from oauth_bridge.storage.attempts import Attempt
+from oauth_bridge.models.activity import Step
 
 PERIODS = {1: gettext_lazy("24 hours"), 7: gettext_lazy("7 days"), 30: gettext_lazy("30 days")}
 ATTEMPTS = 20
@@ -91,7 +90,7 @@ class Query:
 
     @property
     def since(self) -> datetime:
-        return activity_statistics.start_of(self.days)
+        return statistics.start_of(self.days)
 
     @property
     def filters(self) -> Filters:
@@ -171,7 +170,7 @@ def _chosen(query: Query) -> str:
 def _download(request: HttpRequest, query: Query) -> HttpResponse:
     """The records as a file, with what the administrator may see of each."""
     sight = rights.sight(request)
-    records = [described(entry, sight) for entry in activity_reading.entries(replace(query.filters, limit=DOWNLOADED))]
+    records = [described(entry, sight) for entry in reading.entries(replace(query.filters, limit=DOWNLOADED))]
     answer = JsonResponse(records, safe=False, json_dumps_params={"indent": 2})
     answer["Content-Disposition"] = 'attachment; filename="activity.json"'
     return answer
@@ -189,12 +188,12 @@ def _is_shown(each: Attempt, query: Query) -> bool:
 def _causes(query: Query) -> dict[str, Any]:
     """The template's variables for the steps and the table of causes, for the chosen period."""
     only = [query.client_id] if query.client_id else query.client_ids
-    failures = activity_statistics.failures(query.since, None, only)
-    finished = sum(activity_statistics.sign_ins(query.since, only).values())
+    failures = statistics.failures(query.since, None, only)
+    finished = sum(statistics.sign_ins(query.since, only).values())
     merged: Counter[tuple[str, str]] = Counter()
     for failing, number in failures.items():
         merged[failing.step, failing.cause] += number
-    met = _merged_met(activity_statistics.met(query.since, only))
+    met = _merged_met(statistics.met(query.since, only))
     mend = sum(number for (step, cause), number in merged.items() if needs_mending(step, cause))
     largest = max(merged.values(), default=0)
     rows = [

@@ -15,13 +15,13 @@ from django.utils.translation import gettext as _
 from accounts.sign_in.reauthentication import fresh_sign_in_required
 from config.infrastructure import events
 from config.infrastructure.events import Event
-from oauth_bridge.administration import shown
-from oauth_bridge.applications import rights
-from oauth_bridge.applications.rights import ACTIVITY
+from oauth_bridge.activity import reading
+from oauth_bridge.administration import rights, shown
+from oauth_bridge.administration.rights import ACTIVITY
+from oauth_bridge.applications import audit
 from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.callback_addresses.registration import MAX_COUNT, registration_problem, shown_host
 from oauth_bridge.models import Application
-from oauth_bridge.storage import activity_reading, application_audit
 
 
 class Addition(NamedTuple):
@@ -66,7 +66,7 @@ def add_address(request: HttpRequest, pk: int) -> HttpResponse:
     """
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied
-    entry = activity_reading.entry(pk, rights.client_ids(request))
+    entry = reading.entry(pk, rights.client_ids(request))
     sent = entry.detail.get("sent", "") if entry else ""
     found = Application.objects.filter(client_id=entry.client_id).first() if entry and entry.client_id else None
     if entry is None or found is None or not sent or MASK in sent:
@@ -96,7 +96,7 @@ def _add(request: HttpRequest, found: Application, sent: str) -> None:
         locked = Application.objects.select_for_update(no_key=True).get(pk=found.pk)
         locked.redirect_uris = "\n".join([*locked.callback_addresses, sent])
         locked.full_clean()
-        with application_audit.audited(locked):
+        with audit.audited(locked):
             locked.save(update_fields=["redirect_uris", "updated"])
     events.write(Event.APPLICATION_CHANGED, client_id=found.client_id, fields="redirect_uris")
     text = _("The address is added. %(name)s can use it now.")

@@ -12,18 +12,27 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from config.infrastructure import paths
-from oauth_bridge.activity_causes import name_of, needs_mending, title_of
-from oauth_bridge.administration import application_acts, board, shown, shown_attempts
+from oauth_bridge.activity import attempts, statistics
+from oauth_bridge.activity.causes import name_of, needs_mending, title_of
+from oauth_bridge.activity.statistics import Days
+from oauth_bridge.administration import (
+    application_acts,
+    board,
+    checks,
+    product_settings,
+    rights,
+    shown,
+    shown_attempts,
+    summaries,
+)
 from oauth_bridge.administration.application_acts import find_application
+from oauth_bridge.administration.rights import ACTIVITY
 from oauth_bridge.administration.shown import Names
+from oauth_bridge.administration.summaries import Summary
 from oauth_bridge.api_docs import snippets
-from oauth_bridge.applications import checks, product_settings, rights, summaries
-from oauth_bridge.applications.rights import ACTIVITY
-from oauth_bridge.applications.summaries import Summary
 from oauth_bridge.callback_addresses.registration import hints
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application, Consent
-from oauth_bridge.storage import activity_statistics, attempts, secret_rotation
-from oauth_bridge.storage.activity_statistics import Days
 
 PLOTTED = 30
 ATTEMPTS = 6
@@ -34,7 +43,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the page of an application. Raises PermissionDenied, Http404: as `find_application`."""
     found = find_application(request, pk)
     may_see_people = request.user.has_perm(rights.PEOPLE)
-    days = activity_statistics.by_day(found.client_id, PLOTTED)
+    days = statistics.by_day(found.client_id, PLOTTED)
     summary, secrets = summaries.of([found])[found.pk], secret_rotation.states(found)
     context = {
         **admin.site.each_context(request),
@@ -70,8 +79,8 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _activity(request: HttpRequest, found: Application, summary: Summary) -> dict[str, Any]:
     """The template's variables for the causes of the last PLOTTED days, and for the latest attempts."""
-    since = activity_statistics.start_of(PLOTTED)
-    failures = activity_statistics.failures(since, None, [found.client_id])
+    since = statistics.start_of(PLOTTED)
+    failures = statistics.failures(since, None, [found.client_id])
     ordered = sorted(failures.items(), key=lambda item: (not needs_mending(item[0].step, item[0].cause), -item[1]))
     query = {"client_id": found.client_id, "days": PLOTTED}
     causes = [

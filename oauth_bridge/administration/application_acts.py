@@ -16,12 +16,12 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.models import User
 from config.infrastructure.validators import refuse_control_characters
-from oauth_bridge.administration import acts, shown
+from oauth_bridge.administration import acts, rights, shown, summaries
 from oauth_bridge.administration.acts import Act, Answers
 from oauth_bridge.administration.shown import Named
-from oauth_bridge.applications import rights, summaries
+from oauth_bridge.applications import registry
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import REASON_MAX_LENGTH, Application, ApplicationSecret, Consent
-from oauth_bridge.storage import applications, secret_rotation
 
 
 class ReasonForm(forms.Form):
@@ -112,12 +112,12 @@ def _switch_off_ends(found: Application) -> str:
 
 
 def _switch_off(_request: HttpRequest, found: Application, answers: Answers) -> str:
-    applications.set_enabled(found, False, reason=answers["reason"])
+    registry.set_enabled(found, False, reason=answers["reason"])
     return _("%(name)s is switched off. Its codes and access tokens have ended.") % {"name": found.name}
 
 
 def _switch_on(_request: HttpRequest, found: Application, _answers: Answers) -> str:
-    applications.set_enabled(found, True)
+    registry.set_enabled(found, True)
     return _("%(name)s is switched on.") % {"name": found.name}
 
 
@@ -127,7 +127,7 @@ def _end_access_ends(found: Application) -> str:
 
 
 def _end_access(_request: HttpRequest, found: Application, _answers: Answers) -> str:
-    people = applications.end_access(found)
+    people = registry.end_access(found)
     ended = ngettext(
         "The access of everybody is ended, with the consent of %(count)d person.",
         "The access of everybody is ended, with the consents of %(count)d people.",
@@ -140,7 +140,7 @@ def _end_access(_request: HttpRequest, found: Application, _answers: Answers) ->
 
 def _trust(is_trusted: bool) -> Callable[[HttpRequest, Application, Answers], str]:
     def do(request: HttpRequest, found: Application, _answers: Answers) -> str:
-        applications.set_trusted(found, is_trusted, rights.applications(request, rights.VIEW))
+        registry.set_trusted(found, is_trusted, rights.applications(request, rights.VIEW))
         if is_trusted:
             return _("%(name)s is trusted: nobody is asked.") % {"name": found.name}
         return _("%(name)s is not trusted any more: everybody is asked.") % {"name": found.name}
@@ -149,7 +149,7 @@ def _trust(is_trusted: bool) -> Callable[[HttpRequest, Application, Answers], st
 
 
 def _set_owners(_request: HttpRequest, found: Application, answers: Answers) -> str:
-    applications.set_owners(found, list(answers["owners"]))
+    registry.set_owners(found, list(answers["owners"]))
     return _("The owners of %(name)s are saved.") % {"name": found.name}
 
 

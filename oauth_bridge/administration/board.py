@@ -10,12 +10,12 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from oauth_bridge.activity_causes import title_of
-from oauth_bridge.activity_models import Outcome, Step
+from oauth_bridge.activity.attempts import Attempt
+from oauth_bridge.activity.causes import title_of
 from oauth_bridge.administration import shown_attempts
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.models import Application
-from oauth_bridge.storage.attempts import Attempt
+from oauth_bridge.models.activity import Outcome, Step
 
 # An attempt is on the board, and a page looks again by itself, for this time.
 LASTS = timedelta(minutes=15)

@@ -12,14 +12,13 @@ from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
 from accounts.email_addresses import looked_up_email
-from oauth_bridge.administration import record_hints, shown
+from oauth_bridge.activity import reading
+from oauth_bridge.activity.reading import Filters
+from oauth_bridge.activity.statistics import MOST_RECORDS
+from oauth_bridge.administration import record_hints, rights, shown
 from oauth_bridge.administration.mended import OF_NO_APPLICATION
-from oauth_bridge.applications import rights
-from oauth_bridge.applications.rights import ACTIVITY, PEOPLE, VIEW
+from oauth_bridge.administration.rights import ACTIVITY, PEOPLE, VIEW
 from oauth_bridge.models import MISTYPED_CLIENT_ID
-from oauth_bridge.storage import activity_reading
-from oauth_bridge.storage.activity_reading import Filters
-from oauth_bridge.storage.activity_statistics import MOST_RECORDS
 
 PERMISSIONS = (ACTIVITY, VIEW, PEOPLE)
 
@@ -59,7 +58,7 @@ def _url_of(request: HttpRequest, typed: str) -> str:
     if application := rights.applications(request, VIEW).filter(client_id=typed).first():
         return shown.page("application", application.pk)
     if rights.may(request, ACTIVITY):
-        found = activity_reading.entries(Filters(reference=typed, limit=2, client_ids=rights.client_ids(request)))
+        found = reading.entries(Filters(reference=typed, limit=2, client_ids=rights.client_ids(request)))
         if len(found) == 1 and found[0].id:
             return shown.page("record", found[0].id)
         if found:
@@ -73,7 +72,7 @@ def _of_unknown_client(client_id: str) -> int | None:
     """The newest of the last MOST_RECORDS records of a request with this client ID, which no application has."""
     if not re.fullmatch(MISTYPED_CLIENT_ID, client_id):
         return None
-    rows = activity_reading.records(Filters(after_id=activity_reading.latest_id() - MOST_RECORDS))
+    rows = reading.records(Filters(after_id=reading.latest_id() - MOST_RECORDS))
     found = rows.filter(cause__in=OF_NO_APPLICATION, detail__parameters__client_id=client_id)
     return found.values_list("pk", flat=True).first()
 
@@ -86,6 +85,6 @@ def _of_address(address: str, *, may_see_people: bool, may_see_activity: bool) -
     person = get_user_model().objects.filter(email=address).first()
     if person and may_see_people:
         return shown.page("person", person.pk)
-    if may_see_activity and activity_reading.entries(Filters(who=address, limit=1)):
+    if may_see_activity and reading.entries(Filters(who=address, limit=1)):
         return shown.page("activity", who=address, days=30)
     return ""

@@ -9,11 +9,11 @@ from django.contrib.auth import get_user_model
 from django.utils import timezone
 
 from accounts.models import AuditEntry, User
-from oauth_bridge.activity_causes import UNCONFIRMED
-from oauth_bridge.activity_models import ActivityRecord, Step
+from oauth_bridge.activity.causes import UNCONFIRMED
 from oauth_bridge.callback_addresses.masking import MASK
+from oauth_bridge.credentials import admission
 from oauth_bridge.models import Application
-from oauth_bridge.storage import admission
+from oauth_bridge.models.activity import ActivityRecord, Step
 
 OF_NO_APPLICATION = {"client_unknown", "client_deleted"}
 # The limits that end when an administrator unlocks the account.

@@ -13,14 +13,13 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 
 from config.infrastructure import network
-from oauth_bridge.activity_causes import name_of, needs_mending, title_of
-from oauth_bridge.activity_models import Step
-from oauth_bridge.administration import shown
+from oauth_bridge.activity import statistics
+from oauth_bridge.activity.causes import name_of, needs_mending, title_of
+from oauth_bridge.activity.statistics import Failing
+from oauth_bridge.administration import rights, shown, summaries
 from oauth_bridge.administration.shown import Named, Names
-from oauth_bridge.applications import rights, summaries
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.storage import activity_statistics
-from oauth_bridge.storage.activity_statistics import Failing
+from oauth_bridge.models.activity import Step
 
 DAY = timedelta(days=1)
 MOST_CAUSES = 12
@@ -47,7 +46,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
     """Show the overview. Each part of the page needs its own permission."""
     context: dict[str, Any] = {
         **admin.site.each_context(request),
-        "since": activity_statistics.start_of(1),
+        "since": statistics.start_of(1),
         "is_overview": True,
         "connection": _connection(request) if request.user.is_superuser else None,
     }
@@ -67,14 +66,14 @@ def _connection(request: HttpRequest) -> dict[str, Any]:
 
 
 def _failures(request: HttpRequest) -> dict[str, Any]:
-    since = activity_statistics.start_of(1)
+    since = statistics.start_of(1)
     only = rights.client_ids(request)
-    today = activity_statistics.failures(since, None, only)
-    before = activity_statistics.failures(since - DAY, since, only)
-    finished = activity_statistics.sign_ins(since, only)
-    finished_before = activity_statistics.sign_ins(since - DAY, only) - finished
+    today = statistics.failures(since, None, only)
+    before = statistics.failures(since - DAY, since, only)
+    finished = statistics.sign_ins(since, only)
+    finished_before = statistics.sign_ins(since - DAY, only) - finished
     mend = {cause: number for cause, number in today.items() if needs_mending(cause.step, cause.cause)}
-    met = activity_statistics.met(since, only)
+    met = statistics.met(since, only)
     names = Names(request, (cause.client_id for cause in mend), ())
     last = {cause: met[cause].last_at if cause in met else since for cause in mend}
     ordered = sorted(mend.items(), key=lambda item: (item[1], last[item[0]]), reverse=True)[:MOST_CAUSES]
@@ -105,9 +104,7 @@ def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
     return Application.objects.filter(client_id__in=failing, is_enabled=True).count()
 
 
-def _row(
-    cause: Failing, number: int, before: int, met: activity_statistics.Met | None, names: Names, largest: int
-) -> CauseRow:
+def _row(cause: Failing, number: int, before: int, met: statistics.Met | None, names: Names, largest: int) -> CauseRow:
     return CauseRow(
         application=names.application(cause.client_id),
         title=title_of(cause.cause),

@@ -16,13 +16,13 @@ from accounts.account_page import person_context
 from accounts.factors import authenticators as factors
 from accounts.models import Session, User
 from accounts.sessions import user_agents
-from oauth_bridge.administration import person_acts, shown, shown_attempts
+from oauth_bridge.activity import attempts
+from oauth_bridge.activity.reading import Filters
+from oauth_bridge.administration import person_acts, rights, shown, shown_attempts
+from oauth_bridge.administration.rights import ACTIVITY, PEOPLE
 from oauth_bridge.administration.shown import Names
-from oauth_bridge.applications import rights
-from oauth_bridge.applications.rights import ACTIVITY, PEOPLE
-from oauth_bridge.shown_times import time_since
-from oauth_bridge.storage import attempts, consents
-from oauth_bridge.storage.activity_reading import Filters
+from oauth_bridge.consent import consents
+from oauth_bridge.templatetags.formatting import time_since
 
 ATTEMPTS, MOST_BROWSERS = 6, 10
 

@@ -23,10 +23,11 @@ from accounts.sign_in import verification
 from accounts.sign_in.password_pages import ResetRequestForm
 from oauth_bridge.administration import acts, shown
 from oauth_bridge.administration.acts import Act, Answers
+from oauth_bridge.administration.rights import PEOPLE
 from oauth_bridge.administration.shown import Named
-from oauth_bridge.applications.rights import PEOPLE
+from oauth_bridge.consent import consents
+from oauth_bridge.credentials import admission
 from oauth_bridge.models import Application
-from oauth_bridge.storage import admission, consents
 
 
 def _unlock(_request: HttpRequest, found: User, _answers: Answers) -> str:

@@ -10,25 +10,25 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
-from oauth_bridge.activity_causes import UNCONFIRMED, name_of, title_of
-from oauth_bridge.activity_models import ActivityRecord
+from oauth_bridge.activity import attempts, reading, statistics
+from oauth_bridge.activity.attempts import ending_of
+from oauth_bridge.activity.causes import UNCONFIRMED, name_of, title_of
+from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import (
     added_address,
     application_acts,
     mended,
     person_acts,
     record_hints,
+    rights,
     shown,
     shown_attempts,
 )
+from oauth_bridge.administration.rights import ACTIVITY
 from oauth_bridge.administration.shown import Names
-from oauth_bridge.applications import rights
-from oauth_bridge.applications.rights import ACTIVITY
 from oauth_bridge.callback_addresses.difference import side_by_side
 from oauth_bridge.models import Application
-from oauth_bridge.storage import activity_reading, activity_statistics, attempts
-from oauth_bridge.storage.activity_statistics import Failing
-from oauth_bridge.storage.attempts import ending_of
+from oauth_bridge.models.activity import ActivityRecord
 
 MONTH = 30
 OF_THE_SECRET = {"secret_wrong", "secret_of_another", "secret_none_left", "secret_expired", "secret_revoked"}
@@ -51,7 +51,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied
     client_ids = rights.client_ids(request)
-    entry = activity_reading.entry(pk, client_ids)
+    entry = reading.entry(pk, client_ids)
     if entry is None:
         raise Http404
     each = attempts.of(entry, client_ids)
@@ -122,11 +122,11 @@ def _difference(request: HttpRequest, entry: ActivityRecord, application: Applic
 
 def _same(entry: ActivityRecord) -> dict[str, Any]:
     """Count the failures of the last MONTH days with the application, step and cause of the record."""
-    since = activity_statistics.start_of(MONTH)
+    since = statistics.start_of(MONTH)
     failing = Failing(entry.client_id, entry.step, entry.cause)
-    number = activity_statistics.failures(since, None, [entry.client_id])[failing]
+    number = statistics.failures(since, None, [entry.client_id])[failing]
     return {
-        "same": activity_statistics.met(since, [entry.client_id]).get(failing),
+        "same": statistics.met(since, [entry.client_id]).get(failing),
         "same_number": number,
         "same_url": shown.page("activity", client_id=entry.client_id, cause=entry.cause, step=entry.step, days=MONTH),
         "is_only_one": number == 1 and entry.at >= since,

@@ -13,13 +13,13 @@ from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from oauth_bridge.activity_causes import CAUSES, Mender, name_of, needs_mending, title_of
-from oauth_bridge.activity_models import ActivityRecord
+from oauth_bridge.activity.causes import CAUSES, Mender, name_of, needs_mending, title_of
+from oauth_bridge.administration import rights
 from oauth_bridge.administration.shown import Named, in_groups, named
-from oauth_bridge.applications import rights
 from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.models import CLIENT_ID_LENGTH, TYPING_ERRORS, Application
-from oauth_bridge.shown_lists import listed
+from oauth_bridge.models.activity import ActivityRecord
+from oauth_bridge.templatetags.formatting import listed
 
 MOST_NEAR = 5  # applications that are named
 PART = (CLIENT_ID_LENGTH - TYPING_ERRORS) // 5

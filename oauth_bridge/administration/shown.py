@@ -17,12 +17,12 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from accounts.sessions import user_agents
-from oauth_bridge.activity_models import ActivityRecord
-from oauth_bridge.applications import rights
+from oauth_bridge.activity import reading
+from oauth_bridge.activity.attempts import Attempt
+from oauth_bridge.activity.reading import Filters
+from oauth_bridge.administration import rights
 from oauth_bridge.models import Application
-from oauth_bridge.storage import activity_reading
-from oauth_bridge.storage.activity_reading import Filters
-from oauth_bridge.storage.attempts import Attempt
+from oauth_bridge.models.activity import ActivityRecord
 
 
 class Named(NamedTuple):
@@ -79,7 +79,7 @@ class Names:
     def fix_of(self, entry: ActivityRecord) -> str:
         """The advice for a record. For a switched-off application, the text of `off_since` is added."""
         why = self.why_off.get(entry.client_id, "") if entry.cause == "client_disabled" else ""
-        return f"{activity_reading.fix(entry, self.sight)} {why}".strip()
+        return f"{reading.fix(entry, self.sight)} {why}".strip()
 
     def person(self, key: UUID | None) -> Named:
         return (self.people.get(key) or Named(_("a person"), "")) if key else NOBODY

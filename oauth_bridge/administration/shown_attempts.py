@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
-from oauth_bridge.activity_causes import name_of, title_of
-from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.activity.attempts import STEPS, Attempt, Ending, ending_of
+from oauth_bridge.activity.causes import name_of, title_of
 from oauth_bridge.administration.shown import Names, browser_of, record_url
-from oauth_bridge.storage.attempts import STEPS, Attempt, Ending, ending_of
+from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 
 # For each ending of an attempt, the word and the CSS class of the badge.
 ENDINGS = {

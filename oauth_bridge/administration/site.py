@@ -21,10 +21,10 @@ from oauth_bridge.administration import (
     overview,
     person,
     record,
+    rights,
     shown,
     trail,
 )
-from oauth_bridge.applications import rights
 
 
 class Section(NamedTuple):

@@ -20,8 +20,8 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 from accounts import audit_trail
 from accounts.models import AuditEntry, User
 from oauth_bridge.administration import shown
+from oauth_bridge.administration.rights import PEOPLE, VIEW
 from oauth_bridge.administration.shown import Named
-from oauth_bridge.applications.rights import PEOPLE, VIEW
 from oauth_bridge.models import Application
 
 TRAIL = "accounts.view_auditentry"

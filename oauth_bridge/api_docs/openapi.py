@@ -21,8 +21,8 @@ from django.views.decorators.http import conditional_page
 
 from config.infrastructure.errors import Fault, SiteFault
 from oauth_bridge.api_docs import snippets
-from oauth_bridge.decorators import operation
 from oauth_bridge.errors import OAuthFault
+from oauth_bridge.oauth.operation import operation
 
 Json = dict[str, Any]
 

@@ -9,8 +9,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from config.infrastructure.hosts import LOOPBACK_HOSTS
-from oauth_bridge.callback import Callback, redirect_to_callback
 from oauth_bridge.models import Application
+from oauth_bridge.oauth.callback import Callback, redirect_to_callback
 
 WEB_SCHEMES = ("http:", "https:")  # registered addresses contain the scheme in lower case
 

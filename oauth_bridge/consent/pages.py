@@ -18,13 +18,13 @@ from django.utils.translation import gettext_noop, ngettext
 from accounts import return_path
 from accounts.account_page import person_context
 from accounts.profile.page import shown_claims
+from oauth_bridge.applications import registry
 from oauth_bridge.consent import remembered
 from oauth_bridge.consent.callback_pages import destination
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.models import Application, Caption
-from oauth_bridge.protocol import claims
-from oauth_bridge.shown_lists import listed
-from oauth_bridge.storage import applications
+from oauth_bridge.openid import claims
+from oauth_bridge.templatetags.formatting import listed
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -224,5 +224,5 @@ def other_account(request: HttpRequest, application: Application, pending: Pendi
 def asking_application(request: HttpRequest) -> Caption | None:
     """Return the application that asked for the sign-in, by the request's return path; None if there is none."""
     pending = PendingRequest.of_path(return_path.found(request))
-    application = applications.find(pending.client_id) if pending else None
+    application = registry.find(pending.client_id) if pending else None
     return application.caption if application else None

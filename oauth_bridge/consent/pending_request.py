@@ -20,8 +20,8 @@ from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
 from config.infrastructure import errors, paths, sealing
-from oauth_bridge.protocol.authorization_request import AuthorizationRequest
-from oauth_bridge.protocol.parameter_parsing import Parameters
+from oauth_bridge.oauth.authorization import AuthorizationRequest
+from oauth_bridge.oauth.parameters import Parameters
 
 SALT = "oauth_bridge.consent.pending"
 # The name of the URL parameter and of the form field. The name `request` is not possible, because OpenID Connect

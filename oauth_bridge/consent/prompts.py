@@ -19,10 +19,10 @@ from accounts.factors import authenticators as factors
 from accounts.sign_in import reauthentication
 from oauth_bridge.consent import remembered
 from oauth_bridge.consent.pending_request import PendingRequest
+from oauth_bridge.credentials import admission
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
-from oauth_bridge.protocol.openid_request import NOTHING, Asked
-from oauth_bridge.storage import admission
+from oauth_bridge.openid.request import NOTHING, Asked
 
 if TYPE_CHECKING:
     from accounts.models import User

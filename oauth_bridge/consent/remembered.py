@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from django.utils import timezone
 
+from oauth_bridge.consent import consents
 from oauth_bridge.models import Application
-from oauth_bridge.protocol.claims import INCLUDED, PLAIN_FACTS
-from oauth_bridge.storage import consents
+from oauth_bridge.openid.claims import INCLUDED, PLAIN_FACTS
 
 if TYPE_CHECKING:
     from accounts.models import User

@@ -15,10 +15,10 @@ from django.db import connection
 from django.utils import timezone
 
 from accounts.email_addresses import looked_up_email
-from oauth_bridge.activity_models import ActivityRecord, Step
+from oauth_bridge.activity import reading
+from oauth_bridge.activity.reading import MOST, OPERATOR, Filters, described
 from oauth_bridge.management.secret_commands import duration
-from oauth_bridge.storage import activity_reading
-from oauth_bridge.storage.activity_reading import MOST, OPERATOR, Filters, described
+from oauth_bridge.models.activity import ActivityRecord, Step
 
 FOLLOW_SECONDS = 1.0
 
@@ -74,7 +74,7 @@ def line(entry: ActivityRecord) -> str:
     if sent := entry.detail.get("sent"):
         differs = ", ".join(entry.detail.get("differs", ()))
         parts.append(f"sent {sent}; nearest {entry.detail.get('nearest') or 'none'} ({differs})")
-    if fix := activity_reading.fix(entry, OPERATOR):
+    if fix := reading.fix(entry, OPERATOR):
         parts.append(f"Fix: {fix}")
     return "\n    ".join(parts)
 
@@ -91,13 +91,13 @@ def nothing(filters: Filters) -> str:
 
 def follow(filters: Filters) -> Iterator[ActivityRecord]:
     """Yield the present entries, oldest first, then each new entry. This generator never ends."""
-    found = activity_reading.entries(filters)
-    latest = max((entry.id for entry in found), default=activity_reading.latest_id())
+    found = reading.entries(filters)
+    latest = max((entry.id for entry in found), default=reading.latest_id())
     while True:
         yield from reversed(found)
         time.sleep(FOLLOW_SECONDS)
         connection.close_if_unusable_or_obsolete()
-        found = activity_reading.entries(replace(filters, since=None, after_id=latest, limit=MOST))
+        found = reading.entries(replace(filters, since=None, after_id=latest, limit=MOST))
         latest = max((entry.id for entry in found), default=latest)
 
 

@@ -15,11 +15,11 @@ from django.core.management.base import CommandError, OutputWrapper
 from django.db import IntegrityError, transaction
 
 from config.infrastructure.command_errors import shown
+from oauth_bridge.applications import fields
+from oauth_bridge.applications.fields import BY_NAME
 from oauth_bridge.management import registration
 from oauth_bridge.management.registration import BATCH, MOST_SHOWN, Change
 from oauth_bridge.models import Application
-from oauth_bridge.storage import application_fields
-from oauth_bridge.storage.application_fields import BY_NAME
 
 MOST_BYTES = 64 * 1024 * 1024
 STANDARD_INPUT = 0
@@ -30,7 +30,7 @@ TYPES = {str: "a text", list: "a list of texts", bool: "true or false"}
 def exported() -> Iterator[dict[str, Any]]:
     """Return all applications in the format that `apply` reads."""
     rows = Application.objects.order_by("client_id").prefetch_related("groups")
-    return (application_fields.registered(row) for row in rows.iterator(chunk_size=BATCH))
+    return (fields.registered(row) for row in rows.iterator(chunk_size=BATCH))
 
 
 def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Change]:

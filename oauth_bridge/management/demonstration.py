@@ -12,8 +12,9 @@ from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
 from accounts.sign_in.verification import mark_verified
 from config.infrastructure.errors import RequestError
+from oauth_bridge.applications import registry
+from oauth_bridge.credentials import client_secrets, secret_rotation
 from oauth_bridge.models import Application
-from oauth_bridge.storage import applications, client_secrets, secret_rotation
 
 DEMO_NAME = "Demo application"
 
@@ -74,12 +75,12 @@ def demo_application(demo_url: str, kept: dict[str, str]) -> tuple[Application, 
     application = Application.objects.filter(name=DEMO_NAME).first()
     if application is None:
         application = Application(name=DEMO_NAME, redirect_uris=callback, homepage=demo_url)
-        applications.add(application, ())
+        registry.add(application, ())
         secret = secret_rotation.rotate(application).secret
     else:
         application.redirect_uris, application.homepage = callback, demo_url
         application.save(update_fields=["redirect_uris", "homepage", "updated"])
-        applications.set_enabled(application, True)
+        registry.set_enabled(application, True)
         secret = kept.get("client_secret", "")
         try:
             client_secrets.authenticate({"client_id": application.client_id, "client_secret": secret})

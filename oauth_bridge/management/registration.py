@@ -15,11 +15,13 @@ from django.db import transaction
 
 from accounts import groups
 from config.infrastructure.command_errors import command_error, shown
-from oauth_bridge.applications.forms import ApplicationForm
+from oauth_bridge.administration.application_form import ApplicationForm
+from oauth_bridge.applications import fields as application_fields
+from oauth_bridge.applications import look_alikes, registry
+from oauth_bridge.applications.fields import BY_NAME, FIELDS, NAMES
 from oauth_bridge.callback_addresses.registration import split_lines
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application
-from oauth_bridge.storage import application_fields, applications, look_alikes, secret_rotation
-from oauth_bridge.storage.application_fields import BY_NAME, FIELDS, NAMES
 
 BATCH = 500
 MOST_SHOWN = 20  # problems, and warnings of look-alikes
@@ -156,10 +158,10 @@ def store(changes: Sequence[Change], warnings: OutputWrapper) -> None:
     for change in changes:
         chosen = [by_name[name] for name in change.after["groups"]] if "groups" in change.after else None
         if change.is_new:
-            applications.add(change.application, chosen or ())
+            registry.add(change.application, chosen or ())
         elif change.after:
             columns = [BY_NAME[name].column for name in change.after if name != "groups"]
-            applications.save(change.application, columns, chosen)
+            registry.save(change.application, columns, chosen)
     for name in made:
         warnings.write(f"The group {shown(name)} did not exist and was made. Nobody is in it yet.")
 

@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, OutputWrapper
 
 from config.infrastructure.command_errors import command_error
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.storage import secret_rotation
 
 UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 DURATION = re.compile("([0-9]{1,5})([mhd])")

@@ -13,9 +13,9 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from accounts.models import AuditEntry, User
-from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.activity import counts
 from oauth_bridge.models import Application
-from oauth_bridge.storage import activity_counts
+from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.browser.conftest import Device, flaws, press, sign_in
 from tests.conftest import Launch
 from tests.driver import OAuthDriver
@@ -53,8 +53,8 @@ def pages(driver: OAuthDriver, application: Registered) -> list[str]:
         disabled_by="N" * 60,
         disabled_reason="R" * 200,
     )
-    activity_counts.count(now, long.client_id, Step.EXCHANGE, Outcome.FAILED, "secret_wrong")
-    activity_counts.flush()
+    counts.count(now, long.client_id, Step.EXCHANGE, Outcome.FAILED, "secret_wrong")
+    counts.flush()
     record = ActivityRecord.objects.latest("id").pk
     return [
         "/admin/",

@@ -15,9 +15,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from accounts.models import NICKNAME_MAX_LENGTH, User
 from accounts.sessions.credential_changes import set_active
+from oauth_bridge.applications import registry
 from oauth_bridge.consent import remembered
 from oauth_bridge.models import NAME_MAX_LENGTH
-from oauth_bridge.storage import applications
 from tests.browser.conftest import Device, Way, cut_off, mailed_codes, press, violations
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
@@ -141,10 +141,10 @@ class Visitor:
         self._open(self.link(self.application))
         self._sign_in(person.email)
         yield "address not confirmed"
-        applications.set_groups(self.application.row, [Group.objects.create(name=person.email)])
+        registry.set_groups(self.application.row, [Group.objects.create(name=person.email)])
         self.page.reload()
         yield "for certain people only"
-        applications.set_groups(self.application.row, [])
+        registry.set_groups(self.application.row, [])
         self.page.context.clear_cookies()
 
     def _allow_applications(self) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from oauth_bridge.credentials.pkce import challenge_of
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
-from oauth_bridge.pkce import challenge_of
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory

@@ -7,9 +7,10 @@ from urllib.parse import quote
 
 import pytest
 
+from oauth_bridge.applications import registry
+from oauth_bridge.credentials import secret_rotation
+from oauth_bridge.credentials.pkce import challenge_of
 from oauth_bridge.models import Application
-from oauth_bridge.pkce import challenge_of
-from oauth_bridge.storage import applications, secret_rotation
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
 from tests.factories import ApplicationFactory, CodeFactory, Registered
@@ -61,7 +62,7 @@ def test_only_who_proves_the_secret_learns_that_the_application_is_switched_off(
     public.row.save()
     challenged = CodeFactory(application=public, code_challenge="E" * 43).raw
     for each in (application, public):
-        applications.set_enabled(each.row, False)
+        registry.set_enabled(each.row, False)
 
     for headers, fields in (({}, {"client_secret": new}), (basic(application.client_id, new), IN_HEADER)):
         answer = driver.exchange(application, code, headers=headers, **fields)

@@ -14,8 +14,8 @@ import pytest
 from django.contrib.auth.models import Group
 
 from oauth_bridge.consent import remembered
+from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.models import AuthorizationCode
-from oauth_bridge.random_values import digest_of
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, ConsentFactory, Registered

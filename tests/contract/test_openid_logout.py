@@ -11,7 +11,7 @@ import pytest
 from joserfc.jwk import RSAKey
 
 from oauth_bridge.models import SigningKey
-from oauth_bridge.storage import signing_keys
+from oauth_bridge.openid import signing_keys
 from tests.contract.test_openid import signed_in
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of

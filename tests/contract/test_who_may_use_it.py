@@ -9,8 +9,8 @@ import pytest
 import requests
 from django.contrib.auth.models import Group
 
+from oauth_bridge.applications import registry
 from oauth_bridge.consent import remembered
-from oauth_bridge.storage import applications
 from tests.contract_coverage import contract
 from tests.driver import Callback, OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
@@ -25,7 +25,7 @@ def group(committed: None) -> Group:
 @pytest.fixture
 def restricted(application: Registered, group: Group) -> Registered:
     """An application for the people in the group, of whom Alice is none."""
-    applications.set_groups(application.row, [group])
+    registry.set_groups(application.row, [group])
     return application
 
 
@@ -44,7 +44,7 @@ def test_a_person_in_one_of_the_groups_signs_in(
     driver: OAuthDriver, restricted: Registered, group: Group, alice: Any
 ) -> None:
     """A group that is renamed stays chosen, and another one takes its name."""
-    applications.set_groups(restricted.row, [group, Group.objects.create(name=uuid4().hex)])
+    registry.set_groups(restricted.row, [group, Group.objects.create(name=uuid4().hex)])
     alice.groups.add(group, Group.objects.create(name=uuid4().hex))
     callback = driver.authorize(driver.authorization_url(restricted), alice.email, PASSWORD)
     token = driver.exchange(restricted, callback.parameters["code"]).json()["access_token"]
@@ -69,7 +69,7 @@ def test_a_person_in_none_of_them_is_told_so_and_led_back(
     assert (callback.parameters["error"], callback.raw("state")) == ("access_denied", "a%20b")
     assert alice.email not in callback.url
     assert str(alice.pk) not in callback.url
-    applications.set_groups(restricted.row, [])
+    registry.set_groups(restricted.row, [])
     code = driver.callback(driver.decide(driver.open(page.url))).parameters["code"]
     assert driver.exchange(restricted, code).status_code == 200, "without groups it is for everybody"
 
@@ -102,7 +102,7 @@ def test_it_holds_for_a_consent_page_from_before(
     driver: OAuthDriver, application: Registered, group: Group, alice: Any
 ) -> None:
     page = driver.consent_page(application, alice.email, PASSWORD)
-    applications.set_groups(application.row, [group])
+    registry.set_groups(application.row, [group])
     callback = turned_away(driver, driver.decide(page, remember=True), application)
     assert callback.parameters["error"] == "access_denied"
     assert not remembered.is_remembered(alice, application.row)
@@ -130,7 +130,7 @@ def test_leaving_the_group_ends_codes_and_tokens_at_once(
     driver: OAuthDriver, group: Group, alice: Any, is_trusted: bool
 ) -> None:
     application = ApplicationFactory(is_trusted=is_trusted)
-    applications.set_groups(application.row, [group])
+    registry.set_groups(application.row, [group])
     alice.groups.add(group)
     code, token = CodeFactory(application=application, user=alice), TokenFactory(application=application, user=alice)
     others = TokenFactory(user=alice)
@@ -148,7 +148,7 @@ def test_choosing_groups_ends_the_codes_and_tokens_of_everybody_else(
     alice.groups.add(group)
     kept, ended = (TokenFactory(application=application, user=person) for person in (alice, mallory))
     code = CodeFactory(application=application, user=mallory)
-    applications.set_groups(application.row, [group])
+    registry.set_groups(application.row, [group])
     assert driver.userinfo(kept.raw).status_code == 200
     error_of(driver.userinfo(ended.raw), 401, "invalid_token")
     error_of(driver.exchange(application, code.raw), 400, "invalid_grant")

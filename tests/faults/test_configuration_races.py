@@ -18,9 +18,10 @@ from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.utils import timezone
 
-from oauth_bridge.key_models import SigningKey
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.storage import secret_rotation, signing_keys
+from oauth_bridge.models.keys import SigningKey
+from oauth_bridge.openid import signing_keys
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver

@@ -15,7 +15,7 @@ import pytest
 from django.db import connection, models, transaction
 from django.utils import timezone
 
-from oauth_bridge.maintenance import purging
+from oauth_bridge.management import purging
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.conftest import Launch
 from tests.contract_coverage import contract

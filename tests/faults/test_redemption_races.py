@@ -16,16 +16,10 @@ from django.contrib.auth.models import Group
 from django.db import transaction
 
 from config.infrastructure.errors import RequestError
-from oauth_bridge.consent import remembered
+from oauth_bridge.applications import registry
+from oauth_bridge.consent import consents, remembered
+from oauth_bridge.credentials import client_secrets, code_redemption, secret_rotation, tokens
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
-from oauth_bridge.storage import (
-    applications,
-    client_secrets,
-    code_redemption,
-    consents,
-    secret_rotation,
-    tokens,
-)
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import in_use
@@ -129,7 +123,7 @@ def by_a_secret(application: Registered) -> Right:
 
 def by_a_group(application: Registered) -> Right:
     person, group = PersonFactory(), Group.objects.create(name=secrets.token_hex(8))
-    applications.set_groups(application.row, [group])
+    registry.set_groups(application.row, [group])
     person.groups.add(group)
     code = CodeFactory(application=application, user=person)
 

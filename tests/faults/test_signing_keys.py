@@ -6,7 +6,7 @@ from typing import Any
 
 import jwt
 
-from oauth_bridge.storage import signing_keys
+from oauth_bridge.openid import signing_keys
 from tests.conftest import Launch
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, Registered

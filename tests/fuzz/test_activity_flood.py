@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from oauth_bridge.activity_models import ActivityCount, ActivityRecord
+from oauth_bridge.models.activity import ActivityCount, ActivityRecord
 from tests.conftest import Launch
 from tests.databases import OwnRedis
 from tests.factories import ApplicationFactory, Registered

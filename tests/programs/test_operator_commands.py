@@ -17,7 +17,7 @@ from django.core.management import call_command
 from django.utils import timezone
 
 from accounts.models import Session, User
-from oauth_bridge.maintenance import purging
+from oauth_bridge.management import purging
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, Consent
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of

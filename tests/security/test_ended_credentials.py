@@ -17,10 +17,11 @@ from accounts.admin import PersonForm
 from accounts.errors import AccountFault
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials, set_active
-from oauth_bridge.applications.forms import ApplicationForm
+from oauth_bridge.administration.application_form import ApplicationForm
+from oauth_bridge.applications import registry
 from oauth_bridge.consent import remembered
+from oauth_bridge.credentials import codes
 from oauth_bridge.models import AccessToken, Consent
-from oauth_bridge.storage import applications, codes
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, ApplicationFactory, Issued, PersonFactory, Registered
 from tests.grants import answer, consent_page, read, redeem
@@ -205,7 +206,7 @@ def test_somebody_elses_sign_in_does_not_make_an_ended_browser_known_again(held:
 @contract("D17.password", "D17.activated")
 def test_what_is_given_to_somebody_who_was_let_in_before_the_end_is_void(alice: User, application: Registered) -> None:
     let_in = User.objects.get(pk=alice.pk)
-    row = applications.find(application.client_id)
+    row = registry.find(application.client_id)
     assert row
     set_active(alice, False)
     set_active(alice, True)
@@ -287,8 +288,8 @@ def test_a_save_of_an_application_brings_back_nothing_that_ended_meanwhile(
 
     def disabled_meanwhile(form: ApplicationForm) -> Any:
         switch = type(application.row).objects.get(pk=application.row.pk)
-        applications.set_enabled(switch, False)
-        applications.set_enabled(switch, True)
+        registry.set_enabled(switch, False)
+        registry.set_enabled(switch, True)
         return clean(form)
 
     monkeypatch.setattr(ApplicationForm, "clean", disabled_meanwhile)
@@ -360,7 +361,7 @@ def test_enabling_an_enabled_application_ends_nothing(alice: User, application: 
 def test_a_code_of_a_page_that_was_open_while_the_application_was_switched_is_void(
     alice: User, application: Registered
 ) -> None:
-    read_before = applications.find(application.client_id)
+    read_before = registry.find(application.client_id)
     assert read_before
     switched_by_operator(application)
     code = codes.issue(codes.Attempt(uuid4(), read_before, application.redirect_uri, "profile", ""), alice)

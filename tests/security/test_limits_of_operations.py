@@ -14,8 +14,8 @@ from django.core import mail
 from django.test import Client
 
 from accounts.models import User
+from oauth_bridge.credentials.pkce import challenge_of
 from oauth_bridge.models import Application
-from oauth_bridge.pkce import challenge_of
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, Registered, TokenFactory
 from tests.grants import (

@@ -30,9 +30,10 @@ from accounts.mail.composing import compose
 from accounts.models import AuditEntry, OutgoingMail, Session, User
 from accounts.pictures import reencoder, reencoder_runner
 from config.infrastructure import rate_limits
-from oauth_bridge.maintenance import ending_secrets
+from oauth_bridge.applications import registry
+from oauth_bridge.credentials import secret_rotation
+from oauth_bridge.management import ending_secrets
 from oauth_bridge.models import Application
-from oauth_bridge.storage import applications, secret_rotation
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, picture, upload
 from tests.grants import (
@@ -458,7 +459,7 @@ def test_notice_lets_the_victim_go_on(alice: User) -> None:
     User.objects.filter(pk=alice.pk).update(is_staff=True)
     for _ in range(12):
         made = ApplicationFactory()
-        applications.set_owners(made.row, [alice])
+        registry.set_owners(made.row, [alice])
         secret_rotation.rotate(made.row, timedelta(hours=1))
     ending_secrets.tell(timezone.now())
     assert OutgoingMail.objects.filter(kind="secret_ends").count() == 12

@@ -17,7 +17,7 @@ from django.core import mail
 from django.test import Client
 
 from accounts.models import FailedFactor, User
-from oauth_bridge.maintenance import purging
+from oauth_bridge.management import purging
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import ANOTHER, HERS, site_address, statuses, try_password
 from tests.pages import (

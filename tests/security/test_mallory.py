@@ -8,8 +8,8 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 import requests
 
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
-from oauth_bridge.storage import secret_rotation
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import (

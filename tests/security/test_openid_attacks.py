@@ -18,8 +18,8 @@ from joserfc import jws, jwt
 
 from accounts.models import Session
 from oauth_bridge.consent import remembered
-from oauth_bridge.protocol import id_token, introspection, revocation
-from oauth_bridge.storage import signing_keys
+from oauth_bridge.oauth import introspection, revocation
+from oauth_bridge.openid import id_token, signing_keys
 from tests.contract.test_openid import signed_in
 from tests.contract.test_openid_prompts import ask, at_home, error, post_request
 from tests.contract_coverage import contract

@@ -17,10 +17,12 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import AuditEntry, User
-from oauth_bridge.activity_causes import title_of
-from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.activity import counts
+from oauth_bridge.activity.causes import title_of
+from oauth_bridge.applications import registry
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application
-from oauth_bridge.storage import activity_counts, applications, secret_rotation
+from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
 from tests.grants import HTML, Attempt, redeem
 from tests.pages import admin_browser, html_of, proven, secret_on, text_of, with_session
@@ -45,7 +47,7 @@ def mallory() -> User:
 @pytest.fixture
 def hers(mallory: User) -> Registered:
     made: Registered = ApplicationFactory(name="Hers")
-    applications.set_owners(made.row, [mallory])
+    registry.set_owners(made.row, [mallory])
     return made
 
 
@@ -73,7 +75,7 @@ def tried(application: Registered, person: User) -> Registered:
     CodeFactory(application=application, user=person, issued_at=timezone.now() - timedelta(seconds=700))
     ConsentFactory(application=application.row, user=person, fingerprint="x")
     secret_rotation.rotate(application.row, timedelta(days=3))
-    activity_counts.flush()
+    counts.flush()
     return application
 
 
@@ -113,7 +115,7 @@ def test_ownership_ends_with_the_right_it_was_given_under(hers: Registered, mall
     ]
     for steps, is_kept in ways:
         User.objects.filter(pk=mallory.pk).update(is_staff=True, is_superuser=False)
-        applications.set_owners(hers.row, [mallory])
+        registry.set_owners(hers.row, [mallory])
         before = AuditEntry.objects.count()
         for step in steps:
             step()
@@ -180,7 +182,7 @@ def test_she_loses_it_all_with_the_ownership_and_with_the_administration(
     assert browser.get(page("application", hers)).status_code != 200
     User.objects.filter(pk=mallory.pk).update(is_staff=True)
     assert browser.get(page("application", hers)).status_code == 200
-    applications.set_owners(hers.row, [])
+    registry.set_owners(hers.row, [])
     assert browser.get(page("application", hers)).status_code == 403
 
 
@@ -304,7 +306,7 @@ def test_a_deleted_or_a_trusted_application_is_named_to_those_who_may_see_it(
         page("oauth_bridge_application_delete", other), {"post": "yes", "typed": "Sunflower"}
     )
     assert redeem(other, CodeFactory(application=hers, user=PersonFactory())).status_code == 401
-    activity_counts.flush()
+    counts.flush()
     record = ActivityRecord.objects.get(cause="client_deleted", client_id=hers.client_id)
     everything = {"view_application", "change_application", "view_activityrecord", "view_user", "trust_application"}
     for names, sees_all, sees_people in (
@@ -351,7 +353,7 @@ def test_she_learns_no_name_and_no_address_of_a_person(
 ) -> None:
     tried(hers, alice)
     grace = PersonFactory(nickname="Grace Hopper", is_staff=True)
-    applications.set_owners(hers.row, [mallory, grace])
+    registry.set_owners(hers.row, [mallory, grace])
     secret_rotation.rotate(hers.row, timedelta(hours=1), maker=secret_rotation.Maker(grace.pk, "Grace Hopper"))
     Application.objects.filter(pk=hers.row.pk).update(
         is_enabled=False, disabled_at=timezone.now(), disabled_by="Grace Hopper", disabled_reason="Sold"

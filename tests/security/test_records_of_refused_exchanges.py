@@ -12,12 +12,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from oauth_bridge.activity_causes import NEVER_EXCHANGED
-from oauth_bridge.activity_models import ActivityCount, ActivityRecord
-from oauth_bridge.maintenance import purging
+from oauth_bridge.activity import attempts, counts, reading
+from oauth_bridge.activity.causes import NEVER_EXCHANGED
+from oauth_bridge.activity.reading import Filters
+from oauth_bridge.management import purging
 from oauth_bridge.models import AuthorizationCode
-from oauth_bridge.storage import activity_counts, activity_reading, attempts
-from oauth_bridge.storage.activity_reading import Filters
+from oauth_bridge.models.activity import ActivityCount, ActivityRecord
 from tests.unit.test_activity import CHALLENGE, Tried
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +42,7 @@ def expire() -> None:
     now = timezone.now()
     AuthorizationCode.objects.update(issued_at=now - timedelta(minutes=11), expires_at=now - timedelta(minutes=1))
     ActivityRecord.objects.update(at=now - timedelta(minutes=10.5))
-    assert not activity_counts.record_never_exchanged(now - timedelta(minutes=12))
+    assert not counts.record_never_exchanged(now - timedelta(minutes=12))
 
 
 def attempts_of(tried: Tried) -> list[attempts.Attempt]:
@@ -60,9 +60,9 @@ def test_a_refused_exchange_is_told_with_the_attempt_and_the_person_of_its_code(
     assert (attempt.failure.cause, attempt.person_id) == (cause, tried.person.pk)
     assert [event.step for event in attempt.events] == ["consent", "exchange"]
     owners = Filters(client_ids=[tried.application.client_id])
-    assert [each.cause for each in activity_reading.entries(owners)] == [cause]
+    assert [each.cause for each in reading.entries(owners)] == [cause]
     list(purging.batches(timezone.now() + timedelta(hours=2)))
-    activity_counts.flush()
+    counts.flush()
     assert not AuthorizationCode.objects.exists()
     assert not ActivityCount.objects.filter(cause=NEVER_EXCHANGED).exists()
     assert ActivityCount.objects.filter(cause=cause, client_id=tried.application.client_id, number=1).exists()
@@ -133,7 +133,7 @@ def test_the_same_statements_run_whether_the_code_exists_and_few_beyond_the_budg
     tried = Tried()
     code = tried.callback()
     if is_full:
-        monkeypatch.setattr("oauth_bridge.storage.activity.has_room", lambda *_: False)
+        monkeypatch.setattr("oauth_bridge.activity.budget.has_room", lambda *_: False)
     sent = []
     for changes in ({}, {"client_id": "unheard-of"}):
         for each in (code, WRONG):

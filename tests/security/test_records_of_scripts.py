@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from oauth_bridge.activity_models import ActivityRecord
+from oauth_bridge.models.activity import ActivityRecord
 from tests.grants import Attempt
 
 pytestmark = pytest.mark.django_db

@@ -9,12 +9,12 @@ import pytest
 from django.db.models import F
 
 from accounts.models import User
-from oauth_bridge.activity_causes import CAUSES, needs_mending
-from oauth_bridge.activity_models import ActivityCount, ActivityRecord
+from oauth_bridge.activity import attempts, counts, reading
+from oauth_bridge.activity.causes import CAUSES, needs_mending
+from oauth_bridge.activity.reading import Filters
 from oauth_bridge.administration.mended import is_mended
 from oauth_bridge.models import Application
-from oauth_bridge.storage import activity_counts, activity_reading, attempts
-from oauth_bridge.storage.activity_reading import Filters
+from oauth_bridge.models.activity import ActivityCount, ActivityRecord
 from tests.factories import PASSWORD
 from tests.grants import HTML, Attempt
 from tests.pages import CODE_PAGE, mailed_code, sign_up
@@ -40,7 +40,7 @@ def signed_in(tried: Attempt) -> tuple[User, str]:
 def test_a_code_that_is_not_typed_is_found_by_application_and_address_until_it_is(begin: Any) -> None:
     tried = Attempt()
     person, code_page = begin(tried)
-    activity_counts.flush()
+    counts.flush()
     for filters in (Filters(client_id=tried.application.client_id), Filters(who=person.email)):
         (attempt,) = attempts.attempts(filters)
         assert attempt.failure
@@ -55,7 +55,7 @@ def test_a_code_that_is_not_typed_is_found_by_application_and_address_until_it_i
     assert code_page.startswith(CODE_PAGE)
     ActivityRecord.objects.update(at=F("at") - timedelta(seconds=1))
     assert tried.browser.post(code_page, {"code": mailed_code()}).status_code == 302
-    activity_counts.flush()
+    counts.flush()
     (attempt,) = attempts.attempts(Filters(client_id=tried.application.client_id))
     steps = [(event.step, event.outcome) for event in attempt.events]
     assert steps == [("sign_in", "unfinished"), ("sign_in", "succeeded")]
@@ -64,7 +64,7 @@ def test_a_code_that_is_not_typed_is_found_by_application_and_address_until_it_i
 
 
 def record_of(tried: Attempt) -> tuple[ActivityRecord, Application]:
-    (entry,) = activity_reading.entries(Filters(cause=CAUSE))
+    (entry,) = reading.entries(Filters(cause=CAUSE))
     return entry, Application.objects.get(pk=tried.application.row.pk)
 
 
@@ -72,5 +72,5 @@ def test_whoever_is_signed_in_and_changes_the_address_leaves_none() -> None:
     tried = Attempt()
     tried.browser.force_login(tried.person)
     tried.browser.post("/accounts/email", {"email": "other@example.org"})
-    activity_counts.flush()
+    counts.flush()
     assert not ActivityRecord.objects.exists()

@@ -9,8 +9,8 @@ from urllib.parse import quote_from_bytes
 
 import pytest
 
+from oauth_bridge.credentials.pkce import challenge_of
 from oauth_bridge.models import Application, AuthorizationCode
-from oauth_bridge.pkce import challenge_of
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import ApplicationFactory, Registered

@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Session, User
-from oauth_bridge.activity_models import ActivityCount, ActivityRecord
+from oauth_bridge.models.activity import ActivityCount, ActivityRecord
 from tests.factories import PASSWORD
 from tests.grants import example_paths, try_password
 

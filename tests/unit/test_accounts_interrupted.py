@@ -13,7 +13,7 @@ from django.http import HttpRequest
 from django.test import Client
 
 from accounts.models import Session, User
-from oauth_bridge.activity_models import ActivityRecord
+from oauth_bridge.models.activity import ActivityRecord
 from tests.factories import ApplicationFactory, PersonFactory
 from tests.grants import PAGE, link_of
 from tests.pages import proven, with_session

@@ -19,9 +19,9 @@ from django.utils import timezone
 
 from accounts.models import Session, User
 from accounts.profile.deletion import delete_account
-from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.activity import budget, counts
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
-from oauth_bridge.storage import activity, activity_counts
+from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.factories import CodeFactory, ConsentFactory, PersonFactory, Registered, TokenFactory, picture, upload
 from tests.grants import exchange
 from tests.pages import browser_of, is_signed_in, with_session
@@ -134,12 +134,12 @@ def test_no_row_is_written_about_a_person_whose_account_is_gone(alice: User) -> 
     bob, sub = PersonFactory(), alice.pk
     for person in (alice, bob):
         browser_of(person)
-    activity_counts.note_profile_read(uuid4(), sub, "x", timezone.now())
+    counts.note_profile_read(uuid4(), sub, "x", timezone.now())
     alice.delete()
-    activity_counts.flush()
+    counts.flush()
     fields = {"at": timezone.now(), "step": Step.SIGN_IN, "outcome": Outcome.REFUSED, "cause": "password_wrong"}
     for person_id in (sub, bob.pk, None):
-        activity.add(ActivityRecord(person_id=person_id, **fields))
+        budget.add(ActivityRecord(person_id=person_id, **fields))
     for model in apps.get_models():
         for field in model._meta.concrete_fields:
             if field.related_model is User or isinstance(field, UUIDField):

@@ -26,7 +26,7 @@ from accounts.mail.composing import compose
 from accounts.mail.outbox import Outcome
 from accounts.models import OutgoingMail, User
 from config.infrastructure import work_queue
-from oauth_bridge.maintenance import purging
+from oauth_bridge.management import purging
 from tests.contract_coverage import contract
 from tests.factories import PersonFactory, database_text
 from tests.pages import deliver_all, html_of, sign_in

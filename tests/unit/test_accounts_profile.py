@@ -23,7 +23,7 @@ from accounts.pictures import current_picture, initials, reencoder_runner, store
 from accounts.sessions.credential_changes import set_active
 from accounts.sign_in import verification
 from config.infrastructure.colors import contrast
-from oauth_bridge.protocol.claims import values as claims_of
+from oauth_bridge.openid.claims import values as claims_of
 from tests.contract_coverage import contract
 from tests.factories import PersonFactory, encoded, opened, picture, striped, upload
 from tests.pages import admin_browser, browser_of, mailed_code, type_code

@@ -17,10 +17,10 @@ from django.utils import timezone
 
 from accounts.models import User
 from config.infrastructure import rate_limits
-from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
+from oauth_bridge.activity import counts as activity_counts
+from oauth_bridge.consent.account_pages import stored_about
 from oauth_bridge.models import Application, AuthorizationCode
-from oauth_bridge.storage import activity_counts
-from oauth_bridge.storage.exported_data import stored_about
+from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
 from tests.factories import PASSWORD
 from tests.grants import HTML, Attempt, Log
 from tests.pages import text_of

@@ -11,12 +11,12 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from oauth_bridge.activity_causes import FACTOR_AWAITED, NEVER_EXCHANGED
-from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
-from oauth_bridge.maintenance import purging
+from oauth_bridge.activity import counts
+from oauth_bridge.activity.causes import FACTOR_AWAITED, NEVER_EXCHANGED
+from oauth_bridge.consent.account_pages import stored_about
+from oauth_bridge.management import purging
 from oauth_bridge.models import AuthorizationCode
-from oauth_bridge.storage import activity_counts
-from oauth_bridge.storage.exported_data import stored_about
+from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import HTML
 from tests.pages import Account, code_of, html_of, text_of
@@ -97,7 +97,7 @@ def test_a_wrong_verifier_after_the_exchange_leaves_the_sign_in(grace: Client) -
     token = tried.exchange(code=code, code_verifier=VERIFIER).json()["access_token"]
     tried.exchange(code=code, code_verifier="x" * 43)
     assert tried.profile(token).status_code == 200
-    activity_counts.flush()
+    counts.flush()
     page = text_of(grace.get(f"{ACTIVITY}?client_id={tried.application.client_id}"))
     assert f"the verifier doesn’t match → profile read {tried.person.display_name} Signed in" in page
 
@@ -111,7 +111,7 @@ def test_a_sign_in_that_waits_for_the_second_factor_is_unfinished_until_it_goes_
     page = tried.browser.get(tried.link(), **HTML)["Location"]
     for password in ("wrong", PASSWORD):
         asked = tried.post(page, {"login": tried.person.email, "password": password})
-    activity_counts.flush()
+    counts.flush()
     person = reverse("admin:person", args=[tried.person.pk])
     assert "The password was right" not in text_of(grace.get(f"{ACTIVITY}?step=second_factor"))
     assert next(row["outcome"] for row in stored_about(tried.person, 1)["activity"]) == "unfinished"
@@ -124,7 +124,7 @@ def test_a_sign_in_that_waits_for_the_second_factor_is_unfinished_until_it_goes_
     assert "Fix: The password was right." in said
     assert "Unfinished" in said
     tried.browser.post(asked["Location"], {"code": code_of(account.secret)})
-    activity_counts.flush()
+    counts.flush()
     said = text_of(grace.get(person))
     assert f"{story}signed in → second factor {tried.person.display_name}" in said
     assert "Going on" in said
@@ -153,7 +153,7 @@ def test_a_wait_for_the_second_factor_is_no_refusal_and_ends_with_the_next_step(
     page = grace.get(ACTIVITY, board | {"live": ""})
     assert ("refresh" in html_of(page), step in text_of(page)) == (False, True)
     tried.browser.post(asked, {"code": code_of(account.secret)})
-    activity_counts.flush()
+    counts.flush()
     for page in (record, f"{ACTIVITY}?cause={FACTOR_AWAITED}"):
         assert "Fix:" not in text_of(grace.get(page))
     assert "waits for the second factor" not in text_of(grace.get(ACTIVITY, board))
@@ -165,7 +165,7 @@ def test_only_who_has_a_second_factor_waits_for_it_and_only_on_the_way_to_an_app
     assert [record.outcome for record in ActivityRecord.objects.all()] == ["succeeded"]
     Account(tried.person)
     tried.post("/accounts/sign-in", {"login": tried.person.email, "password": PASSWORD}, Client())
-    activity_counts.flush()
+    counts.flush()
     assert not ActivityRecord.objects.filter(cause=FACTOR_AWAITED).exists()
 
 
@@ -202,7 +202,7 @@ def expire() -> None:
     now = timezone.now()
     AuthorizationCode.objects.update(issued_at=now - timedelta(minutes=11), expires_at=now - timedelta(minutes=1))
     ActivityRecord.objects.update(at=now - timedelta(minutes=10.5))
-    assert not activity_counts.record_never_exchanged(now - timedelta(minutes=12))
+    assert not counts.record_never_exchanged(now - timedelta(minutes=12))
 
 
 def purge() -> None:
@@ -219,15 +219,15 @@ def test_a_code_that_is_never_exchanged_is_recorded_once_and_stays_a_failure(
     assert listing() == []
     other = Tried()
     other.callback()
-    assert not activity_counts.record_never_exchanged(timezone.now() - timedelta(days=1)), "it may still be exchanged"
+    assert not counts.record_never_exchanged(timezone.now() - timedelta(days=1)), "it may still be exchanged"
     ended = timezone.now() - timedelta(seconds=1)
     own = AuthorizationCode.objects.filter(user=tried.person)
     own.update(issued_at=ended - timedelta(minutes=10), expires_at=ended)
     list(purging.batches(timezone.now() + timedelta(hours=2)))
     assert own.exists(), "nobody has recorded it yet"
     for _ in range(2):  # a second worker finds nothing
-        monkeypatch.setattr(activity_counts, "_claimed_at", None)
-        assert not activity_counts._work()
+        monkeypatch.setattr(counts, "_claimed_at", None)
+        assert not counts._work()
     (entry,) = listing(tried.application.client_id, "--cause", NEVER_EXCHANGED)
     assert (entry["step"], entry["outcome"], entry["person"]) == ("exchange", "failed", str(tried.person.pk))
     for query in (f"cause={NEVER_EXCHANGED}", "step=exchange", f"who={tried.person.email}"):

@@ -12,9 +12,9 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.models import User
-from oauth_bridge.activity_models import ActivityRecord
-from oauth_bridge.storage import activity_counts
-from oauth_bridge.storage.exported_data import stored_about
+from oauth_bridge.activity import counts
+from oauth_bridge.consent.account_pages import stored_about
+from oauth_bridge.models.activity import ActivityRecord
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import HTML
 from tests.pages import browser_of, html_of
@@ -26,7 +26,7 @@ BEFORE_VALUES = re.compile("[^'0-9]*")
 
 def type_in(address: str, password: str = "wrong") -> Any:
     answer = Client().post("/accounts/sign-in", {"login": address, "password": password}, **HTML)
-    activity_counts.flush()
+    counts.flush()
     return answer
 
 

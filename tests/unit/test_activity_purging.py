@@ -8,8 +8,8 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
-from oauth_bridge.maintenance import purging
+from oauth_bridge.management import purging
+from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.unit.test_activity import Tried
 
 pytestmark = [pytest.mark.django_db, pytest.mark.integration]

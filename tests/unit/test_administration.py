@@ -19,11 +19,12 @@ from django.utils import timezone
 
 from accounts import admin_site
 from accounts.models import AuditEntry, User
-from oauth_bridge.activity_causes import CAUSES, fix_of, title_of
-from oauth_bridge.activity_models import ActivityRecord
+from oauth_bridge.activity import counts
+from oauth_bridge.activity.causes import CAUSES, fix_of, title_of
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Consent
-from oauth_bridge.storage import activity_counts, secret_rotation
+from oauth_bridge.models.activity import ActivityRecord
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory
 from tests.grants import HTML, Attempt
 from tests.pages import admin_browser, deliver_all, html_of, is_signed_in, sign_in, text_of, with_session
@@ -40,7 +41,7 @@ def tried() -> Attempt:
     attempt = Attempt()
     Application.objects.filter(pk=attempt.application.row.pk).update(name="Reading List")
     attempt.browser.get(attempt.link(redirect_uri=WWW, state="secretstate"), **HTML)
-    activity_counts.flush()
+    counts.flush()
     return attempt
 
 
@@ -310,7 +311,7 @@ def test_names_are_shown_as_text_and_a_credential_in_the_link_nowhere(grace: Cli
     Application.objects.filter(pk=attempt.application.row.pk).update(name=f"{script}(1)</script>")
     address = f"https://a:{secret}@client.example/{script}(2)</script>?x={secret}"
     attempt.browser.get(attempt.link(redirect_uri=address, client_secret=secret, scope=secret), **HTML)
-    activity_counts.flush()
+    counts.flush()
     for url in ("/admin/", "/admin/activity/", page_of(attempt), record_page(), "/admin/oauth_bridge/application/"):
         page = html_of(grace.get(url))
         assert (script in page, secret in page) == (False, False), url

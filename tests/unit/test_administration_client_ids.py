@@ -8,10 +8,10 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from oauth_bridge.activity_models import ActivityRecord, Step
+from oauth_bridge.activity.statistics import MOST_RECORDS
 from oauth_bridge.administration.record_hints import MOST_NEAR, PART
 from oauth_bridge.models import CLIENT_ID_LENGTH, MISTYPED_CLIENT_ID, Application
-from oauth_bridge.storage.activity_statistics import MOST_RECORDS
+from oauth_bridge.models.activity import ActivityRecord, Step
 from tests.factories import PersonFactory
 from tests.grants import HTML, Attempt
 from tests.pages import html_of, text_of, with_session

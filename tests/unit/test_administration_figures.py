@@ -11,12 +11,12 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from oauth_bridge.activity_causes import NEVER_EXCHANGED
-from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
-from oauth_bridge.applications import summaries
-from oauth_bridge.maintenance import purging
+from oauth_bridge.activity import counts, statistics
+from oauth_bridge.activity.causes import NEVER_EXCHANGED
+from oauth_bridge.administration import summaries
+from oauth_bridge.management import purging
 from oauth_bridge.models import Application
-from oauth_bridge.storage import activity_counts, activity_statistics
+from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory
 from tests.grants import HTML, Attempt
 from tests.pages import html_of, text_of
@@ -47,7 +47,7 @@ def test_a_cause_leads_to_its_attempts_at_once(grace: Client, is_of_application:
     attempt = Attempt()
     Application.objects.filter(pk=attempt.application.row.pk).update(name="Reading List")
     attempt.browser.get(attempt.link(redirect_uri="https://www.client.example/callback"), **HTML)
-    activity_counts.flush()
+    counts.flush()
     page = grace.get(
         reverse("admin:application", args=[attempt.application.row.pk]) if is_of_application else "/admin/"
     )
@@ -95,7 +95,7 @@ def test_a_page_says_how_many_causes_it_leaves_out_and_has_the_latest_first(grac
     for number in range(13):
         count(f"application-{number}", now, "secret_wrong")
     code = CodeFactory(issued_at=now - timedelta(minutes=11))
-    activity_counts.record_never_exchanged(now - timedelta(days=1))
+    counts.record_never_exchanged(now - timedelta(days=1))
     page = grace.get("/admin/")
     causes = links_to_causes(html_of(page))
     assert len(causes) == 12
@@ -117,10 +117,10 @@ def test_a_code_that_nobody_exchanged_has_a_person_and_a_time_before_and_after_t
     application, other = ApplicationFactory(), CodeFactory(issued_at=now - timedelta(minutes=71)).row.application
     for minutes, person in ((71, ada), (11, ada), (13, bob)):
         CodeFactory(application=application, user=person, issued_at=now - timedelta(minutes=minutes))
-    activity_counts.record_never_exchanged(now - timedelta(days=1))
+    counts.record_never_exchanged(now - timedelta(days=1))
     for since in (now, now + timedelta(hours=2)):
         list(purging.batches(since))
-        met = activity_statistics.met(activity_statistics.start_of(1))
+        met = statistics.met(statistics.start_of(1))
         people = {failing.client_id: found.people for failing, found in met.items()}
         assert people == {application.client_id: 2, other.client_id: 1}
         said = text_of(grace.get(f"/admin/activity/?client_id={application.client_id}"))
@@ -147,7 +147,7 @@ def test_the_numbers_of_everybody_do_not_stand_above_the_attempts_of_one(grace: 
 @pytest.mark.integration
 def test_every_page_counts_the_same_failures_and_sign_ins(grace: Client) -> None:
     application = ApplicationFactory()
-    day, month = activity_statistics.start_of(1), activity_statistics.start_of(30)
+    day, month = statistics.start_of(1), statistics.start_of(30)
     count(application.client_id, day, "secret_wrong", 3)
     count(application.client_id, day - timedelta(hours=1), "secret_wrong", 5)
     count(application.client_id, month - timedelta(hours=1), "secret_wrong", 100)
@@ -156,7 +156,7 @@ def test_every_page_counts_the_same_failures_and_sign_ins(grace: Client) -> None
     count(application.client_id, month - timedelta(hours=1), number=100)
     expired = timezone.now() - timedelta(minutes=1)
     CodeFactory(application=application, issued_at=expired - timedelta(minutes=10))
-    activity_counts.record_never_exchanged(expired - timedelta(days=1))
+    counts.record_never_exchanged(expired - timedelta(days=1))
     said = text_of(grace.get("/admin/"))
     assert "4 failures, 2 finished sign-ins. Day before: 5 failures, 0 finished sign-ins" in said
     assert "4 failures, 2 finished sign-ins" in text_of(grace.get("/admin/activity/"))

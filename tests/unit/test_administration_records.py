@@ -12,13 +12,13 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import User
-from oauth_bridge.activity_causes import fix_of
-from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.activity import counts
+from oauth_bridge.activity.causes import fix_of
 from oauth_bridge.administration.record import OF_THE_SECRET
+from oauth_bridge.applications.registry import set_groups
 from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.models import Application
-from oauth_bridge.storage import activity_counts
-from oauth_bridge.storage.applications import set_groups
+from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.factories import ApplicationFactory, PersonFactory, Registered
 from tests.pages import html_of, text_of, with_session
 from tests.unit.test_administration import staff
@@ -33,8 +33,8 @@ def page_of(cause: str, step: Step = Step.EXCHANGE, **fields: Any) -> str:
     made = ActivityRecord.objects.create(
         outcome=Outcome.REFUSED, cause=cause, step=step, **{"at": timezone.now(), "reference": "ABCD1234", **fields}
     )
-    activity_counts.count(made.at, made.client_id, step, Outcome.REFUSED, cause)
-    activity_counts.flush()
+    counts.count(made.at, made.client_id, step, Outcome.REFUSED, cause)
+    counts.flush()
     return reverse("admin:record", args=[made.pk])
 
 

@@ -14,8 +14,10 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
+from oauth_bridge.activity import counts
+from oauth_bridge.applications import registry
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.storage import activity_counts, applications, secret_rotation
 from tests.factories import ApplicationFactory, PersonFactory, Registered
 from tests.grants import HTML, Attempt
 from tests.pages import html_of, text_of, with_session
@@ -55,7 +57,7 @@ def test_without_a_secret_that_works_it_would_fail(application: Registered) -> N
 
 def test_for_groups_without_anybody_who_can_sign_in_it_would_fail(application: Registered) -> None:
     group = Group.objects.create(name="readers")
-    applications.set_groups(application.row, [group])
+    registry.set_groups(application.row, [group])
     PersonFactory(is_active=False).groups.add(group)
     assert check(application.client_id) == (1, [("nobody_admitted", True)])
     User.objects.update(is_active=True)
@@ -99,7 +101,7 @@ def test_failures_of_the_last_day_are_told_with_cause_and_fix_to_who_may_see_the
     attempt, out = Attempt(), io.StringIO()
     for _ in range(2):
         attempt.browser.get(attempt.link(redirect_uri="https://mallory.example/"), **HTML)
-    activity_counts.flush()
+    counts.flush()
     assert check(attempt.application.client_id) == (0, [("failed_lately", False)])
     call_command("application", "check", attempt.application.client_id, stdout=out)
     assert out.getvalue().startswith("look at: The callback address isn’t registered: 2 times in 24 hours. Compare")

@@ -15,8 +15,8 @@ from django.urls import reverse
 
 from accounts.models import AuditEntry, User
 from oauth_bridge.administration.trail import ACTIONS
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application
-from oauth_bridge.storage import secret_rotation
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory
 from tests.grants import Attempt
 from tests.pages import html_of, text_of, with_session

@@ -16,10 +16,12 @@ from PIL import Image
 
 from accounts.models import StoredPicture
 from config.infrastructure.errors import RequestError
-from oauth_bridge.activity_models import Outcome, Step
+from oauth_bridge.activity import counts
+from oauth_bridge.applications import registry
+from oauth_bridge.credentials import tokens
+from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.models import Application, ApplicationSecret, Consent
-from oauth_bridge.random_values import digest_of
-from oauth_bridge.storage import activity_counts, applications, tokens
+from oauth_bridge.models.activity import Outcome, Step
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, TokenFactory
 from tests.pages import admin_browser, html_of, proven, secret_on, text_of, with_session
@@ -130,7 +132,7 @@ def test_a_logo_that_was_replaced_or_removed_and_that_of_a_deleted_application_i
     assert len(set(addresses)) == 4
     statuses = [browser.get(address).status_code if address else 0 for address in addresses]
     assert statuses == [404, 404, 0, 200]
-    applications.delete(Application.objects.get())
+    registry.delete(Application.objects.get())
     answer = browser.get(addresses[-1])
     assert (answer.status_code, answer["Cache-Control"]) == (404, "no-store")
     assert not StoredPicture.objects.exists()
@@ -161,8 +163,8 @@ def test_a_list_answers_no_question_that_its_page_does_not_offer(registered):
 def test_deleting_counts_what_ends_and_asks_for_the_name(registered):
     browser, _, application = registered
     ConsentFactory(application=application, user=PersonFactory(), fingerprint="x")
-    activity_counts.count(timezone.now(), application.client_id, Step.EXCHANGE, Outcome.SUCCEEDED, "")
-    activity_counts.flush()
+    counts.count(timezone.now(), application.client_id, Step.EXCHANGE, Outcome.SUCCEEDED, "")
+    counts.flush()
     token = TokenFactory(application=application)
     url = page_of(application, "delete")
     text = text_of(browser.get(url))

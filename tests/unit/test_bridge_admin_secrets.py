@@ -6,9 +6,9 @@ import pytest
 import time_machine
 from django.urls import reverse
 
+from oauth_bridge.credentials import secret_rotation
+from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.models import Application
-from oauth_bridge.random_values import digest_of
-from oauth_bridge.storage import secret_rotation
 from tests.factories import registered
 from tests.pages import html_of, proven, secret_on, text_of
 

@@ -16,14 +16,16 @@ from django.utils import timezone
 from accounts import audit_trail
 from accounts.models import AuditEntry
 from config.infrastructure.errors import RequestError, Subject, of_subject, subject
-from oauth_bridge.activity_causes import CAUSES, fix_of
-from oauth_bridge.activity_models import ActivityRecord, Step
+from oauth_bridge.activity.causes import CAUSES, fix_of
+from oauth_bridge.applications import registry
+from oauth_bridge.consent import consents
+from oauth_bridge.credentials import client_secrets, code_redemption, codes, tokens
+from oauth_bridge.credentials.random_values import new_credential
 from oauth_bridge.errors import OAuthFault as Fault
-from oauth_bridge.maintenance import purging
+from oauth_bridge.management import purging
 from oauth_bridge.models import Application, WithdrawnCode
-from oauth_bridge.protocol import authorization_request, token_exchange
-from oauth_bridge.random_values import new_credential
-from oauth_bridge.storage import applications, client_secrets, code_redemption, codes, consents, tokens
+from oauth_bridge.models.activity import ActivityRecord, Step
+from oauth_bridge.oauth import authorization, exchange
 from tests.factories import ApplicationFactory, CodeFactory, Issued, Registered, TokenFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.integration]
@@ -67,7 +69,7 @@ def made_as(made: dict[str, Any]) -> Registered:
         application.row.secrets.update(expires_at=timezone.now() - timedelta(seconds=90), **made["ended"])
     if "is_deleted" in made:
         with audit_trail.by_command():
-            applications.delete(application.row)
+            registry.delete(application.row)
     return application
 
 
@@ -154,7 +156,7 @@ CODES: dict[str, tuple[Fault, Callable[[Issued], object] | None, dict[str, str]]
 def refused_exchange(application: Registered, code: Issued, sent: dict[str, str]) -> RequestError:
     form = {"grant_type": "authorization_code", "code": code.raw, "client_id": application.client_id}
     form |= {"client_secret": application.client_secret} | sent
-    return refused(lambda: token_exchange.exchange_code(form, "192.0.2.1"))
+    return refused(lambda: exchange.exchange_code(form, "192.0.2.1"))
 
 
 @pytest.mark.parametrize("cause", CODES)
@@ -226,7 +228,7 @@ def test_a_refused_link_knows_its_cause_and_its_client(cause: str) -> None:
     application = made_as(made)
     right = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
     parameters = {name: value for name, value in (right | changes).items() if value is not None}
-    error = refused(lambda: authorization_request.verify(authorization_request.AuthorizationRequest(parameters)))
+    error = refused(lambda: authorization.verify(authorization.AuthorizationRequest(parameters)))
     assert error.cause == cause
     assert subject().client_id == ("" if cause in UNKNOWN else application.client_id)
 

@@ -13,11 +13,11 @@ from django.utils import timezone
 
 from config.infrastructure.errors import RequestError
 from oauth_bridge.consent.pending_request import new_attempt
+from oauth_bridge.credentials import code_redemption, codes, tokens
+from oauth_bridge.credentials.random_values import digest_of, new_credential
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.maintenance import purging
+from oauth_bridge.management import purging
 from oauth_bridge.models import AccessToken, AuthorizationCode
-from oauth_bridge.random_values import digest_of, new_credential
-from oauth_bridge.storage import code_redemption, codes, tokens
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
 
 pytestmark = [pytest.mark.django_db, pytest.mark.integration]

@@ -14,10 +14,9 @@ from django.utils import timezone, translation
 
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
-from oauth_bridge.account_pages import connections
-from oauth_bridge.consent import remembered
+from oauth_bridge.applications import registry
+from oauth_bridge.consent import account_pages, consents, remembered
 from oauth_bridge.models import NAME_MAX_LENGTH, Application, AuthorizationCode, Consent
-from oauth_bridge.storage import applications, consents
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
 
 pytestmark = pytest.mark.django_db
@@ -104,7 +103,7 @@ def test_the_time_since_a_sign_in_is_in_the_right_case() -> None:
         ("ar", ["قبل دقيقة واحدة", "قبل 5 ساعات", "قبل يوم واحد", "قبل 3 أيام"]),
     ):
         with translation.override(language):
-            assert [connections.time_since(now - span) for span in spans] == texts
+            assert [account_pages.time_since(now - span) for span in spans] == texts
 
 
 def test_the_application_that_was_used_last_comes_first(browser: Client, alice: User) -> None:
@@ -140,10 +139,10 @@ def test_what_is_switched_off_can_be_disconnected_and_what_is_deleted_is_gone(br
     for each in (row, kept):
         remembered.remember(alice, each)
         sign_in_to(each, alice)
-    applications.set_enabled(row, False)
+    registry.set_enabled(row, False)
     assert "Switched off" in text(browser)
     browser.post(PAGE, {"disconnect": row.client_id})
-    applications.set_enabled(row, True)
+    registry.set_enabled(row, True)
     assert listed(browser) == ([kept.name], [])
     assert not remembered.is_remembered(alice, row)
     remembered.remember(alice, row)

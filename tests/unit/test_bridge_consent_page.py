@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from oauth_bridge.consent import remembered
+from oauth_bridge.consent import consents, remembered
 from oauth_bridge.models import Application
-from oauth_bridge.protocol.claims import values as claims_of
-from oauth_bridge.storage import consents
+from oauth_bridge.openid.claims import values as claims_of
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, Registered
 from tests.grants import PAGE, answer, link_of
 from tests.pages import html_of, text_of, with_session

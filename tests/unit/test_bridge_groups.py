@@ -11,9 +11,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
+from oauth_bridge.applications import registry
+from oauth_bridge.credentials import admission, code_redemption, tokens
+from oauth_bridge.credentials.random_values import new_credential
 from oauth_bridge.models import Application
-from oauth_bridge.random_values import new_credential
-from oauth_bridge.storage import admission, applications, code_redemption, tokens
 from tests.factories import CodeFactory, PersonFactory, Registered, TokenFactory
 from tests.grants import PAGE, link_of, read
 from tests.pages import browser_of, html_of, text_of, with_session
@@ -59,7 +60,7 @@ def test_half_a_change_is_refused_and_another_opens_no_application_whose_groups_
     readers.delete()  # while the form is open
     assert saved(admin_client, application, is_restricted="on", groups=[pk]) == ["groups"]
     assert groups_of(application) == (False, [])
-    applications.set_groups(application.row, [again := Group.objects.create(name="readers")])
+    registry.set_groups(application.row, [again := Group.objects.create(name="readers")])
     again.delete()
     assert saved(admin_client, application, is_restricted="on", name="Renamed") == []
     assert groups_of(application) == (True, [])
@@ -70,7 +71,7 @@ def test_a_person_in_two_of_the_groups_learns_them_and_gets_one_profile(
     alice: User, application: Registered, readers: Group
 ) -> None:
     chosen = [readers, Group.objects.create(name="writers")]
-    applications.set_groups(application.row, chosen)
+    registry.set_groups(application.row, chosen)
     alice.groups.set(chosen)
     assert read(TokenFactory(application=application, user=alice).raw).status_code == 200
     browser = browser_of(alice)
@@ -80,7 +81,7 @@ def test_a_person_in_two_of_the_groups_learns_them_and_gets_one_profile(
 
 
 def test_who_may_not_use_it_need_not_confirm_an_address_first(application: Registered, readers: Group) -> None:
-    applications.set_groups(application.row, [readers])
+    registry.set_groups(application.row, [readers])
     browser = with_session(PersonFactory(email_verified_at=None))
     assert "is for certain people only" in html_of(browser.get(link_of(application), headers=PAGE))
 
@@ -96,7 +97,7 @@ def test_only_an_application_with_groups_costs_a_statement_more(
         with CaptureQueriesContext(connection) as captured:
             assert tokens.read(token).user == alice
         assert len(captured) == 1 + has_groups
-        applications.set_groups(application.row, [readers])
+        registry.set_groups(application.row, [readers])
         alice.groups.add(readers)
     alice.groups.clear()
     assert not admission.is_admitted(alice, application.row)
@@ -112,7 +113,7 @@ def test_an_exchange_that_read_the_application_before_groups_were_chosen_redeems
         form, pk = {"code": code.raw}, application.row.pk
         return bool(code_redemption.redeem(form, pk, new_credential(), is_restricted=is_restricted))
 
-    applications.set_groups(application.row, [readers])
+    registry.set_groups(application.row, [readers])
     assert [redeemed(False), redeemed(True)] == [False, False]
-    applications.set_groups(application.row, [])
+    registry.set_groups(application.row, [])
     assert redeemed(True)

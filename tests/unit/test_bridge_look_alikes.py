@@ -11,9 +11,9 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
+from oauth_bridge.applications.look_alikes import skeleton
 from oauth_bridge.callback_addresses.registration import shown_host, validate_page, validate_sign_in_start
 from oauth_bridge.models import Application
-from oauth_bridge.storage.look_alikes import skeleton
 from tests.factories import ApplicationFactory, PersonFactory
 from tests.grants import PAGE, link_of
 from tests.pages import html_of, with_session

@@ -19,10 +19,10 @@ from django.utils import timezone
 
 from accounts.mail import outbox
 from accounts.models import OutgoingMail, User
-from oauth_bridge import application_mails
-from oauth_bridge.maintenance import ending_secrets
+from oauth_bridge.applications import mails, registry
+from oauth_bridge.credentials import secret_rotation
+from oauth_bridge.management import ending_secrets
 from oauth_bridge.models import Application, ApplicationSecret, Consent
-from oauth_bridge.storage import applications, secret_rotation
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, registered
 from tests.grants import PAGE, answer, link_of, redeem
 from tests.pages import deliver_all, html_of, with_session
@@ -184,7 +184,7 @@ def test_nobody_is_told_of_a_secret_that_has_ended_or_does_not_end(
     if ended == "revoked":
         secret_rotation.revoke(made, 1)
     if ended == "switched off":
-        applications.set_enabled(made, False)
+        registry.set_enabled(made, False)
     later = DAY if ended == "expired" else 4 * MINUTE
     assert [told_at(clock, later), told_at(clock, later + HOUR)] == [0, 0]
 
@@ -212,7 +212,7 @@ def test_two_purges_at_the_same_moment_tell_once(postgresql: None) -> None:
             connection.close()
 
     number = OutgoingMail.objects.count()
-    people = len(application_mails.owners_of(application.row))
+    people = len(mails.owners_of(application.row))
     with ThreadPoolExecutor(2) as pool:
         assert sorted(pool.map(tell, range(2))) == [0, 1]
     assert OutgoingMail.objects.count() == number + people

@@ -12,8 +12,9 @@ from config.infrastructure.errors import SiteFault
 from oauth_bridge.api_docs.openapi import FAULTS, document
 from oauth_bridge.callback_addresses import registration
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.protocol import authorization_request, claims, openid_request
-from oauth_bridge.protocol.parameter_parsing import BODY_LIMIT_BYTES
+from oauth_bridge.oauth import authorization
+from oauth_bridge.oauth.parameters import BODY_LIMIT_BYTES
+from oauth_bridge.openid import claims, request
 from tests.contract import openapi_responses
 
 # Said of pages outside the three operations only, or by a page that no program meets.
@@ -43,7 +44,7 @@ def test_the_document_is_valid_and_has_every_parameter_claim_and_limit_of_the_se
     paths, schemas = document()["paths"], document()["components"]["schemas"]
     described = {each["name"]: each["schema"] for each in paths["/oauth/authorize"]["get"]["parameters"]}
     refused = {"request", "request_uri"}
-    accepted = {*authorization_request.NAMES, *openid_request.NAMES, "state", "ui_locales"} - refused
+    accepted = {*authorization.NAMES, *request.NAMES, "state", "ui_locales"} - refused
     assert sorted(described) == sorted(accepted)
     assert described["redirect_uri"]["maxLength"] == registration.MAX_LENGTH
     assert f"At most {BODY_LIMIT_BYTES} bytes" in paths["/oauth/token"]["post"]["description"]

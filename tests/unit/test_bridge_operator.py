@@ -15,11 +15,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import AuditEntry
+from oauth_bridge.applications import registry
+from oauth_bridge.applications.fields import FIELDS
+from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.management import configuration_file, registration
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.random_values import digest_of
-from oauth_bridge.storage import applications
-from oauth_bridge.storage.application_fields import FIELDS
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, Registered
 from tests.grants import Log
@@ -64,7 +64,7 @@ def refused(content: Any) -> str:
 @pytest.fixture
 def registered() -> Registered:
     made: Registered = ApplicationFactory(name="Photo “Printer” \\ עברית", operator="A & B", is_trusted=True)
-    applications.set_groups(made.row, [Group.objects.create(name="readers"), Group.objects.create(name="editors")])
+    registry.set_groups(made.row, [Group.objects.create(name="readers"), Group.objects.create(name="editors")])
     return made
 
 

@@ -14,9 +14,10 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, User
 from config.infrastructure.errors import RequestError
-from oauth_bridge import application_mails
+from oauth_bridge.activity import counts
+from oauth_bridge.applications import mails, registry
+from oauth_bridge.credentials import tokens
 from oauth_bridge.models import Application, Consent
-from oauth_bridge.storage import activity_counts, applications, tokens
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
 from tests.grants import HTML, Attempt
 from tests.pages import html_of, text_of, with_session
@@ -51,7 +52,7 @@ def test_owners_are_named_on_a_page_and_shown_and_in_the_trail(admin_client: Cli
     assert "checked" in html_of(admin_client.get(act(application, "owners")))
     for person in (nobody, PersonFactory(is_staff=True, is_active=False)):
         with pytest.raises(ValidationError, match="may open the administration"):
-            applications.set_owners(application, [person])
+            registry.set_owners(application, [person])
 
 
 def test_mails_go_to_the_owners_who_can_be_told_and_else_to_superusers(application: Application) -> None:
@@ -59,19 +60,19 @@ def test_mails_go_to_the_owners_who_can_be_told_and_else_to_superusers(applicati
     ada = PersonFactory(is_staff=True)
     PersonFactory(is_superuser=True, is_active=False)
     PersonFactory(is_superuser=True, email_verified_at=None)
-    assert application_mails.owners_of(application) == [root]
-    applications.set_owners(application, [ada])
-    assert application_mails.owners_of(application) == [ada]
+    assert mails.owners_of(application) == [root]
+    registry.set_owners(application, [ada])
+    assert mails.owners_of(application) == [ada]
     for change in ({"is_active": False}, {"is_staff": False}, {"email_verified_at": None}):
         before = User.objects.filter(pk=ada.pk).values(*change).get()
         User.objects.filter(pk=ada.pk).update(**change)
-        assert application_mails.owners_of(application) == [root]
+        assert mails.owners_of(application) == [root]
         User.objects.filter(pk=ada.pk).update(**before)
     ada.delete()
     assert not Application.owners.through.objects.exists()
-    for _ in range(application_mails.MOST_OWNERS):
+    for _ in range(mails.MOST_OWNERS):
         PersonFactory(is_superuser=True)
-    assert len(application_mails.owners_of(application)) == application_mails.MOST_OWNERS
+    assert len(mails.owners_of(application)) == mails.MOST_OWNERS
 
 
 def test_a_reason_for_switching_off_is_shown_to_administrators(admin_client: Client) -> None:
@@ -87,7 +88,7 @@ def test_a_reason_for_switching_off_is_shown_to_administrators(admin_client: Cli
     assert AuditEntry.objects.get().changes == {"disabled_reason": [None, "Sold to <Mallory>"]}
     refused = attempt.browser.get(attempt.link(), **HTML)
     assert "Sold" not in html_of(refused)
-    activity_counts.flush()
+    counts.flush()
     found = admin_client.get("/admin/find/", {"q": refused["X-Reference"]}, follow=True)
     assert "Reason: Sold to <Mallory>" in text_of(found)
     assert "<Mallory>" not in html_of(found)

@@ -15,14 +15,14 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
+from oauth_bridge.activity import attempts, budget, counts
+from oauth_bridge.activity.budget import MOST_OF_AN_ATTEMPT
+from oauth_bridge.activity.reading import Filters
 from oauth_bridge.consent import remembered
+from oauth_bridge.consent.account_pages import stored_about
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.models import AuthorizationCode
-from oauth_bridge.storage import activity, activity_counts, attempts
-from oauth_bridge.storage.activity import MOST_OF_AN_ATTEMPT
-from oauth_bridge.storage.activity_reading import Filters
-from oauth_bridge.storage.exported_data import stored_about
+from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.factories import PersonFactory, Registered
 from tests.grants import PAGE, answer, link_of
 from tests.pages import html_of, mailed_code, sign_in, with_session
@@ -180,7 +180,7 @@ def test_two_people_who_open_one_link_have_an_attempt_each(
     assert (len(alone.events), len(joined.events)) == (1, 2)
     sign_in(Client(), mallory.email, "wrong", query=query)
     sign_in(Client(), mallory.email, query=query)
-    activity_counts.flush()
+    counts.flush()
     for person, number in ((alice, 1), (mallory, 2)):
         (found,) = attempts.attempts(Filters(person_id=person.pk))
         assert [event.person_id for event in found.events] == [person.pk] * number
@@ -198,7 +198,7 @@ def test_nobody_uses_up_the_records_of_another_in_the_same_attempt() -> None:
     for person in (mallory, None, alice):
         for _ in range(MOST_OF_AN_ATTEMPT + 2):
             pk = person and person.pk
-            activity.add(ActivityRecord(at=timezone.now(), attempt=attempt, person_id=pk, **refused))
+            budget.add(ActivityRecord(at=timezone.now(), attempt=attempt, person_id=pk, **refused))
     for person in (mallory, None, alice):
         assert ActivityRecord.objects.filter(person=person and person.pk).count() == MOST_OF_AN_ATTEMPT
 

@@ -4,7 +4,7 @@ import pytest
 
 from config.infrastructure.errors import RequestError
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.protocol.parameter_parsing import Parameters
+from oauth_bridge.oauth.parameters import Parameters
 from tests.contract_coverage import contract
 
 VALUES = {

@@ -15,8 +15,8 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Session, User
-from oauth_bridge.maintenance import purging
-from oauth_bridge.maintenance.purging import RANGES
+from oauth_bridge.management import purging
+from oauth_bridge.management.purging import RANGES
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
 from tests.pages import sign_in
 

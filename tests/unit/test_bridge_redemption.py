@@ -13,10 +13,11 @@ from django.utils import timezone
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from oauth_bridge.applications import registry
+from oauth_bridge.credentials import code_redemption
+from oauth_bridge.credentials.pkce import challenge_of
+from oauth_bridge.credentials.random_values import new_credential
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
-from oauth_bridge.pkce import challenge_of
-from oauth_bridge.random_values import new_credential
-from oauth_bridge.storage import applications, code_redemption
 from tests.factories import ApplicationFactory, CodeFactory, Issued
 
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
@@ -72,7 +73,7 @@ def stored(drawn: Drawn) -> Issued:
         is_active=drawn.is_person_active, credentials_version=int(drawn.is_person_ended)
     )
     chosen, other = (Group.objects.create(name=name) for name in ("chosen", "other"))
-    applications.set_groups(row.application, [chosen] if drawn.is_restricted else [])
+    registry.set_groups(row.application, [chosen] if drawn.is_restricted else [])
     row.user.groups.set([chosen, other] if drawn.is_member else [other])
     Application.objects.filter(pk=row.application_id).update(credentials_version=int(drawn.is_application_ended))
     if not drawn.is_application_there:

@@ -12,13 +12,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from config.infrastructure.errors import RequestError, SiteFault
+from oauth_bridge.applications import registry
+from oauth_bridge.credentials import client_secrets, secret_rotation, tokens
+from oauth_bridge.credentials.secret_rotation import Maker
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.maintenance import purging
+from oauth_bridge.management import purging
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.protocol import token_exchange
-from oauth_bridge.secret_models import State
-from oauth_bridge.storage import applications, client_secrets, secret_rotation, tokens
-from oauth_bridge.storage.secret_rotation import Maker
+from oauth_bridge.models.secrets import State
+from oauth_bridge.oauth import exchange
 from tests.factories import ApplicationFactory, CodeFactory, TokenFactory, registered
 
 pytestmark = [pytest.mark.django_db, pytest.mark.integration]
@@ -49,7 +50,7 @@ def exchanged(application: Application, secret: str) -> str:
     code = CodeFactory(application=application, application_version=application.credentials_version).raw
     form = {"grant_type": "authorization_code", "code": code}
     form |= {"client_id": application.client_id, "client_secret": secret}
-    return token_exchange.exchange_code(form, "192.0.2.1").access_token
+    return exchange.exchange_code(form, "192.0.2.1").access_token
 
 
 def refusal(token: str) -> RequestError | None:
@@ -124,7 +125,7 @@ def test_all_codes_and_tokens_of_the_application_end_with_a_leaked_secret(made: 
     assert [works(token) for token in (*ended, elsewhere.raw)] == [False, False, True]
     form = {"grant_type": "authorization_code", "code": code}
     with pytest.raises(RequestError) as of_code:
-        token_exchange.exchange_code(form | {"client_id": application.client_id, "client_secret": second}, "192.0.2.1")
+        exchange.exchange_code(form | {"client_id": application.client_id, "client_secret": second}, "192.0.2.1")
     assert (of_code.value.fault, of_code.value.cause) == (OAuthFault.CODE_REVOKED, "code_ended_application")
     refused = refusal(ended[0])
     assert refused
@@ -180,7 +181,7 @@ def test_an_older_secret_is_still_used_until_a_newer_one_is_used_in_its_place(
 def fault_of(application, secret):
     """What the secret is refused with, None when it is not."""
     try:
-        token_exchange.authenticated_client({"client_id": application.client_id, "client_secret": secret}, "192.0.2.1")
+        exchange.authenticated_client({"client_id": application.client_id, "client_secret": secret}, "192.0.2.1")
     except RequestError as refused:
         return refused.fault
     return None
@@ -261,7 +262,7 @@ def test_only_the_secret_that_was_sent_and_let_in_is_noted(made, clock):
 def test_only_the_working_secret_of_a_disabled_application_is_told_so_and_none_is_noted(made, clock):
     application, old = made
     new = secret_rotation.rotate(application, HOUR).secret
-    applications.set_enabled(application, False)
+    registry.set_enabled(application, False)
     clock.move_to(START + HOUR)
     assert {fault_of(application, secret) for secret in (old, "x")} == {OAuthFault.CLIENT_NOT_AUTHENTICATED}
     assert fault_of(application, new) is OAuthFault.CLIENT_SWITCHED_OFF

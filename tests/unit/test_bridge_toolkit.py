@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from oauth2_provider.signals import app_authorized
 
-from oauth_bridge.checks import toolkit_is_configured
+from oauth_bridge.apps import toolkit_is_configured
 from oauth_bridge.models import AccessToken
 from tests.factories import ApplicationFactory, CodeFactory, digest_of
 

@@ -18,8 +18,8 @@ from django.test.utils import CaptureQueriesContext
 from config import health
 from config.infrastructure.postgresql import timeouts
 from config.infrastructure.postgresql.base import process_name
+from oauth_bridge.activity import counts
 from oauth_bridge.models import PurgeRun, WriteProof
-from oauth_bridge.storage import activity_counts
 from tests.pages import admin_browser, html_of
 
 
@@ -47,10 +47,10 @@ READ_ONLY = {"postgresql": "SET default_transaction_read_only = on", "sqlite": "
 
 
 @pytest.fixture
-def proof(monkeypatch: pytest.MonkeyPatch) -> activity_counts.Proof:
+def proof(monkeypatch: pytest.MonkeyPatch) -> counts.Proof:
     """A process that has not yet found out whether it can write."""
-    own = activity_counts.Proof()
-    monkeypatch.setattr(activity_counts, "_proof", own)
+    own = counts.Proof()
+    monkeypatch.setattr(counts, "_proof", own)
     return own
 
 
@@ -60,9 +60,7 @@ def state_of(client: Client) -> tuple[int, str]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_database_that_answers_and_can_not_be_written_is_not_ready(
-    client: Client, proof: activity_counts.Proof
-) -> None:
+def test_a_database_that_answers_and_can_not_be_written_is_not_ready(client: Client, proof: counts.Proof) -> None:
     """A standby, a read-only session, an SQLite file of another user. The next connection is tried at once."""
     with connection.cursor() as cursor:
         cursor.execute(READ_ONLY[connection.vendor])
@@ -72,15 +70,15 @@ def test_a_database_that_answers_and_can_not_be_written_is_not_ready(
 
 @pytest.mark.django_db
 def test_a_probe_reads_what_the_thread_of_the_worker_found_and_writes_nothing(
-    client: Client, proof: activity_counts.Proof, monkeypatch: pytest.MonkeyPatch
+    client: Client, proof: counts.Proof, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(activity_counts, "_worker", object())
+    monkeypatch.setattr(counts, "_worker", object())
     now = time.monotonic()
     proof.is_known.set()
     for succeeded_at, expected in (
         (now, (200, "ok")),
-        (now - 2 * activity_counts.PROOF_SECONDS, (200, "ok")),  # the thread is about to write
-        (now - activity_counts.PROOF_AGE_SECONDS, (503, "read-only")),  # its write hangs
+        (now - 2 * counts.PROOF_SECONDS, (200, "ok")),  # the thread is about to write
+        (now - counts.PROOF_AGE_SECONDS, (503, "read-only")),  # its write hangs
         (None, (503, "read-only")),  # its write was refused
     ):
         proof.succeeded_at = succeeded_at
@@ -92,14 +90,14 @@ def test_a_probe_reads_what_the_thread_of_the_worker_found_and_writes_nothing(
 
 @pytest.mark.django_db(transaction=True)
 def test_the_first_probe_of_a_worker_waits_for_the_first_write_of_its_thread(
-    client: Client, proof: activity_counts.Proof, monkeypatch: pytest.MonkeyPatch
+    client: Client, proof: counts.Proof, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(activity_counts, "_worker", None)
-    activity_counts.start()
+    monkeypatch.setattr(counts, "_worker", None)
+    counts.start()
     try:
         assert state_of(client) == (200, "ok")
     finally:
-        activity_counts.stop()
+        counts.stop()
     assert WriteProof.objects.count() == 1
 
 

@@ -18,7 +18,7 @@ from accounts.models import OutgoingMail, User
 from accounts.sessions.store import SessionStore
 from config.infrastructure import sealing
 from config.management.commands import reseal
-from oauth_bridge.storage import signing_keys
+from oauth_bridge.openid import signing_keys
 from tests.factories import database_text
 from tests.server import ROOT
 

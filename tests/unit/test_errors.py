@@ -8,7 +8,7 @@ import config.urls  # noqa: F401 - imports every package that declares faults
 from accounts.errors import AccountFault
 from config.infrastructure.errors import Fault, RequestError, SiteFault
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.protocol.authorization_request import UnverifiedRequest
+from oauth_bridge.oauth.authorization import UnverifiedRequest
 
 ALLOWED = re.compile(r"[\x20-\x21\x23-\x5B\x5D-\x7E]+")
 STATUSES = {200, 302, 400, 401, 403, 404, 405, 413, 429, 431, 500, 503}

@@ -16,8 +16,8 @@ from accounts.models import User
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.protocol.openid_request import Granted
-from oauth_bridge.storage import signing_keys
+from oauth_bridge.openid import signing_keys
+from oauth_bridge.openid.request import Granted
 from tests.factories import PASSWORD, CodeFactory, Issued, Registered, rewind
 from tests.grants import Attempt, Log
 from tests.pages import (

@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts.models import AuditEntry
-from oauth_bridge.logout_views import PAGE_LIFETIME
+from oauth_bridge.logout import PAGE_LIFETIME
 from oauth_bridge.models import Application
 from tests.factories import ApplicationFactory, PersonFactory
 from tests.unit.test_bridge_admin import ADD, FORM

@@ -23,8 +23,8 @@ from config import metrics_server, metrics_state
 from config.infrastructure import events
 from config.infrastructure.cache import Outage
 from config.infrastructure.events import Event
-from oauth_bridge.key_models import SigningKey
 from oauth_bridge.models import PurgeRun
+from oauth_bridge.models.keys import SigningKey
 from tests.server import free_port
 
 
@@ -48,7 +48,7 @@ def test_a_request_is_counted_by_route_and_status_and_its_refusal_by_code(
     assert [now - then for now, then in zip(after, before, strict=True)] == [1, 1, 1]
     found = [sample for family in REGISTRY.collect() for sample in family.samples]
     assert not [sample for sample in found if "mallory" in str(sample.labels.values())]
-    monkeypatch.setattr("oauth_bridge.activity_recording.record", lambda *_: 1 / 0)
+    monkeypatch.setattr("oauth_bridge.activity.recording.record", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         client.get("/oauth/userinfo")
     assert value("http_requests_in_flight") == 0, "one that breaks off is not in flight"

@@ -16,10 +16,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import User
-from oauth_bridge import application_mails
+from oauth_bridge.activity import counts
 from oauth_bridge.administration import application_acts, person_acts
+from oauth_bridge.applications import mails, registry
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application
-from oauth_bridge.storage import activity_counts, applications, secret_rotation
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory
 from tests.grants import HTML, Attempt
 from tests.pages import admin_browser, deliver_all, with_session
@@ -50,8 +51,8 @@ def named() -> tuple[Application, User, Group]:
         name=APPLICATION, operator=OPERATOR, homepage="https://client.example/", redirect_uris=CALLBACK
     )
     application = attempt.application.row
-    applications.set_groups(application, [group])
-    applications.set_owners(application, [person])
+    registry.set_groups(application, [group])
+    registry.set_owners(application, [person])
     ApplicationFactory(name=APPLICATION)
     ConsentFactory(application=application, user=person, fingerprint="x")
     CodeFactory(application=application, user=person, redirect_uri=CALLBACK, redeemed_at=timezone.now())
@@ -61,7 +62,7 @@ def named() -> tuple[Application, User, Group]:
     attempt.answer(decision="refuse")
     attempt.person = PersonFactory(nickname=PERSON)
     attempt.browser.get(attempt.link(), **HTML)
-    activity_counts.flush()
+    counts.flush()
     return application, person, group
 
 
@@ -117,7 +118,7 @@ def test_a_name_is_never_a_template(named: tuple[Application, User, Group]) -> N
     posted(reverse("admin:accounts_user_change", args=[person.pk]), nickname=PERSON, is_active="on")
     posted("/admin/accounts/user/", action="deactivate", _selected_action=str(person.pk))
     posted(reverse("admin:accounts_user_delete", args=[person.pk]), post="yes", typed=EMAIL)
-    application_mails.code_replayed_to_owners(application.pk)
+    mails.code_replayed_to_owners(application.pk)
     posted(reverse("admin:oauth_bridge_application_delete", args=[application.pk]), post="yes", typed=APPLICATION)
     assert not Application.objects.filter(pk=application.pk).exists()
     assert not User.objects.filter(pk=person.pk).exists()

@@ -154,7 +154,7 @@ def test_a_fault_of_ours_is_an_event_and_its_page_shows_the_reference(
     monkeypatch.setattr("accounts.throttling.sign_in_wait", broken)
     browser = Client(raise_request_exception=False)
     if raised is HashingBusy:  # the form explains that one
-        monkeypatch.setattr("oauth_bridge.error_responses.not_found", broken)
+        monkeypatch.setattr("oauth_bridge.oauth.error_responses.not_found", broken)
         answer = browser.get("/nothing", **HTML)
     else:
         answer = browser.post("/accounts/sign-in", {"login": "a@b.example", "password": "x"}, **HTML)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from config.wsgi import application  # noqa: F401
-from oauth_bridge.storage import code_redemption, codes, tokens
+from oauth_bridge.credentials import code_redemption, codes, tokens
 
 
 def fail(*_values: object) -> NoReturn:

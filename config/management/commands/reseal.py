@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 from accounts.factors import adapter
 from accounts.mail import outbox
 from config.infrastructure import sealing
-from oauth_bridge.storage import signing_keys
+from oauth_bridge.openid import signing_keys
 
 # The number of rows in one read. Each row is written separately, so a request waits for at most one row.
 BATCH = 500

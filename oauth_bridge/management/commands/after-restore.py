@@ -19,7 +19,7 @@ from django.utils import timezone
 from accounts.mail import outbox
 from accounts.models import Session, User
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
-from oauth_bridge.storage import signing_keys
+from oauth_bridge.openid import signing_keys
 
 ENDED: dict[str, type[models.Model]] = {
     "sessions": Session,

@@ -13,11 +13,13 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts import audit_trail
 from config.infrastructure import json_streaming
 from config.infrastructure.command_errors import shown
-from oauth_bridge.applications import checks
+from oauth_bridge.activity import reading
+from oauth_bridge.activity.reading import OPERATOR, described
+from oauth_bridge.administration import checks
+from oauth_bridge.applications import fields, registry
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.management import activity_listing, configuration_file, registration, secret_commands
 from oauth_bridge.models import Application
-from oauth_bridge.storage import activity_reading, application_fields, applications, secret_rotation
-from oauth_bridge.storage.activity_reading import OPERATOR, described
 
 AUDITED = 1000
 
@@ -103,12 +105,12 @@ class Command(BaseCommand):
         if action == "set":
             application = registration.change(client_id, options, self.stderr)
         if action in ("enable", "disable"):
-            applications.set_enabled(application, action == "enable")
+            registry.set_enabled(application, action == "enable")
         result = _described(application)
         if action == "show":
             result["secrets"] = [secret_commands.brief(secret) for secret in application.secrets.all()]
         if action == "delete":
-            applications.delete(application)
+            registry.delete(application)
             result["deleted"] = True
         return result, _plain
 
@@ -120,7 +122,7 @@ class Command(BaseCommand):
                     self.stdout.write(activity_listing.text_of(entry, as_json=as_json))
                     self.stdout.flush()
             return
-        found = activity_reading.entries(filters)
+        found = reading.entries(filters)
         if filters.client_id and not found:  # a deleted application may have records
             _found(filters.client_id)
         if as_json:
@@ -155,7 +157,7 @@ def _found(client_id: str) -> Application:
 
 
 def _described(application: Application) -> dict[str, Any]:
-    return {**application_fields.registered(application), "created": application.created.isoformat()}
+    return {**fields.registered(application), "created": application.created.isoformat()}
 
 
 # Text for a terminal -------------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, OutputWrapper
 from django.utils import timezone
 
-from oauth_bridge.maintenance import ending_secrets, purging
-from oauth_bridge.maintenance.purging import Batch
+from oauth_bridge.management import ending_secrets, purging
+from oauth_bridge.management.purging import Batch
 
 logger = logging.getLogger(__name__)
 

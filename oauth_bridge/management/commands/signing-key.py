@@ -10,8 +10,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from accounts import audit_trail
-from oauth_bridge.key_models import SigningKey
-from oauth_bridge.storage import signing_keys
+from oauth_bridge.models.keys import SigningKey
+from oauth_bridge.openid import signing_keys
 
 
 class Command(BaseCommand):

@@ -1,1 +1,0 @@
-"""The parts of the account pages that concern applications."""

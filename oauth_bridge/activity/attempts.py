@@ -1,0 +1,241 @@
+"""Read attempts to sign in: combine the records and codes of an attempt into its events. D8, D24."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from operator import attrgetter
+from uuid import UUID
+
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
+from django.utils import timezone
+
+from config.infrastructure import references
+from oauth_bridge.activity.causes import NEVER_EXCHANGED
+from oauth_bridge.activity.reading import Filters, newest, records
+from oauth_bridge.credentials import issued_codes
+from oauth_bridge.credentials.issued_codes import IssuedCode
+from oauth_bridge.models import Application
+from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
+
+STEPS = list(Step)
+# An attempt without a new event for this time is unfinished.
+OVER_AFTER = timedelta(hours=1)
+# An attempt may have several records. So this number of records is read for each wanted attempt.
+RECORDS_PER_ATTEMPT = 4
+# At most this number of records is shown for an attempt of one person.
+MOST_SHOWN = 20
+
+# The key of an attempt, and the person whose steps are shown.
+_Key = tuple[UUID | None, UUID | None]
+
+
+class Ending(StrEnum):
+    """How an attempt ended. GOING_ON: the attempt has not ended."""
+
+    SIGNED_IN = "signed_in"
+    REFUSED = "refused"  # the person said no
+    STOPPED = "stopped"  # the person saw an error page of this service
+    FAILED = "failed"  # the application's own request was refused
+    UNFINISHED = "unfinished"  # the next step is missing
+    REPLAY = "replay"  # the code was used again
+    GOING_ON = "going_on"
+
+
+SPENT = "code_spent"
+ENDINGS = {"refused": Ending.REFUSED, SPENT: Ending.REPLAY, NEVER_EXCHANGED: Ending.UNFINISHED}
+
+
+def ending_of(event: ActivityRecord) -> Ending:
+    """How an attempt ends if this event, which is no success, is its last one."""
+    if event.outcome == Outcome.UNFINISHED:
+        return Ending.UNFINISHED
+    at_application = event.step in (Step.EXCHANGE, Step.PROFILE)
+    return ENDINGS.get(event.cause) or (Ending.FAILED if at_application else Ending.STOPPED)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An attempt, from the application's link to the profile. `key` is None for a record that belongs to no attempt.
+
+    `events` are the records in their order; an event that only the row of a code proves has no primary key. `chosen` is
+    the failure that somebody looks for: the last one that fits the filters, or that of a record.
+    """
+
+    key: UUID | None
+    events: list[ActivityRecord]
+    client_id: str
+    person_id: UUID | None
+    callback: str = ""  # the callback address of the code
+    chosen: ActivityRecord | None = None
+
+    @property
+    def latest_at(self) -> datetime:
+        return self.events[-1].at
+
+    @property
+    def failure(self) -> ActivityRecord | None:
+        """The last event that matters, if it is no success."""
+        last = [event for event in self.events if self.matters(event)][-1]
+        return None if last.outcome == Outcome.SUCCEEDED else last
+
+    def matters(self, event: ActivityRecord) -> bool:
+        """Return whether the event may change the ending.
+
+        After the exchange, another exchange is refused and revokes nothing, unless it is a replay (D13).
+        """
+        if event.step != Step.EXCHANGE or event.cause == SPENT:
+            return True
+        done = (each for each in self.events if each.step == Step.EXCHANGE and each.outcome == Outcome.SUCCEEDED)
+        exchanged = next(done, event)
+        return event is exchanged or event.at < exchanged.at
+
+    def is_over(self, event: ActivityRecord) -> bool:
+        """Return whether the step waited for the person, and another event followed."""
+        return event.outcome == Outcome.UNFINISHED and event is not self.events[-1]
+
+    @property
+    def ending(self) -> Ending:
+        if failure := self.failure:
+            return ending_of(failure)
+        if self.reached & {Step.EXCHANGE, Step.PROFILE} or not self.client_id:
+            return Ending.SIGNED_IN
+        return Ending.GOING_ON if timezone.now() - self.latest_at < OVER_AFTER else Ending.UNFINISHED
+
+    @property
+    def reached(self) -> set[Step]:
+        """The finished steps. An event of a later step of an attempt proves that the step AUTHORIZE was finished."""
+        done = {Step(event.step) for event in self.events if event.outcome == Outcome.SUCCEEDED}
+        if self.key and any(event.step != Step.AUTHORIZE for event in self.events):
+            done.add(Step.AUTHORIZE)
+        return done
+
+    @property
+    def missing(self) -> list[Step]:
+        """The steps without an event. `reached` contains those that were finished without a record.
+
+        Sign-in and second factor are left out, because not every attempt has these steps. A sign-out belongs to no
+        attempt.
+        """
+        met = {event.step for event in self.events} | {Step.SIGN_IN, Step.SECOND_FACTOR, Step.LOGOUT}
+        return [step for step in STEPS if step not in met]
+
+
+def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
+    """The attempts with a record or code that fits the filters, the latest first. Five statements.
+
+    If two people opened the same link, each person has an attempt.
+    """
+    before = before or timezone.now()
+    rows = list(newest(records(filters).filter(at__lt=before), limit * RECORDS_PER_ATTEMPT))
+    codes = []
+    if not (filters.cause or filters.step or filters.reference or filters.who):
+        found = filters.client_id, filters.client_ids, filters.person_id, filters.since
+        codes = issued_codes.newest(*found, before, limit)
+    return [replace(each, chosen=_chosen(each, filters)) for each in _combined(rows, codes, filters.client_ids)[:limit]]
+
+
+def of(record: ActivityRecord, client_ids: Collection[str] | None = None) -> Attempt:
+    """The attempt that the record belongs to. `client_ids` has the same meaning as in `Filters`."""
+    found = _combined([record], [], client_ids)[0]
+    own = next(event for event in found.events if event.pk == record.pk)
+    return found if own.outcome == Outcome.SUCCEEDED or found.is_over(own) else replace(found, chosen=own)
+
+
+def _chosen(each: Attempt, filters: Filters) -> ActivityRecord | None:
+    if not (filters.cause or filters.step or filters.reference):
+        return None
+    reference = references.normalised(filters.reference)
+    fitting = (
+        event
+        for event in reversed(each.events)
+        if event.outcome != Outcome.SUCCEEDED
+        and not (each.is_over(event) or (filters.is_failure and event.outcome == Outcome.UNFINISHED))
+        and filters.cause in ("", event.cause)
+        and filters.step in ("", event.step)
+        and reference in ("", event.reference)
+    )
+    return next(fitting, None)
+
+
+def _combined(
+    found: list[ActivityRecord], codes: list[IssuedCode], client_ids: Collection[str] | None
+) -> list[Attempt]:
+    """Combine records and codes into attempts, the latest first.
+
+    `client_ids` excludes records of other applications. An attempt has such a record if another application sent a
+    stolen code.
+    """
+    keys = {record.attempt for record in found if record.attempt} | {code.attempt for code in codes}
+    all_records = _records_of(keys, client_ids, also=found)
+    # The search for codes needs the people, because the index for attempts begins with the person.
+    people = {record.person_id for record in all_records if record.person_id}
+    all_codes = {*codes, *issued_codes.of_attempts(people, keys)}
+    applications = Application.objects.filter(pk__in={code.application_id for code in all_codes})
+    names = dict(applications.values_list("pk", "client_id"))
+    if client_ids is not None:
+        all_codes = {code for code in all_codes if names.get(code.application_id) in client_ids}
+    sole = _sole_people(all_records, all_codes)
+    events: defaultdict[_Key, list[ActivityRecord]] = defaultdict(list)
+    for record in all_records:
+        events[_key(record, sole)].append(record)
+    code_of: dict[_Key, IssuedCode] = {(code.attempt, code.user_id): code for code in all_codes}
+    for key, code in code_of.items():
+        events[key] += _events_of(code, names.get(code.application_id, ""))
+    wanted = {_key(record, sole) for record in found if record.attempt}
+    wanted |= {(code.attempt, code.user_id) for code in codes}
+    each = [_attempt(key[0], events[key], code_of.get(key)) for key in wanted if events[key]]
+    each += [_attempt(None, [record], None) for record in found if not record.attempt]
+    return sorted(each, key=attrgetter("latest_at"), reverse=True)
+
+
+def _records_of(
+    keys: Collection[UUID], client_ids: Collection[str] | None, also: list[ActivityRecord]
+) -> list[ActivityRecord]:
+    """The newest MOST_SHOWN records of each attempt and person, and the first of theirs in `also`, the oldest first."""
+    place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
+    rows = records(Filters(client_ids=client_ids)).filter(attempt__in=keys)
+    first = {(record.attempt, record.person_id): record for record in reversed(also) if record.attempt}
+    found = {record.pk: record for record in first.values()}
+    found |= {record.pk: record for record in rows.annotate(place=place).filter(place__lte=MOST_SHOWN)}
+    return [found[key] for key in sorted(found)]
+
+
+def _sole_people(found: Iterable[ActivityRecord], codes: Iterable[IssuedCode]) -> dict[UUID | None, UUID]:
+    """The person of each attempt with only one known person.
+
+    The records of the attempt that name no person are assigned to this person.
+    """
+    people: defaultdict[UUID | None, set[UUID]] = defaultdict(set)
+    for record in found:
+        if record.person_id:
+            people[record.attempt].add(record.person_id)
+    for code in codes:
+        people[code.attempt].add(code.user_id)
+    return {attempt: min(known) for attempt, known in people.items() if len(known) == 1}
+
+
+def _key(record: ActivityRecord, sole: dict[UUID | None, UUID]) -> _Key:
+    return record.attempt, record.person_id or sole.get(record.attempt)
+
+
+def _events_of(code: IssuedCode, client_id: str) -> list[ActivityRecord]:
+    """The events that the row of the code proves, as unsaved records."""
+    times = {Step.CONSENT: code.issued_at, Step.EXCHANGE: code.redeemed_at, Step.PROFILE: code.profile_read_at}
+    common = {"attempt": code.attempt, "person_id": code.user_id, "client_id": client_id}
+    return [ActivityRecord(at=at, step=step, outcome=Outcome.SUCCEEDED, **common) for step, at in times.items() if at]
+
+
+def _attempt(key: UUID | None, events: list[ActivityRecord], code: IssuedCode | None) -> Attempt:
+    events = sorted(events, key=lambda event: (event.at, STEPS.index(Step(event.step))))
+    return Attempt(
+        key,
+        events,
+        client_id=next((event.client_id for event in events if event.client_id), ""),
+        person_id=code.user_id if code else next((event.person_id for event in events if event.person_id), None),
+        callback=code.redirect_uri if code else "",
+    )

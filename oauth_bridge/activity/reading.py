@@ -1,0 +1,143 @@
+"""Read the activity log, newest first. D24."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.db.models import Q, QuerySet
+
+from config.infrastructure import references
+from oauth_bridge.activity import login_marks
+from oauth_bridge.activity.causes import fix_of
+from oauth_bridge.callback_addresses.difference import reason
+from oauth_bridge.models.activity import ActivityRecord, Outcome
+
+MOST = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """Filters for records. An empty filter accepts all records. `who` is a network address or an e-mail address.
+
+    `client_ids`: only records of these applications; None: all records, also records without an application.
+    `is_failure`: leave out successes, and steps that wait for the person.
+    """
+
+    client_id: str = ""
+    client_ids: Collection[str] | None = None
+    cause: str = ""
+    step: str = ""
+    who: str = ""
+    reference: str = ""
+    since: datetime | None = None
+    attempt: UUID | None = None
+    person_id: UUID | None = None
+    after_id: int = 0
+    is_failure: bool = False
+    limit: int = 100
+
+
+class Sight(NamedTuple):
+    """What a reader of records may see: all applications, also deleted ones; people."""
+
+    all_applications: bool
+    people: bool
+
+    def cut(self, detail: dict[str, Any]) -> dict[str, Any]:
+        """The details of a record without the names that the reader may not see."""
+        hidden = () if self.all_applications else OF_OTHERS
+        return {
+            name: value
+            for name, value in detail.items()
+            if name not in hidden and (self.people or name != "deleted_by")
+        }
+
+
+OPERATOR = Sight(all_applications=True, people=True)
+OF_OTHERS = ("deleted_name", "deleted_at", "deleted_by")  # the details that describe a deleted application
+
+
+def fix(entry: ActivityRecord, sight: Sight) -> str:
+    """The advice, which names only what the reader may see."""
+    facts = sight.cut(entry.detail)
+    return reason(facts.get("differs", ())) or fix_of(entry.cause, facts)
+
+
+def described(entry: ActivityRecord, sight: Sight) -> dict[str, Any]:
+    """The record as values for JSON, without what the reader may not see.
+
+    Only records about an unregistered callback address have `sent`, `nearest` or `differs`. Only a reader who sees all
+    applications gets `detail`, which may name another application's secret.
+    """
+    detail = sight.cut(entry.detail) if sight.all_applications else {}
+    detail = {name: value for name, value in detail.items() if name not in ("sent", "nearest", "differs")}
+    return {
+        "time": entry.at.isoformat(),
+        "step": entry.step,
+        "outcome": entry.outcome,
+        "cause": entry.cause,
+        "fix": fix(entry, sight),
+        "client_id": entry.client_id or None,
+        "person": str(entry.person_id) if entry.person_id and sight.people else None,
+        "address": entry.address or None,
+        "browser": entry.browser.strip("/") or None,
+        "reference": entry.reference or None,
+        "attempt": entry.attempt and str(entry.attempt),
+        **{name: entry.detail[name] for name in ("sent", "nearest", "differs") if name in entry.detail},
+        **({"detail": detail} if detail else {}),
+    }
+
+
+def entries(filters: Filters) -> list[ActivityRecord]:
+    """The records, newest first, at most `filters.limit`. One statement; two if `who` is an e-mail address."""
+    limit = min(filters.limit, MOST)
+    return list(newest(records(filters), limit))
+
+
+def entry(pk: int, client_ids: Collection[str] | None = None) -> ActivityRecord | None:
+    """The record with this id. None: no record of the applications in `client_ids` has this id."""
+    return records(Filters(client_ids=client_ids)).filter(pk=pk).first()
+
+
+def latest_id() -> int:
+    """The id of the newest record; 0 without records."""
+    return ActivityRecord.objects.order_by("-id").values_list("id", flat=True).first() or 0
+
+
+def records(filters: Filters) -> QuerySet[ActivityRecord]:
+    """The rows that the filters accept, in the reverse order in which they were written."""
+    exact = {
+        "client_id": filters.client_id,
+        "cause": filters.cause,
+        "step": filters.step,
+        "reference": references.normalised(filters.reference),
+        "attempt": filters.attempt,
+        "person": filters.person_id,
+        "id__gt": filters.after_id,
+        "at__gte": filters.since,
+    }
+    rows = ActivityRecord.objects.filter(**{name: value for name, value in exact.items() if value})
+    if filters.client_ids is not None:
+        rows = rows.filter(client_id__in=filters.client_ids)
+    if filters.is_failure:
+        rows = rows.exclude(outcome__in=[Outcome.SUCCEEDED, Outcome.UNFINISHED])
+    if "@" in filters.who:
+        person = get_user_model().objects.filter(email=filters.who).values_list("pk", flat=True)
+        rows = rows.filter(Q(person__in=list(person)) | Q(login_mark__in=login_marks.all_of(filters.who)))
+    elif filters.who:
+        rows = rows.filter(address=filters.who)
+    return rows.order_by("-id")
+
+
+def newest(rows: QuerySet[ActivityRecord], limit: int) -> QuerySet[ActivityRecord]:
+    """The newest rows by time. A row may be written a second or two after its time, so ids ascend only nearly in time.
+
+    The rows are searched among the newest by id, which have an index.
+    """
+    among = rows.order_by("-id").values("pk")[: limit + MOST]
+    return ActivityRecord.objects.filter(pk__in=among).order_by("-at", "-id")[:limit]

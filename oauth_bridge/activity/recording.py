@@ -1,0 +1,222 @@
+"""Record the errors and events of a request in the activity log. D24; specification 7.
+
+`config.http.middleware` calls `record` for each request with errors or events, after the answer is made. This module
+records only steps of a sign-in. It does not record missing pages, malformed HTTP or the use of the account pages: their
+causes are not in CAUSES.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import Error
+from django.http import HttpRequest
+
+from accounts import return_path
+from accounts.email_addresses import looked_up_email
+from accounts.sessions import user_agents
+from config.infrastructure import references
+from config.infrastructure.errors import RequestError, subject
+from config.infrastructure.events import Event, Member
+from config.infrastructure.network import client_address
+from oauth_bridge.activity import budget, counts, login_marks
+from oauth_bridge.activity.budget import Kind
+from oauth_bridge.activity.causes import CAUSES, FACTOR_AWAITED, UNCONFIRMED
+from oauth_bridge.callback_addresses.difference import compare
+from oauth_bridge.callback_addresses.masking import masked
+from oauth_bridge.consent.pending_request import PendingRequest
+from oauth_bridge.credentials import issued_codes
+from oauth_bridge.models import MISTYPED_CLIENT_ID
+from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
+from oauth_bridge.oauth.authorization import FRAME, SCRIPT
+from oauth_bridge.oauth.parameters import Parameters, of_query
+
+logger = logging.getLogger(__name__)
+
+# The names of the public and private details that a record contains. Each detail is cut to DETAIL_LENGTH characters.
+DETAILS = (
+    *("name", "scheme", "kind", "age", "given", "seconds", "secret_row", "secret_of", "expired_seconds", "code_of"),
+    *("deleted_name", "deleted_at", "deleted_by"),
+)
+DETAIL_LENGTH = 100
+# The parameters of authorize whose values are recorded if SHOWN_VALUE matches. Every credential is longer than such a
+# value.
+SHOWN_PARAMETERS = {"response_type", "client_id", "scope", "code_challenge_method", "prompt", "ui_locales"}
+SHOWN_VALUE = re.compile(rf"[A-Za-z][A-Za-z0-9 ._-]{{0,31}}|{MISTYPED_CLIENT_ID}")
+MOST_PARAMETERS = 12
+COUNTED = {Event.CODE_ISSUED: Step.CONSENT, Event.CODE_REDEEMED: Step.EXCHANGE}
+SERVER_ERRORS = 500
+# The step of each page of `accounts`, by the name of the page's route. The views of this package say their step.
+SIGN_IN_ROUTES = (
+    *("account_login", "mfa_login_webauthn", "account_signup", "account_signup_by_passkey", "mfa_signup_webauthn"),
+    *("account_email_verification_sent", "send_code", "account_reset_password", "account_reset_password_from_key"),
+)
+STEPS_OF_ROUTES = dict.fromkeys(SIGN_IN_ROUTES, Step.SIGN_IN) | {"mfa_authenticate": Step.SECOND_FACTOR}
+
+
+def record(
+    request: HttpRequest, reported: Sequence[RequestError], written: Sequence[tuple[Event, dict[str, Member]]]
+) -> None:
+    """Record each error and each event that belongs to a step of a sign-in.
+
+    This function never raises an error, because the answer is already made.
+    """
+    try:
+        for error in reported:
+            _record_error(request, error)
+        for event, members in written:
+            _note_event(request, event, members)
+    except Error as error:
+        logger.error("activity not recorded", extra={"error": type(error).__name__})
+    except Exception:
+        logger.exception("activity not recorded")
+
+
+def note_account_page(request: HttpRequest) -> None:
+    """Note the step, the application and the attempt of a page of `accounts`. Never raises an error."""
+    match, known = request.resolver_match, subject()
+    try:
+        if match and (step := STEPS_OF_ROUTES.get(match.url_name or "")):
+            known.step = step
+            if pending := _pending(request):
+                pending.note()
+    except Exception:
+        logger.exception("application not named")
+
+
+def _cause(error: RequestError) -> str:
+    """Return the cause, or the name of the fault if CAUSES does not have the cause, such as a rule of passwords."""
+    return error.cause if error.cause in CAUSES else error.fault.name.lower()
+
+
+def _record_error(request: HttpRequest, error: RequestError) -> None:
+    known, cause = subject(), _cause(error)
+    if not known.step or cause not in CAUSES or (cause in (SCRIPT, FRAME) and not known.client_id):
+        return
+    step, client_id, person, attempt = Step(known.step), known.client_id, known.person, known.attempt
+    outcome = Outcome.FAILED if error.fault.status >= SERVER_ERRORS else Outcome.REFUSED
+    at, address = request.received_at, client_address(request)  # type: ignore[attr-defined]
+    has_room = budget.has_room(client_id, *_caller(request, step, address))
+    presented = error.private.get("presented")
+    if has_room and attempt is None and isinstance(presented, tuple):
+        # The exchange was refused before it read its code. This runs one statement.
+        attempt, person, found = issued_codes.presented(*presented)
+        client_id = client_id or found
+    counts.count(at, client_id, step, outcome, cause)
+    if not has_room:
+        return
+    # A text that is no e-mail address may be a password.
+    login = looked_up_email(str(error.private.get("login", "")))
+    budget.add(
+        _record_of(
+            request,
+            step=step,
+            outcome=outcome,
+            cause=cause,
+            attempt=attempt,
+            client_id=client_id,
+            person_id=person,
+            login_mark=None if person or not login else login_marks.of(login),
+            detail=_detail(request, step, error),
+            is_proven=known.is_proven,
+        )
+    )
+
+
+def _record_of(request: HttpRequest, **columns: Any) -> ActivityRecord:
+    return ActivityRecord(
+        at=request.received_at,  # type: ignore[attr-defined]
+        reference=references.current.get(),
+        address=client_address(request),
+        browser=user_agents.describe(request.headers.get("User-Agent", "")),
+        **columns,
+    )
+
+
+def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
+    """Count a successful consent or exchange, and record a successful sign-in or second factor.
+
+    A sign-in that waits for a mailed code or a second factor is recorded too, because the person may never type it.
+    """
+    person, outcome, cause = members.get("person"), Outcome.SUCCEEDED, ""
+    if step := COUNTED.get(event):
+        at = request.received_at  # type: ignore[attr-defined]
+        counts.count(at, str(members["client_id"]), step, outcome)
+        return
+    if event is Event.SIGNED_IN:
+        step = Step.SIGN_IN
+        if not members["in_known_browser"] and isinstance(person, UUID):
+            login_marks.give(person)  # an operator who confirms an address causes no ADDRESS_CONFIRMED
+    elif event is Event.SECOND_FACTOR_USED and members["is_sign_in"]:
+        step = Step.SECOND_FACTOR
+    elif event is Event.ADDRESS_CODE_SENT and not request.user.is_authenticated:
+        step, outcome, cause = Step.SIGN_IN, Outcome.UNFINISHED, UNCONFIRMED
+    elif event is Event.SECOND_FACTOR_ASKED:
+        step, outcome, cause = Step.SECOND_FACTOR, Outcome.UNFINISHED, FACTOR_AWAITED
+    elif event is Event.ADDRESS_CONFIRMED and isinstance(person, UUID):
+        login_marks.give(person)
+        return
+    else:
+        return
+    pending = _pending(request)
+    if cause == FACTOR_AWAITED and pending is None:  # no later record would show that the person typed the code
+        return
+    known = {"attempt": UUID(pending.attempt), "client_id": pending.client_id} if pending else {}
+    person_id = person if isinstance(person, UUID) else None
+    counts.add_later(_record_of(request, step=step, outcome=outcome, cause=cause, person_id=person_id, **known))
+
+
+def _pending(request: HttpRequest) -> PendingRequest | None:
+    """Return the authorization request that continues after the sign-in; None if there is none."""
+    return PendingRequest.of_path(return_path.found(request))
+
+
+def _caller(request: HttpRequest, step: Step, address: str) -> tuple[Kind, str]:
+    """Return whose budget the record counts against."""
+    if subject().is_proven:
+        return Kind.PROVEN, address
+    # Programs request an exchange or a profile without a cookie, so nobody is signed in.
+    person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)
+    if person is not None and person.is_authenticated:
+        return Kind.PERSON, str(person.pk)
+    return Kind.STRANGER, address
+
+
+def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, Any]:
+    known = {**error.private, **error.details}
+    detail = {name: _short(known[name]) for name in DETAILS if name in known}
+    if step is Step.AUTHORIZE:
+        detail["parameters"] = _parameters(of_query(request))
+    if "sent_client_id" in error.private:
+        sent_client_id = str(error.private["sent_client_id"])
+        is_id = re.fullmatch(MISTYPED_CLIENT_ID, sent_client_id)
+        detail["parameters"] = {"client_id": sent_client_id if is_id else str(len(sent_client_id))}
+    sent = error.private.get("redirect_uri")
+    if isinstance(sent, str):
+        detail["sent"] = masked(sent)
+        registered = error.private.get("registered")
+        if isinstance(registered, list):
+            comparison = compare(sent, registered, is_public=bool(error.private.get("is_public")))
+            detail |= {"nearest": comparison.nearest, "differs": list(comparison.differs)}
+    return detail
+
+
+def _parameters(sent: Parameters) -> dict[str, str]:
+    """Return the parameters of the application's link."""
+    names = [name for name in sent.names()[:MOST_PARAMETERS] if name.isprintable()]
+    return {name[:DETAIL_LENGTH]: _parameter(name, sent.text(name)) for name in names}
+
+
+def _parameter(name: str, value: str) -> str:
+    """Return the value of a parameter, or its length if the value may be secret."""
+    if name == "redirect_uri":
+        return masked(value)
+    return value if name in SHOWN_PARAMETERS and SHOWN_VALUE.fullmatch(value) else str(len(value))
+
+
+def _short(value: object) -> object:
+    return value if isinstance(value, int | float) else str(value)[:DETAIL_LENGTH]

@@ -1,0 +1,122 @@
+"""Count the steps of sign-ins by outcome, cause and day, for the pages of the administration. D24.
+
+The counts of the activity log are complete even in a flood. The records are not complete in a flood. Only the number of
+people and the latest time of a cause come from the records.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from datetime import date, datetime, timedelta
+from typing import NamedTuple
+
+from django.db.models import Count, Max, Sum
+from django.db.models.functions import TruncDate
+from django.utils import timezone
+
+from oauth_bridge.activity.causes import needs_mending
+from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
+
+DAY = timedelta(days=1)
+# Only this number of the newest records is searched, so that a search does not take long after a flood.
+MOST_RECORDS = 20_000
+
+
+class Failing(NamedTuple):
+    """A cause of failures at a step of an application. `client_id` is empty if the application is unknown."""
+
+    client_id: str
+    step: str
+    cause: str
+
+
+class Met(NamedTuple):
+    """The number of people with failures of a cause, and the time of the latest failure."""
+
+    people: int
+    last_at: datetime
+
+
+class Days(NamedTuple):
+    """The numbers of a day: finished sign-ins, and failures for which `needs_mending` is true."""
+
+    day: date
+    finished: int
+    failed: int
+
+
+def start_of(days: int) -> datetime:
+    """The beginning of a period of `days` days.
+
+    One day: 24 hours ago, rounded down to the hour. Several days: midnight (UTC) of the first day.
+    """
+    now = timezone.now()
+    if days == 1:
+        return (now - DAY).replace(minute=0, second=0, microsecond=0)
+    return now.replace(hour=0, minute=0, second=0, microsecond=0) - (days - 1) * DAY
+
+
+def failures(
+    since: datetime, until: datetime | None = None, client_ids: Collection[str] | None = None
+) -> Counter[Failing]:
+    """Count the failures by application, step and cause.
+
+    The count includes the hour of `since` and excludes the hour of `until`. `client_ids` limits the count to these
+    applications.
+    """
+    counts = _counts(since, until, client_ids).exclude(outcome=Outcome.SUCCEEDED)
+    rows = counts.values_list("client_id", "step", "cause").annotate(total=Sum("number"))
+    return Counter({Failing(client_id, step, cause): total for client_id, step, cause, total in rows})
+
+
+def sign_ins(since: datetime, client_ids: Collection[str] | None = None) -> Counter[str]:
+    """Count the successful exchanges by client_id, from the hour of `since` on."""
+    done = _counts(since, None, client_ids).filter(step=Step.EXCHANGE, outcome=Outcome.SUCCEEDED)
+    return Counter(dict(done.values_list("client_id").annotate(Sum("number"))))
+
+
+def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
+    """The hour of the last sign-in of each application. Applications without a sign-in are left out."""
+    done = ActivityCount.objects.filter(client_id__in=client_ids, step=Step.EXCHANGE, outcome=Outcome.SUCCEEDED)
+    return dict(done.values_list("client_id").annotate(Max("hour")))
+
+
+def met(since: datetime, client_ids: Collection[str] | None = None) -> dict[Failing, Met]:
+    """What is known of each cause from the newest MOST_RECORDS records."""
+    records = ActivityRecord.objects.all()
+    if client_ids is not None:
+        records = records.filter(client_id__in=client_ids)
+    newest = records.order_by("-id").values("pk")[:MOST_RECORDS]
+    recent = ActivityRecord.objects.filter(pk__in=newest, at__gte=since).exclude(outcome=Outcome.SUCCEEDED)
+    rows = recent.values_list("client_id", "step", "cause").annotate(
+        people=Count("person", distinct=True), last_at=Max("at")
+    )
+    return {Failing(client_id, step, cause): Met(*figures) for client_id, step, cause, *figures in rows}
+
+
+def by_day(client_id: str, days: int) -> list[Days]:
+    """The numbers of the last `days` days in UTC, the oldest day first."""
+    today, since = timezone.now().date(), start_of(days)
+    rows = (
+        _counts(since, None, [client_id])
+        .annotate(day=TruncDate("hour"))
+        .values_list("day", "step", "outcome", "cause")
+        .annotate(total=Sum("number"))
+    )
+    finished: Counter[date] = Counter()
+    failed: Counter[date] = Counter()
+    for day, step, outcome, cause, total in rows:
+        if outcome != Outcome.SUCCEEDED and needs_mending(step, cause):
+            failed[day] += total
+        elif (step, outcome) == (Step.EXCHANGE, Outcome.SUCCEEDED):
+            finished[day] += total
+    each = [today - number * DAY for number in reversed(range(days))]
+    return [Days(day, finished[day], failed[day]) for day in each]
+
+
+def _counts(since: datetime, until: datetime | None, client_ids: Collection[str] | None):  # type: ignore[no-untyped-def]
+    counts = ActivityCount.objects.filter(hour__gte=since.replace(minute=0, second=0, microsecond=0))
+    if until:
+        counts = counts.filter(hour__lt=until.replace(minute=0, second=0, microsecond=0))
+    return counts if client_ids is None else counts.filter(client_id__in=client_ids)

@@ -1,0 +1,277 @@
+"""Applications in Django admin. A client secret is shown once; codes and tokens are never shown (D15)."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, cast
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.core import signing
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext
+
+from accounts import audit_trail
+from accounts.sign_in.reauthentication import proof_first
+from config.infrastructure import events
+from config.infrastructure.events import Event
+from oauth_bridge.administration import product_settings, rights, summaries
+from oauth_bridge.administration.application_form import ApplicationForm, RotationForm
+from oauth_bridge.administration.application_list import ApplicationList
+from oauth_bridge.applications import audit, logos, look_alikes, registry
+from oauth_bridge.credentials import secret_rotation
+from oauth_bridge.models import Application, ApplicationSecret, Consent
+from oauth_bridge.templatetags.formatting import listed
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+# A registration needs only these fields. All other fields are optional.
+NEEDED = ["name", "client_type", "redirect_uris"]
+NOT_AT_FIRST = [*NEEDED, "remove_logo", "remove_used", "client_id", "created", "updated"]
+SECRET_COOKIE = "new_client_secret"
+SECRET_COOKIE_SECONDS = 120
+
+
+@admin.register(Application)
+class ApplicationAdmin(ApplicationList):
+    form = ApplicationForm
+    list_filter = ["is_enabled", "is_trusted", "is_restricted", "client_type"]
+    search_fields = ["name", "client_id", "homepage", "redirect_uris"]
+    actions = ["disable", "enable"]
+    readonly_fields = ["client_id", "created", "updated"]
+    saved_elsewhere = frozenset({"is_restricted"})
+    saved_with_form = frozenset({"logo", "updated"})
+    fieldsets = [
+        (
+            gettext_lazy("What people see"),
+            {"fields": ["name", "new_logo", "remove_logo", "operator", "homepage", "policy_uri", "tos_uri"]},
+        ),
+        (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "remove_used", "initiate_login_uri"]}),
+        (gettext_lazy("Sign-out"), {"fields": ["post_logout_redirect_uris"]}),
+        (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
+        (
+            gettext_lazy("Registration"),
+            {"fields": ["client_id", "client_type", "id_token_alg", "profile_in_id_token", "created", "updated"]},
+        ),
+    ]
+    add_fieldsets = [
+        (None, {"fields": NEEDED}),
+        (
+            gettext_lazy("More: logo, operator, policy, who may use it"),
+            {
+                "classes": ["collapse"],
+                "fields": [name for _, options in fieldsets for name in options["fields"] if name not in NOT_AT_FIRST],
+            },
+        ),
+    ]
+
+    def view_on_site(self, obj: Application) -> str:
+        return reverse("admin:application", args=[obj.pk])
+
+    # Registering and changing ------------------------------------------------------------------------------------
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Application | None = None) -> list[str]:
+        """The fields that this administrator can't change.
+
+        The client type is fixed at registration, because it decides whether the application has a secret. Trusted
+        applications get codes without a consent page, so changing their addresses needs the permission to trust.
+        """
+        fixed = ["client_id", "created", "updated"]
+        if obj:
+            fixed.append("client_type")
+            if obj.is_trusted and not self.has_trust_permission(request):
+                fixed += ["redirect_uris", "initiate_login_uri"]
+                fixed += ["post_logout_redirect_uris"]
+        return fixed
+
+    def get_form(
+        self, request: HttpRequest, obj: Application | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        form = super().get_form(request, obj, change, **kwargs)
+        form.seen, form.person = rights.applications(request, rights.VIEW), request.user  # type: ignore[attr-defined]
+        return form
+
+    def get_fieldsets(self, request: HttpRequest, obj: Application | None = None) -> Any:
+        hidden = set() if obj and obj.logo else {"remove_logo"}
+        if request.method != "POST":  # only a submitted form can remove addresses
+            hidden.add("remove_used")
+        if not self.may_choose_groups(request, obj):
+            hidden |= {"is_restricted", "groups"}
+        sets: Any = self.fieldsets if obj else self.add_fieldsets
+        shown = [
+            (title, options, [name for name in options["fields"] if name not in hidden]) for title, options in sets
+        ]
+        return [(title, {**options, "fields": fields}) for title, options, fields in shown if fields]
+
+    def save_model(self, request: HttpRequest, obj: Application, form: Any, change: bool) -> None:
+        picture = form.cleaned_data["new_logo"]
+        if picture or form.cleaned_data.get("remove_logo"):
+            logos.replace(obj, picture)
+        with audit.audited(obj) if change else nullcontext():
+            super().save_model(request, obj, form, change)
+        if not change:
+            events.write(Event.APPLICATION_REGISTERED, client_id=obj.client_id)
+        elif form.changed_data:
+            events.write(Event.APPLICATION_CHANGED, client_id=obj.client_id, fields=" ".join(form.changed_data))
+        if "name" in form.changed_data:
+            for other in rights.applications(request, rights.VIEW).filter(pk__in=look_alikes.keys(obj.name, obj.pk)):
+                text = _("People could take “%(other)s” for this one.") % {"other": other.name}
+                self.message_user(request, text, messages.WARNING)
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Save the groups only if the form changes them, so that deleted groups do not open the application (D23)."""
+        if {"is_restricted", "groups"} & set(form.changed_data):
+            registry.set_groups(form.instance, form.cleaned_data["groups"])
+        if not change:
+            audit.registered(form.instance)
+
+    def audited_as(self, obj: Application) -> audit_trail.Subject:
+        return audit.subject(obj)
+
+    def get_urls(self) -> list[URLPattern]:
+        secret = path(
+            "<int:pk>/secret/", self.admin_site.admin_view(self.secret_view), name="oauth_bridge_application_secret"
+        )
+        return [secret, *super().get_urls()]
+
+    def response_add(
+        self, request: HttpRequest, obj: Application, post_url_continue: str | None = None
+    ) -> HttpResponse:
+        if obj.is_public:
+            self.message_user(request, _("Its client ID is %(client_id)s.") % {"client_id": obj.client_id})
+            return super().response_add(request, obj, post_url_continue)
+        return self._to_secret_page(request, obj, secret_rotation.rotate(obj, maker=_maker(request)).secret)
+
+    # Secrets -----------------------------------------------------------------------------------------------------
+
+    def secret_view(self, request: HttpRequest, pk: int) -> HttpResponseBase:
+        """Show a new secret once. With the permission to rotate, also list the secrets, or create one.
+
+        The service never stores the secret (D15). A signed cookie, only for this path, contains the secret. The
+        response that creates the secret sets the cookie; the response that shows the secret deletes the cookie.
+        """
+        new_secret = _secret_of(request, pk)
+        application = self._of_secrets(request, pk, is_new=bool(new_secret) and request.method != "POST")
+        may_rotate = rights.may(request, rights.ROTATE, application)
+        if (request.method == "POST" or not new_secret) and (question := proof_first(request)):
+            return question
+        if application.is_public:
+            self.message_user(request, _("This application is public: it has no secret."), messages.WARNING)
+            return HttpResponseRedirect(reverse("admin:oauth_bridge_application_change", args=[pk]))
+        form = RotationForm(request.POST if request.method == "POST" else None)
+        if request.method == "POST" and (secret := self._rotate(request, application, form)):
+            return self._to_secret_page(request, application, secret)
+        context = {
+            **self.admin_site.each_context(request),
+            "title": _("Client secrets"),
+            "application": application,
+            "form": form,
+            "client_secret": new_secret,
+            "product_settings": product_settings.of(application),
+            "secrets": secret_rotation.states(application) if may_rotate else [],
+            "may_rotate": may_rotate,
+            "may_see_people": request.user.has_perm(rights.PEOPLE),
+            "may_view": self.has_view_permission(request, application),
+        }
+        response = TemplateResponse(request, "admin/oauth_bridge/application/secret.html", context)
+        response.delete_cookie(SECRET_COOKIE, path=request.path)
+        return response
+
+    @staticmethod
+    def _of_secrets(request: HttpRequest, pk: int, *, is_new: bool) -> Application:
+        """Return the application whose secrets the administrator may see. `is_new`: the permission to add is enough.
+
+        Raises PermissionDenied: the person may see no secrets. Raises Http404: the person may not see secrets of `pk`.
+        """
+        permissions = [rights.ROTATE, *([rights.ADD] if is_new else [])]
+        if not any(rights.may(request, each) for each in permissions):
+            raise PermissionDenied
+        return get_object_or_404(rights.applications(request, *permissions), pk=pk)
+
+    def _rotate(self, request: HttpRequest, application: Application, form: forms.Form) -> str:
+        """Create a secret and return it. If this fails, return an empty string; the form contains the error."""
+        if not form.is_valid():
+            return ""
+        overlap, name = form.cleaned_data["overlap"], form.cleaned_data["name"]
+        try:
+            return secret_rotation.rotate(application, overlap, name=name, maker=_maker(request)).secret
+        except secret_rotation.TooManySecrets:
+            form.add_error(None, _("Too many secrets still work. Wait until one has expired, or end them all at once."))
+            return ""
+
+    def _to_secret_page(self, request: HttpRequest, application: Application, secret: str) -> HttpResponse:
+        url = reverse("admin:oauth_bridge_application_secret", args=[application.pk])
+        response = HttpResponseRedirect(url, status=303)
+        response.set_signed_cookie(
+            SECRET_COOKIE,
+            secret,
+            salt=_salt(request, application.pk),
+            max_age=SECRET_COOKIE_SECONDS,
+            path=url,
+            secure=settings.IS_HTTPS,
+            httponly=True,
+            samesite="Strict",
+        )
+        return response
+
+    # Enabling, disabling, deleting -------------------------------------------------------------------------------
+
+    @admin.action(description=gettext_lazy("Switch off"), permissions=["switch"])
+    def disable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
+        self._set_enabled(request, chosen, False)
+
+    @admin.action(description=gettext_lazy("Switch on"), permissions=["switch"])
+    def enable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
+        self._set_enabled(request, chosen, True)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Count the rows that are deleted with the application. Django would list all rows, which may be millions."""
+        (application,) = objs
+        counts = {
+            gettext_lazy("people who have allowed it"): Consent.objects.filter(application=application).count(),
+            gettext_lazy("client secrets"): ApplicationSecret.objects.filter(application=application).count(),
+            gettext_lazy("sign-ins in the last 30 days"): summaries.month(application),
+        }
+        return [str(application)], counts, set(), []
+
+    def typed_to_delete(self, obj: Application) -> str:
+        return " ".join(obj.name.split())
+
+    def delete_model(self, request: HttpRequest, obj: Application) -> None:
+        had = listed(f"{name}: {number}" for name, number in self.get_deleted_objects([obj], request)[1].items())
+        registry.delete(obj)
+        self.message_user(request, _("What it had: %(counts)s.") % {"counts": had}, messages.SUCCESS)
+
+    def _set_enabled(self, request: HttpRequest, chosen: QuerySet[Application], is_enabled: bool) -> None:
+        if self.are_too_many(request, chosen):
+            return
+        for application in chosen:
+            registry.set_enabled(application, is_enabled)
+        text = ngettext("%(count)d application changed.", "%(count)d applications changed.", len(chosen))
+        self.message_user(request, text % {"count": len(chosen)}, messages.SUCCESS)
+
+
+def _salt(request: HttpRequest, pk: int) -> str:
+    """Bind the cookie to application and person, so that another user of the browser does not see the secret."""
+    return f"oauth_bridge.admin.secret.{pk}.{request.user.pk}"
+
+
+def _maker(request: HttpRequest) -> secret_rotation.Maker:
+    person = cast("User", request.user)
+    return secret_rotation.Maker(person.pk, person.display_name)
+
+
+def _secret_of(request: HttpRequest, pk: int) -> str | None:
+    try:
+        return request.get_signed_cookie(SECRET_COOKIE, salt=_salt(request, pk), max_age=SECRET_COOKIE_SECONDS)
+    except (KeyError, signing.BadSignature):
+        return None

@@ -1,0 +1,67 @@
+"""The rights of administrators: permissions for all applications, and the rights of owners for their applications.
+
+Lists, pages, forms, the activity, the search and the overview all use this module. An owner who may open the
+administration has the rights in OF_OWNERS for the owned applications, even without a permission.
+"""
+
+from __future__ import annotations
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from oauth_bridge.activity.reading import Sight
+from oauth_bridge.models import Application
+
+VIEW = "oauth_bridge.view_application"
+ADD = "oauth_bridge.add_application"
+CHANGE = "oauth_bridge.change_application"
+DELETE = "oauth_bridge.delete_application"
+SWITCH = "oauth_bridge.switch_application"
+TRUST = "oauth_bridge.trust_application"
+ROTATE = "oauth_bridge.rotate_applicationsecret"
+ACTIVITY = "oauth_bridge.view_activityrecord"
+PEOPLE = "accounts.view_user"
+
+OF_OWNERS = frozenset({VIEW, CHANGE, ROTATE, ACTIVITY})
+# To appoint owners, an administrator needs the rights that owners get, and the permission to see people.
+NAME_OWNERS = OF_OWNERS | {PEOPLE}
+
+
+def applications(request: HttpRequest, *permissions: str) -> QuerySet[Application]:
+    """The applications for which the signed-in administrator has one of the permissions."""
+    if any(map(request.user.has_perm, permissions)):
+        return Application.objects.all()
+    if OF_OWNERS.isdisjoint(permissions):
+        return Application.objects.none()
+    return Application.objects.filter(owners=request.user.pk)
+
+
+def may(request: HttpRequest, permission: str, application: Application | None = None) -> bool:
+    """Return whether the signed-in administrator has the permission for this application.
+
+    If no application is passed, the permission for one application is enough.
+    """
+    if request.user.has_perm(permission):
+        return True
+    found = applications(request, permission)
+    return (found.filter(pk=application.pk) if application else found).exists()
+
+
+def client_ids(request: HttpRequest) -> list[str] | None:
+    """The client_ids of the applications whose activity the administrator may see.
+
+    None: all activity is visible, also records without an application.
+    """
+    if request.user.has_perm(ACTIVITY):
+        return None
+    return list(applications(request, ACTIVITY).values_list("client_id", flat=True))
+
+
+def sight(request: HttpRequest) -> Sight:
+    """What the signed-in administrator may see in records."""
+    has = request.user.has_perm
+    return Sight(all_applications=has(VIEW) or has(ACTIVITY), people=has(PEOPLE))
+
+
+def may_name_owners(request: HttpRequest) -> bool:
+    return all(map(request.user.has_perm, NAME_OWNERS))

@@ -1,0 +1,134 @@
+"""What this package adds to the account pages: the applications a person has allowed, their data, links to sign in."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.utils.translation import gettext as _
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from accounts import return_path
+from accounts.account_page import person_context
+from accounts.profile import export
+from accounts.sign_in import views
+from oauth_bridge.consent import consents, remembered
+from oauth_bridge.consent.consents import Connection
+from oauth_bridge.consent.pending_request import PendingRequest
+from oauth_bridge.credentials import issued_codes
+from oauth_bridge.models import AccessToken, Application, AuthorizationCode, Consent
+from oauth_bridge.models.activity import ActivityRecord
+from oauth_bridge.templatetags.formatting import time_since
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def applications(request: HttpRequest) -> HttpResponse:
+    """List the person's applications. A post ends "don't ask again" or disconnects an application.
+
+    A posted client_id must belong to one of the person's applications.
+    """
+    person = cast("User", request.user)
+    connections = consents.connections(person)
+    if request.method == "POST":
+        _end(request, person, {each.application.client_id: each for each in connections})
+        return HttpResponseRedirect(request.path, status=303)
+    remembered_applications = remembered.all_remembered(person, [each.application for each in connections])
+    rows = [
+        _row(each, is_remembered=each.application in remembered_applications)
+        for each in sorted(connections, key=_newest_first)
+    ]
+    context = {
+        "person": person_context(person),
+        "unasked": [row for row in rows if row["is_trusted"] or row["is_remembered"]],
+        "asked": [row for row in rows if not (row["is_trusted"] or row["is_remembered"])],
+        "days": issued_codes.REDEEMED_KEPT_FOR.days,
+    }
+    return render(request, "oauth_bridge/applications.html", context)
+
+
+def _end(request: HttpRequest, person: User, connections: dict[str, Connection]) -> None:
+    if chosen := connections.get(request.POST.get("disconnect", "")):
+        consents.disconnect(person, chosen.application)
+        messages.success(request, _("%(name)s is disconnected.") % {"name": chosen.application.name})
+    elif chosen := connections.get(request.POST.get("ask_again", "")):
+        consents.forget(person, chosen.application)
+        messages.success(request, _("%(name)s will ask again.") % {"name": chosen.application.name})
+
+
+def _newest_first(connection: Connection) -> tuple[float, str]:
+    application, consent, sign_ins = connection
+    times = [consent.given_at if consent else None, sign_ins.last_at if sign_ins else None]
+    return -max(time.timestamp() for time in times if time), application.name
+
+
+def _row(connection: Connection, *, is_remembered: bool) -> dict[str, Any]:
+    application, consent, sign_ins = connection
+    return {
+        "client_id": application.client_id,
+        "name": application.name,
+        "host": application.homepage_host,
+        "logo": application.logo_url,
+        "is_enabled": application.is_enabled,
+        "is_trusted": application.is_trusted,
+        "is_remembered": is_remembered,
+        "allowed_at": consent and consent.given_at,
+        "remembered_until": consent and consent.expires_at,
+        "last_sign_in": sign_ins and {"at": sign_ins.last_at, "ago": time_since(sign_ins.last_at)},
+        "sign_ins": sign_ins.number if sign_ins else 0,
+    }
+
+
+class ExportView(export.ExportView):
+    def data(self, person: User) -> dict[str, Any]:
+        return super().data(person) | stored_about(person, export.ENTRIES)
+
+
+_COLUMNS = {
+    # The first column is the time of the entry.
+    "consents": (Consent, ("given_at", "expires_at")),
+    "authorization_codes": (AuthorizationCode, ("issued_at", "expires_at", "redeemed_at", "redirect_uri", "scope")),
+    "access_tokens": (AccessToken, ("issued_at", "expires_at", "revoked_at", "scope")),
+}
+_OF_A_RECORD = ("at", "client_id", "step", "outcome", "cause", "reference", "address", "browser")
+
+
+def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
+    """The person's newest rows without digests, at most `entries` of each kind. Each row names its application.
+
+    Only the person's own records of the activity log are included.
+    """
+    found = {}
+    for name, (model, columns) in _COLUMNS.items():
+        rows = model._default_manager.filter(user_id=person.pk).order_by(f"-{columns[0]}")
+        found[name] = list(rows.values("application_id", *columns)[:entries])
+    described = list(chain.from_iterable(found.values()))
+    applications = Application.objects.in_bulk({row["application_id"] for row in described})
+    for row in described:
+        application = applications.get(row.pop("application_id"))
+        row["application"] = application.name if application else None
+        row["client_id"] = application.client_id if application else None
+    records = ActivityRecord.objects.filter(person=person.pk).order_by("-at", "-id")
+    found["activity"] = list(records.values(*_OF_A_RECORD)[:entries])
+    return found
+
+
+class SignInView(views.SignInView):
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Redirect an old link to authorize, which begins a new attempt and redirects back to this page."""
+        if request.method == "GET":
+            onward = return_path.requested(request)
+            pending = PendingRequest.of_path(onward)
+            if pending and pending.is_old:
+                return HttpResponseRedirect(onward)
+        return cast(HttpResponse, super().dispatch(request, *args, **kwargs))

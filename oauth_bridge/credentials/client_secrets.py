@@ -1,0 +1,180 @@
+"""Authenticate an application by its client secret, or as a public client. Specification 5.1, 5.3; D9, D12, D17.
+
+Only `secret_rotation`, `ending_secrets` and this module write rows of `ApplicationSecret`; `purging` deletes rows.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from django.db import connection
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+
+from config.infrastructure.errors import RequestError, subject
+from config.infrastructure.sql import Rows, adapted, fetch_all, fetch_one, is_postgresql
+from oauth_bridge.applications import audit
+from oauth_bridge.applications.audit import DELETION, FIND_DELETION
+from oauth_bridge.credentials.random_values import digest_of
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.models import Application, ApplicationSecret
+
+USE_NOTED_EVERY = timedelta(minutes=1)
+NO_DIGEST = bytes(32)
+
+APPLICATIONS = Application._meta.db_table
+SECRETS = ApplicationSecret._meta.db_table
+
+# Always read both tables and return a row, so that an unknown client takes as long as a wrong secret. For an unknown
+# client, the statement returns the values of a switched-off application, but no primary key.
+FIND_SECRETS = f"""
+    SELECT a.id, coalesce(a.client_id, %(client_id)s), coalesce(a.client_type, '{Application.CLIENT_CONFIDENTIAL}'),
+           coalesce(a.is_enabled, false), coalesce(a.is_restricted, false), coalesce(a.id_token_alg, ''),
+           s.id, coalesce(s.digest, %(no_digest)s),
+           s.is_revoked OR s.expires_at <= %(now)s, s.last_used_at > %(noted_before)s
+      FROM (SELECT 1) AS always
+      LEFT JOIN {APPLICATIONS} a ON a.client_id = %(client_id)s
+      LEFT JOIN {SECRETS} s ON s.application_id = coalesce(a.id, 0)
+"""  # noqa: S608 - table names only
+
+# Every failed authentication runs this statement, so that all failures take equally long.
+FOUND = Rows(ApplicationSecret, "id", "application_id", "expires_at", "is_revoked")
+FIND_BY_DIGEST = f"""
+    SELECT {FOUND.columns("s")}, {DELETION.columns("d")}
+      FROM (SELECT 1) AS always
+      LEFT JOIN {SECRETS} s ON s.digest = %(digest)s
+      LEFT JOIN ({FIND_DELETION}) d ON 1 = 1
+"""  # noqa: S608
+
+# The statement checks again that no recent use is stored, so that only one of several simultaneous calls writes. A call
+# skips a locked row instead of waiting: the next use stores its time.
+NOTE_USE = f"""
+    UPDATE {SECRETS} SET last_used_at = %(now)s
+     WHERE id = (SELECT id FROM {SECRETS}
+                  WHERE id = %(id)s AND (last_used_at IS NULL OR last_used_at <= %(noted_before)s) {{lock}})
+"""  # noqa: S608
+WITHOUT_WAITING = "FOR NO KEY UPDATE SKIP LOCKED"
+
+
+class Client(NamedTuple):
+    """The columns of an application that authenticates."""
+
+    pk: int
+    client_id: str
+    client_type: str
+    is_enabled: bool
+    is_restricted: bool
+    id_token_alg: str
+
+    @property
+    def is_public(self) -> bool:
+        return self.client_type == Application.CLIENT_PUBLIC
+
+
+class Secret(NamedTuple):
+    """A secret of the application. If there is none, `digest` is NO_DIGEST and the other members are None."""
+
+    pk: int
+    digest: bytes
+    is_expired: bool | None
+    is_noted: bool | None
+
+
+def authenticate(form: dict[str, str], public_field: str | None = "code_verifier") -> Client:
+    """Authenticate the client. One statement; once a minute, a second statement stores the time of the use.
+
+    The digest is compared in constant time with every secret of the application. A public client sends its client_id
+    and the field `public_field`, by default `code_verifier` (D9). If `public_field` is None, public clients are
+    refused. Raises RequestError: the client does not exist, sends no proof, is switched off, or the secret is wrong or
+    expired.
+    """
+    secret = form.get("client_secret", "")
+    now = timezone.now()
+    noted_before = now - USE_NOTED_EVERY
+    rows = fetch_all(FIND_SECRETS, now=now, noted_before=noted_before, client_id=form["client_id"], no_digest=NO_DIGEST)
+    secrets = [Secret(*row[6:]) for row in rows]
+    digest = digest_of(secret)
+    matching = [each for each in secrets if constant_time_compare(digest, each.digest)]
+    client = Client(*rows[0][:6])
+    if client.is_public:
+        is_proved = not secret and public_field in form
+    else:
+        is_proved = any(not each.is_expired for each in matching)
+    if not client.is_enabled or not is_proved:
+        raise _refusal(client, form, secrets, matching, now)
+    for each in matching:
+        if not each.is_noted:
+            _note_use(each.pk, now)
+    return client
+
+
+def _refusal(
+    client: Client, form: dict[str, str], secrets: list[Secret], matching: list[Secret], now: datetime
+) -> RequestError:
+    """The error for a client that is not authenticated. Every failure runs the same single statement.
+
+    A caller with a valid secret is told that the application is switched off. If the application is switched on, a
+    caller with an expired secret is told that the secret has expired. For all other callers, the error message depends
+    only on the request. So the message does not reveal whether the client exists, or its type.
+    """
+    secret = form.get("client_secret", "")
+    # Only an unknown client_id can be the client_id of a deleted application. For a known application the statement
+    # searches for an empty client_id, which takes the same time.
+    row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret), deleted_client_id="" if client.pk else form["client_id"])
+    pk, secret_of = row[:2]
+    # A model instance is made only for a matching secret. Making an instance for another application's secret would
+    # take time, and the time would reveal that this secret exists.
+    own = FOUND.instance(row[: len(FOUND)]) if matching and pk is not None else None
+    deletion = row[len(FOUND) :]
+    fault = OAuthFault.CLIENT_NOT_AUTHENTICATED if secret else OAuthFault.CLIENT_SECRET_MISSING
+    if matching and not client.is_public:
+        if not matching[0].is_expired:
+            fault = OAuthFault.CLIENT_SWITCHED_OFF
+        elif client.is_enabled:
+            fault = OAuthFault.CLIENT_SECRET_EXPIRED
+    error = RequestError(fault)
+    if any(deletion):
+        audit.add_deletion(error, deletion)
+    cause = _cause(client, form, secrets, own, is_of_another=pk is not None)
+    if client.pk:
+        error.about(cause=cause)
+    else:
+        error.about(cause="client_unknown", sent_client_id=form["client_id"])
+    subject().client_id, subject().is_proven = client.client_id if client.pk else "", bool(matching)
+    if pk is not None:
+        error.about(secret_row=pk, secret_of=secret_of)
+    if own and own.expires_at:
+        error.about(expired_seconds=round((now - own.expires_at).total_seconds(), 1))
+    return error
+
+
+def _cause(
+    client: Client,
+    form: dict[str, str],
+    secrets: list[Secret],
+    own: ApplicationSecret | None,
+    *,
+    is_of_another: bool,
+) -> str:
+    """Return the private cause. All checks also run for an unknown client, so that all failures take equally long."""
+    has_secret = bool(form.get("client_secret"))
+    has_working = any(each.pk and not each.is_expired for each in secrets)
+    if client.pk and not client.is_enabled:
+        return "client_disabled"
+    if client.is_public:
+        return "public_with_secret" if has_secret else "public_without_verifier"
+    if not has_secret:
+        return "verifier_instead_of_secret" if "code_verifier" in form else "secret_missing"
+    if own:
+        return "secret_revoked" if own.is_revoked else "secret_expired"
+    if is_of_another:
+        return "secret_of_another"
+    return "secret_wrong" if has_working else "secret_none_left"
+
+
+def _note_use(secret_id: int, now: datetime) -> None:
+    lock = WITHOUT_WAITING if is_postgresql() else ""
+    with connection.cursor() as cursor:
+        values = {"now": now, "id": secret_id, "noted_before": now - USE_NOTED_EVERY}
+        cursor.execute(NOTE_USE.format(lock=lock), adapted(values))

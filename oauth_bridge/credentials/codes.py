@@ -1,0 +1,161 @@
+"""Authorization codes: issue, withdraw, and explain a code without a row. Specification 2.2, 3.
+
+`code_redemption` redeems codes. `issued_codes` also writes rows of codes; `purging` and `after-restore` delete rows.
+Frequent statements are hand-written, because the ORM takes longer to build a statement than the database takes to run
+it. The statements receive the time as a parameter: only the service's clock counts, not the database's clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from oauth2_provider.settings import oauth2_settings
+
+from config.infrastructure.sql import as_uuid, fetch_one
+from oauth_bridge.credentials.random_values import OPENID_MARK, digest_of, is_well_formed, new_credential
+from oauth_bridge.models import Application, AuthorizationCode, WithdrawnCode
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+
+CODES = AuthorizationCode._meta.db_table
+
+# Two posts of one page within this time are a double click. Browsers show the answer to the second post. The second
+# post may arrive before the first (D8).
+DOUBLE_CLICK_WITHIN = timedelta(seconds=1)
+
+ISSUE = f"""
+    INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge, openid,
+                         issued_at, expires_at, person_version, application_version)
+    VALUES (%(digest)s, %(attempt)s, %(application_id)s, %(user_id)s, %(redirect_uri)s, %(scope)s, %(code_challenge)s,
+            %(openid)s, %(issued_at)s, %(expires_at)s, %(person_version)s, %(application_version)s)
+    ON CONFLICT (user_id, attempt) DO UPDATE
+       SET former_digest = {CODES}.digest, digest = excluded.digest, openid = excluded.openid,
+           issued_at = excluded.issued_at, expires_at = excluded.expires_at,
+           person_version = excluded.person_version, application_version = excluded.application_version
+     WHERE {CODES}.redeemed_at IS NULL AND {CODES}.application_id = excluded.application_id
+       AND ({CODES}.issued_at <= excluded.issued_at OR {CODES}.issued_at > %(double_click_before)s)
+ RETURNING id
+"""  # noqa: S608 - table names only
+
+
+FIND_ENDED = f"""
+    SELECT c.id, c.application_id, c.user_id, c.attempt
+      FROM {AuthorizationCode._meta.db_table} c WHERE c.former_digest = %(digest)s
+     UNION ALL
+    SELECT NULL, NULL, NULL, NULL FROM {WithdrawnCode._meta.db_table} w WHERE w.digest = %(digest)s
+"""  # noqa: S608 - table names only
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One authorization that a person has allowed. A second post of the same consent page has the same `id` (D8)."""
+
+    id: UUID
+    application: Application
+    redirect_uri: str
+    scope: str
+    code_challenge: str
+    openid: str | None = None  # `openid.request.Granted`, as JSON
+
+
+class AlreadyRedeemed(Exception):
+    """A code of the attempt was redeemed or issued to a later request, so no new code is issued (D8)."""
+
+
+def issue(attempt: Attempt, person: User, received_at: datetime | None = None) -> str:
+    """Issue a code for the attempt. The code replaces an earlier unredeemed code of the attempt.
+
+    Specification 2.2; D8, D14. The code expires 600 seconds after `received_at`, the time at which the service received
+    the request (by default now). Raises AlreadyRedeemed: a code of the attempt was redeemed, or the second request of a
+    double click already has the code.
+    """
+    code = f"{OPENID_MARK if attempt.openid else ''}{new_credential()}"
+    now = received_at or timezone.now()
+    row = fetch_one(
+        ISSUE,
+        digest=digest_of(code),
+        attempt=attempt.id,
+        application_id=attempt.application.pk,
+        user_id=person.pk,
+        redirect_uri=attempt.redirect_uri,
+        scope=attempt.scope,
+        code_challenge=attempt.code_challenge,
+        openid=attempt.openid,
+        issued_at=now,
+        expires_at=now + timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS),
+        person_version=person.credentials_version,
+        application_version=attempt.application.credentials_version,
+        double_click_before=now + DOUBLE_CLICK_WITHIN,
+    )
+    if row is None:
+        raise AlreadyRedeemed
+    return code
+
+
+def refuse_redeemed(attempt_id: UUID, person_id: UUID | None) -> None:
+    """Raises AlreadyRedeemed: a code of the person's attempt was redeemed, so the attempt is finished (D8)."""
+    if AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at__isnull=False).exists():
+        raise AlreadyRedeemed
+
+
+def discard(attempt_id: UUID, person_id: UUID | None) -> None:
+    """Delete the unredeemed code of an attempt, because the person allowed the request and then refused it (D8).
+
+    Raises AlreadyRedeemed: as `refuse_redeemed`. The check follows the deletion, because no code can be redeemed after
+    the deletion.
+    """
+    withdraw(AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at=None))
+    refuse_redeemed(attempt_id, person_id)
+
+
+def delete_all(person: User, application: Application) -> None:
+    """Delete every code of the person for the application, redeemed or not."""
+    withdraw(AuthorizationCode.objects.filter(user=person, application=application))
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Why a code has no row. `cause` is empty for an unknown code. `successor` is the code that replaced the code."""
+
+    cause: str = ""
+    successor: AuthorizationCode | None = None
+
+
+def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
+    """Delete the codes, and keep their digests until the codes would have expired.
+
+    If a new code replaces one of the codes after the digests are read, the new code is also deleted, but its digest is
+    not kept.
+    """
+    rows = list(codes.filter(expires_at__gt=timezone.now()).values_list("digest", "expires_at"))
+    codes.delete()
+    if rows:
+        withdrawn = [WithdrawnCode(digest=digest, expires_at=expires_at) for digest, expires_at in rows]
+        WithdrawnCode.objects.bulk_create(withdrawn, ignore_conflicts=True)
+
+
+def ended(code: str) -> Ended:
+    """Explain why a code has no row: a later code of the attempt replaced it, or it was withdrawn.
+
+    One statement; none for a malformed text.
+    """
+    if not is_well_formed(code):
+        return Ended("code_misshapen")
+    row = fetch_one(FIND_ENDED, digest=digest_of(code))
+    if row is None:
+        return Ended()
+    pk, application_id, person_id, attempt = row
+    if pk is None:
+        return Ended("code_withdrawn")
+    return Ended("code_replaced", _code(pk, application_id, as_uuid(person_id), as_uuid(attempt)))
+
+
+def _code(pk: int, application_id: int, person_id: UUID, attempt: UUID) -> AuthorizationCode:
+    return AuthorizationCode(pk=pk, application_id=application_id, user_id=person_id, attempt=attempt)

@@ -1,0 +1,160 @@
+"""Make, list and end client secrets; after a rotation, older secrets stay valid for an overlap. D15, D17, C10, C11.
+
+Every change of an application's secrets calls `lock` first, so changes wait for each other. Exchanges do not wait.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from accounts import audit_trail
+from config.infrastructure import events
+from config.infrastructure.events import Event
+from oauth_bridge.applications import audit
+from oauth_bridge.credentials.random_values import digest_of, new_credential
+from oauth_bridge.models import Application, ApplicationSecret
+from oauth_bridge.models.secrets import PREFIX_LENGTH
+
+REVOKE_NOW = timedelta(0)
+DEFAULT_OVERLAP = timedelta(hours=24)
+LONGEST_OVERLAP = timedelta(days=30)
+# An expired secret is kept for this time. A rotation keeps at most MOST_EXPIRED expired secrets of an application.
+EXPIRED_KEPT_FOR = timedelta(days=90)
+MOST_EXPIRED = 10
+MOST_WORKING = 10
+# A newer secret is used instead of an older one if it was used at least this time later. The time is long, because an
+# application's processes change to a new secret one after the other, and `last_used_at` is accurate to the minute.
+QUIET_FOR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """The new client secret, and the older valid secrets, latest first. The new secret itself is not stored."""
+
+    secret: str = field(repr=False)
+    older: list[ApplicationSecret]
+
+
+class TooManySecrets(Exception):
+    """The application already has MOST_WORKING secrets that work."""
+
+
+class UnknownSecret(Exception):
+    """The application has no secret with this number."""
+
+
+class Maker(NamedTuple):
+    """The maker of a secret: the `sub`, and the nickname. A later change of the nickname does not change the row."""
+
+    id: UUID | None
+    name: str
+
+
+COMMAND_LINE = Maker(None, "command line")
+
+
+@transaction.atomic
+def rotate(
+    application: Application, overlap: timedelta = DEFAULT_OVERLAP, *, name: str = "", maker: Maker = COMMAND_LINE
+) -> Rotation:
+    """Make a secret of 256 random bits. Older secrets stay valid for at most `overlap`.
+
+    The overlap REVOKE_NOW revokes the older secrets. A rotation never moves the end of an older secret to a later time.
+    `name` is a note of at most NAME_MAX_LENGTH characters. Raises TooManySecrets: MOST_WORKING secrets would stay
+    valid.
+    """
+    number = lock(application) + 1
+    now = timezone.now()
+    ends_at = now + overlap
+    older = list(application.secrets.filter(Q(expires_at=None) | Q(expires_at__gt=now), is_revoked=False))
+    if overlap and len(older) >= MOST_WORKING:
+        raise TooManySecrets
+    if not overlap:
+        application.secrets.update(is_revoked=True)
+    for row in older:
+        row.expires_at = min(row.expires_at or ends_at, ends_at)
+        row.save(update_fields=["expires_at"])
+    secret = new_credential()
+    ApplicationSecret.objects.create(
+        application=application,
+        digest=digest_of(secret),
+        created_at=now,
+        number=number,
+        name=name,
+        prefix=secret[:PREFIX_LENGTH],
+        maker_id=maker.id,
+        maker=maker.name,
+    )
+    Application.objects.filter(pk=application.pk).update(last_secret_number=number)
+    _delete_expired(application, now)
+    events.write(Event.SECRET_MADE, client_id=application.client_id)
+    until = f"{ends_at:%Y-%m-%d %H:%M} UTC" if overlap else "now"
+    audit_trail.write(
+        "secret_made",
+        audit.subject(application),
+        {"number": (None, number), "older_secrets_end": (None, until if older else None)},
+    )
+    return Rotation(secret, older)
+
+
+def _delete_expired(application: Application, now: datetime) -> None:
+    expired = application.secrets.filter(expires_at__lte=now).order_by("-expires_at", "-pk")
+    kept = expired.filter(expires_at__gt=now - EXPIRED_KEPT_FOR)[:MOST_EXPIRED]
+    expired.exclude(pk__in=list(kept.values_list("pk", flat=True))).delete()
+
+
+def states(application: Application) -> list[ApplicationSecret]:
+    """The secrets of the application, the latest first. One statement."""
+    rows = list(application.secrets.all())
+    for number, row in enumerate(rows):
+        row.is_still_used = row.works and _is_still_used(row, [each for each in rows[:number] if each.works])
+    return rows
+
+
+def _is_still_used(row: ApplicationSecret, newer: list[ApplicationSecret]) -> bool:
+    """Return whether the secret was used after its replacement, and no newer secret is used instead."""
+    if row.last_used_at is None or not newer:
+        return False
+    used_instead = [each for each in newer if each.last_used_at and each.last_used_at >= row.last_used_at + QUIET_FOR]
+    return not used_instead and row.last_used_at > min(each.created_at for each in newer)
+
+
+def lock(application: Application) -> int:
+    """Lock the application's secrets until the transaction ends. Returns the highest number of a secret so far."""
+    # With `no_key`, exchanges do not wait.
+    return Application.objects.select_for_update(no_key=True).get(pk=application.pk).last_secret_number
+
+
+@transaction.atomic
+def revoke(application: Application, number: int, *, is_leaked: bool = False) -> ApplicationSecret:
+    """End one secret at once. With `is_leaked`, all codes and tokens of the application end too.
+
+    A secret that has already ended can also be reported as leaked. A token of an exchange that has already begun has
+    the earlier `credentials_version`, so it is invalid. Raises UnknownSecret: there is no secret with this number.
+    """
+    lock(application)
+    secret, now = application.secrets.filter(number=number).first(), timezone.now()
+    if secret is None:
+        raise UnknownSecret
+    if secret.is_revoked and (secret.is_leaked or not is_leaked):
+        return secret
+    secret.is_revoked, secret.is_leaked = True, is_leaked
+    secret.expires_at = min(secret.expires_at or now, now)
+    secret.save(update_fields=["is_revoked", "is_leaked", "expires_at"])
+    if is_leaked:
+        Application.objects.filter(pk=application.pk).update(credentials_version=F("credentials_version") + 1)
+        application.refresh_from_db(fields=["credentials_version"])
+    events.write(Event.SECRET_ENDED, client_id=application.client_id, secret_row=secret.pk, is_leaked=is_leaked)
+    audit_trail.write(
+        "secret_leaked" if is_leaked else "secret_ended",
+        audit.subject(application),
+        {"number": (number, None)},
+    )
+    return secret

@@ -1,0 +1,156 @@
+"""Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4; D14, D15, D17.
+
+Only this module writes rows of `AccessToken`; `purging` and `after-restore` delete rows. The statements receive the
+time as a parameter: only the service's clock counts, not the database's clock.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.db.models import QuerySet
+from django.utils import timezone
+from oauth2_provider.settings import oauth2_settings
+
+from config.infrastructure.errors import RequestError, subject
+from config.infrastructure.sql import Rows, as_uuid, fetch_one
+from oauth_bridge.credentials.admission import admits, is_member
+from oauth_bridge.credentials.random_values import digest_of
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.models import AccessToken, Application
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+TOKENS = AccessToken._meta.db_table
+PEOPLE = get_user_model()._meta.db_table
+APPLICATIONS = Application._meta.db_table
+
+STORED = Rows(AccessToken, without=("revoked_cause",))
+
+# A token copies these columns from its code. The redemption returns the columns. On PostgreSQL, STORE_REDEEMED reads
+# the columns from the subquery `redeemed`.
+FROM_CODE = ("application_id", "user_id", "scope", "attempt", "openid", "person_version", "application_version")
+_INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, {', '.join(FROM_CODE)})"
+_VALUES = "%(token_digest)s, %(now)s, %(token_expires_at)s"
+STORE = f"""
+    {_INSERT} VALUES ({_VALUES}, {", ".join(f"%({name})s" for name in FROM_CODE)}) RETURNING {STORED.columns(TOKENS)}
+"""
+STORE_REDEEMED = f"""
+    {_INSERT} SELECT {_VALUES}, {", ".join(FROM_CODE)} FROM redeemed RETURNING {STORED.columns(TOKENS)}
+"""  # noqa: S608
+
+BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar", "profile_changed_at")
+
+_VALID = f"""
+      FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
+     WHERE t.digest = %(digest)s AND t.expires_at > %(now)s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
+       AND t.person_version = u.credentials_version AND t.application_version = a.credentials_version
+"""
+READ = f"""
+    SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type, t.scope, t.attempt, t.openid,
+           a.is_restricted {_VALID}
+"""
+
+OWN = Rows(AccessToken, "user_id", "scope", "issued_at", "expires_at")
+READ_OWN = f"SELECT {OWN.columns('t')}, a.is_restricted {_VALID} AND t.application_id = %(application_id)s"
+
+FIND_TOKEN = f"""
+    SELECT t.id, t.application_id, t.user_id, t.expires_at, t.attempt, a.client_id,
+           CASE WHEN t.revoked_at IS NOT NULL THEN coalesce(t.revoked_cause, 'token_revoked')
+                WHEN u.id IS NULL OR NOT u.is_active THEN 'person_deactivated'
+                WHEN t.person_version <> u.credentials_version THEN 'token_ended_person'
+                WHEN a.id IS NULL OR t.application_version <> a.credentials_version THEN 'token_ended_application'
+                WHEN NOT {admits("u.id")} THEN 'token_ended_group'
+                WHEN NOT a.is_enabled THEN 'client_disabled'
+           END AS ended_by
+      FROM {TOKENS} t LEFT JOIN {PEOPLE} u ON u.id = t.user_id LEFT JOIN {APPLICATIONS} a ON a.id = t.application_id
+     WHERE t.digest = %(digest)s
+"""  # noqa: S608
+
+
+class Bearer(NamedTuple):
+    """The person of an access token, and the rights of the token."""
+
+    user: User
+    application_id: int
+    client_id: str
+    is_public: bool  # the application has no secret, and its tokens are on people's devices
+    scopes: list[str]
+    attempt: UUID | None  # the attempt of the sign-in; None for a token of an earlier release
+    openid: str | None  # None: the request was plain OAuth 2.0
+
+
+def lifetime() -> timedelta:
+    """The lifetime of a token, from OAUTH2_PROVIDER: 3,600 seconds. Specification 2.3."""
+    return timedelta(seconds=oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS)
+
+
+def read(token: str) -> Bearer:
+    """The person and the application of a valid token. One statement, or two for a refusal.
+
+    An application with groups needs one more statement.
+
+    Specification 3.3, 3.4; D14, D17, D23. Raises RequestError: the token is unknown, expired or revoked; its person or
+    application is deactivated or has newer credentials; or the person may not use the application.
+    """
+    now = timezone.now()
+    row = fetch_one(READ, digest=digest_of(token), now=now)
+    if row is None:
+        raise _refusal(token, now)
+    *person, application_id, client_id, client_type, scope, attempt, openid, is_restricted = row
+    if is_restricted and not is_member(person[0], application_id):
+        raise _refusal(token, now)
+    is_public = client_type == Application.CLIENT_PUBLIC
+    attempt_id = attempt and as_uuid(attempt)
+    return Bearer(BEARERS.instance(person), application_id, client_id, is_public, scope.split(), attempt_id, openid)
+
+
+def read_own(token: str, application_id: int) -> AccessToken | None:
+    """The application's valid token; None for any other text.
+
+    A token of another application takes as long as an unknown text.
+
+    One statement, or two for an application with groups. The instance has only the columns of OWN.
+    """
+    row = fetch_one(READ_OWN, digest=digest_of(token), now=timezone.now(), application_id=application_id)
+    if row is None:
+        return None
+    *values, is_restricted = row
+    found = OWN.instance(values)
+    return None if is_restricted and not is_member(found.user_id, application_id) else found
+
+
+def _refusal(token: str, now: datetime) -> RequestError:
+    row = next(iter(AccessToken.objects.raw(FIND_TOKEN, {"digest": digest_of(token)})), None)
+    if row is None:
+        return RequestError(OAuthFault.TOKEN_UNKNOWN)
+    known = subject()
+    known.client_id, known.person, known.attempt, known.is_proven = row.client_id or "", row.user_id, row.attempt, True
+    if row.expires_at <= now:
+        return RequestError(OAuthFault.TOKEN_EXPIRED)
+    return RequestError(OAuthFault.TOKEN_REVOKED).about(cause=row.ended_by or "")
+
+
+def revoke(digest: bytes) -> None:
+    """Revoke the token with this digest, because its code was used again. RFC 6749 §4.1.2; D13."""
+    _revoke(AccessToken.objects.filter(digest=digest), "token_ended_replay")
+
+
+def revoke_own(digest: bytes, application_id: int) -> bool:
+    """Revoke the application's token with this digest. Returns whether the application has such a token."""
+    rows = AccessToken.objects.filter(digest=digest, application=application_id)
+    rows.filter(revoked_at=None).update(revoked_at=timezone.now())
+    return rows.exists()
+
+
+def revoke_all(person: User, application: Application) -> None:
+    """Revoke all tokens of the application for the person, because the person disconnects the application."""
+    _revoke(AccessToken.objects.filter(user=person, application=application), "token_ended_consent")
+
+
+def _revoke(held: QuerySet[AccessToken], cause: str) -> None:
+    held.filter(revoked_at=None).update(revoked_at=timezone.now(), revoked_cause=cause)

@@ -1,1 +1,0 @@
-"""Maintenance: the purge, and the end of credentials after a restore."""

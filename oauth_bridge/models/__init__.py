@@ -1,0 +1,41 @@
+"""The tables of the bridge."""
+
+from oauth_bridge.models.activity import ActivityCount, ActivityRecord
+from oauth_bridge.models.application import (
+    CLIENT_ID_LENGTH,
+    MISTYPED_CLIENT_ID,
+    NAME_MAX_LENGTH,
+    REASON_MAX_LENGTH,
+    TYPING_ERRORS,
+    Application,
+    Caption,
+    new_client_id,
+)
+from oauth_bridge.models.consent import Consent
+from oauth_bridge.models.credentials import AccessToken, AuthorizationCode, IDToken, RefreshToken, WithdrawnCode
+from oauth_bridge.models.keys import SigningKey
+from oauth_bridge.models.operating import PurgeRun, WriteProof
+from oauth_bridge.models.secrets import ApplicationSecret
+
+__all__ = [
+    "CLIENT_ID_LENGTH",
+    "MISTYPED_CLIENT_ID",
+    "NAME_MAX_LENGTH",
+    "REASON_MAX_LENGTH",
+    "TYPING_ERRORS",
+    "AccessToken",
+    "ActivityCount",
+    "ActivityRecord",
+    "Application",
+    "ApplicationSecret",
+    "AuthorizationCode",
+    "Caption",
+    "Consent",
+    "IDToken",
+    "PurgeRun",
+    "RefreshToken",
+    "SigningKey",
+    "WithdrawnCode",
+    "WriteProof",
+    "new_client_id",
+]

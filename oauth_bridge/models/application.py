@@ -1,0 +1,227 @@
+"""The table of applications.
+
+`Application` omits columns of the toolkit's model that this service does not use.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.contrib.auth.models import Group
+from django.db import models
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
+from oauth2_provider.models import AbstractApplication
+
+from config.infrastructure.graphemes import first_grapheme
+from config.infrastructure.validators import refuse_control_characters
+from oauth_bridge.callback_addresses.registration import (
+    shown_host,
+    split_lines,
+    validate_after_sign_out,
+    validate_lines,
+    validate_page,
+    validate_sign_in_start,
+    without_loopback_port,
+)
+
+NAME_MAX_LENGTH = 80
+LONG_NAME_LENGTH = 30
+REASON_MAX_LENGTH = 200
+
+
+CLIENT_ID_LENGTH = 32
+TYPING_ERRORS = 2
+# A client_id, of which at most TYPING_ERRORS characters are missing or too many. Every credential is longer.
+MISTYPED_CLIENT_ID = rf"[0-9a-z]{{{CLIENT_ID_LENGTH - TYPING_ERRORS},{CLIENT_ID_LENGTH + TYPING_ERRORS}}}"
+
+
+def new_client_id() -> str:
+    return uuid.uuid4().hex
+
+
+@dataclass(frozen=True)
+class Caption:
+    """The name, host, logo and homepage of an application, as pages show them."""
+
+    name: str
+    host: str = ""
+    logo: str = ""
+    homepage: str = ""
+
+    @property
+    def initial(self) -> str:
+        """The letter that replaces a missing logo."""
+        return first_grapheme(self.name).upper()
+
+    @property
+    def is_long(self) -> bool:
+        """True if the name is so long that its heading needs a smaller font."""
+        return len(self.name) > LONG_NAME_LENGTH
+
+
+class Application(AbstractApplication):
+    """A registered third party, the OAuth client. Specification 2.1."""
+
+    ID_TOKEN_ALGS = [("RS256", "RS256"), ("ES256", "ES256")]
+
+    objects = models.Manager["Application"]()
+
+    client_id = models.CharField(_("client ID"), max_length=255, unique=True, default=new_client_id, editable=False)
+    name = models.CharField(_("name"), max_length=NAME_MAX_LENGTH, validators=[refuse_control_characters])
+    homepage = models.URLField(_("homepage"), blank=True, validators=[validate_page])
+    # During an upgrade, an earlier release still runs and inserts rows without the newer columns. The newer columns
+    # therefore need `db_default`.
+    operator = models.CharField(
+        _("operated by"),
+        max_length=NAME_MAX_LENGTH,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[refuse_control_characters],
+    )
+    # The names of the next three columns are from RFC 7591 §2 and OpenID Connect Dynamic Client Registration 1.0 §2.
+    policy_uri = models.URLField(
+        _("privacy policy"), max_length=500, blank=True, default="", db_default="", validators=[validate_page]
+    )
+    tos_uri = models.URLField(
+        _("terms"), max_length=500, blank=True, default="", db_default="", validators=[validate_page]
+    )
+    initiate_login_uri = models.URLField(
+        _("sign-in address"), max_length=500, blank=True, default="", db_default="", validators=[validate_sign_in_start]
+    )
+    # The name of the next column is from OpenID Connect RP-Initiated Logout 1.0 §3.1.
+    post_logout_redirect_uris = models.TextField(
+        _("addresses after a sign-out"),
+        blank=True,
+        default="",
+        db_default="",
+        help_text=_("One address a line."),
+        validators=[validate_after_sign_out],
+    )
+    logo = models.CharField(_("logo"), max_length=100, blank=True, editable=False)
+    redirect_uris = models.TextField(
+        _("callback addresses"), help_text=_("One address a line."), validators=[validate_lines]
+    )
+    client_type = models.CharField(
+        _("kind"),
+        max_length=32,
+        choices=AbstractApplication.CLIENT_TYPES,
+        default=AbstractApplication.CLIENT_CONFIDENTIAL,
+    )
+    # The algorithm that signs the ID tokens of the application. OpenID Connect's default is RS256.
+    id_token_alg = models.CharField(
+        _("signature of ID tokens"),
+        max_length=5,
+        choices=ID_TOKEN_ALGS,
+        default="RS256",
+        db_default="RS256",
+    )
+    # If true, the ID token contains the claims of the scopes too, for libraries that do not read user info. D25.
+    profile_in_id_token = models.BooleanField(
+        _("name and e-mail address in the ID token"), default=False, db_default=False
+    )
+    is_trusted = models.BooleanField(_("trusted"), default=False)
+    is_enabled = models.BooleanField(_("enabled"), default=True)
+    # If true, only people in `groups` may use the application (D23). `applications.registry.set_groups` writes
+    # `is_restricted` and `groups`.
+    is_restricted = models.BooleanField(_("only for people in chosen groups"), default=False, db_default=False)
+    # During an upgrade, the previous release still runs and does not know the table of `groups`. The table has no
+    # constraint, because a constraint would prevent that release from deleting an application.
+    groups = models.ManyToManyField(Group, verbose_name=_("groups"), related_name="+", blank=True, db_constraint=False)
+    # The owners are administrators who have the rights of `administration.rights`. `applications.registry.set_owners`
+    # writes the owners; `accounts.administrators.end_ownerships` ends what a person owns.
+    owners = models.ManyToManyField(
+        settings.AUTH_USER_MODEL,
+        verbose_name=_("owners"),
+        related_name="owned_applications",
+        blank=True,
+        db_constraint=False,
+    )
+    # The next three columns state why, when and by whom the application was switched off. `disabled_by` keeps the
+    # administrator's name even after the account is deleted.
+    disabled_reason = models.CharField(
+        _("reason"),
+        max_length=REASON_MAX_LENGTH,
+        blank=True,
+        default="",
+        db_default="",
+        validators=[refuse_control_characters],
+    )
+    disabled_at = models.DateTimeField(null=True, editable=False)
+    disabled_by = models.CharField(max_length=120, default="", db_default="", editable=False)
+    credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
+    # The highest number that a secret of the application has had. Only `credentials.secret_rotation` writes it.
+    last_secret_number = models.IntegerField(default=0, db_default=0, editable=False)
+
+    # Fields of the toolkit's model that this service does not use, or that it stores in another table.
+    user = None
+    client_secret = None
+    hash_client_secret = None  # type: ignore[assignment]
+    skip_authorization = None  # type: ignore[assignment]
+    allowed_origins = None  # type: ignore[assignment]
+    registration_source = None  # type: ignore[assignment]
+    cimd_expires_at = None
+    authorization_grant_type = AbstractApplication.GRANT_AUTHORIZATION_CODE
+    algorithm = AbstractApplication.NO_ALGORITHM
+
+    class Meta:
+        swappable = "OAUTH2_PROVIDER_APPLICATION_MODEL"
+        verbose_name = _("application")
+        verbose_name_plural = _("applications")
+        ordering = ["name", "id"]
+        permissions = [
+            ("rotate_applicationsecret", gettext_noop("Can make new client secrets")),
+            ("trust_application", gettext_noop("Can mark applications as trusted")),
+            ("switch_application", gettext_noop("Can switch applications off and on")),
+        ]
+
+    @property
+    def callback_addresses(self) -> list[str]:
+        """The registered redirect_uris. `is_callback` decides which addresses a request may send."""
+        return split_lines(self.redirect_uris)
+
+    def is_callback(self, uri: str) -> bool:
+        """Whether a request may send this redirect_uri: a registered one, unchanged, or one with its own port. D3."""
+        return uri in self.callback_addresses or self.has_own_port(uri)
+
+    def has_own_port(self, uri: str) -> bool:
+        """Whether the redirect_uri is a registered loopback address without a port, to which the request adds a port.
+
+        Only for public applications. Another program on the machine may have the port, so the person is always asked.
+        RFC 8252 §7.3, §8.6.
+        """
+        if not self.is_public or not (registered := without_loopback_port(uri)):
+            return False
+        return uri not in self.callback_addresses and registered in self.callback_addresses
+
+    @property
+    def addresses_after_sign_out(self) -> list[str]:
+        """The registered post_logout_redirect_uris. A request that names an address must send it unchanged."""
+        return split_lines(self.post_logout_redirect_uris)
+
+    @property
+    def is_public(self) -> bool:
+        """Whether the application has no secret and uses PKCE (D9)."""
+        return self.client_type == self.CLIENT_PUBLIC
+
+    @property
+    def homepage_host(self) -> str:
+        return shown_host(self.homepage)
+
+    @property
+    def logo_url(self) -> str:
+        """The absolute URL of the logo; an empty string when the application has none."""
+        return f"{settings.BASE_URL}{reverse('logo', args=[self.logo])}" if self.logo else ""
+
+    @property
+    def caption(self) -> Caption:
+        """The name, host, logo and homepage of the application, as pages show them."""
+        return Caption(self.name, self.homepage_host, self.logo_url, self.homepage)
+
+    def clean(self) -> None:
+        self.redirect_uris = "\n".join(self.callback_addresses)
+        self.post_logout_redirect_uris = "\n".join(self.addresses_after_sign_out)

@@ -1,0 +1,140 @@
+"""The tables of codes and tokens, which are stored only as SHA-256 digests (D15).
+
+The references to people and applications have no database constraint, because a constraint would lock the rows of the
+person and the application at every insert. Instead, the statements that redeem a code or read a token check both rows.
+There is no index by application, because one application may own nearly all rows. The codes and tokens of a deleted
+application are invalid. Their rows stay until the purge.
+
+All codes and tokens of a person or an application can end together without an update of their rows. Each row stores the
+`credentials_version` of its person and its application. A change of either version makes the row invalid.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.conf import settings
+from django.db import models
+
+
+def _application() -> models.ForeignKey[Any, Any]:
+    """Return the field for the application: a foreign key without an index or a database constraint."""
+    return models.ForeignKey(
+        settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
+        on_delete=models.DO_NOTHING,
+        related_name="+",
+        db_constraint=False,
+        db_index=False,
+    )
+
+
+def _openid() -> models.TextField[str | None, str | None]:
+    """Return the field for the facts of the ID token and user info, as JSON; null for a plain OAuth 2.0 request."""
+    return models.TextField(null=True, editable=False)
+
+
+def version_of_credentials() -> models.IntegerField[int, int]:
+    """Return the field for the `credentials_version` that the person or application had when the row was created."""
+    return models.IntegerField(default=0, db_default=0, editable=False)
+
+
+class AuthorizationCode(models.Model):
+    """A one-time code. A redeemed code is kept to recognise a replay (D13, D14) and to show people their sign-ins.
+
+    `attempt` identifies the authorization request that led to the code, with or without a consent page. A person has at
+    most one valid code for each attempt (D8).
+    """
+
+    digest = models.BinaryField(max_length=32, unique=True, editable=False)
+    former_digest = models.BinaryField(
+        max_length=32, null=True, editable=False
+    )  # the digest of the code that this code replaced
+    attempt = models.UUIDField(editable=False)
+    application = _application()
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
+    )
+    redirect_uri = models.TextField()
+    scope = models.TextField()
+    code_challenge = models.CharField(max_length=64, blank=True)
+    issued_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    redeemed_at = models.DateTimeField(null=True)
+    profile_read_at = models.DateTimeField(null=True)  # when the application first read the profile
+    is_expiry_recorded = models.BooleanField(default=False, db_default=False, editable=False)  # for unredeemed codes
+    token_digest = models.BinaryField(max_length=32, null=True, editable=False)
+    openid = _openid()
+    person_version = version_of_credentials()
+    application_version = version_of_credentials()
+
+    # The next two attributes are not columns. `credentials.code_redemption.explain` sets both when it reads the row.
+    person_is_active: bool
+    ended_by: str | None
+
+    class Meta:
+        swappable = "OAUTH2_PROVIDER_GRANT_MODEL"
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["user", "attempt"], name="oauth_bridge_one_code_an_attempt"),
+        ]
+        # The activity log finds the codes of an hour or a day by `issued_at`, and the codes that were replaced by
+        # `former_digest`. A redemption reads neither index.
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["issued_at"], name="oauth_bridge_code_issued_at"),
+            models.Index(
+                fields=["former_digest"],
+                name="oauth_bridge_code_former",
+                condition=models.Q(former_digest__isnull=False),
+            ),
+        ]
+
+
+class WithdrawnCode(models.Model):
+    """The digest of a code whose row was deleted before the code expired.
+
+    `credentials.codes` writes and reads the rows.
+    """
+
+    digest = models.BinaryField(max_length=32, unique=True, editable=False)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+
+
+class AccessToken(models.Model):
+    """A bearer credential, valid for 3,600 seconds. Specification 2.3; D14."""
+
+    digest = models.BinaryField(max_length=32, unique=True, editable=False)
+    application = _application()
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_constraint=False)
+    scope = models.TextField()
+    issued_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+    revoked_cause = models.CharField(max_length=40, null=True, editable=False)  # noqa: DJ001 - null costs nothing
+    attempt = models.UUIDField(null=True, editable=False)  # the attempt of the redeemed code
+    openid = _openid()
+    person_version = version_of_credentials()
+    application_version = version_of_credentials()
+
+    # The next two attributes are not columns. `credentials.tokens` sets these attributes to explain why a token is
+    # invalid.
+    client_id: str | None
+    ended_by: str | None
+
+    class Meta:
+        swappable = "OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL"
+
+
+class RefreshToken(models.Model):
+    """An empty table, which the toolkit requires. The service issues no refresh tokens (D11)."""
+
+    class Meta:
+        swappable = "OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL"
+
+
+class IDToken(models.Model):
+    """An empty table, which the toolkit requires. The service stores no ID tokens."""
+
+    class Meta:
+        swappable = "OAUTH2_PROVIDER_ID_TOKEN_MODEL"

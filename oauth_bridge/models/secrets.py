@@ -1,0 +1,79 @@
+"""The table of client secrets: their digests, and the facts that people see. D15."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import ClassVar
+
+from django.db import models
+from django.utils import timezone
+
+from accounts.models import NICKNAME_MAX_LENGTH
+from config.infrastructure.validators import refuse_control_characters
+
+NAME_MAX_LENGTH = 80
+PREFIX_LENGTH = 4  # the other 39 of the 43 characters have 234 random bits
+
+
+class State(StrEnum):
+    WORKS = "works"  # valid without an end
+    ENDING = "ending"  # valid until `expires_at`
+    EXPIRED = "expired"  # ended after the overlap of a rotation
+    REVOKED = "revoked"  # ended at once
+    LEAKED = "leaked"  # revoked together with all codes and tokens of the application
+
+
+class ApplicationSecret(models.Model):
+    """The digest of a client secret. The secret itself is shown once and never stored (D15).
+
+    An expired secret is kept until the purge, so that its use is recognised. `expires_at` of a revoked secret is the
+    time of the revocation. `is_revoked` keeps a secret revoked even if the clock is set back. `last_used_at` is
+    accurate to the minute.
+
+    `number` counts the secrets of one application from 1, and is never reused. `prefix` is the beginning of the
+    secret, so that people can recognise the secret in a configuration. `maker` is the name of the person who made the
+    secret. The name outlives the person's account. `maker_id` is the `sub` of the person, null if a command made the
+    secret.
+    """
+
+    application = models.ForeignKey("oauth_bridge.Application", on_delete=models.CASCADE, related_name="secrets")
+    digest = models.BinaryField(max_length=32, editable=False)
+    created_at = models.DateTimeField(default=timezone.now, editable=False)
+    expires_at = models.DateTimeField(null=True, editable=False)  # null: never expires
+    last_used_at = models.DateTimeField(null=True, editable=False)  # null: never used
+    is_revoked = models.BooleanField(default=False, db_default=False, editable=False)
+    is_leaked = models.BooleanField(default=False, db_default=False, editable=False)
+    number = models.IntegerField(editable=False)
+    name = models.CharField(
+        max_length=NAME_MAX_LENGTH, blank=True, default="", db_default="", validators=[refuse_control_characters]
+    )
+    prefix = models.CharField(max_length=PREFIX_LENGTH, default="", db_default="", editable=False)
+    maker_id = models.UUIDField(null=True, editable=False)
+    maker = models.CharField(max_length=NICKNAME_MAX_LENGTH, default="", db_default="", editable=False)
+    # The last e-mail was sent this number of days before the end of the secret; null if no e-mail was sent.
+    told_days = models.IntegerField(null=True, editable=False)
+
+    class Meta:
+        ordering = ["-id"]
+        # A search by digest shows whether a wrong secret belongs to another application.
+        indexes: ClassVar[list[models.Index]] = [models.Index(fields=["digest"], name="oauth_bridge_secret_digest")]
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["application", "number"], name="oauth_bridge_secret_number"),
+        ]
+
+    # `credentials.secret_rotation.states` sets it: used after its replacement, which is not used instead.
+    is_still_used = False
+
+    @property
+    def works(self) -> bool:
+        return not self.is_revoked and (self.expires_at is None or self.expires_at > timezone.now())
+
+    @property
+    def state(self) -> State:
+        if self.is_leaked:
+            return State.LEAKED
+        if self.is_revoked:
+            return State.REVOKED
+        if not self.works:
+            return State.EXPIRED
+        return State.ENDING if self.expires_at else State.WORKS

@@ -1,0 +1,223 @@
+"""Read and verify authorization requests, and refuse prefetched and embedded requests. D3, D5, D8, D9, D17.
+
+Specification 4.1, 5.4; RFC 6749 §4.1.1; RFC 7636 §4.3.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from config.infrastructure import paths
+from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText, subject
+from oauth_bridge.applications import registry
+from oauth_bridge.callback_addresses import registration
+from oauth_bridge.callback_addresses.difference import likely_differences
+from oauth_bridge.credentials.pkce import CHALLENGE
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.models import Application, Caption
+from oauth_bridge.oauth.callback import Callback
+from oauth_bridge.oauth.parameters import Parameters, of_query
+from oauth_bridge.openid import claims, id_token
+from oauth_bridge.openid import request as openid_request
+
+# The parameters of every request except `state`, which is stored percent-encoded, and `ui_locales`, which
+# config.http.languages reads. `openid.request.NAMES` has those of OpenID Connect.
+NAMES = (
+    "client_id",
+    "redirect_uri",
+    "response_type",
+    "scope",
+    "code_challenge",
+    "code_challenge_method",
+    "response_mode",
+    "request",
+    "request_uri",
+)
+# Each of these may be sent once. Unknown parameters are ignored, even if repeated (RFC 6749 §3.1).
+KNOWN = (*NAMES, *openid_request.NAMES, "state", "ui_locales")
+# The causes in the activity log for a missing `code_challenge_method` (None) and for the value `plain`.
+CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
+# The causes of refused values of `Sec-Fetch-Dest`. The activity log records them only for known applications.
+SCRIPT, FRAME = "called_by_script", "framed"
+EMBEDDED = {"empty": SCRIPT, "iframe": FRAME, "frame": FRAME, "embed": FRAME, "object": FRAME}
+PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationRequest:
+    """The parameters of an authorization request.
+
+    `parameters` contains the known parameters that have a value. `state` is percent-encoded byte by byte; None: the
+    request has no `state`. `repeated` is the name of the first repeated parameter, or empty. `is_cut`: the redirect_uri
+    was not percent-encoded, so a part of it was read as something else.
+    """
+
+    parameters: dict[str, str]
+    state: str | None = None
+    repeated: str = ""
+    is_cut: bool = False
+
+    @classmethod
+    def from_query(cls, query: Parameters) -> AuthorizationRequest:
+        """Read a request. Raises UnverifiedRequest: client_id is missing or repeated, or redirect_uri is repeated."""
+        if name := query.repeated(("client_id", "redirect_uri")):
+            raise UnverifiedRequest(OAuthFault.REPEATED, name=name)
+        if not query.text("client_id"):
+            raise UnverifiedRequest(OAuthFault.MISSING, name="client_id").about(cause="client_id_missing")
+        # Values are cut to `most` characters. Every valid redirect_uri is shorter, so a cut redirect_uri is always
+        # invalid.
+        names = NAMES + openid_request.NAMES if claims.is_openid(query.text("scope")) else NAMES
+        most = registration.MAX_LENGTH + 1
+        parameters = {name: value[:most] for name in names if (value := query.text(name))}
+        if parameters.pop("id_token_hint", ""):  # an ID token is a credential, so it is not stored
+            parameters[openid_request.HINT] = id_token.hinted(query.text("id_token_hint"))
+        is_cut = query.lost("redirect_uri", KNOWN)
+        return cls(parameters, query.percent_encoded("state"), query.repeated(KNOWN), is_cut)
+
+    @property
+    def client_id(self) -> str:
+        return self.parameters.get("client_id", "")
+
+    @property
+    def redirect_uri(self) -> str:
+        return self.parameters.get("redirect_uri", "")
+
+    @property
+    def callback(self) -> Callback:
+        """The callback that gets the answer. Use the callback only after the client and the address are verified."""
+        iss = quote(settings.BASE_URL, safe="") if claims.is_openid(self.parameters.get("scope", "")) else None
+        return Callback(self.redirect_uri, self.state, iss, openid_request.is_posted(self.parameters))
+
+
+class UnverifiedRequest(RequestError):
+    """The client or the callback address of the request is wrong, so the browser is not redirected. D3, D4.
+
+    The error page shows `sent_address` and `application`. `sent_address` is the redirect_uri of the request.
+    `application` is the caption of the application with the client_id of the request.
+    """
+
+    def __init__(
+        self, fault: Fault, sent_address: str = "", *, application: Caption | None = None, **details: object
+    ) -> None:
+        super().__init__(fault, None, **details)
+        self.sent_address = sent_address
+        self.application = application
+
+
+class CallbackError(RequestError):
+    """The client and the callback address are right, but another parameter is wrong.
+
+    The error is sent to the callback address.
+
+    RFC 6749 §4.1.2.1.
+    """
+
+    def __init__(
+        self, request: AuthorizationRequest, application: Application, fault: Fault, cause: str = "", **details: object
+    ) -> None:
+        super().__init__(fault, None, **details)
+        self.about(cause=cause)
+        self.application = application
+        self.callback = request.callback
+
+
+def verify(request: AuthorizationRequest) -> Application:
+    """Verify the client, then the callback address, then the other parameters (D3). Returns the application.
+
+    Raises UnverifiedRequest: the client or the callback address is wrong, so the browser is not redirected (RFC 6749
+    §4.1.2.1). Raises CallbackError: another parameter is wrong, so the error is sent to the callback address.
+    """
+    sent = request.parameters
+    application = registry.find(sent["client_id"])
+    if application is None:
+        unknown = UnverifiedRequest(OAuthFault.CLIENT_UNKNOWN, request.redirect_uri)
+        registry.explain_unknown(unknown, request.client_id)
+        raise unknown
+    subject().client_id = application.client_id
+    if not application.is_enabled:
+        raise UnverifiedRequest(OAuthFault.CLIENT_DISABLED, application=application.caption)
+
+    if not request.redirect_uri:
+        missing = UnverifiedRequest(OAuthFault.MISSING, application=application.caption, name="redirect_uri")
+        raise missing.about(cause="redirect_uri_missing")
+    if not application.is_callback(request.redirect_uri):
+        registered = application.callback_addresses
+        parts = likely_differences(
+            request.redirect_uri, registered, is_public=application.is_public, is_cut=request.is_cut
+        )
+        mismatch = UnverifiedRequest(
+            OAuthFault.REDIRECT_URI_MISMATCH,
+            request.redirect_uri,
+            application=application.caption,
+            parts=TranslatableText(*parts),
+        )
+        raise mismatch.about(registered=registered, is_public=application.is_public, redirect_uri=request.redirect_uri)
+
+    if request.repeated:
+        raise CallbackError(request, application, OAuthFault.REPEATED, name=request.repeated)
+    if "response_type" not in sent:
+        raise CallbackError(request, application, OAuthFault.MISSING, "response_type_missing", name="response_type")
+    if sent["response_type"] != "code":
+        raise CallbackError(request, application, OAuthFault.RESPONSE_TYPE)
+    if "code_challenge" in sent:
+        if sent.get("code_challenge_method") != "S256":
+            cause = CHALLENGE_METHODS.get(sent.get("code_challenge_method"), "challenge_method_other")
+            raise CallbackError(request, application, OAuthFault.CHALLENGE_METHOD, cause)
+        if not CHALLENGE.fullmatch(sent["code_challenge"]):
+            raise CallbackError(request, application, OAuthFault.CHALLENGE_MALFORMED)
+    elif application.is_public:
+        raise CallbackError(request, application, OAuthFault.CHALLENGE_NEEDED)
+    elif "code_challenge_method" in sent:
+        raise CallbackError(request, application, OAuthFault.MISSING, "challenge_missing", name="code_challenge")
+    if fault := openid_request.fault(sent):
+        raise CallbackError(request, application, fault)
+    return application
+
+
+def refuse_speculation(request: HttpRequest) -> None:
+    """Raises RequestError: the browser prefetches the page, or loads it into a frame, an image or a script. D8.
+
+    The status is 503: browsers discard a prefetched response with this status, so a click sends a new request. If the
+    prefetched response had the status 204, a click would do nothing.
+    """
+    sent = request.META
+    purposes = " ".join(sent[name] for name in PURPOSE_HEADERS if name in sent)
+    is_speculative = purposes and re.search("prefetch|prerender|preview", purposes, re.IGNORECASE)
+    destination = sent.get("HTTP_SEC_FETCH_DEST", "document")
+    if is_speculative or not (destination in ("document", "") or is_silent_in_frame(request)):
+        cause = "" if is_speculative else EMBEDDED.get(destination, "")
+        raise RequestError(OAuthFault.SPECULATIVE, {"Retry-After": "1"}).about(cause=cause)
+
+
+def is_silent_in_frame(request: HttpRequest) -> bool:
+    """Return whether a frame sends an OpenID Connect request with `prompt=none`. OpenID Connect Core 1.0 §3.1.2.1."""
+    if request.path != paths.AUTHORIZE or request.META.get("HTTP_SEC_FETCH_DEST") != "iframe":
+        return False
+    query = of_query(request)
+    return claims.is_openid(query.text("scope")) and query.text("prompt").split() == ["none"]
+
+
+def is_of_script(request: HttpRequest) -> bool:
+    """Return whether a script or the preflight of a script calls authorize. Scripts cannot read the answer (D22)."""
+    sent = request.META
+    is_preflight = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in sent
+    return request.path == paths.AUTHORIZE and (
+        is_preflight or EMBEDDED.get(sent.get("HTTP_SEC_FETCH_DEST", "")) == SCRIPT
+    )
+
+
+def name_application(request: HttpRequest, error: RequestError) -> None:
+    """Note the requested application of a refused script or frame for the activity log.
+
+    Runs one statement.
+    """
+    if error.fault is SiteFault.METHOD and is_of_script(request):
+        error.about(cause=SCRIPT)
+    if error.cause in (SCRIPT, FRAME):
+        application = registry.find(of_query(request).text("client_id"))
+        subject().client_id = application.client_id if application else ""

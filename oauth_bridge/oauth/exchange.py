@@ -1,0 +1,147 @@
+"""The token operation: authenticate the client, redeem the code or explain a refusal. Specification 4.3; D9 to D14."""
+
+from __future__ import annotations
+
+import time
+from typing import NamedTuple, cast
+
+from config.infrastructure import events
+from config.infrastructure.errors import RequestError, subject
+from config.infrastructure.events import Event
+from oauth_bridge.applications import mails
+from oauth_bridge.credentials import client_secrets, code_redemption, tokens
+from oauth_bridge.credentials.pkce import VERIFIER
+from oauth_bridge.credentials.random_values import OPENID_MARK, new_credential
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.models import AuthorizationCode
+from oauth_bridge.oauth import throttling
+from oauth_bridge.oauth.parameters import require
+from oauth_bridge.openid import claims, id_token, signing_keys
+from oauth_bridge.openid.request import Granted
+
+
+class Exchanged(NamedTuple):
+    """The new access token, and the rows of the code and token. The database has only the digest of the access token.
+
+    `openid` are the additional members of the answer for OpenID Connect (D11).
+    """
+
+    access_token: str
+    redemption: code_redemption.Redemption
+    openid: dict[str, str]
+
+
+def exchange_code(form: dict[str, str], address: str) -> Exchanged:
+    """Exchange the code in the form for an access token.
+
+    Success takes two statements. For a code with `openid` the signing key takes one more. At most once a minute,
+    `client_secrets.authenticate` adds one statement. Failures are counted by `address`, the client's network address.
+    Raises RequestError: a parameter is missing or wrong, the client is not authenticated, the code can't be redeemed,
+    or a limit is reached.
+    """
+    require(form, "grant_type", "client_id")
+    if form["grant_type"] != "authorization_code":
+        raise RequestError(OAuthFault.GRANT_TYPE)
+    require(form, "code")
+    client = authenticated_client(form, address)
+    # A public client proves nothing, because anybody can send its client_id.
+    subject().client_id, subject().is_proven = client.client_id, not client.is_public
+    return _exchange_of(client, form, address)
+
+
+def authenticated_client(
+    form: dict[str, str], address: str, public_field: str | None = "code_verifier"
+) -> client_secrets.Client:
+    """The client that the form authenticates. A public client authenticates with `public_field`. Failures are counted.
+
+    Raises RequestError: as `client_secrets.authenticate`, or the limit of failures is reached.
+    """
+    try:
+        return client_secrets.authenticate(form, public_field)
+    except RequestError as error:
+        throttling.token_failure(address, form["client_id"])
+        if error.fault is OAuthFault.CLIENT_SECRET_EXPIRED:
+            events.write(
+                Event.EXPIRED_SECRET_USED,
+                client_id=form["client_id"],
+                secret_row=cast(int, error.private.get("secret_row")),
+                expired_seconds=cast(float, error.private.get("expired_seconds")),
+            )
+        raise
+
+
+def _exchange_of(client: client_secrets.Client, form: dict[str, str], address: str) -> Exchanged:
+    """Redeem the code and count the exchange. Raises RequestError: as `_redeem`, or a limit is reached."""
+    throttling.before_exchange(client.pk, is_public=client.is_public)
+    try:
+        exchanged = _redeem(form, client)
+    except RequestError:
+        throttling.after_exchange(client.pk, client.client_id, address, is_public=client.is_public, failed=True)
+        raise
+    throttling.after_exchange(client.pk, client.client_id, address, is_public=client.is_public, failed=False)
+    return exchanged
+
+
+def _redeem(form: dict[str, str], client: client_secrets.Client) -> Exchanged:
+    """Redeem the code. Raises RequestError: the code_verifier or the code is refused (`code_redemption.explain`)."""
+    if "code_verifier" in form and not VERIFIER.fullmatch(form["code_verifier"]):
+        raise RequestError(OAuthFault.VERIFIER_MALFORMED)
+    # The signer is read before the redemption, so that the code stays valid if the key is missing.
+    signer = signing_keys.signer(client.id_token_alg) if form["code"].startswith(OPENID_MARK) else None
+    token = new_credential()
+    redemption = code_redemption.redeem(form, client.pk, token, is_restricted=client.is_restricted)
+    if redemption is not None:
+        events.write(Event.CODE_REDEEMED, client_id=client.client_id, person=redemption.person_id)
+        return Exchanged(token, redemption, _openid_members(client, redemption, token, signer))
+    refusal = code_redemption.explain(form, client.pk) or code_redemption.Refusal(
+        OAuthFault.CODE_RACED, cause="reason_unknown"
+    )
+    found = refusal.code
+    error = RequestError(refusal.fault, None, **refusal.details).about(cause=refusal.cause)
+    if found:
+        error.about(code_of=found.application_id)
+        known = subject()
+        known.person, known.attempt, known.is_proven = found.user_id, found.attempt, True
+        if refusal.fault is OAuthFault.CODE_SPENT:
+            _end_token(found, client, refusal.details["age"])
+    raise error
+
+
+def _openid_members(
+    client: client_secrets.Client,
+    redemption: code_redemption.Redemption,
+    token: str,
+    signer: signing_keys.Signer | None,
+) -> dict[str, str]:
+    """`id_token` and `scope` of the answer; empty without the scope `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
+    if redemption.openid is None:
+        return {}
+    granted = Granted.from_json(redemption.openid)
+    code = redemption.code
+    signed = id_token.make(
+        granted,
+        client_id=client.client_id,
+        signer=signer or signing_keys.signer(client.id_token_alg),  # codes of earlier releases have no OPENID_MARK
+        person_id=redemption.person_id,
+        access_token=token,
+        now=int(time.time()),
+        person_claims=claims.values(code.user, granted.id_token, client.pk) if granted.id_token else {},
+    )
+    return {"id_token": signed, "scope": code.scope}
+
+
+def _end_token(code: AuthorizationCode, client: client_secrets.Client, age: float) -> None:
+    """Revoke the token that was issued for the code, and tell the person and the application's owners.
+
+    `age` is the time since the first redemption, in seconds. The client is the one that sent the code again.
+    """
+    tokens.revoke(bytes(code.token_digest or b""))
+    events.write(
+        Event.CODE_REPLAYED,
+        client_id=client.client_id,
+        person=code.user_id,
+        code_row=code.pk,
+        age_seconds=age,
+    )
+    mails.code_replayed(code.user_id, client.pk)
+    mails.code_replayed_to_owners(client.pk)

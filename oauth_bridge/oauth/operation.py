@@ -1,0 +1,90 @@
+"""The decorator of all operations: it checks the method, and answers errors with pages or JSON. It answers preflights.
+
+In a preflight a browser asks whether a script of another origin may send a request.
+`config.http.response_headers` adds `Access-Control-Allow-Origin` to every response of the paths that scripts of other
+origins may use.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.translation import gettext_noop
+from django.views.decorators.csrf import csrf_exempt
+
+from config.infrastructure import paths
+from config.infrastructure.errors import RequestError, SiteFault, TranslatableText, subject
+from oauth_bridge.oauth import error_responses
+
+View = Callable[[HttpRequest], HttpResponseBase]
+
+KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+PREFLIGHT_SECONDS = "7200"  # browsers cache the answer for two hours, the maximum of Chromium
+
+
+def operation(
+    view: View,
+    *methods: str,
+    step: str = "",
+    challenge: Callable[[HttpRequest, RequestError], None] | None = None,
+) -> View:
+    """Limit the view to `methods`, and answer every RequestError with a page or JSON.
+
+    `step` is the step of a sign-in at which the activity log records the errors; empty: they are not recorded.
+    `challenge` adds headers such as `WWW-Authenticate`, or private facts, to the error.
+    """
+
+    @csrf_exempt  # the view itself checks the CSRF token later
+    @functools.wraps(view)
+    def checked(request: HttpRequest) -> HttpResponseBase:
+        subject().step = step
+        if is_preflight(request):
+            return preflight_response(methods)
+        try:
+            check_method(request, methods)
+            return view(request)
+        except RequestError as error:
+            if challenge:
+                challenge(request, error)
+            return error_responses.error_response(request, error)
+
+    return checked
+
+
+def check_method(request: HttpRequest, methods: tuple[str, ...]) -> None:
+    """Check the method of the request. Raises RequestError: the method is not in `methods`."""
+    if request.method not in methods:
+        allow = ", ".join(methods)
+        method = request.method if request.method in KNOWN_METHODS else TranslatableText(gettext_noop("this method"))
+        raise RequestError(SiteFault.METHOD, {"Allow": allow}, method=method, allow=allow)
+
+
+def is_preflight(request: HttpRequest) -> bool:
+    """Return whether the request is a CORS preflight. Fetch Standard, "CORS-preflight request"."""
+    sent = request.META
+    return (
+        request.method == "OPTIONS"
+        and paths.kind_of(request.path_info).is_cross_origin
+        and "HTTP_ORIGIN" in sent
+        and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in sent
+    )
+
+
+def preflight_response(methods: tuple[str, ...]) -> HttpResponse:
+    """Answer a preflight. No rate limit counts preflights.
+
+    Scripts of tracing and products add headers of their own, such as `traceparent`, to each request. The answer names
+    `Authorization`, because "*" does not include it (Fetch Standard, "CORS-preflight fetch").
+    """
+    response = HttpResponse(
+        headers={
+            "Access-Control-Allow-Methods": ", ".join(methods),
+            "Access-Control-Allow-Headers": "Authorization, *",
+            "Access-Control-Max-Age": PREFLIGHT_SECONDS,
+        }
+    )
+    del response["Content-Type"]  # the answer has no content
+    return response

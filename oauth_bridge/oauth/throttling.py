@@ -1,0 +1,88 @@
+"""One function for each rate limit of this package. D21. `config.infrastructure.rate_limits` counts the requests.
+
+Each function raises RequestError with 429 `rate_limited` and `Retry-After` when its limit is reached.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from django.http import HttpRequest
+
+from config.infrastructure import rate_limits
+from config.infrastructure.errors import RequestError, SiteFault
+from config.infrastructure.network import client_address
+from config.infrastructure.rate_limits import Counter
+from oauth_bridge.credentials.random_values import digest_of
+
+# One person may use this share of a public application's limit at user info.
+SHARE_OF_ONE_PERSON = 0.1
+
+
+def authorize(request: HttpRequest) -> None:
+    """Limit authorization requests from one network address. The rate is RATE_AUTHORIZE."""
+    _raise_if("authorize", rate_limits.count(*rate_limits.by_address("authorize", client_address(request))))
+
+
+def logout(request: HttpRequest) -> None:
+    """Limit sign-outs and answers to the logout page from one network address. The rate is RATE_AUTHORIZE."""
+    _raise_if("logout", rate_limits.count(*rate_limits.by_address("logout", client_address(request))))
+
+
+def before_exchange(application_id: int, *, is_public: bool) -> None:
+    """Limit the exchanges of one application. The rate is RATE_TOKEN. Call this before the code is redeemed.
+
+    A confidential client is already authenticated, so every exchange counts. Anybody can send the client_id of a public
+    client, so only a redeemed code identifies such a client. `after_exchange` therefore counts successes for the
+    application, and failures for the network address. Concurrent exchanges of a public client may exceed the limit.
+    """
+    counter = Counter("token", str(application_id))
+    _raise_if("token", rate_limits.exceeded(counter) if is_public else rate_limits.count(counter))
+
+
+def after_exchange(application_id: int, client_id: str, address: str, *, is_public: bool, failed: bool) -> None:
+    """Count the exchange of a public client when its result is known. See `before_exchange`."""
+    if is_public and failed:
+        token_failure(address, client_id)
+    elif is_public:
+        rate_limits.count(Counter("token", str(application_id)))
+
+
+def token_failure(address: str, client_id: str) -> None:
+    """Limit failed authentications from one address for one client_id. The rate is RATE_TOKEN_FAILURES.
+
+    A second limit, ten times as high, counts the failures of all client_ids together, because anybody can invent
+    client_ids.
+    """
+    of_all = rate_limits.by_address("token_failures", address, rate_limits.ROTATING)
+    of_client = Counter("token_failures", f"{address} {digest_of(client_id).hex()}")
+    _raise_if("token_failures", rate_limits.attempt(of_client, *of_all))
+
+
+def token_state(operation: str, application_id: int) -> None:
+    """Limit how often an application calls `operation` ("revoke" or "introspect"). The rate is RATE_USERINFO."""
+    _raise_if(operation, rate_limits.count(Counter(operation, str(application_id))))
+
+
+def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
+    """Limit the number of profiles that one application reads. The rate is RATE_USERINFO.
+
+    People have the tokens of a public client on their own devices, so one person could use up the client's limit. Each
+    person may therefore use only a tenth of the limit.
+    """
+    counters = [Counter("userinfo", str(application_id))]
+    if is_public:
+        counters.insert(0, Counter("userinfo", f"{application_id} {person_id}", SHARE_OF_ONE_PERSON))
+    _raise_if("userinfo", rate_limits.count(*counters))
+
+
+def userinfo_failure(request: HttpRequest) -> None:
+    """Limit invalid tokens from one network address. The rate is RATE_USERINFO_FAILURES."""
+    failures = rate_limits.by_address("userinfo_failures", client_address(request))
+    _raise_if("userinfo_failures", rate_limits.attempt(*failures))
+
+
+def _raise_if(limit: str, seconds: int) -> None:
+    if seconds:
+        error = RequestError(SiteFault.RATE_LIMITED, {"Retry-After": str(seconds)}, seconds=seconds)
+        raise error.about(cause=f"throttled_{limit}")

@@ -1,0 +1,100 @@
+"""User info: verify the access token and return the claims. Specification 2.4, 4.4; D16, D17, D18; RFC 6750."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from django.http import HttpRequest
+
+from config.infrastructure.errors import RequestError, subject
+from oauth_bridge.credentials import tokens
+from oauth_bridge.credentials.random_values import OPENID_MARK
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.models import CLIENT_ID_LENGTH
+from oauth_bridge.oauth import authentication, parameters, throttling
+from oauth_bridge.openid import claims
+from oauth_bridge.openid.request import Granted
+
+PROFILE_SCOPE = "profile"
+B64TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+# What people send in place of an access token, which never has one of these shapes.
+OTHER_KINDS = {
+    "an ID token or another JWT": re.compile(r"eyJ[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*){2,4}"),
+    "an authorization code": re.compile(rf"{OPENID_MARK}[A-Za-z0-9_-]+"),
+    "a client_id": re.compile(rf"[0-9a-f]{{{CLIENT_ID_LENGTH}}}"),
+}
+
+
+def token_of(request: HttpRequest) -> str:
+    """Return the access token from the `Authorization` header or from a form body (RFC 6750 §2.2).
+
+    A token in the URL is not accepted (D17).
+
+    Raises RequestError: the request has no token or two tokens, the header has another scheme, or the token is
+    malformed or has the shape of another credential.
+    """
+    header = authentication.header_of(request)
+    scheme, _, value = header.partition(" ")
+    form = parameters.of_form(request) if parameters.has_body(request) else {}
+    if "access_token" in form:
+        if header:
+            raise RequestError(OAuthFault.TWO_TOKENS)
+        scheme, value = "bearer", form["access_token"]
+    elif not header:
+        is_in_url = bool(parameters.of_query(request).text("access_token"))
+        raise RequestError(OAuthFault.TOKEN_IN_URL if is_in_url else OAuthFault.TOKEN_MISSING)
+    if scheme.lower() != "bearer":
+        raise RequestError(OAuthFault.TOKEN_SCHEME, scheme=authentication.scheme_of(header))
+    token: str = value.strip()
+    if not B64TOKEN.fullmatch(token):
+        raise RequestError(OAuthFault.TOKEN_MALFORMED)
+    for kind, shape in OTHER_KINDS.items():
+        if shape.fullmatch(token):
+            raise RequestError(OAuthFault.TOKEN_OF_ANOTHER_KIND, kind=kind)
+    return token
+
+
+def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
+    """Verify the access token and return its bearer. A token without `openid` must have all of `scopes`.
+
+    Raises RequestError: the request has no valid token, the token lacks a scope, or a limit is reached.
+    """
+    try:
+        bearer = tokens.read(token_of(request))
+    except RequestError:
+        throttling.userinfo_failure(request)
+        raise
+    known = subject()
+    known.client_id, known.person, known.attempt, known.is_proven = (
+        bearer.client_id,
+        bearer.user.pk,
+        bearer.attempt,
+        True,
+    )
+    throttling.userinfo(bearer.application_id, bearer.user.pk, is_public=bearer.is_public)
+    if bearer.openid is None and not set(scopes) <= set(bearer.scopes):
+        raise RequestError(OAuthFault.TOKEN_SCOPE)
+    return bearer
+
+
+def scopes_of(requested: str) -> list[str]:
+    """The scopes of a token: the granted scopes if `openid` is requested, and otherwise only `profile` (D18)."""
+    return claims.granted_scopes(requested) if claims.is_openid(requested) else [PROFILE_SCOPE]
+
+
+def profile_of(bearer: tokens.Bearer) -> dict[str, Any]:
+    """The claims about the person of the access token. Raises RequestError: as `claims.values`."""
+    names = claims.PLAIN if bearer.openid is None else Granted.from_json(bearer.openid).userinfo
+    return claims.values(bearer.user, names, bearer.application_id)
+
+
+def add_bearer(_request: HttpRequest, error: RequestError) -> None:
+    """Add the header to the error. If the request has no bearer token, the header names no error (RFC 6750 §3.1)."""
+    if error.fault in (OAuthFault.TOKEN_MISSING, OAuthFault.TOKEN_IN_URL, OAuthFault.TOKEN_SCHEME):
+        error.headers["WWW-Authenticate"] = 'Bearer realm="userinfo"'
+    elif error.fault.status in (401, 403):
+        error.headers["WWW-Authenticate"] = (
+            f'Bearer error="{error.fault.error}", error_description="{error.description}"'
+        )

@@ -1,0 +1,134 @@
+"""The claims about a person: which claims a request asks for, and their values. Specification 2.4; D16.
+
+A request without the scope `openid` asks for the four claims of the specification. A request with `openid` asks for the
+claims of its scopes and of the parameter `claims`. OpenID Connect Core 1.0 §5.1, §5.4, §5.5.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from accounts.pictures.current_picture import avatar_url
+from config.infrastructure.errors import RequestError, subject
+from oauth_bridge.credentials import admission
+from oauth_bridge.errors import OAuthFault
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+OPENID = "openid"
+PLAIN = ("sub", "nickname", "email", "avatar")
+
+# The claims of each scope. `profile` also has `avatar`, for older applications that send this scope and read `avatar`.
+# There is no `preferred_username`: products take it for a unique name, and nicknames are not unique.
+SCOPES: Mapping[str, tuple[str, ...]] = {
+    OPENID: ("sub",),
+    "profile": ("name", "nickname", "picture", "avatar", "updated_at"),
+    "email": ("email", "email_verified"),
+    "groups": ("groups",),
+}
+NAMES = tuple(name for names in SCOPES.values() for name in names)
+
+# Each claim discloses a fact about the person. The consent page lists the facts, not the claims.
+FACTS = dict.fromkeys(SCOPES["profile"], "nickname") | {
+    "sub": "sub",
+    "picture": "avatar",
+    "avatar": "avatar",
+    "email": "email",
+    "email_verified": "email_verified",
+    "groups": "groups",
+    "updated_at": "updated_at",
+}
+# The second fact of each pair includes the first. The fact `nickname` includes the time of the last change of the
+# profile. The fact `email` includes the confirmation of the address.
+INCLUDED = {"updated_at": "nickname", "email_verified": "email"}
+
+_VALUES: Mapping[str, Callable[[User], object]] = {
+    "sub": lambda person: str(person.pk),
+    "name": lambda person: person.display_name,
+    "nickname": lambda person: person.display_name,
+    "picture": avatar_url,
+    "avatar": avatar_url,
+    "email": lambda person: person.email,
+    "email_verified": lambda person: True,  # only confirmed addresses are sent
+    "updated_at": lambda person: person.profile_changed_at and int(person.profile_changed_at.timestamp()),
+}
+
+
+def is_openid(scope: str) -> bool:
+    return OPENID in scope and OPENID in scope.split()
+
+
+def is_nearly_openid(scope: str) -> bool:
+    """Return whether the scope `openid` is meant, but not named: in capitals, or joined to another scope. D18."""
+    return not is_openid(scope) and OPENID in re.split(r"[\s,;+]", unquote(scope).lower())
+
+
+def granted_scopes(scope: str) -> list[str]:
+    """The known scopes of the request, in the order of SCOPES. Unknown scopes are ignored (D18)."""
+    asked = scope.split()
+    return [name for name in SCOPES if name in asked]
+
+
+def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
+    """The claims of these scopes and the claims in `more`, in the order of NAMES."""
+    wanted = {name for scope in scopes for name in SCOPES[scope]} | set(more)
+    return [name for name in NAMES if name in wanted]
+
+
+def asked_by_parameter(parameter: str, where: str) -> list[str]:
+    """The known claims in the member `where` ("userinfo" or "id_token") of the parameter `claims`. §5.5.
+
+    `essential` has no effect here, because a missing claim is not an error (§5.5.1). `wanted_values` reads the
+    requested values. Raises ValueError: the parameter is not a JSON object.
+    """
+    if not parameter:
+        return []
+    content = json.loads(parameter)
+    if not isinstance(content, dict) or not isinstance(content.get(where, {}), dict | None):
+        raise ValueError
+    return [name for name in NAMES if name in (content.get(where) or {})]
+
+
+def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
+    """The values that `claims` requests for this claim in the ID token, and whether the claim is essential. §5.5.1.
+
+    An empty list of values means that any value is accepted. Call this function only for a parameter that
+    `asked_by_parameter` accepts.
+    """
+    asked = (json.loads(parameter).get("id_token") or {}).get(name) if parameter else None
+    if not isinstance(asked, dict):
+        return [], False
+    wanted = [asked["value"]] if "value" in asked else asked.get("values")
+    return [str(each) for each in wanted] if isinstance(wanted, list) else [], asked.get("essential") is True
+
+
+def values(person: User, names: Collection[str] = PLAIN, application_id: int | None = None) -> dict[str, Any]:
+    """The values of these claims.
+
+    `groups` lists only groups of the application (D23). Reading the groups runs one statement.
+
+    Raises RequestError: the person's e-mail address is not confirmed (D16).
+    """
+    if person.email_verified_at is None:
+        subject().person = person.pk
+        raise RequestError(OAuthFault.NO_VERIFIED_EMAIL)
+    found = {name: _VALUES[name](person) for name in names if name in _VALUES}
+    if found.get("updated_at", True) is None:
+        del found["updated_at"]
+    if "groups" in names and application_id is not None:
+        found["groups"] = admission.shared_groups(person.pk, application_id)
+    return found
+
+
+def facts(names: Collection[str]) -> list[str]:
+    """The facts that these claims disclose, in the order of NAMES. A fact is left out if another one includes it."""
+    found = list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))
+    return [fact for fact in found if INCLUDED.get(fact) not in found]
+
+
+PLAIN_FACTS = facts(PLAIN)

@@ -1,0 +1,68 @@
+"""The metadata of the service, from which programs configure themselves. OpenID Connect Discovery 1.0 §3; RFC 8414 §2.
+
+`authorization_response_iss_parameter_supported` is absent: the callback of a plain OAuth 2.0 request has no `iss`, and
+clients refuse such a callback if the metadata announces `iss`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.utils.translation import to_locale
+
+from accounts.sign_in.reauthentication import ONE_FACTOR, TWO_FACTORS
+from config.infrastructure import paths
+from oauth_bridge.openid import claims, signing_keys
+
+SECRET_METHODS = ["client_secret_basic", "client_secret_post"]
+
+
+def document() -> dict[str, Any]:
+    """The metadata document. Both metadata paths serve it, because clients of RFC 8414 ignore unknown members."""
+    return {
+        "issuer": settings.BASE_URL,
+        "authorization_endpoint": settings.AUTH_URL + paths.AUTHORIZE,
+        "token_endpoint": settings.BASE_URL + paths.TOKEN,
+        "userinfo_endpoint": settings.BASE_URL + paths.USERINFO,
+        "revocation_endpoint": settings.BASE_URL + paths.REVOKE,
+        "introspection_endpoint": settings.BASE_URL + paths.INTROSPECT,
+        "end_session_endpoint": settings.AUTH_URL + paths.LOGOUT,
+        "jwks_uri": settings.BASE_URL + paths.JWKS,
+        "service_documentation": settings.AUTH_URL + paths.DOCS,
+        "scopes_supported": list(claims.SCOPES),
+        "response_types_supported": ["code"],
+        "response_modes_supported": ["query", "form_post"],
+        "grant_types_supported": ["authorization_code"],
+        "token_endpoint_auth_methods_supported": [*SECRET_METHODS, "none"],
+        "revocation_endpoint_auth_methods_supported": [*SECRET_METHODS, "none"],
+        "introspection_endpoint_auth_methods_supported": SECRET_METHODS,
+        "code_challenge_methods_supported": ["S256"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": list(signing_keys.ALGORITHMS),
+        "acr_values_supported": [ONE_FACTOR, TWO_FACTORS],
+        "claim_types_supported": ["normal"],
+        "claims_supported": [
+            *claims.NAMES,
+            "iss",
+            "aud",
+            "exp",
+            "iat",
+            "auth_time",
+            "nonce",
+            "acr",
+            "amr",
+            "azp",
+            "at_hash",
+        ],
+        "claims_parameter_supported": True,
+        "request_parameter_supported": False,
+        "request_uri_parameter_supported": False,  # the default of this member is true
+        "prompt_values_supported": ["none", "login", "consent", "select_account"],
+        "ui_locales_supported": [_language_tag(code) for code, _name in settings.LANGUAGES],
+    }
+
+
+def _language_tag(code: str) -> str:
+    """Spell a language code as BCP 47 does: pt-BR, zh-Hans."""
+    return to_locale(code).replace("_", "-")

@@ -1,0 +1,97 @@
+"""ID tokens: their claims and their signature. OpenID Connect Core 1.0 §2, §3.1.3.6."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from joserfc import jws, jwt
+from joserfc.errors import JoseError
+
+from oauth_bridge.openid import signing_keys
+from oauth_bridge.openid.request import Granted
+
+LIFETIME_SECONDS = 3600
+# `verified` reads at most this number of characters. The limit is large, because an ID token may name many groups.
+MAX_LENGTH = 8000
+KID = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+def make(
+    granted: Granted,
+    *,
+    client_id: str,
+    signer: signing_keys.Signer,
+    person_id: UUID,
+    access_token: str,
+    now: int,
+    person_claims: Mapping[str, Any],
+) -> str:
+    """Make a signed ID token. `now` is a Unix time in seconds.
+
+    `person_claims` has the values of the claims that `granted.id_token` names.
+    """
+    content: dict[str, Any] = {
+        **person_claims,
+        "iss": settings.BASE_URL,
+        "sub": str(person_id),
+        "aud": client_id,
+        "azp": client_id,
+        "iat": now,
+        "exp": now + LIFETIME_SECONDS,
+        "at_hash": half_digest(access_token),
+        "acr": granted.acr,
+    }
+    optional = {"nonce": granted.nonce, "auth_time": granted.auth_time, "amr": granted.amr}
+    content |= {name: value for name, value in optional.items() if value}
+    header = {"alg": signer.algorithm, "kid": signer.kid}
+    return jwt.encode(header, content, signer.key, [signer.algorithm])
+
+
+def hinted(token: str) -> str:
+    """The client_id and the `sub` of an ID token of this service, separated by a space; empty for any other text.
+
+    The ID token may be expired.
+    """
+    try:
+        content = verified(token)
+    except NotOurs:
+        return ""
+    return f"{content.get('aud')} {content.get('sub')}"
+
+
+class NotOurs(Exception):
+    """The text is not an ID token that this service signed. The message names the cause."""
+
+
+def verified(token: str) -> dict[str, Any]:
+    """The claims of an ID token of this service. The ID token may be expired.
+
+    The key determines the algorithm; the header does not.
+    Raises NotOurs: the text is not an ID token of this service.
+    """
+    token = token[:MAX_LENGTH]  # a text that is cut has a wrong signature
+    try:
+        # Before the signature is verified, the header is used only to find the key.
+        kid = str(jws.extract_compact(token.encode()).headers().get("kid"))
+        found = signing_keys.verification_key(kid) if KID.fullmatch(kid) else None
+        if found is None:
+            raise NotOurs("hint_key_unknown")
+        algorithm, key = found
+        content = jwt.decode(token, key, [algorithm]).claims
+    except (JoseError, ValueError, TypeError, RecursionError):
+        raise NotOurs("hint_invalid") from None
+    if content.get("iss") != settings.BASE_URL:
+        raise NotOurs("hint_invalid")
+    return dict(content)
+
+
+def half_digest(access_token: str) -> str:
+    """`at_hash`: the left half of the token's SHA-256 digest in base64url. §3.1.3.6."""
+    half = hashlib.sha256(access_token.encode()).digest()[:16]
+    return base64.urlsafe_b64encode(half).rstrip(b"=").decode()

@@ -1,0 +1,168 @@
+"""The OpenID Connect parameters of a request with the scope `openid`. OpenID Connect Core 1.0 §3.1.2.1.
+
+A request without this scope is plain OAuth 2.0, so the service does not read the parameters in NAMES.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+
+from accounts.sign_in.reauthentication import ONE_FACTOR, TWO_FACTORS, Proof
+from oauth_bridge.errors import OAuthFault
+from oauth_bridge.openid import claims
+
+NAMES = (
+    "nonce",
+    "claims",
+    "prompt",
+    "max_age",
+    "id_token_hint",
+    "login_hint",
+    "acr_values",
+)
+# A stored request has this parameter instead of `id_token_hint`. Its value is the client_id and the `sub` of a valid ID
+# token; empty for an invalid ID token.
+HINT = "hint"
+NONCE_MAX_LENGTH = 512
+MAX_AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The part of a request that is stored as JSON with the code and the token, for the ID token and user info.
+
+    `userinfo` and `id_token` are lists of names of claims. `auth_time` is a Unix time in seconds.
+    """
+
+    userinfo: list[str]
+    id_token: list[str]
+    nonce: str = ""
+    auth_time: int | None = None
+    amr: list[str] | None = None
+    acr: str = ""
+
+    def to_json(self) -> str:
+        return json.dumps({name: value for name, value in asdict(self).items() if value not in ("", None)})
+
+    @classmethod
+    def from_json(cls, stored: str) -> Granted:
+        return cls(**json.loads(stored))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The requirements of a request on the person and the sign-in. `max_age` is in seconds.
+
+    `subs` are the `sub` values of `id_token_hint` and of the parameter `claims`; the person's `sub` must equal each of
+    these values. `needs_two_factors`: a sign-in without two factors is answered with an error (OpenID Connect Core 1.0
+    §5.5.1.1).
+    """
+
+    prompts: frozenset[str] = frozenset()
+    max_age: int | None = None
+    subs: frozenset[str] = frozenset()
+    wants_two_factors: bool = False
+    needs_two_factors: bool = False
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, str]) -> Asked:
+        """Read the requirements from valid parameters. Plain OAuth 2.0 has no requirements."""
+        if not claims.is_openid(parameters.get("scope", "")):
+            return NOTHING
+        asked = parameters.get("claims", "")
+        subs, _ = claims.wanted_values(asked, "sub")
+        acr, is_essential = claims.wanted_values(asked, "acr")
+        wanted = acr or parameters.get("acr_values", "").split()
+        return cls(
+            frozenset(parameters.get("prompt", "").split()),
+            int(parameters["max_age"]) if "max_age" in parameters else None,
+            frozenset({*subs, *parameters.get(HINT, "").split()[1:]}),
+            TWO_FACTORS in wanted[:1],
+            is_essential and TWO_FACTORS in acr and ONE_FACTOR not in acr,
+        )
+
+    @property
+    def is_silent(self) -> bool:
+        """Return whether the service must answer without showing a page."""
+        return "none" in self.prompts
+
+
+NOTHING = Asked()
+
+
+def is_posted(parameters: Mapping[str, str]) -> bool:
+    """Return whether a form posts the answer to an http or https address. OAuth 2.0 Form Post Response Mode."""
+    is_web = parameters.get("redirect_uri", "").startswith(("https:", "http:"))
+    return is_web and parameters.get("response_mode") == "form_post"
+
+
+def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
+    """The first fault of the parameters in NAMES, of `scope`, and of those that both protocols have; None: no fault.
+
+    A plain OAuth 2.0 request does not read the parameters in NAMES.
+    """
+    scope = parameters.get("scope", "")
+    if "request" in parameters:
+        return OAuthFault.REQUEST_OBJECT
+    if "request_uri" in parameters:
+        return OAuthFault.REQUEST_URI
+    if parameters.get("response_mode", "query") != "query" and not is_posted(parameters):
+        return OAuthFault.RESPONSE_MODE
+    if not claims.is_openid(scope):
+        return OAuthFault.OPENID_MISSPELT if claims.is_nearly_openid(scope) else None
+    if len(parameters.get("nonce", "")) > NONCE_MAX_LENGTH:
+        return OAuthFault.NONCE_TOO_LONG
+    prompts = parameters.get("prompt", "").split()
+    if "none" in prompts and len(prompts) > 1:
+        return OAuthFault.PROMPT_NONE
+    if not MAX_AGE.fullmatch(parameters.get("max_age", "0")):
+        return OAuthFault.MAX_AGE
+    if HINT in parameters and parameters[HINT].partition(" ")[0] != parameters["client_id"]:
+        return OAuthFault.HINT
+    try:
+        claims.asked_by_parameter(parameters.get("claims", ""), "userinfo")
+        claims.asked_by_parameter(parameters.get("claims", ""), "id_token")
+        acr, is_essential = claims.wanted_values(parameters.get("claims", ""), "acr")
+    except (ValueError, RecursionError):
+        return OAuthFault.CLAIMS_MALFORMED
+    return OAuthFault.ACR if is_essential and acr and not {ONE_FACTOR, TWO_FACTORS} & set(acr) else None
+
+
+def facts(parameters: Mapping[str, str]) -> list[str]:
+    """The facts that the person agrees to. No answer contains other facts."""
+    scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
+    if not claims.is_openid(scope):
+        return claims.PLAIN_FACTS
+    more = [name for where in ("userinfo", "id_token") for name in claims.asked_by_parameter(asked, where)]
+    return claims.facts(claims.of_scopes(claims.granted_scopes(scope), more))
+
+
+def granted(
+    parameters: Mapping[str, str],
+    read_proof: Callable[[], Proof],
+    *,
+    profile_in_id_token: bool = False,
+) -> Granted | None:
+    """Make the grant that is stored with the code. For plain OAuth 2.0, return None.
+
+    `profile_in_id_token`: the ID token also contains the claims of the scopes (D25). User info contains them anyway, so
+    the person agrees to the same facts.
+
+    `read_proof` is called only for OpenID Connect.
+    """
+    scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
+    if not claims.is_openid(scope):
+        return None
+    proof, scopes = read_proof(), claims.granted_scopes(scope)
+    id_token = claims.asked_by_parameter(asked, "id_token")
+    return Granted(
+        userinfo=claims.of_scopes(scopes, claims.asked_by_parameter(asked, "userinfo")),
+        id_token=claims.of_scopes(scopes, id_token) if profile_in_id_token else id_token,
+        nonce=parameters.get("nonce", ""),
+        auth_time=None if proof.at is None else int(proof.at),
+        amr=proof.amr or None,
+        acr=proof.acr,
+    )

@@ -1,0 +1,194 @@
+"""The keys that sign ID tokens: make, read, rotate, revoke. OpenID Connect Core 1.0 §10.1; RFC 7517, RFC 7638.
+
+Only this module writes rows of `SigningKey`. A key is published before it signs, because applications cache the
+published keys. After its last signature, a key stays published until its last ID token has expired.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, cast
+
+from cryptography.hazmat.primitives.serialization import load_der_private_key
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+from joserfc.jwk import ECKey, JWKRegistry, RSAKey
+
+from accounts import audit_trail
+from config.infrastructure import events, sealing
+from config.infrastructure.events import Event
+from config.infrastructure.sql import as_uuid, fetch_all
+from oauth_bridge.models.keys import SigningKey
+
+logger = logging.getLogger(__name__)
+
+Key = RSAKey | ECKey
+
+PURPOSE = "oauth_bridge signing key"
+ALGORITHMS = ("RS256", "ES256")
+
+# How long applications and caches may keep the published keys.
+PUBLISHED_FOR = timedelta(minutes=5)
+# How long a new key is published before it signs.
+PUBLISHED_BEFORE = 2 * PUBLISHED_FOR
+# How long a key is published after its last signature: the lifetime of an ID token, plus time for a caller's slow
+# clock.
+PUBLISHED_AFTER = timedelta(hours=1, minutes=10)
+REPLACED_AFTER = timedelta(days=90)
+# How long a key is kept after its last signature. A caller may send an expired ID token as `id_token_hint`, so the key
+# must still verify such a token.
+KEPT_FOR = timedelta(days=400)
+
+TABLE = SigningKey._meta.db_table
+# Each signature reads the current key from the database, so that a revocation takes effect at once in every worker.
+# Only parsed keys are cached.
+SIGNERS = f"""
+    SELECT id, kid, private FROM {TABLE}
+     WHERE algorithm = %(algorithm)s AND revoked_at IS NULL AND private IS NOT NULL AND signs_from <= %(now)s
+       AND (signs_until IS NULL OR signs_until > %(now)s)
+     ORDER BY signs_from DESC
+"""  # noqa: S608 - the name of the table only
+
+
+MOST_LOADED = 8
+_loaded: dict[str, Key] = {}
+
+
+class Signer(NamedTuple):
+    """The key that signs now."""
+
+    kid: str
+    algorithm: str
+    key: Key
+
+
+class UnknownKey(Exception):
+    """No row has this kid."""
+
+
+def signer(algorithm: str) -> Signer:
+    """The key that signs now. If there is no such key, a new key is made. One statement."""
+    for row_id, kid, sealed in fetch_all(SIGNERS, algorithm=algorithm, now=timezone.now()):
+        key = _loaded.get(kid) or _load(kid, algorithm, as_uuid(row_id).bytes, bytes(sealed))
+        if key:
+            return Signer(kid, algorithm, key)
+    row, key = _make(algorithm, timezone.now())
+    return Signer(row.kid, algorithm, key)
+
+
+def published() -> list[dict[str, Any]]:
+    """The public keys as JWKs, the newest first. If an algorithm has no key, its first key is made. RFC 7517 §5."""
+    rows = list(_published())
+    missing = set(ALGORITHMS) - {row.algorithm for row in rows}
+    rows += [_make(algorithm, timezone.now())[0] for algorithm in sorted(missing)]
+    return [json.loads(row.public) for row in rows]
+
+
+def verification_key(kid: str) -> tuple[str, Key] | None:
+    """The algorithm and the public half of a key that signs or has signed; None if the key is revoked or unknown."""
+    row = SigningKey.objects.filter(kid=kid, revoked_at=None).first()
+    return (row.algorithm, cast(Key, JWKRegistry.import_key(json.loads(row.public)))) if row else None
+
+
+# Managing -------------------------------------------------------------------------------------------------------------
+
+
+@transaction.atomic
+def rotate(algorithm: str) -> SigningKey:
+    """Make a key that begins to sign after PUBLISHED_BEFORE. Older keys stop signing at that time.
+
+    By that time, applications have loaded the new key.
+    """
+    signs_from = timezone.now() + PUBLISHED_BEFORE
+    older = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None)
+    list(older.select_for_update().order_by("made_at"))  # wait for another rotation, so that its key ends too
+    older.filter(Q(signs_until=None) | Q(signs_until__gt=signs_from)).update(signs_until=signs_from)
+    row, _key = _make(algorithm, signs_from)
+    return row
+
+
+@transaction.atomic
+def revoke(kid: str) -> SigningKey:
+    """End a key at once: it no longer signs, is not published, and verifies nothing. Raises UnknownKey."""
+    row = SigningKey.objects.select_for_update().filter(kid=kid).first()
+    if row is None:
+        raise UnknownKey
+    if row.revoked_at is None:
+        row.revoked_at, row.private = timezone.now(), None
+        row.save(update_fields=["revoked_at", "private"])
+        events.write(Event.SIGNING_KEY_REVOKED, kid=kid)
+        audit_trail.write("signing_key_revoked", _subject(row))
+    return row
+
+
+def revoke_all() -> int:
+    """End all keys, because a restored backup may contain revoked keys. Returns their number."""
+    return SigningKey.objects.filter(revoked_at=None).update(revoked_at=timezone.now(), private=None)
+
+
+def tidy(now: datetime) -> None:
+    """Replace old keys. Delete the private halves of keys that no longer sign, and delete keys after KEPT_FOR."""
+    for algorithm in ALGORITHMS:
+        newest = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None).first()
+        if newest and newest.made_at <= now - REPLACED_AFTER:
+            rotate(algorithm)
+    SigningKey.objects.filter(signs_until__lte=now).update(private=None)
+    forgotten = now - KEPT_FOR
+    SigningKey.objects.filter(Q(signs_until__lte=forgotten) | Q(revoked_at__lte=forgotten)).delete()
+
+
+def _published() -> Any:
+    is_needed = Q(signs_until=None) | Q(signs_until__gt=timezone.now() - PUBLISHED_AFTER)
+    return SigningKey.objects.filter(is_needed, revoked_at=None)
+
+
+def _make(algorithm: str, signs_from: datetime) -> tuple[SigningKey, Key]:
+    """Make a key. Two workers that make the first key at the same time make two keys; both are published."""
+    key = _generated(algorithm)
+    row = SigningKey(
+        kid=key.thumbprint(),
+        algorithm=algorithm,
+        public=json.dumps(_public_jwk(key, algorithm)),
+        signs_from=signs_from,
+    )
+    row.private = sealing.seal(PURPOSE, key.as_der(private=True), row.id.bytes)
+    row.save()
+    events.write(Event.SIGNING_KEY_MADE, kid=row.kid, algorithm=algorithm)
+    audit_trail.write("signing_key_made", _subject(row))
+    return row, key
+
+
+def _public_jwk(key: Key, algorithm: str) -> dict[str, Any]:
+    """The public half of the key as a JWK. RFC 7517 §4."""
+    return {**key.as_dict(private=False), "kid": key.thumbprint(), "alg": algorithm, "use": "sig"}
+
+
+def _generated(algorithm: str) -> Key:
+    key: Key = (
+        RSAKey.generate_key(2048, auto_kid=False)
+        if algorithm == "RS256"
+        else ECKey.generate_key("P-256", auto_kid=False)
+    )
+    # One of 64 thumbprints begins with "-". `signing-key revoke` would parse such a kid as an option.
+    return _generated(algorithm) if key.thumbprint().startswith("-") else key
+
+
+def _load(kid: str, algorithm: str, row_id: bytes, sealed: bytes) -> Key | None:
+    content = sealing.unseal(PURPOSE, sealed, row_id)
+    if content is None:
+        logger.error("signing key can't be opened: SECRET_KEY has changed without a fallback", extra={"kid": kid})
+        return None
+    # The check of the primes, which would take 34 ms, is not needed: this service made the key, and AES-GCM shows that
+    # the key is unchanged.
+    native: Any = load_der_private_key(content, None, unsafe_skip_rsa_key_validation=True)
+    if len(_loaded) >= MOST_LOADED:
+        _loaded.clear()
+    _loaded[kid] = key = RSAKey.import_key(native) if algorithm == "RS256" else ECKey.import_key(native)
+    return key
+
+
+def _subject(row: SigningKey) -> audit_trail.Subject:
+    return audit_trail.Subject("signing key", row.kid, row.algorithm)
