@@ -1,6 +1,6 @@
 """Registered applications: find, store validated values, enable. Specification 2.1; D15, D17.
 
-The form `applications.forms.ApplicationForm` validates the values, for pages and for commands.
+The form `administration.application_form.ApplicationForm` validates the values, for pages and for commands.
 """
 
 from __future__ import annotations
