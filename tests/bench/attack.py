@@ -40,7 +40,7 @@ MAIL_SECONDS = 9.0
 MOST_RATIO = {"operations": 2.0, "pages": 3.0}
 UPLOAD_ATTEMPTS, UPLOAD_PAUSE_SECONDS = 3, 3.0
 MULTIPART = "multipart/form-data; boundary=b"
-CROP = {"zoom": "1", "x": "0.5", "y": "0.5"}
+CROP = {"zoom": "100", "across": "50", "down": "50"}  # percent
 # The smallest picture: one transparent pixel.
 GIF = "GIF89a\x01\0\x01\0\0\0\0!\xf9\x04\x01\n\0\x01\0,\0\0\0\0\x01\0\x01\0\0\x02\x02L\x01\0;"
 ATTACKS = {**BY_STRANGERS, **BY_HOLDERS}
