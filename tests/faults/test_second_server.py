@@ -39,7 +39,10 @@ class Visitor(threading.Thread):
 
     def run(self) -> None:
         while not self.is_over.is_set():
-            self.sign_ins += self.sign_in()
+            try:
+                self.sign_ins += self.sign_in()
+            except requests.exceptions.ChunkedEncodingError:  # the server had sent the headers, but not the whole body
+                self.failed["answer", 200] += 1
 
     def sign_in(self) -> bool:
         response = self.driver.open(self.driver.authorization_url(self.application))
@@ -60,7 +63,7 @@ class Visitor(threading.Thread):
 def test_one_of_two_servers_is_killed_and_no_sign_in_is_lost(
     postgresql: None, launch: Launch, redis_server: Any, tmp_path: Path
 ) -> None:
-    """Only a POST that the killed server was answering may fail, at most one of each visitor."""
+    """Only a POST or an answer that the killed server was sending may fail, at most one of each visitor."""
     origin, application = free_port(), ApplicationFactory(is_trusted=True)
     url, key, ports = f"http://localhost:{origin}", secrets.token_urlsafe(50), (free_port(), free_port())
     units = {f"10.0.0.{number}:{unit}": port for number, port in enumerate(ports, 1) for unit in (8000, 8001)}
@@ -92,6 +95,6 @@ def test_one_of_two_servers_is_killed_and_no_sign_in_is_lost(
             for visitor in visitors:
                 visitor.join()
         failed = sum((visitor.failed for visitor in visitors), Counter())
-        assert failed.keys() <= {("POST", 502)}, failed
+        assert failed.keys() <= {("POST", 502), ("answer", 200)}, failed
         assert all(visitor.failed.total() <= 1 for visitor in visitors), failed
         assert [visitor.driver.get("/accounts/profile").status_code for visitor in visitors] == [200] * PEOPLE
