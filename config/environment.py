@@ -27,7 +27,7 @@ from urllib.parse import unquote, urlsplit
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from config.infrastructure.hosts import LOOPBACK_HOSTS, ascii_forms, is_host, is_ip_address
+from config.infrastructure.network import LOOPBACK_HOSTS, ascii_forms, is_host, is_ip_address
 
 SECRET = frozenset({"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL"})
 FILE = "_FILE"
