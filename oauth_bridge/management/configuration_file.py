@@ -14,7 +14,7 @@ from typing import Any
 from django.core.management.base import CommandError, OutputWrapper
 from django.db import IntegrityError, transaction
 
-from config.infrastructure.command_errors import shown
+from config.infrastructure.texts import shown
 from oauth_bridge.management import registration
 from oauth_bridge.management.registration import BATCH, MOST_SHOWN, Change
 from oauth_bridge.models import Application

@@ -14,7 +14,7 @@ from django.core.management.base import CommandError, OutputWrapper
 from django.db import transaction
 
 from accounts import groups
-from config.infrastructure.command_errors import command_error, shown
+from config.infrastructure.texts import command_error, shown
 from oauth_bridge.applications.forms import ApplicationForm
 from oauth_bridge.callback_addresses.registration import split_lines
 from oauth_bridge.models import Application

@@ -11,8 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts import audit_trail
-from config.infrastructure import json_streaming
-from config.infrastructure.command_errors import shown
+from config.infrastructure.texts import json_list, shown
 from oauth_bridge.applications import checks
 from oauth_bridge.management import activity_listing, configuration_file, registration, secret_commands
 from oauth_bridge.models import Application
@@ -64,7 +63,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, action: str, as_json: bool, **options: Any) -> None:
         if action == "export":
-            for piece in json_streaming.pieces(configuration_file.exported()):
+            for piece in json_list(configuration_file.exported()):
                 self.stdout.write(piece, ending="")
         elif action == "activity":
             self._list_activity(as_json, options)
