@@ -20,7 +20,7 @@ from django.http.response import HttpResponseBase
 
 from accounts.models import User
 from config.infrastructure import sealing
-from config.infrastructure.own_cookies import set_cookie
+from config.infrastructure.paths import set_cookie
 
 _PURPOSE = "accounts.known-browser"
 _ACCOUNTS_PER_BROWSER = 5
