@@ -259,10 +259,10 @@ def audit_log(value: str) -> dict[str, Any]:
 def database(value: str) -> dict[str, Any]:
     """Return the entry of `DATABASES`. On SQLite, writers wait at BEGIN, and no reader waits for a writer."""
     if value.partition("://")[0].lower() in ("postgres", "postgresql"):
-        from config.infrastructure.postgresql.url import entry
+        from config.infrastructure.sql.base import database_of
 
         try:
-            return entry(value)
+            return database_of(value)
         except ValueError as error:
             raise ImproperlyConfigured(f"DATABASE_URL must be {DATABASE_FORM}{error}.") from None
     path = unquote(_match(r"(?i:sqlite)://(:memory:|/[^\s?#]*)", value)[len("sqlite://") :].removeprefix("/"))

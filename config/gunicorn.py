@@ -108,7 +108,7 @@ def post_worker_init(worker: Worker) -> None:
     import config.urls  # noqa: F401 - imports the views, so that the first request need not wait
     from accounts.mail import outbox
     from config import metrics_state
-    from config.infrastructure.postgresql.timeouts import limit_statements
+    from config.infrastructure.sql.base import limit_statements
     from oauth_bridge.storage import activity_counts
 
     limit_statements()

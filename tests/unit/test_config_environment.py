@@ -230,7 +230,7 @@ def test_postgresql_prepares_its_statements_and_sqlite_waits_for_its_turn_to_wri
         return env.database("DATABASE_URL", "")
 
     found = entry("postgres://service:p%40ss@db.example.com:5433/service?sslmode=require")
-    assert (found["ENGINE"], found["PASSWORD"], found["PORT"]) == ("config.infrastructure.postgresql", "p@ss", "5433")
+    assert (found["ENGINE"], found["PASSWORD"], found["PORT"]) == ("config.infrastructure.sql", "p@ss", "5433")
     assert (found["CONN_MAX_AGE"], found["CONN_HEALTH_CHECKS"]) == (None, True)
     assert (found["OPTIONS"]["prepare_threshold"], found["OPTIONS"]["sslmode"]) == (5, "require")
     assert (found["OPTIONS"]["connect_timeout"], found["OPTIONS"]["tcp_user_timeout"]) == (2, 15_000)

@@ -16,8 +16,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from config import health
-from config.infrastructure.postgresql import timeouts
-from config.infrastructure.postgresql.base import process_name
+from config.infrastructure.sql import base
 from oauth_bridge.models import PurgeRun, WriteProof
 from oauth_bridge.storage import activity_counts
 from tests.pages import admin_browser, html_of
@@ -163,9 +162,9 @@ def test_postgresql_is_told_which_command_it_serves_and_no_other_word(monkeypatc
         ("pytest tests", "manage.py"),
     ):
         monkeypatch.setattr(sys, "argv", words.split())
-        assert process_name() == f"sign-in {expected} {settings.VERSION}"
-    monkeypatch.setitem(timeouts.session_timeouts, "statement_timeout", 10)
-    assert process_name() == f"sign-in web {settings.VERSION}"
+        assert base.process_name() == f"sign-in {expected} {settings.VERSION}"
+    monkeypatch.setitem(base.session_timeouts, "statement_timeout", 10)
+    assert base.process_name() == f"sign-in web {settings.VERSION}"
 
 
 @pytest.mark.integration
