@@ -14,7 +14,7 @@ from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from config.infrastructure.cache import is_redis_answering
+from config.infrastructure.rate_limits import is_redis_answering
 from oauth_bridge.maintenance import purging
 from oauth_bridge.storage import activity_counts
 

@@ -110,14 +110,16 @@ REDIS_URL = env.redis("REDIS_URL", "")
 # With Redis, all workers share the counters of the limits. A single worker can count in its memory (D21).
 CACHES = {
     "default": {
-        "BACKEND": "config.infrastructure.cache.FailOpenRedisCache",
+        "BACKEND": "config.infrastructure.rate_limits.FailOpenRedisCache",
         "LOCATION": [REDIS_URL],
         "KEY_PREFIX": "delegated",
     }
     if REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 100_000}}
 }
-CACHES["limits"] = CACHES["default"] | ({"BACKEND": "config.infrastructure.cache.RateLimitCache"} if REDIS_URL else {})
+CACHES["limits"] = CACHES["default"] | (
+    {"BACKEND": "config.infrastructure.rate_limits.RateLimitCache"} if REDIS_URL else {}
+)
 
 # By default, e-mails go to files, because no log may contain reset links.
 _email = env.email("EMAIL_URL", f"filemail://{quote(str(VAR_DIR))}/mail")

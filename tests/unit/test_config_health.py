@@ -108,7 +108,7 @@ def test_redis_and_the_age_of_the_last_purge_are_reported_and_do_not_change_the_
 ) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     settings.CACHES = {
-        "default": {"BACKEND": "config.infrastructure.cache.FailOpenRedisCache", "LOCATION": settings.REDIS_URL}
+        "default": {"BACKEND": "config.infrastructure.rate_limits.FailOpenRedisCache", "LOCATION": settings.REDIS_URL}
     }
     PurgeRun.objects.all().delete()
     assert client.get("/health/ready").json()["purge"] == {"last_finished": None, "age_seconds": None}

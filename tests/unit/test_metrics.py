@@ -21,8 +21,8 @@ from accounts.models import OutgoingMail
 from accounts.passwords import hashing
 from config import metrics_server, metrics_state
 from config.infrastructure import events
-from config.infrastructure.cache import Outage
 from config.infrastructure.events import Event
+from config.infrastructure.rate_limits import Outage
 from oauth_bridge.key_models import SigningKey
 from oauth_bridge.models import PurgeRun
 from tests.server import free_port
