@@ -14,7 +14,7 @@ from django.utils import timezone
 from accounts.models import OutgoingMail
 from config.infrastructure import metrics
 from config.infrastructure.events import Event
-from config.infrastructure.work_queue import Worker
+from config.infrastructure.worker import Worker
 from oauth_bridge.key_models import SigningKey
 from oauth_bridge.models import PurgeRun
 
@@ -54,7 +54,7 @@ def read() -> bool:
 
 
 def _read_queue(name: str, rows: QuerySet[OutgoingMail]) -> None:
-    """Read a queue of `config.infrastructure.work_queue`."""
+    """Read the queue of `accounts.mail.outbox`."""
     retried = Count("pk", filter=Q(attempts__gt=0))
     found = rows.order_by()[:MOST_ROWS].aggregate(waiting=Count("pk"), retried=retried, due_at=Min("due_at"))
     metrics.QUEUE_WAITING.labels(name).set(found["waiting"])
