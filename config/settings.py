@@ -67,7 +67,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "config.http.middleware.RequestLogMiddleware",
     "config.http.response_headers.ResponseHeadersMiddleware",
-    "config.http.bounds.BoundsMiddleware",
+    "config.http.middleware.BoundsMiddleware",
     "config.http.languages.language_middleware",
     "config.http.middleware.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
