@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
-from contextlib import suppress
 from contextvars import ContextVar
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-import idna
 from django.conf import settings
 from django.http import HttpRequest
 
@@ -102,15 +100,3 @@ def is_ip_address(host: str) -> bool:
 def is_host(host: str) -> bool:
     """Return whether the text is an IP address without brackets, or a name in lower case, with or without a dot."""
     return is_ip_address(host) or _NAME.fullmatch(host) is not None
-
-
-def ascii_forms(text: str) -> dict[str, str]:
-    """Return the ASCII form (RFC 5891) of each internationalised host in addresses, origins and lists of hosts."""
-    parts = re.split(r"[\s,<>@]|//", text)
-    hosts = {re.split(r"[/?#:]", part)[0].removeprefix(".") for part in parts}
-    found = {}
-    for host in sorted(hosts):
-        if not host.isascii() and "." in host:
-            with suppress(idna.IDNAError):
-                found[host] = idna.encode(host, uts46=True).decode()
-    return found
