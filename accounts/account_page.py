@@ -9,7 +9,7 @@ from django.views.generic.base import ContextMixin
 
 from accounts.models import User
 from accounts.pictures import current_picture
-from config.infrastructure.graphemes import first_grapheme
+from config.infrastructure.texts import first_grapheme
 
 
 class AccountPageMixin(ContextMixin):

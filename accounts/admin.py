@@ -32,7 +32,7 @@ from accounts.sign_in import verification
 from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure import events
 from config.infrastructure.events import Event
-from config.infrastructure.validators import refuse_control_characters
+from config.infrastructure.texts import refuse_control_characters
 
 
 @admin.register(Group)

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import EmailValidator, MaxLengthValidator
 from django.utils.translation import gettext_lazy as _
 
-from config.infrastructure.validators import is_unseen
+from config.infrastructure.texts import is_unseen
 
 EMAIL_MAX_LENGTH = 254
 

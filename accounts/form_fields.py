@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.email_addresses import EMAIL_MAX_LENGTH, NOT_AN_ADDRESS, normalise_email
 from accounts.models import NICKNAME_MAX_LENGTH
-from config.infrastructure.validators import refuse_control_characters, typed_code
+from config.infrastructure.texts import refuse_control_characters, typed_code
 
 
 class EmailField(forms.EmailField):

@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 
 from accounts import audit_trail
-from config.infrastructure.validators import refuse_control_characters
+from config.infrastructure.texts import refuse_control_characters
 
 FIELD = "group"
 

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods
 
 from accounts import return_path
 from accounts.models import User
-from config.infrastructure.own_cookies import set_cookie
+from config.infrastructure.paths import set_cookie
 
 COOKIE_AGE_SECONDS = 365 * 24 * 3600
 

@@ -20,7 +20,6 @@ from django.utils.translation import gettext_noop
 
 from accounts.email_addresses import EMAIL_MAX_LENGTH, looked_up_email, normalise_email
 from accounts.passwords import hashing
-from config.infrastructure.work_queue import Leased
 
 NICKNAME_MAX_LENGTH = 60
 
@@ -182,7 +181,7 @@ class FailedFactor(models.Model):
         default_permissions = ()
 
 
-class OutgoingMail(Leased):
+class OutgoingMail(models.Model):
     """An e-mail that is not sent yet. Only `accounts.mail.outbox` writes and reads the rows.
 
     `sealed` contains the encrypted e-mail until the e-mail is sent. `once` is a digest of the event that may cause only
@@ -197,6 +196,9 @@ class OutgoingMail(Leased):
     once = models.BinaryField(max_length=32, null=True, unique=True)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField()
+    turn = models.PositiveIntegerField(default=0, db_default=0)
+    due_at = models.DateTimeField(db_index=True)
+    attempts = models.PositiveIntegerField(default=0)
 
     class Meta:
         default_permissions = ()

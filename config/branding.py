@@ -15,7 +15,6 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import reverse
 
 from config import environment as env
-from config.infrastructure.colors import TEXT_CONTRAST, WHITE, contrast
 
 LOGO_MAX_BYTES = 200 * 1024
 LOGO_TYPES = {
@@ -27,6 +26,8 @@ CACHE_SECONDS = 365 * 24 * 3600
 # The CSP of an SVG that a browser opens as a document: styles apply, but scripts do not run.
 DRAWING_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
 MARK_COLOR = b"#17695d"
+TEXT_CONTRAST = 4.5  # WCAG 2.2, 1.4.3
+WHITE = "#ffffff"
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +92,19 @@ def color(name: str) -> str:
     if value and not re.fullmatch("#[0-9a-f]{6}", value):
         raise ImproperlyConfigured(f"{name} must be # and six hexadecimal digits, such as #0d5a4d.")
     return value
+
+
+def contrast(one: str, other: str) -> float:
+    """Return the contrast ratio of two colours, from 1 to 21. WCAG 2.2."""
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def _luminance(color: str) -> float:
+    """Return the relative luminance of the colour, from 0 (black) to 1 (white). WCAG 2.2."""
+    parts = [part / 255 for part in bytes.fromhex(color[1:])]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def legible(color: str) -> str:

@@ -13,7 +13,6 @@ from django.db import DatabaseError, connection
 
 from accounts.factors import authenticators
 from config import branding, environment, health
-from config.infrastructure.colors import TEXT_CONTRAST, WHITE, contrast
 
 Apps = Sequence[AppConfig] | None
 
@@ -25,8 +24,8 @@ def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
     if settings.WEB_CONCURRENCY > 1 and not settings.REDIS_URL:
         found.append(_error("E006", "WEB_CONCURRENCY is above 1 without REDIS_URL.", "Set REDIS_URL."))
     color = settings.SERVICE_COLOR
-    if color and (ratio := contrast(color, WHITE)) < TEXT_CONTRAST:
-        text = f"SERVICE_COLOR {color} has a contrast of {ratio:.2f}:1 to white; text needs {TEXT_CONTRAST}:1."
+    if color and (ratio := branding.contrast(color, branding.WHITE)) < branding.TEXT_CONTRAST:
+        text = f"SERVICE_COLOR {color} has a contrast of {ratio:.2f}:1 to white; text needs {branding.TEXT_CONTRAST}:1."
         found.append(_error("E008", text, f"Use a darker colour, such as {branding.legible(color)}."))
     if not authenticators.passkeys_are_possible():
         text = "AUTH_URL is an IP address, for which browsers create no passkey."

@@ -11,23 +11,21 @@ any word for a boolean, and a value that begins with `$` for the name of another
 from __future__ import annotations
 
 import difflib
-import functools
 import os
 import re
 import secrets
-import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from email.utils import formataddr, parseaddr
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from config.infrastructure.hosts import LOOPBACK_HOSTS, ascii_forms, is_host, is_ip_address
+from config.infrastructure.network import LOOPBACK_HOSTS, is_host, is_ip_address
 
 SECRET = frozenset({"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL"})
 FILE = "_FILE"
@@ -41,10 +39,7 @@ INJECTED = re.compile(r"(.+?)_(SERVICE_(HOST|PORT\w*)|PORT(_[0-9]\w*)?)")
 BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 WEB_PORTS = {"http": 80, "https": 443}
 EMAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
-DATABASE_FORM = "sqlite:////full/path/of/file or postgres://user:password@host:port/name"
 
-P = ParamSpec("P")
-T = TypeVar("T")
 _known: set[str] = set()
 
 
@@ -90,29 +85,15 @@ def refuse_unknown() -> None:
             raise ImproperlyConfigured(f"{wrong}. Is {meant[0]} meant?")
 
 
-def _kind(form: str) -> Callable[[Callable[Concatenate[str, P], T]], Callable[Concatenate[str, str, P], T]]:
-    """Let a function of a value read a variable. If the function raises ValueError, the value must be `form`.
-
-    The form may name options of the function in braces. If a host in the value is not in ASCII, the sentence names its
-    ASCII form instead.
-    """
-
-    def decorate(convert: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, str, P], T]:
-        @functools.wraps(convert)
-        def read(name: str, default: str, /, *args: P.args, **options: P.kwargs) -> T:
-            value = raw(name)
-            try:
-                value.encode()  # raises UnicodeEncodeError, a ValueError, for bytes that are not UTF-8
-                return convert(value or default, *args, **options)
-            except ValueError:
-                hosts = {} if name in SECRET else ascii_forms(value)
-                written = ", ".join(f"{ascii_form} for {host}" for host, ascii_form in hosts.items())
-                must = f"have its hosts in ASCII: write {written}" if hosts else f"be {form.format(**options)}"
-                raise ImproperlyConfigured(f"{name} must {must}.") from None
-
-        return read
-
-    return decorate
+@contextmanager
+def _value(name: str, default: str, form: str) -> Iterator[str]:
+    """Read a variable. Raises ImproperlyConfigured, with the expected form: the block has raised ValueError."""
+    value = raw(name)
+    try:
+        value.encode()  # raises UnicodeEncodeError, a ValueError, for bytes that are not UTF-8
+        yield value or default
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} must be {form}.") from None
 
 
 def _require(condition: object) -> None:
@@ -125,28 +106,28 @@ def _match(pattern: str, value: str) -> str:
     return value
 
 
-@_kind("one line of at most 80 characters")
-def text(value: str) -> str:
-    return _match(r"[^\x00-\x1f\x7f]{1,80}", value)
+def text(name: str, default: str) -> str:
+    with _value(name, default, "one line of at most 80 characters") as value:
+        return _match(r"[^\x00-\x1f\x7f]{1,80}", value)
 
 
-@_kind("on or off")
-def boolean(value: str) -> bool:
-    _require(value.lower() in BOOLEANS)
-    return BOOLEANS[value.lower()]
+def boolean(name: str, default: str) -> bool:
+    with _value(name, default, "on or off") as value:
+        _require(value.lower() in BOOLEANS)
+        return BOOLEANS[value.lower()]
 
 
-@_kind("one of {allowed}")
-def choice(value: str, *, allowed: str) -> str:
+def choice(name: str, default: str, *, allowed: str) -> str:
     """Read one of the words in `allowed`, which are separated by commas."""
-    _require(value.lower() in allowed.split(", "))
-    return value.lower()
+    with _value(name, default, f"one of {allowed}") as value:
+        _require(value.lower() in allowed.split(", "))
+        return value.lower()
 
 
-@_kind("a whole number from 1 to {largest}")
-def number(value: str, *, largest: int) -> int:
-    _require(1 <= int(_match(r"[0-9]{1,9}", value)) <= largest)
-    return int(value)
+def number(name: str, default: str, *, largest: int) -> int:
+    with _value(name, default, f"a whole number from 1 to {largest}") as value:
+        _require(1 <= int(_match(r"[0-9]{1,9}", value)) <= largest)
+        return int(value)
 
 
 # Hosts and origins ---------------------------------------------------------------------------------------------------
@@ -167,13 +148,14 @@ def _host_and_port(netloc: str) -> tuple[str, int | None]:
     return host, port
 
 
-@_kind("an origin such as https://auth.example.com: scheme and host, perhaps a port, no path and no slash at the end")
-def origin(value: str) -> str:
+def origin(name: str, default: str) -> str:
     """Return the origin as browsers write it: in lower case, without the scheme's default port. D1."""
-    scheme, _, netloc = value.lower().partition("://")
-    _require(scheme in WEB_PORTS)
-    host, port = _host_and_port(netloc)
-    return f"{scheme}://{host}" if port in (None, WEB_PORTS[scheme]) else f"{scheme}://{host}:{port}"
+    form = "an origin such as https://auth.example.com: scheme and host in ASCII, perhaps a port, no path, no slash"
+    with _value(name, default, form) as value:
+        scheme, _, netloc = value.lower().partition("://")
+        _require(scheme in WEB_PORTS)
+        host, port = _host_and_port(netloc)
+        return f"{scheme}://{host}" if port in (None, WEB_PORTS[scheme]) else f"{scheme}://{host}:{port}"
 
 
 def _is_link(value: str, scheme: str) -> bool:
@@ -181,19 +163,21 @@ def _is_link(value: str, scheme: str) -> bool:
     return bool(re.fullmatch(rf"(?i)(?=.{{1,500}}$){scheme}://[!-~]+", value) and _host_and_port(netloc))
 
 
-@_kind("an https address in ASCII such as https://example.com/privacy, of at most 500 characters")
-def link(value: str) -> str:
+def link(name: str, default: str) -> str:
     """Return the https address of a page on another site, or an empty text."""
-    _require(not value or _is_link(value, "https"))
-    return value
+    form = "an https address in ASCII such as https://example.com/privacy, of at most 500 characters"
+    with _value(name, default, form) as value:
+        _require(not value or _is_link(value, "https"))
+        return value
 
 
-@_kind("an https address, an http address of this machine, or mailto: and an e-mail address, of at most 500 characters")
-def support(value: str) -> str:
+def support(name: str, default: str) -> str:
     """Return the address for help, or an empty text."""
-    if not re.fullmatch(r"|mailto:[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,255}", value):
-        _require(_is_link(value, "https") or (_is_link(value, "http") and is_loopback(value)))
-    return value
+    form = "an https address or an http address of this machine, in ASCII, or mailto: and an e-mail address"
+    with _value(name, default, form) as value:
+        if not re.fullmatch(r"|mailto:[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,255}", value):
+            _require(_is_link(value, "https") or (_is_link(value, "http") and is_loopback(value)))
+        return value
 
 
 def is_loopback(origin: str) -> bool:
@@ -216,100 +200,104 @@ def _items(value: str) -> list[str]:
     return [item.strip() for item in value.split(",") if item.strip()]
 
 
-@_kind("host names separated by commas, without scheme, port or path")
-def hosts(value: str) -> list[str]:
+def hosts(name: str, default: str) -> list[str]:
     """Read host names. `.example.com` matches the name and its subdomains."""
-    names = _items(value.lower())
-    _require(names and all(_is_host(each.removeprefix(".").removeprefix("[").removesuffix("]")) for each in names))
-    return names
+    with _value(name, default, "host names in ASCII separated by commas, without scheme, port or path") as value:
+        names = _items(value.lower())
+        _require(names and all(_is_host(each.removeprefix(".").removeprefix("[").removesuffix("]")) for each in names))
+        return names
 
 
-@_kind("addresses or networks separated by commas, such as 10.0.0.0/8, 2001:db8::/32")
-def networks(value: str) -> list[IPv4Network | IPv6Network]:
-    return [ip_network(each) for each in _items(value)]
+def networks(name: str, default: str) -> list[IPv4Network | IPv6Network]:
+    with _value(name, default, "addresses or networks separated by commas, such as 10.0.0.0/8, 2001:db8::/32") as value:
+        return [ip_network(each) for each in _items(value)]
 
 
-@_kind("host:port, such as 127.0.0.1:8000; BIND and METRICS_BIND must differ")
-def bind(value: str, *, taken: str = "") -> str:
+def bind(name: str, default: str, *, taken: str = "") -> str:
     """Return the address, which must differ from `taken`, or an empty text."""
-    _require(not value or (_host_and_port(value)[1] and value != taken))
-    return value
+    with _value(name, default, "host:port, such as 127.0.0.1:8000; BIND and METRICS_BIND must differ") as value:
+        _require(not value or (_host_and_port(value)[1] and value != taken))
+        return value
 
 
-@_kind("log, file:///full/path, syslog: for that of this machine, or syslog://host:port")
-def audit_log(value: str) -> dict[str, Any]:
+def audit_log(name: str, default: str) -> dict[str, Any]:
     """Return the logging handler of security events, or an empty dict if they go to the service's log."""
-    parts = re.fullmatch(r"log|syslog:|file://(/[^?#]*[^/?#])|syslog://(.+)", value)
-    _require(parts)
-    path, target = parts.groups() if parts else ("", "")
-    handler = {"class": "config.logs.AuditHandler"}
-    if path:
-        return {**handler, "path": unquote(path)}
-    if target:
-        host, port = _host_and_port(target.lower())
-        _require(port)
-        return {**handler, "host": host.strip("[]"), "port": port}
-    return {} if value == "log" else handler
+    form = "log, file:///full/path, syslog: for that of this machine, or syslog://host:port"
+    with _value(name, default, form) as value:
+        parts = re.fullmatch(r"log|syslog:|file://(/[^?#]*[^/?#])|syslog://(.+)", value)
+        _require(parts)
+        path, target = parts.groups() if parts else ("", "")
+        handler = {"class": "config.logs.AuditHandler"}
+        if path:
+            return {**handler, "path": unquote(path)}
+        if target:
+            host, port = _host_and_port(target.lower())
+            _require(port)
+            return {**handler, "host": host.strip("[]"), "port": port}
+        return {} if value == "log" else handler
 
 
 # Services ------------------------------------------------------------------------------------------------------------
 
 
-@_kind(DATABASE_FORM)
-def database(value: str) -> dict[str, Any]:
+def database(name: str, default: str) -> dict[str, Any]:
     """Return the entry of `DATABASES`. On SQLite, writers wait at BEGIN, and no reader waits for a writer."""
-    if value.partition("://")[0].lower() in ("postgres", "postgresql"):
-        from config.infrastructure.postgresql.url import entry
+    form = "sqlite:////full/path/of/file or postgres://user:password@host:port/name"
+    with _value(name, default, form) as value:
+        if value.partition("://")[0].lower() in ("postgres", "postgresql"):
+            from config.infrastructure.sql.base import database_of
 
-        try:
-            return entry(value)
-        except ValueError as error:
-            raise ImproperlyConfigured(f"DATABASE_URL must be {DATABASE_FORM}{error}.") from None
-    path = unquote(_match(r"(?i:sqlite)://(:memory:|/[^\s?#]*)", value)[len("sqlite://") :].removeprefix("/"))
-    if path not in ("", ":memory:"):
-        private_folder(Path(path).parent)
-        _require(Path(path).parent.is_dir() and not Path(path).is_dir())
-    return {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": path or ":memory:",
-        "CONN_MAX_AGE": None,
-        "OPTIONS": {
-            "transaction_mode": "IMMEDIATE",
-            "timeout": 10,  # seconds
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
-        },
-    }
+            try:
+                return database_of(value)
+            except ValueError as error:
+                raise ImproperlyConfigured(f"{name} must be {form}{error}.") from None
+        path = unquote(_match(r"(?i:sqlite)://(:memory:|/[^\s?#]*)", value)[len("sqlite://") :].removeprefix("/"))
+        if path not in ("", ":memory:"):
+            private_folder(Path(path).parent)
+            _require(Path(path).parent.is_dir() and not Path(path).is_dir())
+        return {
+            "ENGINE": "django.db.backends.sqlite3",
+            "NAME": path or ":memory:",
+            "CONN_MAX_AGE": None,
+            "OPTIONS": {
+                "transaction_mode": "IMMEDIATE",
+                "timeout": 10,  # seconds
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+            },
+        }
 
 
-@_kind("redis://host:port/number, rediss://host:port/number or unix:///path/of/socket")
-def redis(value: str) -> str:
+def redis(name: str, default: str) -> str:
     """Return the address, or an empty text. The client would accept one without a host or with any option."""
-    parts = urlsplit(_match(r"(?i)|rediss?://[^\s/?#]+(/[0-9]*)?|unix://[^\s/?#]*/[^\s?#]+", value))
-    _require(parts.port != 0 and (parts.hostname or parts.scheme in ("", "unix")))
-    return value
+    form = "redis://host:port/number, rediss://host:port/number or unix:///path/of/socket"
+    with _value(name, default, form) as value:
+        parts = urlsplit(_match(r"(?i)|rediss?://[^\s/?#]+(/[0-9]*)?|unix://[^\s/?#]*/[^\s?#]+", value))
+        _require(parts.port != 0 and (parts.hostname or parts.scheme in ("", "unix")))
+        return value
 
 
-@_kind("smtp://, smtp+tls:// or smtp+ssl://user:password@host:port, filemail:///folder or consolemail://")
-def email(value: str) -> dict[str, Any]:
+def email(name: str, default: str) -> dict[str, Any]:
     """Return Django's `EMAIL_…` settings."""
-    _match(r"(?i)smtp(\+tls|\+ssl)?://[^\s/?#]+/*|filemail:///+[^\s/?#][^\s?#]*|consolemail:///*", value)
-    parts = urlsplit(value)
-    _require(parts.port != 0 and (parts.hostname or parts.scheme not in EMAIL_PORTS))
-    read = environ.Env.email_url_config(value)
-    settings = {"EMAIL_USE_TLS": False, "EMAIL_USE_SSL": False, **{key: each or "" for key, each in read.items()}}
-    settings["EMAIL_PORT"] = settings["EMAIL_PORT"] or EMAIL_PORTS.get(parts.scheme, 25)
-    if parts.scheme in EMAIL_PORTS:
-        settings["EMAIL_BACKEND"] = "config.infrastructure.smtp.EmailBackend"
-    if parts.scheme == "filemail":  # django-environ returns a relative path
-        settings["EMAIL_FILE_PATH"] = "/" + unquote(parts.path).lstrip("/")
-    return settings
+    form = "smtp://, smtp+tls:// or smtp+ssl://user:password@host:port, filemail:///folder or consolemail://"
+    with _value(name, default, form) as value:
+        _match(r"(?i)smtp(\+tls|\+ssl)?://[^\s/?#]+/*|filemail:///+[^\s/?#][^\s?#]*|consolemail:///*", value)
+        parts = urlsplit(value)
+        _require(parts.port != 0 and (parts.hostname or parts.scheme not in EMAIL_PORTS))
+        read = environ.Env.email_url_config(value)
+        settings = {"EMAIL_USE_TLS": False, "EMAIL_USE_SSL": False, **{key: each or "" for key, each in read.items()}}
+        settings["EMAIL_PORT"] = settings["EMAIL_PORT"] or EMAIL_PORTS.get(parts.scheme, 25)
+        if parts.scheme in EMAIL_PORTS:
+            settings["EMAIL_BACKEND"] = "config.infrastructure.smtp.EmailBackend"
+        if parts.scheme == "filemail":  # django-environ returns a relative path
+            settings["EMAIL_FILE_PATH"] = "/" + unquote(parts.path).lstrip("/")
+        return settings
 
 
-@_kind("an e-mail address, or a name with the address in angle brackets")
-def sender(value: str) -> str:
-    account, _, domain = parseaddr(_match(r"[^\x00-\x1f\x7f]+", value))[1].rpartition("@")
-    _require(account and _is_host(domain.lower()))
-    return value
+def sender(name: str, default: str) -> str:
+    with _value(name, default, "an e-mail address in ASCII, or a name with the address in angle brackets") as value:
+        account, _, domain = parseaddr(_match(r"[^\x00-\x1f\x7f]+", value))[1].rpartition("@")
+        _require(account and _is_host(domain.lower()))
+        return value
 
 
 def no_reply(name: str, origin: str) -> str:
@@ -321,24 +309,20 @@ def no_reply(name: str, origin: str) -> str:
 # Secrets and limits --------------------------------------------------------------------------------------------------
 
 
-@_kind("text in UTF-8")
-def secret_keys(value: str) -> list[str]:
+def secret_keys(name: str, default: str) -> list[str]:
     """Read secret keys that are separated by commas."""
-    return _items(value)
+    with _value(name, default, "text in UTF-8") as value:
+        return _items(value)
 
 
-@_kind("text in UTF-8")
-def secret_key(value: str, *, path: Path) -> str:
+def secret_key(name: str, default: str, *, path: Path) -> str:
     """Return the key or, for development, a key that is generated once and kept in the file at `path`."""
-    if value:
-        return value
+    with _value(name, default, "text in UTF-8") as value:
+        if value:
+            return value
     try:
-        if not path.exists():
-            with tempfile.NamedTemporaryFile("w", dir=path.parent) as draft:  # with mode 0600
-                draft.write(secrets.token_urlsafe(64))
-                draft.flush()
-                with suppress(FileExistsError):  # another process was faster
-                    os.link(draft.name, path)
+        with suppress(FileExistsError), open(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+            file.write(secrets.token_urlsafe(64))
         return path.read_text(encoding="ascii").strip()
     except OSError as error:
         raise ImproperlyConfigured(
@@ -352,9 +336,9 @@ def private_folder(path: Path) -> None:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-@_kind("a number and a period, such as 600/m or 10/15m (s, m, h, d)")
-def rate(value: str) -> str:
-    return _match(r"[1-9][0-9]{0,8}/([1-9][0-9]{0,5})?[smhd]", value)
+def rate(name: str, default: str) -> str:
+    with _value(name, default, "a number and a period, such as 600/m or 10/15m (s, m, h, d)") as value:
+        return _match(r"[1-9][0-9]{0,8}/([1-9][0-9]{0,5})?[smhd]", value)
 
 
 def rates(switch: str, **defaults: str) -> dict[str, str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
 import resource
+import shutil
 import socket
 import struct
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +19,8 @@ import gunicorn.http.parser
 from django.core.exceptions import ImproperlyConfigured
 
 if TYPE_CHECKING:
+    from wsgiref.simple_server import WSGIServer
+
     from gunicorn.arbiter import Arbiter
     from gunicorn.workers.base import Worker
 
@@ -23,7 +28,7 @@ pythonpath = str(Path(__file__).resolve().parent.parent)
 sys.path.insert(0, pythonpath)
 
 try:
-    from config import metrics_server, settings
+    from config import settings
 except ImproperlyConfigured as error:
     sys.exit(str(error))
 finally:
@@ -75,6 +80,7 @@ logger_class = Logger
 # Without a time-out, a client that sends only a part of a request would occupy a thread for ever. A client that sends
 # single bytes still occupies a thread, so docs/operations.md requires a buffering proxy.
 SILENCE_SECONDS = 10
+METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 
 def on_starting(server: Arbiter) -> None:
@@ -82,8 +88,34 @@ def on_starting(server: Arbiter) -> None:
     server.log.info("The service starts.", extra={"version": settings.VERSION})
     if server.cfg.workers > 1 and not settings.REDIS_URL:
         sys.exit("More than one worker needs REDIS_URL: without it each worker would count the limits for itself.")
-    if settings.METRICS_BIND:
-        metrics_server.start(settings.METRICS_BIND)
+    server.metrics = serve_metrics(settings.METRICS_BIND) if settings.METRICS_BIND else None
+
+
+def serve_metrics(bind: str) -> WSGIServer:
+    """Serve the counts of all workers at host:port, in a thread. If that is impossible, exit with a sentence.
+
+    https://prometheus.github.io/client_python/multiprocess/. A folder that a killed master has left is removed.
+    """
+    host, _, port = bind.rpartition(":")
+    # Set before the import, because prometheus_client decides during its import whether to count in files.
+    os.environ[METRICS_FOLDER] = folder = f"{tempfile.gettempdir()}/sign-in-metrics-{bind}"
+    from prometheus_client import CollectorRegistry, multiprocess, start_http_server
+
+    registry = CollectorRegistry()
+    try:
+        metrics, _ = start_http_server(int(port), host.strip("[]"), registry)
+    except OSError as error:
+        sys.exit(
+            f"METRICS_BIND: the service can't listen at {bind} ({error.strerror}). "
+            "Use an address of this machine and a port that is free."
+        )
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.mkdir(folder, 0o700)
+    except OSError:
+        sys.exit("METRICS_BIND needs a folder for temporary files. Set TMPDIR to one that can be written.")
+    multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return metrics
 
 
 def when_ready(server: Arbiter) -> None:
@@ -95,7 +127,9 @@ def when_ready(server: Arbiter) -> None:
 
 
 def post_fork(server: Arbiter, worker: Worker) -> None:
-    metrics_server.close_in_worker()
+    """Close the worker's copy of the metrics' socket, so that the port is free as soon as the master has ended."""
+    if server.metrics:
+        server.metrics.socket.close()
 
 
 def post_worker_init(worker: Worker) -> None:
@@ -107,15 +141,15 @@ def post_worker_init(worker: Worker) -> None:
     """
     import config.urls  # noqa: F401 - imports the views, so that the first request need not wait
     from accounts.mail import outbox
-    from config import metrics_state
-    from config.infrastructure.postgresql.timeouts import limit_statements
+    from config import health
+    from config.infrastructure.sql.base import limit_statements
     from oauth_bridge.activity import counts
 
     limit_statements()
     outbox.start()
     counts.start()
     if settings.METRICS_BIND:
-        metrics_state.start()
+        health.start()
     # A full garbage collection would examine all modules, and requests would wait for 50 to 80 ms of CPU time.
     gc.collect()
     gc.freeze()
@@ -123,17 +157,21 @@ def post_worker_init(worker: Worker) -> None:
 
 def worker_exit(server: Arbiter, worker: Worker) -> None:
     """Finish the present e-mail, and write counts. A worker that failed to start has no threads."""
-    for name in (
-        "accounts.mail.outbox",
-        "oauth_bridge.activity.counts",
-    ):
+    for name in ("accounts.mail.outbox", "oauth_bridge.activity.counts"):
         if module := sys.modules.get(name):
             module.stop()
 
 
 def child_exit(server: Arbiter, worker: Worker) -> None:
-    metrics_server.forget(worker.pid)
+    """Remove the gauges of a worker that has ended, but not its counts."""
+    if server.metrics:
+        from prometheus_client import multiprocess
+
+        multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]
 
 
 def on_exit(server: Arbiter) -> None:
-    metrics_server.stop()
+    if server.metrics:
+        server.metrics.shutdown()
+        server.metrics.server_close()
+        shutil.rmtree(os.environ[METRICS_FOLDER], ignore_errors=True)

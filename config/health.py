@@ -1,24 +1,40 @@
-"""Health checks for load balancers. They use no session, and their answers contain no error message."""
+"""The state of the service, for load balancers and Prometheus.
+
+The health checks use no session, and their answers contain no error message. A thread of each worker sets the metrics.
+"""
 
 from __future__ import annotations
 
 import functools
 import logging
+import platform
 from datetime import datetime
+from threading import Timer
 
 from django.conf import settings
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, Error, connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
+from django.db.models import Count, Max, Min, Q
 from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from config.infrastructure.cache import is_redis_answering
+from accounts.models import OutgoingMail
+from config.infrastructure import metrics
+from config.infrastructure.events import Event
+from config.infrastructure.rate_limits import is_redis_answering
+from config.infrastructure.worker import Worker
 from oauth_bridge.activity import counts
 from oauth_bridge.management import purging
+from oauth_bridge.models.keys import SigningKey
 
 logger = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 10.0
+# If the statements take longer, the database counts as unavailable.
+WAIT_SECONDS = 2.0
+MOST_ROWS = 10_000  # rows of a queue above this number are not counted
 
 # The state of the database that this process logged last.
 _told = ["ok"]
@@ -40,7 +56,8 @@ def ready(request: HttpRequest) -> JsonResponse:
     database = _database()
     is_ready = database == "ok"
     status = "ok" if is_ready else "unavailable"
-    parts = {"database": database, "redis": _redis(), "purge": _purge() if is_ready else _purge_age(None)}
+    redis = "not used" if not settings.REDIS_URL else "ok" if is_redis_answering() else "unavailable"
+    parts = {"database": database, "redis": redis, "purge": _purge(is_ready)}
     return JsonResponse({"status": status, "version": settings.VERSION, **parts}, status=200 if is_ready else 503)
 
 
@@ -75,23 +92,54 @@ def _migrations() -> frozenset[tuple[str, str]]:
     return frozenset(MigrationLoader(None).graph.nodes)
 
 
-def _redis() -> str:
-    if not settings.REDIS_URL:
-        return "not used"
-    return "ok" if is_redis_answering() else "unavailable"
-
-
-def _purge() -> dict[str, str | int | None]:
+def _purge(is_ready: bool) -> dict[str, str | int | None]:
     """Return the time of the last complete `manage.py purge`, and the seconds since then."""
-    try:
-        return _purge_age(purging.last_finished())
-    except DatabaseError:
-        logger.warning("The age of the last purge can't be read.", exc_info=True)
-        return _purge_age(None)
-
-
-def _purge_age(finished: datetime | None) -> dict[str, str | int | None]:
+    finished = purging.last_finished() if is_ready else None
     if finished is None:
         return {"last_finished": None, "age_seconds": None}
-    age = timezone.now() - finished
-    return {"last_finished": finished.isoformat(timespec="seconds"), "age_seconds": max(int(age.total_seconds()), 0)}
+    return {"last_finished": finished.isoformat(timespec="seconds"), "age_seconds": max(int(_age(finished)), 0)}
+
+
+# Metrics -------------------------------------------------------------------------------------------------------------
+
+
+def start() -> None:
+    """Set the metrics that stay the same, and start the thread that reads the others."""
+    metrics.THREADS.set(settings.WEB_THREADS)
+    metrics.BUILD_INFO.labels(settings.VERSION, platform.python_version()).set(1)
+    for event in Event:  # Prometheus's `rate` includes the first event only if the count was 0 before
+        metrics.EVENTS.labels(event.name.lower())
+    Worker("metrics", read_metrics, PAUSE_SECONDS).start()
+
+
+def read_metrics() -> bool:
+    """Set the metrics of the database, and return False. Raises Error: the database does not answer."""
+    limit = Timer(WAIT_SECONDS, metrics.DATABASE_UP.set, [0])
+    limit.start()
+    try:
+        _read_mails()
+        if finished_at := purging.last_finished():
+            metrics.PURGE_AGE.set(_age(finished_at))
+        keys = SigningKey.objects.filter(revoked_at=None).order_by().values_list("algorithm")
+        for algorithm, made_at in keys.annotate(at=Max("made_at")):
+            metrics.SIGNING_KEY_AGE.labels(algorithm).set(_age(made_at))
+    except Error:
+        metrics.DATABASE_UP.set(0)
+        raise
+    finally:
+        limit.cancel()
+    metrics.DATABASE_UP.set(1)
+    return False
+
+
+def _read_mails() -> None:
+    rows, retried = OutgoingMail.objects.exclude(sealed=b""), Count("pk", filter=Q(attempts__gt=0))
+    found = rows.order_by()[:MOST_ROWS].aggregate(waiting=Count("pk"), retried=retried, due_at=Min("due_at"))
+    metrics.QUEUE_WAITING.labels("mails").set(found["waiting"])
+    metrics.QUEUE_RETRIED.labels("mails").set(found["retried"])
+    metrics.QUEUE_OVERDUE.labels("mails").set(max(_age(found["due_at"]), 0) if found["due_at"] else 0)
+
+
+def _age(at: datetime) -> float:
+    """Return the seconds since `at`."""
+    return (timezone.now() - at).total_seconds()

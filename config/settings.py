@@ -12,7 +12,6 @@ from urllib.parse import quote
 
 from config import branding, logs
 from config import environment as env
-from config.infrastructure import own_cookies
 from config.limits_and_lifetimes import *
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -68,7 +67,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "config.http.middleware.RequestLogMiddleware",
     "config.http.response_headers.ResponseHeadersMiddleware",
-    "config.http.bounds.BoundsMiddleware",
+    "config.http.middleware.BoundsMiddleware",
     "config.http.languages.language_middleware",
     "config.http.middleware.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
@@ -111,14 +110,16 @@ REDIS_URL = env.redis("REDIS_URL", "")
 # With Redis, all workers share the counters of the limits. A single worker can count in its memory (D21).
 CACHES = {
     "default": {
-        "BACKEND": "config.infrastructure.cache.FailOpenRedisCache",
+        "BACKEND": "config.infrastructure.rate_limits.FailOpenRedisCache",
         "LOCATION": [REDIS_URL],
         "KEY_PREFIX": "delegated",
     }
     if REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 100_000}}
 }
-CACHES["limits"] = CACHES["default"] | ({"BACKEND": "config.infrastructure.cache.RateLimitCache"} if REDIS_URL else {})
+CACHES["limits"] = CACHES["default"] | (
+    {"BACKEND": "config.infrastructure.rate_limits.RateLimitCache"} if REDIS_URL else {}
+)
 
 # By default, e-mails go to files, because no log may contain reset links.
 _email = env.email("EMAIL_URL", f"filemail://{quote(str(VAR_DIR))}/mail")
@@ -169,15 +170,17 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "accounts.passwords.validators.StrengthValidator"},
 ]
 
+# With https, the name binds a cookie to this host and to https (RFC 6265bis §4.1.3.2).
+_cookie = "__Host-" if IS_HTTPS else "delegated_"
 # Failed sign-ins of other browsers do not lock out a browser that has signed in to the account before (D21).
-KNOWN_BROWSER_COOKIE_NAME = own_cookies.name_of("known", is_https=IS_HTTPS)
+KNOWN_BROWSER_COOKIE_NAME = f"{_cookie}known"
 
 # This handler writes an upload to a temporary file, up to the size limit.
 FILE_UPLOAD_HANDLERS = ["accounts.pictures.upload_handler.BoundedUploadHandler"]
 
 SESSION_ENGINE = "accounts.sessions.store"
-SESSION_COOKIE_NAME = own_cookies.name_of("session", is_https=IS_HTTPS)
-CSRF_COOKIE_NAME = own_cookies.name_of("csrf", is_https=IS_HTTPS)
+SESSION_COOKIE_NAME = f"{_cookie}session"
+CSRF_COOKIE_NAME = f"{_cookie}csrf"
 CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
@@ -217,8 +220,8 @@ LANGUAGES: list[tuple[str, str]] = [
     ("ar", "العربية"),
     ("zh-hans", "简体中文"),
 ]
-LANGUAGE_COOKIE_NAME = own_cookies.name_of("language", is_https=IS_HTTPS)
-UI_LOCALES_COOKIE_NAME = own_cookies.name_of("ui-locales", is_https=IS_HTTPS)
+LANGUAGE_COOKIE_NAME = f"{_cookie}language"
+UI_LOCALES_COOKIE_NAME = "__Host-ui-locales" if IS_HTTPS else "delegated_ui_locales"
 LOCALE_PATHS = [BASE_DIR / "locale"]
 FORMAT_MODULE_PATH = ["config.formats"]
 TIME_ZONE = "UTC"

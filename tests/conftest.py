@@ -26,7 +26,7 @@ from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadScopeScheduling
 
 from accounts.pictures import reencoder_runner
-from config.infrastructure import cache as redis_cache
+from config.infrastructure import rate_limits
 from oauth_bridge.activity import counts
 from tests import factories, pages
 from tests.contract import openapi_responses
@@ -248,7 +248,7 @@ def fresh_counters(monkeypatch: pytest.MonkeyPatch) -> None:
 def patience() -> Iterator[None]:
     """Time-outs that a slow or busy machine does not reach. Servers under test keep those of the service."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(redis_cache, "SOCKET_TIMEOUT_SECONDS", 20)
+        patch.setattr(rate_limits, "SOCKET_TIMEOUT_SECONDS", 20)
         patch.setattr(reencoder_runner, "RUN_SECONDS", 600.0)
         yield
 

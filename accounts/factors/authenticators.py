@@ -23,7 +23,7 @@ from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
 from config.infrastructure import events, sealing
 from config.infrastructure.events import Event
-from config.infrastructure.hosts import is_ip_address
+from config.infrastructure.network import is_ip_address
 
 # A page that sends the person's passkeys to the browser takes half a millisecond longer for each passkey.
 MOST_PASSKEYS = 20

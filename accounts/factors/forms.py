@@ -27,7 +27,7 @@ from accounts.mail import account_mails
 from accounts.models import User
 from config.infrastructure import events
 from config.infrastructure.events import Event
-from config.infrastructure.validators import refuse_control_characters
+from config.infrastructure.texts import refuse_control_characters
 
 NAME_MAX_LENGTH = 60
 APP_CODE_LENGTH = 6

@@ -33,13 +33,15 @@ from django.utils.crypto import salted_hmac
 
 from accounts.mail.composing import Email
 from accounts.models import OutgoingMail
-from config.infrastructure import rate_limits, sealing, smtp, work_queue
+from config.infrastructure import rate_limits, sealing, smtp
 from config.infrastructure.network import site_of
 from config.infrastructure.rate_limits import Counter
+from config.infrastructure.worker import Worker
 
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(minutes=3)  # a thread claims a row for this time; an attempt takes less
+FIRST_PAUSE = timedelta(seconds=30)
 LONGEST_PAUSE = timedelta(hours=4)
 LONGEST_PAUSE_WHILE_SOMEBODY_WAITS = timedelta(minutes=2)
 NOTICE_LIFETIME = timedelta(days=3)
@@ -105,13 +107,31 @@ def send_now(kind: str, mail: Email, expires_at: datetime, address: str, report:
 
 def deliver_next() -> bool:
     """Claim a due e-mail and try to send it. Returns False if none is due."""
-    row = work_queue.claim(OutgoingMail.objects.all(), LEASE)
+    row = claim()
     if row is None:
         return False
     outcome = _attempt(row)
     if (awaited := _awaited) and awaited[0] == row.pk:
         awaited[1].put(outcome)
     return True
+
+
+def claim() -> OutgoingMail | None:
+    """Claim the due row with the lowest `turn`, then the earliest `due_at`; None if no row is due.
+
+    The claim moves `due_at` ahead by LEASE: no other process gets the row before, and a process that ends during the
+    attempt loses no e-mail. A row that another process is claiming now is skipped.
+    """
+    now = timezone.now()
+    due = OutgoingMail.objects.filter(due_at__lte=now).order_by("turn", "due_at")
+    if not due.exists():  # on SQLite, the transaction below takes the write lock
+        return None
+    with transaction.atomic():
+        row = due.select_for_update(skip_locked=True).first()
+        if row:
+            row.due_at, row.attempts = now + LEASE, row.attempts + 1
+            row.save(update_fields=["due_at", "attempts"])
+    return row
 
 
 def drop_credentials() -> int:
@@ -127,7 +147,7 @@ def waiting() -> list[dict[str, Any]]:
 
 # The thread of a web worker, and the page that waits for it ----------------------------------------------------------
 
-_thread: work_queue.Worker | None = None
+_thread: Worker | None = None
 _awaited: tuple[uuid.UUID, SimpleQueue[Outcome]] | None = None
 _one_page = threading.Lock()
 _next_wait_at = 0.0  # time.monotonic()
@@ -136,7 +156,7 @@ _next_wait_at = 0.0  # time.monotonic()
 def start() -> None:
     """Start the sending thread. Call this once in each worker process, after the fork."""
     global _thread
-    _thread = work_queue.Worker("outbox", deliver_next)
+    _thread = Worker("outbox", deliver_next)
     _thread.start()
 
 
@@ -195,7 +215,9 @@ def _attempt(row: OutgoingMail) -> Outcome:
         log |= {"error": type(error).__name__, "smtp_code": code}
         longest = LONGEST_PAUSE_WHILE_SOMEBODY_WAITS if row.holds_credential else LONGEST_PAUSE
         # A server rarely withdraws a refusal.
-        due_at = timezone.now() + (LONGEST_PAUSE if is_refused else work_queue.pause(row.attempts, longest))
+        due_at = timezone.now() + (
+            LONGEST_PAUSE if is_refused else min(FIRST_PAUSE * (1 << min(row.attempts - 1, 20)), longest)
+        )
         if is_refused and due_at >= row.expires_at:
             logger.error("mail given up: it was refused", extra=log)
             rows.delete()

@@ -15,7 +15,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 from zxcvbn import zxcvbn
 
-from config.infrastructure.validators import refuse_control_characters
+from config.infrastructure.texts import refuse_control_characters
 
 # Words of fewer than _WORD_MIN_LENGTH characters in the person's data are ignored. Such words, for example "Al" or
 # "com", occur in good passwords by chance.

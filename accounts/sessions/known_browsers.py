@@ -20,7 +20,7 @@ from django.http.response import HttpResponseBase
 
 from accounts.models import User
 from config.infrastructure import sealing
-from config.infrastructure.own_cookies import set_cookie
+from config.infrastructure.paths import set_cookie
 
 _PURPOSE = "accounts.known-browser"
 _ACCOUNTS_PER_BROWSER = 5
@@ -92,6 +92,6 @@ def withdraw(request: HttpRequest, response: HttpResponseBase) -> None:
 def _write(response: HttpResponseBase, known: dict[UUID, KnownAccount], *, is_offered: bool) -> None:
     entries = [(str(key), *entry) for key, entry in known.items()][:_ACCOUNTS_PER_BROWSER]
     sealed = sealing.seal(_PURPOSE, json.dumps([is_offered, entries]).encode())
-    # The value has no padding, because Python would quote a value with "=" (config.http.bounds).
+    # The value has no padding, because Python would quote a value with "=" (config.http.middleware).
     value = base64.urlsafe_b64encode(sealed).decode().rstrip("=")
     set_cookie(response, settings.KNOWN_BROWSER_COOKIE_NAME, value, settings.KNOWN_BROWSER_AGE_SECONDS)

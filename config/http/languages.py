@@ -20,7 +20,7 @@ from django.utils.cache import patch_vary_headers
 
 from config.http.response_headers import is_page
 from config.infrastructure import paths
-from config.infrastructure.own_cookies import set_cookie
+from config.infrastructure.paths import set_cookie
 
 CLIENT_ID = re.compile(r"(?:^|&)client_id=")
 UI_LOCALES = re.compile(r"(?:^|&)ui_locales=([^&]*)")

@@ -1,4 +1,4 @@
-"""Middleware for every request: set the reference, log the request, and allow only the configured origins."""
+"""Middleware for every request: log it, bound its headers and forms, and serve only the configured origins."""
 
 from __future__ import annotations
 
@@ -16,17 +16,27 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 
 from config.http.error_handlers import bad_request, host_changed
+from config.http.languages import answer_in_language
 from config.infrastructure import errors, events, metrics, network, paths, references
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.events import Event, Member
 from oauth_bridge.activity import recording
 from oauth_bridge.oauth.authorization import is_of_script
+from oauth_bridge.oauth.error_responses import error_response
 
 access_log = logging.getLogger("config.access")
 
 REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,64}")
 # W3C Trace Context §3.2. Later versions only extend the 55 characters of version 00.
 TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}")
+
+_PARSED = (
+    *("ACCEPT", "ACCEPT_ENCODING", "ACCEPT_LANGUAGE", "AUTHORIZATION", "HOST", "ORIGIN"),
+    *("IF_MATCH", "IF_MODIFIED_SINCE", "IF_NONE_MATCH", "IF_RANGE", "RANGE", "X_FORWARDED_FOR"),
+)
+# In characters. The time to parse other headers does not grow faster than their length, and a proxy may add long ones.
+HEADER_LIMITS = {**{f"HTTP_{name}": 4096 for name in _PARSED}, "HTTP_COOKIE": 8192}
+MULTIPART = "multipart/form-data"  # the only multipart type that Django parses
 
 NO_ROUTE = "none"  # the route in the metrics for missing paths and static files
 
@@ -124,6 +134,38 @@ def _unexplained(request: HttpRequest, response: HttpResponseBase) -> RequestErr
     faults = {403: SiteFault.FORBIDDEN, 405: SiteFault.METHOD}
     fault = faults.get(response.status_code, SiteFault.BAD_REQUEST)
     return RequestError(fault, method=known_method(request), allow=response.headers.get("Allow", ""))
+
+
+class BoundsMiddleware:
+    """Refuses a request with a long header, and a multipart body at a path that accepts no file. D12, D19.
+
+    A request for a file is served without the long header, because the error page loads files, and their requests have
+    the same header. Quoted cookies are removed: no cookie of the service is quoted, and old versions of Python parse
+    them in quadratic time (CVE-2024-7592). Django's CSRF check parses the body at every path, and Python's email parser
+    takes quadratic time for the headers of a part. The paths that accept a file bound their parts in
+    `accounts.pictures.upload_handler`. The token operation and user info have no CSRF check, and refuse the media type
+    themselves.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        headers, kind, error = request.META, paths.kind_of(request.path_info), None
+        too_long = [name for name, limit in HEADER_LIMITS.items() if name in headers and len(headers[name]) > limit]
+        for name in too_long:
+            del headers[name]  # so that no view, error page or log line parses it
+            if not kind.is_file:
+                shown = name.removeprefix("HTTP_").replace("_", "-").title()
+                error = error or RequestError(SiteFault.HEADER_TOO_LONG, name=shown, limit=HEADER_LIMITS[name])
+        if '"' in (cookies := headers.get("HTTP_COOKIE", "")):
+            headers["HTTP_COOKIE"] = ";".join(pair for pair in cookies.split(";") if '"' not in pair)
+        is_form_of_parts = request.method == "POST" and request.content_type == MULTIPART
+        if is_form_of_parts and not kind.is_cross_origin and not kind.takes_a_file:
+            error = error or RequestError(SiteFault.MEDIA_TYPE, given=MULTIPART)
+        if error is None:
+            return self.get_response(request)
+        return answer_in_language(request, lambda request: error_response(request, error))
 
 
 class OriginMiddleware:

@@ -1,6 +1,6 @@
 """The metrics, which docs/operations.md explains. No label contains a person, an application, an address or free text.
 
-With METRICS_BIND, each worker counts in files (`config.metrics_server`). Otherwise the counts stay in memory.
+With METRICS_BIND, each worker counts in files (`config/gunicorn.py`). Otherwise the counts stay in memory.
 """
 
 from __future__ import annotations

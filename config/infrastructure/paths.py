@@ -10,7 +10,9 @@ import re
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
+from django.conf import settings
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 
 AUTHORIZE = "/oauth/authorize"
 TOKEN = "/oauth/token"
@@ -108,3 +110,11 @@ def path_as_sent(request: HttpRequest, path: str = "") -> str:
     # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).
     query = quote(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"), safe="!$&'()*+,;=:@/?%-._~[]")
     return f"{path}?{query}" if query else path
+
+
+def set_cookie(response: HttpResponseBase, name: str, value: str, max_age: int | None = None) -> None:
+    """Set a cookie for `max_age` seconds or, without `max_age`, until the browser's session ends. O.cookies.
+
+    Scripts cannot read it. A request from another site contains it only if it follows a link.
+    """
+    response.set_cookie(name, value, max_age=max_age, secure=settings.IS_HTTPS, httponly=True, samesite="Lax")

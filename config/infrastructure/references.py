@@ -6,7 +6,7 @@ import base64
 import secrets
 from contextvars import ContextVar
 
-from config.infrastructure.validators import typed_code
+from config.infrastructure.texts import typed_code
 
 _CROCKFORD = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 

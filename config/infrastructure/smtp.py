@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.mail.backends import smtp
 
-from config.infrastructure.hosts import is_ip_address
+from config.infrastructure.network import is_ip_address
 
 
 def greeting() -> str:

@@ -21,7 +21,7 @@ from oauth2_provider.settings import oauth2_settings
 
 from accounts.models import User
 from config.infrastructure.sql import adapted
-from config.infrastructure.work_queue import Worker
+from config.infrastructure.worker import Worker
 from oauth_bridge.activity import budget
 from oauth_bridge.activity.budget import Kind
 from oauth_bridge.activity.causes import NEVER_EXCHANGED

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.models import User
-from config.infrastructure.validators import refuse_control_characters
+from config.infrastructure.texts import refuse_control_characters
 from oauth_bridge.administration import acts, rights, shown, summaries
 from oauth_bridge.administration.acts import Act, Answers
 from oauth_bridge.administration.shown import Named

@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.models import User
 from accounts.pictures.reencoder_runner import ACCEPTED_TYPES, reencode
-from config.infrastructure.validators import refuse_control_characters
+from config.infrastructure.texts import refuse_control_characters
 from oauth_bridge.applications import look_alikes
 from oauth_bridge.applications.fields import BY_NAME, FIELDS
 from oauth_bridge.callback_addresses.registration import split_lines, without_loopback_port

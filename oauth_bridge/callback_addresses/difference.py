@@ -15,7 +15,7 @@ from urllib.parse import unquote, unquote_plus
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _  # marks the sentences for translation
 
-from config.infrastructure.hosts import LOOPBACK_HOSTS
+from config.infrastructure.network import LOOPBACK_HOSTS
 from oauth_bridge.callback_addresses.masking import ENCODED_SCHEME, MAX_QUOTED_LENGTH, MOST_COMPARED
 from oauth_bridge.callback_addresses.registration import is_port, shown_host
 

@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from django.core.validators import URLValidator
 from django.utils.translation import gettext as _
 
-from config.infrastructure.hosts import LOOPBACK_HOSTS, is_host
-from config.infrastructure.validators import refuse_control_characters
+from config.infrastructure.network import LOOPBACK_HOSTS, is_host
+from config.infrastructure.texts import refuse_control_characters
 
 MAX_LENGTH = 2000
 MAX_COUNT = 50

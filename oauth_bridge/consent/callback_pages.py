@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from config.infrastructure.hosts import LOOPBACK_HOSTS
+from config.infrastructure.network import LOOPBACK_HOSTS
 from oauth_bridge.models import Application
 from oauth_bridge.oauth.callback import Callback, redirect_to_callback
 

@@ -14,7 +14,7 @@ from typing import Any
 from django.core.management.base import CommandError, OutputWrapper
 from django.db import IntegrityError, transaction
 
-from config.infrastructure.command_errors import shown
+from config.infrastructure.texts import shown
 from oauth_bridge.applications import fields
 from oauth_bridge.applications.fields import BY_NAME
 from oauth_bridge.management import registration

@@ -14,7 +14,7 @@ from django.core.management.base import CommandError, OutputWrapper
 from django.db import transaction
 
 from accounts import groups
-from config.infrastructure.command_errors import command_error, shown
+from config.infrastructure.texts import command_error, shown
 from oauth_bridge.administration.application_form import ApplicationForm
 from oauth_bridge.applications import fields as application_fields
 from oauth_bridge.applications import look_alikes, registry

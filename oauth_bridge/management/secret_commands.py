@@ -10,7 +10,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, OutputWrapper
 
-from config.infrastructure.command_errors import command_error
+from config.infrastructure.texts import command_error
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application, ApplicationSecret
 

@@ -1,5 +1,5 @@
 
-import config.infrastructure.validators
+import config.infrastructure.texts
 import django.db.models.deletion
 import django.utils.timezone
 import oauth_bridge.callback_addresses.registration
@@ -86,9 +86,9 @@ class Migration(migrations.Migration):
                 ('created', models.DateTimeField(auto_now_add=True, verbose_name='created')),
                 ('updated', models.DateTimeField(auto_now=True, verbose_name='updated')),
                 ('client_id', models.CharField(default=oauth_bridge.models.new_client_id, editable=False, max_length=255, unique=True, verbose_name='client ID')),
-                ('name', models.CharField(max_length=80, validators=[config.infrastructure.validators.refuse_control_characters], verbose_name='name')),
+                ('name', models.CharField(max_length=80, validators=[config.infrastructure.texts.refuse_control_characters], verbose_name='name')),
                 ('homepage', models.URLField(blank=True, validators=[oauth_bridge.callback_addresses.registration.validate_page], verbose_name='homepage')),
-                ('operator', models.CharField(blank=True, db_default='', default='', max_length=80, validators=[config.infrastructure.validators.refuse_control_characters], verbose_name='operated by')),
+                ('operator', models.CharField(blank=True, db_default='', default='', max_length=80, validators=[config.infrastructure.texts.refuse_control_characters], verbose_name='operated by')),
                 ('policy_uri', models.URLField(blank=True, db_default='', default='', max_length=500, validators=[oauth_bridge.callback_addresses.registration.validate_page], verbose_name='privacy policy')),
                 ('tos_uri', models.URLField(blank=True, db_default='', default='', max_length=500, validators=[oauth_bridge.callback_addresses.registration.validate_page], verbose_name='terms')),
                 ('initiate_login_uri', models.URLField(blank=True, db_default='', default='', max_length=500, validators=[oauth_bridge.callback_addresses.registration.validate_sign_in_start], verbose_name='sign-in address')),
@@ -101,7 +101,7 @@ class Migration(migrations.Migration):
                 ('is_trusted', models.BooleanField(default=False, verbose_name='trusted')),
                 ('is_enabled', models.BooleanField(default=True, verbose_name='enabled')),
                 ('is_restricted', models.BooleanField(db_default=False, default=False, verbose_name='only for people in chosen groups')),
-                ('disabled_reason', models.CharField(blank=True, db_default='', default='', max_length=200, validators=[config.infrastructure.validators.refuse_control_characters], verbose_name='reason')),
+                ('disabled_reason', models.CharField(blank=True, db_default='', default='', max_length=200, validators=[config.infrastructure.texts.refuse_control_characters], verbose_name='reason')),
                 ('disabled_at', models.DateTimeField(editable=False, null=True)),
                 ('disabled_by', models.CharField(db_default='', default='', editable=False, max_length=120)),
                 ('credentials_version', models.IntegerField(db_default=0, default=0, editable=False)),
@@ -143,7 +143,7 @@ class Migration(migrations.Migration):
                 ('is_revoked', models.BooleanField(db_default=False, default=False, editable=False)),
                 ('is_leaked', models.BooleanField(db_default=False, default=False, editable=False)),
                 ('number', models.IntegerField(editable=False)),
-                ('name', models.CharField(blank=True, db_default='', default='', max_length=80, validators=[config.infrastructure.validators.refuse_control_characters])),
+                ('name', models.CharField(blank=True, db_default='', default='', max_length=80, validators=[config.infrastructure.texts.refuse_control_characters])),
                 ('prefix', models.CharField(db_default='', default='', editable=False, max_length=4)),
                 ('maker_id', models.UUIDField(editable=False, null=True)),
                 ('maker', models.CharField(db_default='', default='', editable=False, max_length=60)),

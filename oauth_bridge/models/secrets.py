@@ -9,7 +9,7 @@ from django.db import models
 from django.utils import timezone
 
 from accounts.models import NICKNAME_MAX_LENGTH
-from config.infrastructure.validators import refuse_control_characters
+from config.infrastructure.texts import refuse_control_characters
 
 NAME_MAX_LENGTH = 80
 PREFIX_LENGTH = 4  # the other 39 of the 43 characters have 234 random bits

@@ -48,7 +48,13 @@ def pictures(site: Site, until: float) -> None:
     def upload(email: str) -> bytes:
         cookies, _ = sign_in(site, email)
         token, headers = site.form(b"/accounts/profile", cookies)
-        parts = {b"csrfmiddlewaretoken": token, b"nickname": b"Mallory", b"zoom": b"100", b"across": b"50", b"down": b"50"}
+        parts = {
+            b"csrfmiddlewaretoken": token,
+            b"nickname": b"Mallory",
+            b"zoom": b"100",
+            b"across": b"50",
+            b"down": b"50",
+        }
         body = b"".join(
             b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % part for part in parts.items()
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from config import wsgi
-from config.infrastructure.work_queue import POLL_SECONDS, Worker
+from config.infrastructure.worker import POLL_SECONDS, Worker
 
 application = wsgi.application
 SLOWER = 50

@@ -10,8 +10,8 @@ from django.db import OperationalError, connection, connections, transaction
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
-from config.infrastructure.postgresql.timeouts import STATEMENT_TIMEOUT_SECONDS
 from config.infrastructure.sql import fetch_all
+from config.infrastructure.sql.base import STATEMENT_TIMEOUT_SECONDS
 from tests.factories import CodeFactory
 from tests.server import ROOT, environment
 

@@ -20,7 +20,7 @@ from django.utils import timezone
 from accounts.mail import outbox
 from accounts.mail.composing import compose
 from accounts.models import OutgoingMail
-from config.infrastructure import work_queue
+from config.infrastructure.worker import Worker
 from tests.conftest import Launch
 from tests.databases import Cluster, in_use
 from tests.driver import OAuthDriver, Page
@@ -143,7 +143,7 @@ def test_neither_page_nor_stop_waits_for_a_mail_server_that_hangs(
 def test_a_mail_wakes_the_thread_that_sends_it(own_database: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """It does not wait until the thread looks again by itself."""
     looks: list[int] = []
-    thread = work_queue.Worker("outbox", lambda: bool(looks.append(1)), poll_seconds=3600)
+    thread = Worker("outbox", lambda: bool(looks.append(1)), poll_seconds=3600)
     monkeypatch.setattr(outbox, "_thread", thread)
     thread.start()
     wait_until(lambda: len(looks) == 1)

@@ -8,8 +8,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr
+from pathlib import Path
 
+import oauth2_provider
 import pytest
+from django.core.management import find_commands
 from django.db import OperationalError
 
 import manage
@@ -48,12 +51,18 @@ def test_a_command_that_cannot_work_ends_in_one_sentence(run: Run) -> None:
         ("account", "unlock", "nobody@example.org"),
         ("purge",),
         ("after-restore",),
+        *((name, "--help") for name in manage.INSTEAD),
     ]
     ended = {command: run(*command) for command in commands}
     wordy = {command: said for command, (_, said) in ended.items() if len(said.strip().splitlines()) != 1}
     assert wordy == {}
     assert [command for command, (status, _) in ended.items() if not status] == []
     assert [run("application", "create")[0], run("account", "show")[0]] == [2, 2], "usage errors"
+
+
+def test_a_command_of_a_library_that_would_break_a_rule_names_the_one_to_use() -> None:
+    toolkit = find_commands(str(Path(oauth2_provider.__file__).parent / "management"))
+    assert {*manage.INSTEAD} == {"changepassword", *toolkit}
 
 
 def test_a_database_that_is_locked_ends_a_command_with_what_to_do(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
+import tempfile
 import zoneinfo
 from collections.abc import Iterator
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -69,6 +72,26 @@ def test_several_workers_need_redis(committed: None, tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[-1].startswith("More than one worker needs REDIS_URL")
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("is_taken", "folder", "sentence"),
+    [
+        (True, "", r"METRICS_BIND: .+ \(Address already in use\)\. Use .+ that is free\."),
+        (False, "gone", "METRICS_BIND needs a folder .+ Set TMPDIR to one that can be written."),
+    ],
+)
+def test_a_port_or_a_folder_for_metrics_that_can_not_be_had_is_named(
+    is_taken: bool, folder: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gunicorn = run_path(str(ROOT / "config" / "gunicorn.py"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / folder))
+    monkeypatch.setenv(gunicorn["METRICS_FOLDER"], "")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1] if is_taken else free_port()
+        with pytest.raises(SystemExit, match=f"^{sentence}$"):
+            gunicorn["serve_metrics"](f"127.0.0.1:{port}")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_older_python_is_told_which_one_is_needed() -> None:

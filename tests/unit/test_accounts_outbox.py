@@ -25,7 +25,7 @@ from accounts.mail import outbox
 from accounts.mail.composing import compose
 from accounts.mail.outbox import Outcome
 from accounts.models import OutgoingMail, User
-from config.infrastructure import work_queue
+from config.infrastructure.worker import Worker
 from oauth_bridge.management import purging
 from tests.contract_coverage import contract
 from tests.factories import PersonFactory, database_text
@@ -76,7 +76,7 @@ def test_a_notice_arrives_once_when_the_mail_server_takes_it(
     with time_machine.travel(timezone.now(), tick=False):
         assert deliver_all() == 1
         row = OutgoingMail.objects.get()
-        assert row.due_at == timezone.now() + (outbox.LONGEST_PAUSE if fault == REFUSES else work_queue.FIRST_PAUSE)
+        assert row.due_at == timezone.now() + (outbox.LONGEST_PAUSE if fault == REFUSES else outbox.FIRST_PAUSE)
         assert deliver_all() == 0, "it is not due yet"
     assert alice.email not in caplog.text
     assert "was changed" not in caplog.text
@@ -150,7 +150,7 @@ def test_no_other_process_sends_a_mail_while_an_attempt_may_be_under_way(alice: 
     attempts = []
     for seconds in (0, 0, longest, outbox.LEASE.total_seconds() + 1):
         with time_machine.travel(row.created_at + timedelta(seconds=seconds)):
-            claimed = work_queue.claim(OutgoingMail.objects.all(), outbox.LEASE)
+            claimed = outbox.claim()
         attempts.append(claimed and (claimed.pk, claimed.attempts))
     assert attempts == [(row.pk, 1), None, None, (row.pk, 2)]
 
@@ -160,10 +160,10 @@ def test_an_attempt_that_fails_after_another_process_claimed_the_mail_changes_no
 ) -> None:
     mail_server.mode = BUSY
     notify(alice)
-    late = work_queue.claim(OutgoingMail.objects.all(), outbox.LEASE)
+    late = outbox.claim()
     assert late
     with time_machine.travel(timezone.now() + outbox.LEASE + timedelta(seconds=1)):
-        newer = work_queue.claim(OutgoingMail.objects.all(), outbox.LEASE)
+        newer = outbox.claim()
         assert newer
         assert outbox._attempt(late) == Outcome.LATER
     row = OutgoingMail.objects.get()
@@ -306,7 +306,7 @@ def test_the_list_counts_and_shows_nobody(alice: User, mail_server: MailServer, 
 @pytest.fixture
 def no_attempt_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mails only wait: in this process there is a thread that sends them, which never runs, and no page waits."""
-    monkeypatch.setattr(outbox, "_thread", work_queue.Worker("never started", lambda: False))
+    monkeypatch.setattr(outbox, "_thread", Worker("never started", lambda: False))
     monkeypatch.setattr(outbox, "PAGE_SECONDS", 0.0)
     monkeypatch.setattr(outbox, "_next_wait_at", 0.0)
 
@@ -351,7 +351,7 @@ def test_a_mail_that_was_not_taken_stands_behind_the_first_attempt_of_others(mon
     with monkeypatch.context() as patch:
         patch.setattr(outbox, "_message", lambda *_given: None)  # an error of this attempt
         outbox.deliver_next()
-    with time_machine.travel(timezone.now() + work_queue.FIRST_PAUSE):
+    with time_machine.travel(timezone.now() + outbox.FIRST_PAUSE):
         ask(ALICE, "alice@example.com")
         assert delivered() == ["alice@example.com", "busy@example.com"]
 

@@ -22,7 +22,7 @@ from accounts.models import User
 from accounts.pictures import current_picture, initials, reencoder_runner, stored_pictures
 from accounts.sessions.credential_changes import set_active
 from accounts.sign_in import verification
-from config.infrastructure.colors import contrast
+from config.branding import contrast
 from oauth_bridge.openid.claims import values as claims_of
 from tests.contract_coverage import contract
 from tests.factories import PersonFactory, encoded, opened, picture, striped, upload

@@ -315,7 +315,7 @@ def test_a_flood_is_bounded_and_takes_no_record_from_others(settings: Any, witho
         settings.RATES = {}
     if without == "redis":
         rate_limits._own_counts.clear()
-        away = {"BACKEND": "config.infrastructure.cache.RateLimitCache", "LOCATION": "redis://127.0.0.1:1/0"}
+        away = {"BACKEND": "config.infrastructure.rate_limits.RateLimitCache", "LOCATION": "redis://127.0.0.1:1/0"}
         settings.CACHES = {**settings.CACHES, "limits": away}
     attacked, other = Tried(), Tried()
 

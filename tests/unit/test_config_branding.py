@@ -11,7 +11,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.test import Client
 
 from config import branding, checks, environment
-from config.infrastructure.colors import WHITE, contrast
+from config.branding import WHITE, contrast
 
 SVG = (
     b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 1"><script>alert(1)</script></svg>'

@@ -16,8 +16,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from config import health
-from config.infrastructure.postgresql import timeouts
-from config.infrastructure.postgresql.base import process_name
+from config.infrastructure.sql import base
 from oauth_bridge.activity import counts
 from oauth_bridge.models import PurgeRun, WriteProof
 from tests.pages import admin_browser, html_of
@@ -107,7 +106,7 @@ def test_redis_and_the_age_of_the_last_purge_are_reported_and_do_not_change_the_
 ) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
     settings.CACHES = {
-        "default": {"BACKEND": "config.infrastructure.cache.FailOpenRedisCache", "LOCATION": settings.REDIS_URL}
+        "default": {"BACKEND": "config.infrastructure.rate_limits.FailOpenRedisCache", "LOCATION": settings.REDIS_URL}
     }
     PurgeRun.objects.all().delete()
     assert client.get("/health/ready").json()["purge"] == {"last_finished": None, "age_seconds": None}
@@ -161,9 +160,9 @@ def test_postgresql_is_told_which_command_it_serves_and_no_other_word(monkeypatc
         ("pytest tests", "manage.py"),
     ):
         monkeypatch.setattr(sys, "argv", words.split())
-        assert process_name() == f"sign-in {expected} {settings.VERSION}"
-    monkeypatch.setitem(timeouts.session_timeouts, "statement_timeout", 10)
-    assert process_name() == f"sign-in web {settings.VERSION}"
+        assert base.process_name() == f"sign-in {expected} {settings.VERSION}"
+    monkeypatch.setitem(base.session_timeouts, "statement_timeout", 10)
+    assert base.process_name() == f"sign-in web {settings.VERSION}"
 
 
 @pytest.mark.integration

@@ -15,8 +15,7 @@ from django.test import Client, RequestFactory
 from django.urls import resolve
 
 from config import logs
-from config.http.bounds import LIMITS, BoundsMiddleware
-from config.http.middleware import OriginMiddleware, RequestLogMiddleware
+from config.http.middleware import HEADER_LIMITS, BoundsMiddleware, OriginMiddleware, RequestLogMiddleware
 from config.http.response_headers import ResponseHeadersMiddleware
 from tests.contract_coverage import contract
 
@@ -243,8 +242,8 @@ def test_a_request_is_logged_by_its_route_and_never_by_its_address(
 
 @contract("D19.json", "D19.page")
 def test_a_header_above_its_limit_and_no_other_is_refused_by_name(client: Client) -> None:
-    assert LIMITS["HTTP_AUTHORIZATION"] == 4096
-    for name, limit in LIMITS.items():
+    assert HEADER_LIMITS["HTTP_AUTHORIZATION"] == 4096
+    for name, limit in HEADER_LIMITS.items():
         answer = client.get("/oauth/userinfo", **{name: "x" * (limit + 1)})
         assert answer.status_code == 431
         header = name.removeprefix("HTTP_").replace("_", "-").title()

@@ -1,4 +1,4 @@
-"""Multipart forms are refused before they are parsed, except at the paths that take a file (config.http.bounds)."""
+"""Multipart forms are refused before they are parsed, except at the paths that take a file (config.http.middleware)."""
 
 from __future__ import annotations
 

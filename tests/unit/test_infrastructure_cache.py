@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from config.infrastructure import cache as module
-from config.infrastructure.cache import FailOpenRedisCache, Outage, RateLimitCache
+from config.infrastructure import rate_limits as module
+from config.infrastructure.rate_limits import FailOpenRedisCache, Outage, RateLimitCache
 
 SOCKET_TIMEOUT_SECONDS = module.SOCKET_TIMEOUT_SECONDS  # before tests get a longer one
 
@@ -67,7 +67,7 @@ def test_limits_are_counted_again_when_redis_is_back(redis_server: Any, monkeypa
 def test_a_silent_redis_costs_one_time_out_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SOCKET_TIMEOUT_SECONDS", SOCKET_TIMEOUT_SECONDS)
     now, tries = [1000.0], []
-    monkeypatch.setattr("config.infrastructure.cache.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("config.infrastructure.rate_limits.time.monotonic", lambda: now[0])
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
         silent.setblocking(False)
         cache = FailOpenRedisCache(f"redis://127.0.0.1:{silent.getsockname()[1]}/0", {})
@@ -86,8 +86,8 @@ def test_the_outage_is_logged_once_in_ten_seconds(
     away: FailOpenRedisCache, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [1000.0]
-    monkeypatch.setattr("config.infrastructure.cache.time.monotonic", lambda: now[0])
-    with caplog.at_level(logging.INFO, logger="config.infrastructure.cache"):
+    monkeypatch.setattr("config.infrastructure.rate_limits.time.monotonic", lambda: now[0])
+    with caplog.at_level(logging.INFO, logger="config.infrastructure.rate_limits"):
         for _ in range(19):
             away.get("key")
             now[0] += 0.5

@@ -13,7 +13,7 @@ from config.infrastructure import rate_limits
 from config.infrastructure.rate_limits import Counter
 
 IN_MEMORY = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
-AWAY = {"BACKEND": "config.infrastructure.cache.RateLimitCache", "LOCATION": "redis://127.0.0.1:1/0"}
+AWAY = {"BACKEND": "config.infrastructure.rate_limits.RateLimitCache", "LOCATION": "redis://127.0.0.1:1/0"}
 pytestmark = pytest.mark.integration
 needs_redis = pytest.mark.skipif(not configured.REDIS_URL, reason="needs Redis: set REDIS_URL to one")
 

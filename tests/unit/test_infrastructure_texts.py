@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from django.core.exceptions import ValidationError
 
-from config.infrastructure.graphemes import first_grapheme
-from config.infrastructure.validators import refuse_control_characters
+from config.infrastructure.texts import first_grapheme, refuse_control_characters
 
 
 @pytest.mark.parametrize("text", ["\u200b", "\u200b \u200d\ufeff", "\u3164\u3164", "\u00ad", "\U000e0041", "\u200f"])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import socket
-import tempfile
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,13 +16,12 @@ from accounts.mail import outbox
 from accounts.mail.composing import Email
 from accounts.models import OutgoingMail
 from accounts.passwords import hashing
-from config import metrics_server, metrics_state
+from config import health
 from config.infrastructure import events
-from config.infrastructure.cache import Outage
 from config.infrastructure.events import Event
+from config.infrastructure.rate_limits import Outage
 from oauth_bridge.models import PurgeRun
 from oauth_bridge.models.keys import SigningKey
-from tests.server import free_port
 
 
 def value(name: str, **labels: str) -> float:
@@ -75,7 +71,7 @@ def queue(name: str) -> tuple[float, ...]:
 @pytest.mark.integration
 @pytest.mark.django_db
 def test_queues_and_ages_are_those_of_the_database(time_machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    metrics_state.read()
+    health.read_metrics()
     assert queue("mails") == (0, 0, 0)
     now = timezone.now().replace(microsecond=0)
     time_machine.move_to(now, tick=False)
@@ -88,7 +84,7 @@ def test_queues_and_ages_are_those_of_the_database(time_machine: Any, monkeypatc
         SigningKey.objects.create(
             kid=str(days), algorithm="ES256", made_at=now - timedelta(days=days), signs_from=now, revoked_at=revoked_at
         )
-    metrics_state.read()
+    health.read_metrics()
     assert queue("mails") == (2, 1, 300)
     assert value("purge_age_seconds") == 7200
     assert value("signing_key_age_seconds", algorithm="ES256") == 30 * 86400
@@ -97,20 +93,7 @@ def test_queues_and_ages_are_those_of_the_database(time_machine: Any, monkeypatc
     def away(*_: object) -> None:
         raise OperationalError
 
-    monkeypatch.setattr(metrics_state, "_read_queue", away)
+    monkeypatch.setattr(health, "_read_mails", away)
     with pytest.raises(OperationalError):
-        metrics_state.read()
+        health.read_metrics()
     assert value("database_up") == 0
-
-
-def test_a_port_or_a_folder_that_can_not_be_had_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setenv(metrics_server.FOLDER_VARIABLE, "")
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        bind = f"127.0.0.1:{other.getsockname()[1]}"
-        with pytest.raises(SystemExit, match=r"^METRICS_BIND: .+ \(Address already in use\)\. Use .+ that is free\.$"):
-            metrics_server.start(bind)
-    assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
-    with pytest.raises(SystemExit, match=r"^METRICS_BIND needs a folder .+ Set TMPDIR"):
-        metrics_server.start(f"127.0.0.1:{free_port()}")

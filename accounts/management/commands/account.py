@@ -28,9 +28,7 @@ from accounts.models import User
 from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in.sign_up import invitation_link
 from accounts.sign_in.verification import mark_verified
-from config.infrastructure import json_streaming
-from config.infrastructure.command_errors import command_error, shown
-from config.infrastructure.validators import refuse_control_characters
+from config.infrastructure.texts import command_error, json_list, refuse_control_characters, shown
 
 LISTED = 100
 _BATCH = 1_000
@@ -108,7 +106,7 @@ class Command(BaseCommand):
             )
         found = (brief(person) for person in people[:limit].iterator(chunk_size=_BATCH))
         if options["as_json"]:
-            for piece in json_streaming.pieces(found):
+            for piece in json_list(found):
                 self.stdout.write(piece, ending="")
         else:
             for each in found:

@@ -10,7 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from config import deployment
-from config.infrastructure.command_errors import shown
+from config.infrastructure.texts import shown
 
 
 class Command(BaseCommand):

@@ -11,8 +11,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts import audit_trail
-from config.infrastructure import json_streaming
-from config.infrastructure.command_errors import shown
+from config.infrastructure.texts import json_list, shown
 from oauth_bridge.activity import reading
 from oauth_bridge.activity.reading import OPERATOR, described
 from oauth_bridge.administration import checks
@@ -66,7 +65,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, action: str, as_json: bool, **options: Any) -> None:
         if action == "export":
-            for piece in json_streaming.pieces(configuration_file.exported()):
+            for piece in json_list(configuration_file.exported()):
                 self.stdout.write(piece, ending="")
         elif action == "activity":
             self._list_activity(as_json, options)

@@ -11,7 +11,7 @@ from django.utils import timezone
 from django.utils.timesince import timesince
 
 from accounts.mail import outbox
-from config.infrastructure.work_queue import Worker
+from config.infrastructure.worker import Worker
 
 
 class Command(BaseCommand):

@@ -20,7 +20,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connections
 
-from config.infrastructure.hosts import LOOPBACK_HOSTS
+from config.infrastructure.network import LOOPBACK_HOSTS
 from oauth_bridge.management.demonstration import (
     credentials_path,
     demo_account,

@@ -1,4 +1,4 @@
-"""A process claims a row of work without disturbing others, and outlives a database that is away."""
+"""A worker looks for work without disturbing others, and outlives a database that is away."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import pytest
 from django.db import DatabaseError, connection
 
 from accounts.mail import outbox
-from accounts.models import OutgoingMail
-from config.infrastructure import work_queue
+from config.infrastructure.worker import Worker
 
 pytestmark = [pytest.mark.integration, pytest.mark.django_db]
 
@@ -22,7 +21,7 @@ def test_looking_for_work_takes_no_write_lock() -> None:
         return execute(sql, *given)
 
     with connection.execute_wrapper(note):
-        assert work_queue.claim(OutgoingMail.objects.all(), outbox.LEASE) is None
+        assert outbox.claim() is None
     assert [statement.split()[0] for statement in statements] == ["SELECT"]
 
 
@@ -37,7 +36,7 @@ def test_a_database_that_is_away_ends_no_worker_and_is_logged_once(caplog: pytes
         worker.wake()
         raise DatabaseError("connection to server at 192.0.2.1 failed")
 
-    worker = work_queue.Worker("outbox", work)
+    worker = Worker("outbox", work)
     worker.start()
     worker.join(60)
     assert len(rounds) == 4

@@ -1,0 +1,93 @@
+"""What people type and read: characters that nobody sees, codes, the texts of commands."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import CommandError
+from django.utils.translation import gettext as _
+
+_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
+_UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Zl", "Zp", "Zs"})
+# Letters, marks and a symbol that are as invisible as format characters: the rest of Default_Ignorable_Code_Point.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0000-\U000e0fff]"
+)
+_DASHES = frozenset("\u02d7\u2212\u30fc")  # beside the category of punctuation
+_DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_JOINERS = "\u200c\u200d"  # Persian words and emoji need these invisible characters
+
+
+def refuse_control_characters(text: str) -> None:
+    """Raises ValidationError: the text is invisible, or contains a control character or a change of direction.
+
+    PostgreSQL cannot store NUL. A change of direction would reorder the text of a page. Text that is only white space
+    is accepted, because forms strip it.
+    """
+    seen = text.strip()
+    if (seen and all(map(is_unseen, seen))) or any(
+        unicodedata.category(character) in _CATEGORIES or character in _DIRECTIONS for character in text
+    ):
+        raise ValidationError(_("This holds characters that can't be used here."), code="control_characters")
+
+
+def is_unseen(character: str) -> bool:
+    """Return whether the character is white space, a control character, or invisible in other ways."""
+    return unicodedata.category(character) in _UNSEEN_CATEGORIES or bool(_UNSEEN.match(character))
+
+
+def typed_code(text: str) -> str:
+    """Return a code with its digits in ASCII, and without white space, invisible characters, dashes and punctuation.
+
+    Keyboards type digits of their own script (`٤`, `४`), or letters of full width, and a copied code brings such spaces
+    and dashes with it. Small and capital letters stay as they are.
+    """
+    return "".join(
+        str(unicodedata.decimal(each, each))
+        for each in unicodedata.normalize("NFKC", text)
+        if not (is_unseen(each) or each in _DASHES or unicodedata.category(each).startswith("P"))
+    )
+
+
+def first_grapheme(text: str) -> str:
+    """Return the first character with its accents, or an emoji with all its parts; empty for an empty text.
+
+    This simplifies Unicode's rules for grapheme clusters (UAX #29).
+    """
+    end = 2 if all("\U0001f1e6" <= each <= "\U0001f1ff" for each in text[:2]) else 1  # a flag consists of two letters
+    while end < len(text) and ("\u200d" in text[end - 1 : end + 1] or _extends(text[end])):
+        end += 1
+    return text[:end]
+
+
+def _extends(character: str) -> bool:
+    """Return whether the character changes the previous one: an accent, a form of an emoji, or a skin tone."""
+    return unicodedata.category(character) in ("Mn", "Mc", "Me") or "\U0001f3fb" <= character <= "\U0001f3ff"
+
+
+def command_error(problem: ValidationError, options: Mapping[str, str] | None = None) -> CommandError:
+    """Return the error of a command. A sentence about a field begins with its name, or its name in `options`."""
+    texts = problem.messages
+    if hasattr(problem, "error_dict"):
+        names = {"__all__": "", **(options or {})}
+        said = {names.get(field, field): " ".join(messages) for field, messages in problem.message_dict.items()}
+        texts = [f"{name}: {text}" if name else text for name, text in said.items()]
+    return CommandError(" ".join(map(shown, texts)))
+
+
+def shown(text: str) -> str:
+    """Return the text for a terminal. A number replaces each invisible character and each control character."""
+    return "".join(each if each.isprintable() or each in _JOINERS else f"\\u{ord(each):04x}" for each in text)
+
+
+def json_list(elements: Iterable[object]) -> Iterator[str]:
+    """Yield the JSON text of a list in pieces, one element a line, so that a long list needs no more memory."""
+    separator = "[\n"
+    for element in elements:
+        yield separator + json.dumps(element, ensure_ascii=False)
+        separator = ",\n"
+    yield "[]\n" if separator == "[\n" else "\n]\n"

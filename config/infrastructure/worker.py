@@ -1,0 +1,64 @@
+"""A thread that works on the database in the background."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+
+from django.db import Error, close_old_connections, connection
+
+logger = logging.getLogger(__name__)
+
+POLL_SECONDS = 5.0
+# The longest time that an ending process waits for the present piece of work.
+STOP_SECONDS = 2.0
+
+
+class Worker(threading.Thread):
+    """Calls `work` until it returns False, then waits until `wake` is called or `poll_seconds` have passed.
+
+    While the database does not answer, the worker keeps trying and logs this once. `work` must report other errors
+    itself.
+    """
+
+    def __init__(self, name: str, work: Callable[[], bool], poll_seconds: float = POLL_SECONDS) -> None:
+        super().__init__(name=name, daemon=True)
+        self._work = work
+        self._poll_seconds = poll_seconds
+        self._woken = threading.Event()
+        self._stopping = False
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def stop(self) -> None:
+        """End the worker after the present piece of work, and wait at most STOP_SECONDS for its end."""
+        self.end()
+        self.join(STOP_SECONDS)
+
+    def end(self) -> None:
+        """End the worker after the present piece of work."""
+        self._stopping = True
+        self._woken.set()
+
+    def run(self) -> None:
+        is_failing = False
+        while not self._stopping:
+            self._woken.clear()
+            close_old_connections()  # the database may have closed the connection
+            try:
+                while not self._stopping and self._work():
+                    pass
+                is_failing = False
+            except Error as error:
+                if not is_failing:
+                    logger.warning(
+                        "waiting for the database", extra={"worker": self.name, "error": type(error).__name__}
+                    )
+                is_failing = True
+            except Exception:
+                logger.exception("work failed", extra={"worker": self.name})
+            if not self._stopping:
+                self._woken.wait(self._poll_seconds)
+        connection.close()
