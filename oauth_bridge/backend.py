@@ -100,7 +100,7 @@ class Backend:
         return verified.callback.url(code=code), {}, "", 302
 
     def create_token_response(self, request: HttpRequest) -> Response:
-        """Return the JSON with the access token, and send the signal `app_authorized`. An error of a receiver is logged.
+        """Return the JSON with the access token, and send the toolkit's signal. A receiver's error changes nothing.
 
         Raises RequestError: see `oauth.authentication.of_request`, `of_form` and `exchange_code`.
         """

@@ -67,10 +67,6 @@ class AuthorizationCode(models.Model):
     person_version = version_of_credentials()
     application_version = version_of_credentials()
 
-    # The next two attributes are not columns. `credentials.code_redemption.explain` sets both when it reads the row.
-    person_is_active: bool
-    ended_by: str | None
-
     class Meta:
         swappable = "OAUTH2_PROVIDER_GRANT_MODEL"
         constraints: ClassVar[list[models.BaseConstraint]] = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import NamedTuple, cast
 
@@ -10,7 +11,6 @@ from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.events import Event
 from oauth_bridge.applications import mails
 from oauth_bridge.credentials import client_secrets, code_redemption, tokens
-from oauth_bridge.credentials.pkce import VERIFIER
 from oauth_bridge.credentials.random_values import OPENID_MARK, new_credential
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AuthorizationCode
@@ -18,6 +18,8 @@ from oauth_bridge.oauth import throttling
 from oauth_bridge.oauth.parameters import require
 from oauth_bridge.openid import claims, id_token, signing_keys
 from oauth_bridge.openid.request import Granted
+
+VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")  # RFC 7636 §4.1
 
 
 class Exchanged(NamedTuple):
