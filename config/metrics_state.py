@@ -15,8 +15,7 @@ from accounts.models import OutgoingMail
 from config.infrastructure import metrics
 from config.infrastructure.events import Event
 from config.infrastructure.work_queue import Worker
-from oauth_bridge.models import PurgeRun
-from oauth_bridge.models.keys import SigningKey
+from oauth_bridge.models import PurgeRun, SigningKey
 
 PAUSE_SECONDS = 10.0
 # If the statements take longer, the database counts as unavailable.

@@ -21,7 +21,7 @@ from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.credentials.tokens import Bearer
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
-from oauth_bridge.oauth import authentication, authorization, exchange, parameters, revocation, userinfo
+from oauth_bridge.oauth import authentication, authorization, exchange, parameters, revocation_introspection, userinfo
 from oauth_bridge.oauth.callback import Callback
 from oauth_bridge.oauth.parameters import Parameters
 from oauth_bridge.openid import request as openid_request
@@ -125,10 +125,10 @@ class Backend:
     def create_revocation_response(self, request: HttpRequest) -> Response:
         """Revoke the token, and return an empty answer.
 
-        Raises RequestError: see `oauth.authentication.of_request`, `of_form` and `revocation.revoke`.
+        Raises RequestError: see `oauth.authentication.of_request`, `of_form` and `revocation_introspection.revoke`.
         """
         form = authentication.of_request(request, parameters.of_form(request))
-        revocation.revoke(form, client_address(request))
+        revocation_introspection.revoke(form, client_address(request))
         return None, {"Content-Type": "application/json"}, "", 200
 
     def verify_request(self, request: HttpRequest, scopes: list[str]) -> tuple[bool, Bearer]:

@@ -25,12 +25,10 @@ from config.infrastructure import errors
 from config.infrastructure.errors import RequestError, subject
 from oauth_bridge.applications import registry
 from oauth_bridge.callback_addresses.masking import masked
-from oauth_bridge.consent import callback_pages
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import Step
-from oauth_bridge.oauth import authorization, parameters, throttling
-from oauth_bridge.oauth.callback import redirect_to_callback
+from oauth_bridge.oauth import authorization, callback, parameters, throttling
 from oauth_bridge.oauth.operation import operation
 from oauth_bridge.oauth.parameters import Parameters
 from oauth_bridge.openid import id_token
@@ -196,7 +194,7 @@ def _answered(request: HttpRequest) -> HttpResponse:
         return HttpResponseRedirect(reverse("end_session"), status=303)
     is_old = Question.unseal(sealed, PAGE_LIFETIME) is None
     if request.user.is_authenticated and (is_old or str(request.user.pk) != question.person_id):
-        return redirect_to_callback(request, question.path)  # HttpResponseRedirect refuses a URL with a long state
+        return callback.redirect_to_callback(request, question.path)  # a long state
     application = verify(question.client_id, question.address)
     if request.user.is_authenticated:
         sign_out(request)
@@ -221,7 +219,7 @@ def _question(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:
 def _leave(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:
     """Redirect to the application, or to the page that confirms the sign-out."""
     if asked.application and asked.url:
-        return callback_pages.leave(request, asked.application, asked.url)
+        return callback.leave(request, asked.application, asked.url)
     return HttpResponseRedirect(reverse("end_session"), status=303)
 
 

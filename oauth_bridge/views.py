@@ -22,8 +22,7 @@ from config.infrastructure.network import client_address
 from oauth_bridge.activity import counts
 from oauth_bridge.applications import mails
 from oauth_bridge.backend import VerifiedRequest
-from oauth_bridge.consent import pages, prompts, remembered
-from oauth_bridge.consent.callback_pages import lead_back, to_callback
+from oauth_bridge.consent import consents, pages, prompts
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.credentials import admission, codes
 from oauth_bridge.errors import OAuthFault
@@ -33,11 +32,12 @@ from oauth_bridge.oauth import (
     authentication,
     authorization,
     error_responses,
-    introspection,
     parameters,
+    revocation_introspection,
     throttling,
     userinfo,
 )
+from oauth_bridge.oauth.callback import lead_back, to_callback
 from oauth_bridge.oauth.operation import View, is_preflight, operation, preflight_response
 from oauth_bridge.openid import discovery, signing_keys
 from oauth_bridge.openid import request as openid_request
@@ -116,7 +116,7 @@ class AuthorizeView(BaseAuthorizationView):
             return self._ask_for_proof(need)
         is_our_link = bool(query.text(FIELD_NAME))
         must_ask = bool(query.text(pages.NOTICE) or asked.prompts & {"consent", "select_account"})
-        if not must_ask and not remembered.is_asked(person, self.application, self.facts, self.pending.redirect_uri):
+        if not must_ask and not consents.is_asked(person, self.application, self.facts, self.pending.redirect_uri):
             # If the query contains a pending request, a form of this service, such as the sign-in, may have redirected
             # to authorize. Browsers apply the CSP form-action of that page to every following redirect, so a page with
             # a link replaces the redirect.
@@ -151,9 +151,9 @@ class AuthorizeView(BaseAuthorizationView):
         shown = pages.shown_facts(self.person, self.application, self.facts)
         mails.consent_given(request, self.person, self.application, self.pending.attempt, shown)
         if "remember" in form and not self.application.has_own_port(self.pending.redirect_uri):
-            remembered.remember(self.person, self.application, self.facts)
+            consents.remember(self.person, self.application, self.facts)
         else:
-            remembered.record(self.person, self.application, self.facts)
+            consents.record(self.person, self.application, self.facts)
         return answer
 
     def _answer_silently(self) -> HttpResponse:
@@ -217,7 +217,7 @@ class RevokeView(ToolkitRevokeView):
 def answer_introspection(request: HttpRequest) -> HttpResponse:
     """Answer with the state of the application's token (RFC 7662). The toolkit's view would answer for any token."""
     form = authentication.of_request(request, parameters.of_form(request))
-    return JsonResponse(introspection.introspect(form, client_address(request)), headers=NO_STORE)
+    return JsonResponse(revocation_introspection.introspect(form, client_address(request)), headers=NO_STORE)
 
 
 class UserinfoView(ScopedProtectedResourceView):

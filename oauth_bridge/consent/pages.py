@@ -19,10 +19,10 @@ from accounts import return_path
 from accounts.account_page import person_context
 from accounts.profile.page import shown_claims
 from oauth_bridge.applications import registry
-from oauth_bridge.consent import remembered
-from oauth_bridge.consent.callback_pages import destination
+from oauth_bridge.consent import consents
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.models import Application, Caption
+from oauth_bridge.oauth.callback import destination
 from oauth_bridge.openid import claims
 from oauth_bridge.templatetags.formatting import listed
 
@@ -83,7 +83,7 @@ def consent(
     """
     person = cast("User", request.user)
     notice = notice and (notice if notice in NOTICES else OUTDATED)
-    again = remembered.has_allowed_before(person, application, facts)
+    again = consents.has_allowed_before(person, application, facts)
     context = {
         "application": application.caption,
         "about": _about(application),

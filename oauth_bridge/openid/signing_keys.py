@@ -21,7 +21,7 @@ from accounts import audit_trail
 from config.infrastructure import events, sealing
 from config.infrastructure.events import Event
 from config.infrastructure.sql import as_uuid, fetch_all
-from oauth_bridge.models.keys import SigningKey
+from oauth_bridge.models import SigningKey
 
 logger = logging.getLogger(__name__)
 

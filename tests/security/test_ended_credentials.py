@@ -19,7 +19,7 @@ from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials, set_active
 from oauth_bridge.administration.application_form import ApplicationForm
 from oauth_bridge.applications import registry
-from oauth_bridge.consent import remembered
+from oauth_bridge.consent import consents
 from oauth_bridge.credentials import codes
 from oauth_bridge.models import AccessToken, Consent
 from tests.contract_coverage import contract
@@ -212,7 +212,7 @@ def test_what_is_given_to_somebody_who_was_let_in_before_the_end_is_void(alice: 
     set_active(alice, True)
     browser = with_session(let_in)
     assert browser.get("/accounts/profile").status_code == 302
-    remembered.remember(let_in, row)
+    consents.remember(let_in, row)
     attempt = codes.Attempt(uuid4(), row, application.redirect_uri, "profile", "")
     code = codes.issue(attempt, let_in)
     assert redeem(application, Issued(code, None)).json()["error"] == "invalid_grant"

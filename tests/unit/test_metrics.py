@@ -23,8 +23,7 @@ from config import metrics_server, metrics_state
 from config.infrastructure import events
 from config.infrastructure.cache import Outage
 from config.infrastructure.events import Event
-from oauth_bridge.models import PurgeRun
-from oauth_bridge.models.keys import SigningKey
+from oauth_bridge.models import PurgeRun, SigningKey
 from tests.server import free_port
 
 
