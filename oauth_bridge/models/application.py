@@ -1,7 +1,4 @@
-"""The table of applications.
-
-`Application` omits columns of the toolkit's model that this service does not use.
-"""
+"""The table of applications."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from django.db import models
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
-from oauth2_provider.models import AbstractApplication
 
 from config.infrastructure.graphemes import first_grapheme
 from config.infrastructure.validators import refuse_control_characters
@@ -63,13 +59,20 @@ class Caption:
         return len(self.name) > LONG_NAME_LENGTH
 
 
-class Application(AbstractApplication):
-    """A registered third party, the OAuth client. Specification 2.1."""
+class Application(models.Model):
+    """A registered third party, the OAuth client. Specification 2.1.
+
+    The class does not extend the toolkit's AbstractApplication, of whose columns this service uses a third.
+    """
+
+    CLIENT_CONFIDENTIAL, CLIENT_PUBLIC = "confidential", "public"
+    CLIENT_TYPES = [(CLIENT_CONFIDENTIAL, "Confidential"), (CLIENT_PUBLIC, "Public")]
 
     ID_TOKEN_ALGS = [("RS256", "RS256"), ("ES256", "ES256")]
 
-    objects = models.Manager["Application"]()
-
+    id = models.BigAutoField(primary_key=True)
+    created = models.DateTimeField("created", auto_now_add=True)
+    updated = models.DateTimeField("updated", auto_now=True)
     client_id = models.CharField(_("client ID"), max_length=255, unique=True, default=new_client_id, editable=False)
     name = models.CharField(_("name"), max_length=NAME_MAX_LENGTH, validators=[refuse_control_characters])
     homepage = models.URLField(_("homepage"), blank=True, validators=[validate_page])
@@ -109,8 +112,8 @@ class Application(AbstractApplication):
     client_type = models.CharField(
         _("kind"),
         max_length=32,
-        choices=AbstractApplication.CLIENT_TYPES,
-        default=AbstractApplication.CLIENT_CONFIDENTIAL,
+        choices=CLIENT_TYPES,
+        default=CLIENT_CONFIDENTIAL,
     )
     # The algorithm that signs the ID tokens of the application. OpenID Connect's default is RS256.
     id_token_alg = models.CharField(
@@ -157,17 +160,6 @@ class Application(AbstractApplication):
     # The highest number that a secret of the application has had. Only `credentials.secret_rotation` writes it.
     last_secret_number = models.IntegerField(default=0, db_default=0, editable=False)
 
-    # Fields of the toolkit's model that this service does not use, or that it stores in another table.
-    user = None
-    client_secret = None
-    hash_client_secret = None  # type: ignore[assignment]
-    skip_authorization = None  # type: ignore[assignment]
-    allowed_origins = None  # type: ignore[assignment]
-    registration_source = None  # type: ignore[assignment]
-    cimd_expires_at = None
-    authorization_grant_type = AbstractApplication.GRANT_AUTHORIZATION_CODE
-    algorithm = AbstractApplication.NO_ALGORITHM
-
     class Meta:
         swappable = "OAUTH2_PROVIDER_APPLICATION_MODEL"
         verbose_name = _("application")
@@ -178,6 +170,9 @@ class Application(AbstractApplication):
             ("trust_application", gettext_noop("Can mark applications as trusted")),
             ("switch_application", gettext_noop("Can switch applications off and on")),
         ]
+
+    def __str__(self) -> str:
+        return self.name or self.client_id
 
     @property
     def callback_addresses(self) -> list[str]:
