@@ -15,7 +15,7 @@ from config.infrastructure import events
 from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
-from oauth_bridge.consent.pending_request import DamagedRequest, PendingRequest
+from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.credentials import codes
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.credentials.tokens import Bearer
@@ -55,16 +55,12 @@ class Backend:
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
         """Return no scopes, and the verified request, which has the scope.
 
-        Raises RequestError: the signature of the pending request is wrong. See also `oauth.parameters.of_form`,
-        `PendingRequest.of_link` and `oauth.authorization.verify`.
+        Raises RequestError: see `oauth.parameters.of_form`, `PendingRequest.of_link` and `oauth.authorization.verify`.
         """
         is_post = request.method == "POST"
         form = parameters.of_form(request, has_been_read=True) if is_post else {}
-        try:
-            query = parameters.of_query(request)
-            pending = PendingRequest.of_form(form) if is_post else PendingRequest.of_link(query)
-        except DamagedRequest as damaged:
-            raise RequestError(OAuthFault.REQUEST_DAMAGED).about(cause=str(damaged)) from None
+        query = parameters.of_query(request)
+        pending = PendingRequest.unseal(form.get(FIELD_NAME, "")) if is_post else PendingRequest.of_link(query)
         subject().attempt = UUID(pending.attempt)
         application = authorization.verify(pending)
         asked, scope = Asked.of(pending.parameters), userinfo.scope_of(pending.parameters.get("scope", ""))
@@ -87,15 +83,16 @@ class Backend:
         granted = openid_request.granted(
             pending.parameters, lambda: reauthentication.proof_of(request), profile_in_id_token=is_wanted
         )
-        attempt = codes.Attempt(
-            id=UUID(pending.attempt),
-            application=verified.application,
+        code = codes.issue(
+            request.user,  # type: ignore[arg-type]
+            verified.application,
+            attempt=UUID(pending.attempt),
             redirect_uri=pending.redirect_uri,
             scope=verified.scope,
             code_challenge=pending.parameters.get("code_challenge", ""),
             openid=granted.to_json() if granted else None,
+            received_at=request.received_at,  # type: ignore[attr-defined]
         )
-        code = codes.issue(attempt, request.user, request.received_at)  # type: ignore[arg-type, attr-defined]
         events.write(Event.CODE_ISSUED, client_id=verified.application.client_id, person=request.user.pk)
         return verified.callback.url(code=code), {}, "", 302
 

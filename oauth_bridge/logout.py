@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.core import signing
@@ -33,7 +33,7 @@ from oauth_bridge.oauth.parameters import Parameters
 from oauth_bridge.openid import id_token
 
 if TYPE_CHECKING:
-    from accounts.models import User
+    pass
 
 
 NAMES = ("client_id", "id_token_hint", "post_logout_redirect_uri", "state", "ui_locales")
@@ -159,7 +159,7 @@ def _asked(request: HttpRequest) -> HttpResponse:
         return _leave(request, application, asked)
     context = {
         "application": application.caption if application else None,
-        "person": person_context(cast("User", request.user)),
+        "person": person_context(request.user),
         "field_name": FIELD_NAME,
         "leaving": replace(asked, person_id=str(request.user.pk)).seal(),
         "leads_back": bool(asked.address),

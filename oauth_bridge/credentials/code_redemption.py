@@ -10,8 +10,8 @@ import base64
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any, NamedTuple
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from django.db import transaction
@@ -96,7 +96,7 @@ def _explain_redeemed(_form: dict[str, str], code: AuthorizationCode) -> Refusal
     for a thread. If `redeemed_at` is in the future, the clock was set back, and the age of the redemption is unknown.
     So the second request counts as a replay.
     """
-    age = timezone.now() - (code.redeemed_at or timezone.now())
+    age = timezone.now() - cast(datetime, code.redeemed_at)
     if timedelta() <= age < SENT_TWICE_WITHIN:
         return Refusal(OAuthFault.CODE_RACED, code)
     return Refusal(OAuthFault.CODE_SPENT, code, {"age": round(max(age, timedelta()).total_seconds(), 1)})
@@ -225,8 +225,8 @@ def explain(form: dict[str, str], application_id: int) -> Refusal | None:
     """The reason why `redeem` returned None; None if no reason is found. This function only reads. D9, D13, D14."""
     row = fetch_one(FIND_CODE, **_values(form, application_id))
     if row is None:
-        ended = codes.ended(form["code"])
-        return Refusal(OAuthFault.CODE_UNKNOWN, ended.successor, cause=ended.cause)
+        cause, successor = codes.ended(form["code"])
+        return Refusal(OAuthFault.CODE_UNKNOWN, successor, cause=cause)
     code, results = FOUND.instance(row[: len(FOUND)]), row[len(FOUND) :]
     unmet = (each for each, is_met in zip(CONDITIONS, results, strict=True) if not is_met)
     return next((each.explain(form, code) for each in unmet), None)

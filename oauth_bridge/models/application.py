@@ -11,6 +11,7 @@ from django.db import models
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
+from oauth2_provider.models import AbstractApplication
 
 from config.infrastructure.graphemes import first_grapheme
 from config.infrastructure.validators import refuse_control_characters
@@ -59,20 +60,17 @@ class Caption:
         return len(self.name) > LONG_NAME_LENGTH
 
 
-class Application(models.Model):
-    """A registered third party, the OAuth client. Specification 2.1.
+class Application(AbstractApplication):
+    """A registered third party, the OAuth client. Specification 2.1."""
 
-    The class does not extend the toolkit's AbstractApplication, of whose columns this service uses a third.
-    """
-
-    CLIENT_CONFIDENTIAL, CLIENT_PUBLIC = "confidential", "public"
-    CLIENT_TYPES = [(CLIENT_CONFIDENTIAL, "Confidential"), (CLIENT_PUBLIC, "Public")]
+    # The columns of the toolkit's model that this service does not use.
+    user = client_secret = hash_client_secret = skip_authorization = allowed_origins = None  # type: ignore[assignment]
+    authorization_grant_type = algorithm = registration_source = cimd_expires_at = None  # type: ignore[assignment]
 
     ID_TOKEN_ALGS = [("RS256", "RS256"), ("ES256", "ES256")]
 
-    id = models.BigAutoField(primary_key=True)
-    created = models.DateTimeField("created", auto_now_add=True)
-    updated = models.DateTimeField("updated", auto_now=True)
+    objects = models.Manager["Application"]()
+
     client_id = models.CharField(_("client ID"), max_length=255, unique=True, default=new_client_id, editable=False)
     name = models.CharField(_("name"), max_length=NAME_MAX_LENGTH, validators=[refuse_control_characters])
     homepage = models.URLField(_("homepage"), blank=True, validators=[validate_page])
@@ -112,8 +110,8 @@ class Application(models.Model):
     client_type = models.CharField(
         _("kind"),
         max_length=32,
-        choices=CLIENT_TYPES,
-        default=CLIENT_CONFIDENTIAL,
+        choices=AbstractApplication.CLIENT_TYPES,
+        default=AbstractApplication.CLIENT_CONFIDENTIAL,
     )
     # The algorithm that signs the ID tokens of the application. OpenID Connect's default is RS256.
     id_token_alg = models.CharField(
@@ -170,9 +168,6 @@ class Application(models.Model):
             ("trust_application", gettext_noop("Can mark applications as trusted")),
             ("switch_application", gettext_noop("Can switch applications off and on")),
         ]
-
-    def __str__(self) -> str:
-        return self.name or self.client_id
 
     @property
     def callback_addresses(self) -> list[str]:

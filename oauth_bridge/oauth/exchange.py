@@ -48,7 +48,14 @@ def exchange_code(form: dict[str, str], address: str) -> Exchanged:
     client = authenticated_client(form, address)
     # A public client proves nothing, because anybody can send its client_id.
     subject().client_id, subject().is_proven = client.client_id, not client.is_public
-    return _exchange_of(client, form, address)
+    throttling.before_exchange(client.pk, is_public=client.is_public)
+    try:
+        exchanged = _redeem(form, client)
+    except RequestError:
+        throttling.after_exchange(client.pk, client.client_id, address, is_public=client.is_public, failed=True)
+        raise
+    throttling.after_exchange(client.pk, client.client_id, address, is_public=client.is_public, failed=False)
+    return exchanged
 
 
 def authenticated_client(
@@ -70,18 +77,6 @@ def authenticated_client(
                 expired_seconds=cast(float, error.private.get("expired_seconds")),
             )
         raise
-
-
-def _exchange_of(client: client_secrets.Client, form: dict[str, str], address: str) -> Exchanged:
-    """Redeem the code and count the exchange. Raises RequestError: as `_redeem`, or a limit is reached."""
-    throttling.before_exchange(client.pk, is_public=client.is_public)
-    try:
-        exchanged = _redeem(form, client)
-    except RequestError:
-        throttling.after_exchange(client.pk, client.client_id, address, is_public=client.is_public, failed=True)
-        raise
-    throttling.after_exchange(client.pk, client.client_id, address, is_public=client.is_public, failed=False)
-    return exchanged
 
 
 def _redeem(form: dict[str, str], client: client_secrets.Client) -> Exchanged:
@@ -116,14 +111,14 @@ def _openid_members(
     signer: signing_keys.Signer | None,
 ) -> dict[str, str]:
     """`id_token` and `scope` of the answer; empty without the scope `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
-    if redemption.openid is None:
+    if redemption.openid is None or signer is None:
         return {}
     granted = Granted.from_json(redemption.openid)
     code = redemption.code
     signed = id_token.make(
         granted,
         client_id=client.client_id,
-        signer=signer or signing_keys.signer(client.id_token_alg),  # codes of earlier releases have no OPENID_MARK
+        signer=signer,
         person_id=redemption.person_id,
         access_token=token,
         now=int(time.time()),
