@@ -27,7 +27,7 @@ from config.infrastructure.rate_limits import is_redis_answering
 from config.infrastructure.worker import Worker
 from oauth_bridge.activity import counts
 from oauth_bridge.management import purging
-from oauth_bridge.models.keys import SigningKey
+from oauth_bridge.models import SigningKey
 
 logger = logging.getLogger(__name__)
 

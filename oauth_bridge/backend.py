@@ -1,4 +1,4 @@
-"""The backend of the toolkit's views (setting `OAUTH2_BACKEND_CLASS`). The backend calls `protocol` and `storage`."""
+"""The backend of the toolkit's views (setting `OAUTH2_BACKEND_CLASS`), which serves each operation of OAuth."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.http import HttpRequest
-from django.utils.functional import SimpleLazyObject
 from oauth2_provider.settings import oauth2_settings
+from oauth2_provider.signals import app_authorized
 
 from accounts.sign_in import reauthentication
 from config.infrastructure import events
 from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
-from oauth_bridge.consent.pending_request import DamagedRequest, PendingRequest
+from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.credentials import codes
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.credentials.tokens import Bearer
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
-from oauth_bridge.oauth import authentication, authorization, exchange, parameters, revocation, userinfo
+from oauth_bridge.oauth import authentication, authorization, exchange, parameters, revocation_introspection, userinfo
 from oauth_bridge.oauth.callback import Callback
 from oauth_bridge.oauth.parameters import Parameters
 from oauth_bridge.openid import request as openid_request
@@ -34,7 +34,7 @@ Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, st
 class VerifiedRequest:
     """An authorization request that `oauth.authorization.verify` has accepted.
 
-    The toolkit's views name this object `credentials`. `form` is empty unless the request is a post.
+    `form` is empty unless the request is a post. `scope` is the scope of the future token.
     """
 
     application: Application
@@ -43,6 +43,7 @@ class VerifiedRequest:
     form: dict[str, str]
     callback: Callback
     asked: Asked
+    scope: str
 
 
 class Backend:
@@ -52,55 +53,51 @@ class Backend:
         """Ignore the oauthlib server that the toolkit passes (docs/architecture.md)."""
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
-        """Return the scopes of the future token, and the verified request.
+        """Return no scopes, and the verified request, which has the scope.
 
-        Raises RequestError: the signature of the pending request is wrong. See also `oauth.parameters.of_form`,
-        `PendingRequest.of_link` and `oauth.authorization.verify`.
+        Raises RequestError: see `oauth.parameters.of_form`, `PendingRequest.of_link` and `oauth.authorization.verify`.
         """
         is_post = request.method == "POST"
         form = parameters.of_form(request, has_been_read=True) if is_post else {}
-        try:
-            query = parameters.of_query(request)
-            pending = PendingRequest.of_form(form) if is_post else PendingRequest.of_link(query)
-        except DamagedRequest as damaged:
-            raise RequestError(OAuthFault.REQUEST_DAMAGED).about(cause=str(damaged)) from None
+        query = parameters.of_query(request)
+        pending = PendingRequest.unseal(form.get(FIELD_NAME, "")) if is_post else PendingRequest.of_link(query)
         subject().attempt = UUID(pending.attempt)
         application = authorization.verify(pending)
-        asked = Asked.of(pending.parameters)
-        verified = VerifiedRequest(application, pending, query, form, pending.callback, asked)
-        return userinfo.scopes_of(pending.parameters.get("scope", "")), verified
+        asked, scope = Asked.of(pending.parameters), userinfo.scope_of(pending.parameters.get("scope", ""))
+        return [], VerifiedRequest(application, pending, query, form, pending.callback, asked, scope)
 
     def create_authorization_response(
-        self, request: HttpRequest, scopes: list[str], credentials: VerifiedRequest, allow: bool
+        self, request: HttpRequest, _scopes: list[str], verified: VerifiedRequest, allow: bool
     ) -> Response:
         """Return the URL of the callback with a code or, if the person refused, with the error `access_denied`.
 
         Raises AlreadyRedeemed: see `codes.issue` and `codes.discard`.
         """
-        pending = credentials.pending
+        pending = verified.pending
         if not allow:
             # Use the person who saw the page. The browser session may have ended since, or belong to another person.
             subject().person = person_id = pending.person_id or request.user.pk
             codes.discard(UUID(pending.attempt), person_id)
-            return credentials.callback.error_url(RequestError(OAuthFault.REFUSED)), {}, "", 302
-        is_wanted = credentials.application.profile_in_id_token
+            return verified.callback.error_url(RequestError(OAuthFault.REFUSED)), {}, "", 302
+        is_wanted = verified.application.profile_in_id_token
         granted = openid_request.granted(
             pending.parameters, lambda: reauthentication.proof_of(request), profile_in_id_token=is_wanted
         )
-        attempt = codes.Attempt(
-            id=UUID(pending.attempt),
-            application=credentials.application,
+        code = codes.issue(
+            request.user,  # type: ignore[arg-type]
+            verified.application,
+            attempt=UUID(pending.attempt),
             redirect_uri=pending.redirect_uri,
-            scope=" ".join(scopes),
+            scope=verified.scope,
             code_challenge=pending.parameters.get("code_challenge", ""),
             openid=granted.to_json() if granted else None,
+            received_at=request.received_at,  # type: ignore[attr-defined]
         )
-        code = codes.issue(attempt, request.user, request.received_at)  # type: ignore[arg-type, attr-defined]
-        events.write(Event.CODE_ISSUED, client_id=credentials.application.client_id, person=request.user.pk)
-        return credentials.callback.url(code=code), {}, "", 302
+        events.write(Event.CODE_ISSUED, client_id=verified.application.client_id, person=request.user.pk)
+        return verified.callback.url(code=code), {}, "", 302
 
     def create_token_response(self, request: HttpRequest) -> Response:
-        """Return the JSON with the access token, and set `request.access_token` to the row of the token.
+        """Return the JSON with the access token, and send the toolkit's signal. A receiver's error changes nothing.
 
         Raises RequestError: see `oauth.authentication.of_request`, `of_form` and `exchange_code`.
         """
@@ -112,9 +109,8 @@ class Backend:
         except RequestError as error:
             error.about(presented=(digest_of(sent.text("code")), authentication.named_client(request, sent)))
             raise
-        # The row is made only on access. Only a receiver of `app_authorized` reads the row, and most installations have
-        # no receiver.
-        request.access_token = SimpleLazyObject(lambda: exchanged.redemption.token)  # type: ignore[attr-defined]
+        if app_authorized.has_listeners():
+            app_authorized.send_robust(sender=self, request=request, token=exchanged.redemption.token)
         body = {
             "access_token": exchanged.access_token,
             "token_type": "Bearer",
@@ -126,17 +122,12 @@ class Backend:
     def create_revocation_response(self, request: HttpRequest) -> Response:
         """Revoke the token, and return an empty answer.
 
-        Raises RequestError: see `oauth.authentication.of_request`, `of_form` and `revocation.revoke`.
+        Raises RequestError: see `oauth.authentication.of_request`, `of_form` and `revocation_introspection.revoke`.
         """
         form = authentication.of_request(request, parameters.of_form(request))
-        revocation.revoke(form, client_address(request))
+        revocation_introspection.revoke(form, client_address(request))
         return None, {"Content-Type": "application/json"}, "", 200
 
     def verify_request(self, request: HttpRequest, scopes: list[str]) -> tuple[bool, Bearer]:
-        """Return True and the Bearer of the token. The toolkit stores `user` of the Bearer as `resource_owner`.
-
-        Never returns False. Raises RequestError: see `userinfo.verify`.
-        """
-        bearer = userinfo.verify(request, scopes)
-        request.bearer = bearer  # type: ignore[attr-defined]  # the toolkit's view keeps only the person
-        return True, bearer
+        """Return True and the bearer of the token. Raises RequestError: see `userinfo.verify`."""
+        return True, userinfo.verify(request, scopes)

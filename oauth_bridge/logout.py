@@ -7,9 +7,9 @@ the application and the address are verified.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.core import signing
@@ -21,112 +21,33 @@ from django.views.decorators.csrf import csrf_protect
 
 from accounts.account_page import person_context
 from accounts.sign_in.views import sign_out
-from config.infrastructure import errors
 from config.infrastructure.errors import RequestError, subject
 from oauth_bridge.applications import registry
 from oauth_bridge.callback_addresses.masking import masked
-from oauth_bridge.consent import callback_pages
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import Step
-from oauth_bridge.oauth import authorization, parameters, throttling
-from oauth_bridge.oauth.callback import redirect_to_callback
+from oauth_bridge.oauth import authorization, callback, parameters, throttling
 from oauth_bridge.oauth.operation import operation
 from oauth_bridge.oauth.parameters import Parameters
 from oauth_bridge.openid import id_token
 
 if TYPE_CHECKING:
-    from accounts.models import User
+    pass
 
 
 NAMES = ("client_id", "id_token_hint", "post_logout_redirect_uri", "state", "ui_locales")
-
-
-@dataclass(frozen=True, slots=True)
-class LogoutRequest:
-    """A verified request. `state` is percent-encoded; None: the request has no `state`.
-
-    `address` is a registered address of the application, or empty. `person_id` is the `sub` of the ID token in the
-    hint, or empty.
-    """
-
-    application: Application | None = None
-    address: str = ""
-    state: str | None = None
-    person_id: str = ""
-
-    @property
-    def url(self) -> str:
-        """The URL to which the browser is redirected after the sign-out; empty without an address."""
-        if not self.address or self.state is None:
-            return self.address
-        return f"{self.address}{'&' if '?' in self.address else '?'}state={self.state}"
-
-
-def read(query: Parameters) -> LogoutRequest:
-    """Read the request and check its parameters.
-
-    Raises RequestError: a parameter is repeated; the hint is not an ID token of this service, or was issued to another
-    application; an address is sent without an application; the application is unknown or switched off; or the address
-    is not registered for the application.
-    """
-    if name := query.repeated(NAMES):
-        raise RequestError(OAuthFault.REPEATED, name=name)
-    client_id, person_id = query.text("client_id"), ""
-    if hint := query.text("id_token_hint"):
-        issued_to, person_id = _hinted(hint, client_id)
-        if client_id and client_id != issued_to:
-            _note(registry.find(client_id))
-            raise RequestError(OAuthFault.LOGOUT_HINT_OF_ANOTHER)
-        client_id = issued_to
-    address = query.text("post_logout_redirect_uri")
-    application = verify(client_id, address)
-    return LogoutRequest(application, address, query.percent_encoded("state"), person_id)
-
-
-def verify(client_id: str, address: str) -> Application | None:
-    """Verify application and address. Returns None if both are empty. Raises RequestError: as `read`."""
-    if not client_id:
-        if address:
-            raise RequestError(OAuthFault.MISSING, name="client_id").about(cause="logout_client_id_missing")
-        return None
-    application = registry.find(client_id)
-    if application is None:
-        unknown = RequestError(OAuthFault.CLIENT_UNKNOWN)
-        registry.explain_unknown(unknown, client_id)
-        raise unknown
-    _note(application)
-    if not application.is_enabled:
-        raise RequestError(OAuthFault.CLIENT_DISABLED)
-    if address and address not in application.addresses_after_sign_out:
-        raise RequestError(OAuthFault.LOGOUT_ADDRESS).about(given=masked(address))
-    return application
-
-
-def _note(application: Application | None) -> None:
-    subject().client_id = application.client_id if application else ""
-
-
-def _hinted(hint: str, client_id: str) -> tuple[str, str]:
-    """The client_id and the `sub` of the ID token in the hint. `client_id`: the parameter, for the activity log."""
-    try:
-        claims = id_token.verified(hint)
-    except id_token.NotOurs as unknown:
-        _note(registry.find(client_id))
-        raise RequestError(OAuthFault.LOGOUT_HINT).about(cause=f"logout_{unknown}") from None
-    return str(claims.get("aud", "")), str(claims.get("sub", ""))
-
-
 FIELD_NAME = "leaving"
 SALT = "oauth_bridge.logout"
 PAGE_LIFETIME = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """The data of the page that asks for a confirmation of the sign-out. The form contains the data, signed and dated.
+class LogoutRequest:
+    """A request. The page that asks for a confirmation contains it, signed and dated, with the signed-in person.
 
-    `state` is percent-encoded.
+    `state` is percent-encoded; None: the request has no `state`. `person_id` is the `sub` of the ID token in the hint,
+    or empty.
     """
 
     client_id: str
@@ -138,20 +59,78 @@ class Question:
         return signing.dumps(asdict(self), salt=SALT, compress=True)
 
     @classmethod
-    def unseal(cls, sealed: str, max_age: timedelta | None = None) -> Question | None:
-        """Return the question; None if `sealed` is damaged or older than `max_age`."""
+    def unseal(cls, sealed: str, max_age: timedelta | None = None) -> LogoutRequest | None:
+        """Return the request; None if `sealed` is damaged or older than `max_age`."""
         try:
             return cls(**signing.loads(sealed, salt=SALT, max_age=max_age))
         except (signing.BadSignature, TypeError, ValueError):
             return None
 
     @property
+    def url(self) -> str:
+        """The URL to which the browser is redirected after the sign-out; empty without an address."""
+        if not self.address or self.state is None:
+            return self.address
+        return f"{self.address}{'&' if '?' in self.address else '?'}state={self.state}"
+
+    @property
     def path(self) -> str:
-        """The path of the page that asks this question again."""
+        """The path of the page that asks for a confirmation again."""
         sent = {"client_id": self.client_id, "post_logout_redirect_uri": self.address}
         query = urlencode({name: value for name, value in sent.items() if value})
         state = "" if self.state is None else f"&state={self.state}"
         return f"{reverse('end_session')}?{query}{state}"
+
+
+def read(query: Parameters) -> LogoutRequest:
+    """Read the request. `verify` checks the application and the address.
+
+    Raises RequestError: a parameter is repeated; or the hint is not an ID token of this service, or was issued to
+    another application.
+    """
+    if name := query.repeated(NAMES):
+        raise RequestError(OAuthFault.REPEATED, name=name)
+    client_id, person_id = query.text("client_id"), ""
+    if hint := query.text("id_token_hint"):
+        try:
+            claims = id_token.verified(hint)
+        except id_token.NotOurs as unknown:
+            _note(registry.find(client_id))
+            raise RequestError(OAuthFault.LOGOUT_HINT).about(cause=f"logout_{unknown}") from None
+        issued_to, person_id = str(claims.get("aud", "")), str(claims.get("sub", ""))
+        if client_id and client_id != issued_to:
+            _note(registry.find(client_id))
+            raise RequestError(OAuthFault.LOGOUT_HINT_OF_ANOTHER)
+        client_id = issued_to
+    address = query.text("post_logout_redirect_uri")
+    return LogoutRequest(client_id, address, query.percent_encoded("state"), person_id)
+
+
+def verify(asked: LogoutRequest) -> Application | None:
+    """Return the application; None if the request names neither an application nor an address.
+
+    Raises RequestError: an address is sent without an application; the application is unknown or switched off; or the
+    address is not registered for the application.
+    """
+    if not asked.client_id:
+        if asked.address:
+            raise RequestError(OAuthFault.MISSING, name="client_id").about(cause="logout_client_id_missing")
+        return None
+    application = registry.find(asked.client_id)
+    if application is None:
+        unknown = RequestError(OAuthFault.CLIENT_UNKNOWN)
+        registry.explain_unknown(unknown, asked.client_id)
+        raise unknown
+    _note(application)
+    if not application.is_enabled:
+        raise RequestError(OAuthFault.CLIENT_DISABLED)
+    if asked.address and asked.address not in application.addresses_after_sign_out:
+        raise RequestError(OAuthFault.LOGOUT_ADDRESS).about(given=masked(asked.address))
+    return application
+
+
+def _note(application: Application | None) -> None:
+    subject().client_id = application.client_id if application else ""
 
 
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
@@ -162,24 +141,32 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
     posted = parameters.posted_request(request, unless=FIELD_NAME)
     if posted is not None:
         return HttpResponseRedirect(f"{request.path}?{posted}" if posted else request.path, status=303)
-    if request.method == "POST":
-        return _answered(request)
-    return _asked(request)
+    return _answered(request) if request.method == "POST" else _asked(request)
 
 
 def _asked(request: HttpRequest) -> HttpResponse:
     authorization.refuse_speculation(request)
     throttling.logout(request)
-    errors.subject().person = request.user.pk
+    subject().person = request.user.pk
     asked = read(parameters.of_query(request))
+    application = verify(asked)
     if request.method == "HEAD":
         return HttpResponse()
     if not request.user.is_authenticated:
-        return _leave(request, asked) if asked.url else render(request, "oauth_bridge/signed_out.html")
+        return _leave(request, application, asked) if asked.url else render(request, "oauth_bridge/signed_out.html")
     if asked.person_id == str(request.user.pk):
         sign_out(request)
-        return _leave(request, asked)
-    return _question(request, asked)
+        return _leave(request, application, asked)
+    context = {
+        "application": application.caption if application else None,
+        "person": person_context(request.user),
+        "field_name": FIELD_NAME,
+        "leaving": replace(asked, person_id=str(request.user.pk)).seal(),
+        "leads_back": bool(asked.address),
+    }
+    response = render(request, "oauth_bridge/logout.html", context)
+    response.leads_to_application = bool(asked.address)  # type: ignore[attr-defined]  # read by config.http.response_headers
+    return response
 
 
 @csrf_protect
@@ -189,39 +176,23 @@ def _answered(request: HttpRequest) -> HttpResponse:
     If the page is old or was made for another person, the signed-in person is asked again.
     """
     throttling.logout(request)
-    form = parameters.of_form(request, has_been_read=True)
-    sealed = form.get(FIELD_NAME, "")
-    question = Question.unseal(sealed)
-    if question is None:
+    sealed = parameters.of_form(request, has_been_read=True).get(FIELD_NAME, "")
+    asked = LogoutRequest.unseal(sealed)
+    if asked is None:
         return HttpResponseRedirect(reverse("end_session"), status=303)
-    is_old = Question.unseal(sealed, PAGE_LIFETIME) is None
-    if request.user.is_authenticated and (is_old or str(request.user.pk) != question.person_id):
-        return redirect_to_callback(request, question.path)  # HttpResponseRedirect refuses a URL with a long state
-    application = verify(question.client_id, question.address)
+    is_old = LogoutRequest.unseal(sealed, PAGE_LIFETIME) is None
+    if request.user.is_authenticated and (is_old or str(request.user.pk) != asked.person_id):
+        return callback.redirect_to_callback(request, asked.path)  # HttpResponseRedirect refuses a long `state`
+    application = verify(asked)
     if request.user.is_authenticated:
         sign_out(request)
-    return _leave(request, LogoutRequest(application, question.address, question.state))
+    return _leave(request, application, asked)
 
 
-def _question(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:
-    person, application = cast("User", request.user), asked.application
-    client_id = application.client_id if application else ""
-    context = {
-        "application": application.caption if application else None,
-        "person": person_context(person),
-        "field_name": FIELD_NAME,
-        "leaving": Question(client_id, asked.address, asked.state, str(person.pk)).seal(),
-        "leads_back": bool(asked.address),
-    }
-    response = render(request, "oauth_bridge/logout.html", context)
-    response.leads_to_application = bool(asked.address)  # type: ignore[attr-defined]  # read by config.http.response_headers
-    return response
-
-
-def _leave(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:
+def _leave(request: HttpRequest, application: Application | None, asked: LogoutRequest) -> HttpResponse:
     """Redirect to the application, or to the page that confirms the sign-out."""
-    if asked.application and asked.url:
-        return callback_pages.leave(request, asked.application, asked.url)
+    if application and asked.url:
+        return callback.leave(request, application, asked.url)
     return HttpResponseRedirect(reverse("end_session"), status=303)
 
 

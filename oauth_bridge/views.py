@@ -10,7 +10,6 @@ from django.http.response import HttpResponseBase
 from django.utils.http import MAX_URL_REDIRECT_LENGTH
 from django.views.decorators.cache import cache_control
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
-from oauth2_provider.signals import app_authorized
 from oauth2_provider.views.base import BaseAuthorizationView
 from oauth2_provider.views.base import RevokeTokenView as ToolkitRevokeView
 from oauth2_provider.views.base import TokenView as ToolkitTokenView
@@ -23,8 +22,7 @@ from config.infrastructure.network import client_address
 from oauth_bridge.activity import counts
 from oauth_bridge.applications import mails
 from oauth_bridge.backend import VerifiedRequest
-from oauth_bridge.consent import pages, prompts, remembered
-from oauth_bridge.consent.callback_pages import lead_back, to_callback
+from oauth_bridge.consent import consents, pages, prompts
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.credentials import admission, codes
 from oauth_bridge.errors import OAuthFault
@@ -34,11 +32,12 @@ from oauth_bridge.oauth import (
     authentication,
     authorization,
     error_responses,
-    introspection,
     parameters,
+    revocation_introspection,
     throttling,
     userinfo,
 )
+from oauth_bridge.oauth.callback import lead_back, to_callback
 from oauth_bridge.oauth.operation import View, is_preflight, operation, preflight_response
 from oauth_bridge.openid import discovery, signing_keys
 from oauth_bridge.openid import request as openid_request
@@ -52,25 +51,24 @@ NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}  # RFC 6749 §5.1
 class AuthorizeView(BaseAuthorizationView):
     """Verify the request, ask for a sign-in, then ask for consent. Specification 4.1, 4.2; D3 to D9, D23."""
 
-    scopes: list[str]
-    credentials: VerifiedRequest
+    verified: VerifiedRequest
     application: Application
     pending: PendingRequest
 
     def dispatch(self, request: HttpRequest) -> HttpResponse:
-        """Verify the request before the toolkit's view asks for a sign-in."""
+        """Verify the request, then ask for a sign-in. The toolkit's method would ask for the sign-in first."""
         if request.method != "POST":
             authorization.refuse_speculation(request)
         throttling.authorize(request)
         errors.subject().person = request.user.pk
         try:
-            self.scopes, self.credentials = self.validate_authorization_request(request)
+            _scopes, self.verified = self.validate_authorization_request(request)
         except authorization.CallbackError as error:
             url = error.callback.error_url(error)
             if request.GET.get(FIELD_NAME):  # as in `get`, a form of this service may have redirected here
                 return lead_back(request, error.application, error.callback, url, by_page=True)
             return to_callback(request, error.application, error.callback, url)
-        self.application, self.pending = self.credentials.application, self.credentials.pending
+        self.application, self.pending = self.verified.application, self.verified.pending
         if request.method == "HEAD":
             return HttpResponse()
         try:
@@ -78,14 +76,16 @@ class AuthorizeView(BaseAuthorizationView):
                 codes.refuse_redeemed(UUID(self.pending.renews), request.user.pk)
             if request.method == "GET" and self.pending.is_old and (address := self._renewed_address()):
                 return HttpResponseRedirect(address)
-            return cast(HttpResponse, super().dispatch(request))
+            if request.method == "POST":
+                return self.post(request)
+            return self.get(request) if request.user.is_authenticated else self._ask_to_sign_in()
         except codes.AlreadyRedeemed:
             self._report(OAuthFault.ATTEMPT_FINISHED)
             return pages.already_signed_in(request, self.application)
 
     def _renewed_address(self) -> str:
         """Return the address that continues the request as a new attempt; empty if it is too long for a redirect."""
-        notice = self.credentials.query.text(pages.NOTICE)
+        notice = self.verified.query.text(pages.NOTICE)
         address = pages.authorize_path(self.pending.renewed(), **({pages.NOTICE: notice} if notice else {}))
         return address if len(address) <= MAX_URL_REDIRECT_LENGTH else ""
 
@@ -98,16 +98,13 @@ class AuthorizeView(BaseAuthorizationView):
     def person(self) -> User:
         return cast("User", self.request.user)
 
-    def handle_no_permission(self) -> HttpResponse:  # type: ignore[override]
-        """Redirect to the sign-in page. Pass a post to `post`, because a person can refuse without a sign-in."""
-        if self.request.method == "POST":
-            return self.post(self.request)
-        if self.credentials.asked.is_silent:
+    def _ask_to_sign_in(self) -> HttpResponse:
+        if self.verified.asked.is_silent:
             return self._refuse(OAuthFault.LOGIN_REQUIRED)
         return HttpResponseRedirect(pages.sign_in_url(self.pending))
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        query, asked, person = self.credentials.query, self.credentials.asked, self.person
+        query, asked, person = self.verified.query, self.verified.asked, self.person
         if asked.is_silent:
             return self._answer_silently()
         if not admission.is_admitted(person, self.application):
@@ -119,7 +116,7 @@ class AuthorizeView(BaseAuthorizationView):
             return self._ask_for_proof(need)
         is_our_link = bool(query.text(FIELD_NAME))
         must_ask = bool(query.text(pages.NOTICE) or asked.prompts & {"consent", "select_account"})
-        if not must_ask and not remembered.is_asked(person, self.application, self.facts, self.pending.redirect_uri):
+        if not must_ask and not consents.is_asked(person, self.application, self.facts, self.pending.redirect_uri):
             # If the query contains a pending request, a form of this service, such as the sign-in, may have redirected
             # to authorize. Browsers apply the CSP form-action of that page to every following redirect, so a page with
             # a link replaces the redirect.
@@ -132,8 +129,11 @@ class AuthorizeView(BaseAuthorizationView):
         return pages.consent(request, self.application, self.pending, self.facts, query.text(pages.NOTICE))
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Handle the answer of a consent page. Accept "Allow" only from the page's own person and browser session."""
-        form = self.credentials.form
+        """Handle the answer of a consent page. Accept "Allow" only from the page's own person and browser session.
+
+        A person can refuse without a sign-in.
+        """
+        form = self.verified.form
         decision = form.get("decision")
         if decision == "refuse":  # an outdated page may refuse, because a refusal discloses nothing
             return self._lead_back(allow=False)
@@ -151,27 +151,27 @@ class AuthorizeView(BaseAuthorizationView):
         shown = pages.shown_facts(self.person, self.application, self.facts)
         mails.consent_given(request, self.person, self.application, self.pending.attempt, shown)
         if "remember" in form and not self.application.has_own_port(self.pending.redirect_uri):
-            remembered.remember(self.person, self.application, self.facts)
+            consents.remember(self.person, self.application, self.facts)
         else:
-            remembered.record(self.person, self.application, self.facts)
+            consents.record(self.person, self.application, self.facts)
         return answer
 
     def _answer_silently(self) -> HttpResponse:
         """Answer `prompt=none` with a code or the reason why a page is needed."""
-        asked = self.credentials.asked
+        asked = self.verified.asked
         fault = prompts.silent_fault(self.request, asked, self.pending, self.application, self.facts)
         return self._refuse(fault) if fault else self._lead_back(allow=True)
 
     def _refuse(self, fault: OAuthFault) -> HttpResponse:
-        callback = self.credentials.callback
+        callback = self.verified.callback
         return to_callback(self.request, self.application, callback, callback.error_url(RequestError(fault)))
 
     def _need(self) -> prompts.Need | None:
-        return prompts.need(self.request, self.credentials.asked, self.pending)
+        return prompts.need(self.request, self.verified.asked, self.pending)
 
     def _ask_for_proof(self, need: prompts.Need) -> HttpResponse:
         """Ask for the missing proof, or tell the application that the person cannot give it."""
-        callback = self.credentials.callback
+        callback = self.verified.callback
         if need is prompts.Need.IMPOSSIBLE:
             url = callback.error_url(RequestError(OAuthFault.ACR))
             return lead_back(self.request, self.application, callback, url, by_page=True)
@@ -187,7 +187,7 @@ class AuthorizeView(BaseAuthorizationView):
         """
         codes.discard(UUID(self.pending.attempt), self.person.pk)
         errors.subject().step = Step.CONSENT
-        url = self.credentials.callback.error_url(RequestError(OAuthFault.NOT_ADMITTED))
+        url = self.verified.callback.error_url(RequestError(OAuthFault.NOT_ADMITTED))
         return pages.not_admitted(self.request, self.application, self.pending, url)
 
     def _report(self, fault: OAuthFault) -> None:
@@ -196,19 +196,17 @@ class AuthorizeView(BaseAuthorizationView):
         errors.report(RequestError(fault))
 
     def _lead_back(self, *, allow: bool, by_page: bool = False) -> HttpResponse:
-        scope = " ".join(self.scopes)
-        url, *_ = self.create_authorization_response(self.request, scope, self.credentials, allow)
-        callback = self.credentials.callback
+        url, *_ = self.create_authorization_response(self.request, "", self.verified, allow)
+        callback = self.verified.callback
         return lead_back(self.request, self.application, callback, url, by_page=by_page, is_refusal=not allow)
 
 
 class TokenView(ToolkitTokenView):
     """Exchange a code for an access token. Specification 4.3; D10 to D14."""
 
-    def post(self, request: HttpRequest) -> HttpResponse:
-        """Replace the toolkit's method, which parses forms leniently and reads the token again for `app_authorized`."""
+    def dispatch(self, request: HttpRequest) -> HttpResponse:
+        """Answer without the toolkit's methods, which parse forms leniently and read the token again."""
         _url, headers, body, status = self.create_token_response(request)
-        app_authorized.send_robust(sender=self, request=request, token=request.access_token)  # type: ignore[attr-defined]
         return HttpResponse(body, status=status, headers={**headers, **NO_STORE})
 
 
@@ -219,7 +217,7 @@ class RevokeView(ToolkitRevokeView):
 def answer_introspection(request: HttpRequest) -> HttpResponse:
     """Answer with the state of the application's token (RFC 7662). The toolkit's view would answer for any token."""
     form = authentication.of_request(request, parameters.of_form(request))
-    return JsonResponse(introspection.introspect(form, client_address(request)), headers=NO_STORE)
+    return JsonResponse(revocation_introspection.introspect(form, client_address(request)), headers=NO_STORE)
 
 
 class UserinfoView(ScopedProtectedResourceView):
@@ -227,15 +225,13 @@ class UserinfoView(ScopedProtectedResourceView):
 
     required_scopes = [userinfo.PROFILE_SCOPE]  # type: ignore[assignment]
 
-    def get(self, request: HttpRequest) -> HttpResponse:
-        bearer = request.bearer  # type: ignore[attr-defined]
+    def dispatch(self, request: HttpRequest) -> HttpResponse:
+        """Answer GET and POST alike. The toolkit's method would pass only the person on."""
+        _valid, bearer = self.verify_request(request)
         claims = userinfo.profile_of(bearer)
         if bearer.attempt:
             counts.note_profile_read(bearer.attempt, bearer.user.pk, bearer.client_id, request.received_at)  # type: ignore[attr-defined]
         return JsonResponse(claims, json_dumps_params={"ensure_ascii": False})
-
-    def post(self, request: HttpRequest) -> HttpResponse:
-        return self.get(request)
 
 
 def challenge_client(request: HttpRequest, error: RequestError) -> None:
@@ -243,7 +239,8 @@ def challenge_client(request: HttpRequest, error: RequestError) -> None:
     authentication.add_basic(request, error)
 
 
-_authorize = csrf_protect(AuthorizeView.as_view())
+_authorize = AuthorizeView.as_view()
+_answer = csrf_protect(_authorize)  # the middleware has already prepared the token that a page of a GET contains
 
 
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
@@ -257,6 +254,7 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
         return HttpResponseRedirect(f"{request.path}?{query}", status=303)
     if request.method == "POST":
         errors.subject().step = Step.CONSENT
+        return _answer(request)
     return _authorize(request)
 
 

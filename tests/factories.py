@@ -24,7 +24,7 @@ from PIL import Image
 
 from accounts.models import User
 from oauth_bridge.applications import registry
-from oauth_bridge.credentials import secret_rotation
+from oauth_bridge.credentials import codes, secret_rotation
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
 
 PASSWORD = "correct horse battery staple"
@@ -157,6 +157,13 @@ class ConsentFactory(factory.django.DjangoModelFactory[Consent]):
 
 def digest_of(credential: str) -> bytes:
     return hashlib.sha256(credential.encode()).digest()
+
+
+def issue(person: User, application: Application, attempt: uuid.UUID | None = None, at: datetime | None = None) -> str:
+    """The new code of an attempt, as authorize issues it."""
+    redirect_uri = application.callback_addresses[0]
+    attempt = attempt or uuid.uuid4()
+    return codes.issue(person, application, attempt=attempt, redirect_uri=redirect_uri, scope="profile", received_at=at)
 
 
 def rewind(row: models.Model, seconds: float) -> None:

@@ -17,7 +17,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from accounts.factors.adapter import FactorAdapter
 from accounts.models import User
 from config.infrastructure import references
-from oauth_bridge.credentials.pkce import challenge_of
+from oauth_bridge.credentials.code_redemption import challenge_of
 from tests.factories import ApplicationFactory, CodeFactory, Issued, PersonFactory, Registered
 from tests.pages import ask_for_link, choose, html_of, is_signed_in, mailed_path, sign_in
 

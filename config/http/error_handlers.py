@@ -28,7 +28,7 @@ from config.infrastructure import errors, events, paths
 from config.infrastructure.errors import NOT_ALLOWED, RequestError, SiteFault
 from config.infrastructure.events import Event
 from oauth_bridge.consent import pages
-from oauth_bridge.consent.pending_request import FIELD_NAME, DamagedRequest, PendingRequest
+from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.oauth import error_responses
 from oauth_bridge.oauth.error_responses import error_response
 
@@ -149,7 +149,7 @@ def _csrf_fault(request: HttpRequest, reason: str) -> SiteFault:
 def _ask_again(request: HttpRequest, error: RequestError) -> HttpResponseBase | None:
     try:
         pending = PendingRequest.unseal(request.POST.get(FIELD_NAME, ""))
-    except DamagedRequest:
+    except RequestError:
         return None
     pending.note()
     return pages.ask_again(pending, error.cause)

@@ -18,7 +18,7 @@ from accounts import return_path
 from accounts.account_page import person_context
 from accounts.profile import export
 from accounts.sign_in import views
-from oauth_bridge.consent import consents, remembered
+from oauth_bridge.consent import consents
 from oauth_bridge.consent.consents import Connection
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.credentials import issued_codes
@@ -43,11 +43,7 @@ def applications(request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         _end(request, person, {each.application.client_id: each for each in connections})
         return HttpResponseRedirect(request.path, status=303)
-    remembered_applications = remembered.all_remembered(person, [each.application for each in connections])
-    rows = [
-        _row(each, is_remembered=each.application in remembered_applications)
-        for each in sorted(connections, key=_newest_first)
-    ]
+    rows = [_row(each) for each in sorted(connections, key=_newest_first)]
     context = {
         "person": person_context(person),
         "unasked": [row for row in rows if row["is_trusted"] or row["is_remembered"]],
@@ -67,13 +63,13 @@ def _end(request: HttpRequest, person: User, connections: dict[str, Connection])
 
 
 def _newest_first(connection: Connection) -> tuple[float, str]:
-    application, consent, sign_ins = connection
+    application, consent, sign_ins, _ = connection
     times = [consent.given_at if consent else None, sign_ins.last_at if sign_ins else None]
     return -max(time.timestamp() for time in times if time), application.name
 
 
-def _row(connection: Connection, *, is_remembered: bool) -> dict[str, Any]:
-    application, consent, sign_ins = connection
+def _row(connection: Connection) -> dict[str, Any]:
+    application, consent, sign_ins, is_remembered = connection
     return {
         "client_id": application.client_id,
         "name": application.name,

@@ -1,11 +1,14 @@
-"""Store, find and end consents. List and disconnect the applications that a person has allowed. D7.
+"""Consents: store, remember and end them. List and disconnect the applications that a person has allowed. D7.
 
-Only this module writes consents. The statement for a sign-in without a consent page is hand-written.
+Only this module writes consents. A person may choose "don't ask again", which is remembered for 180 days.
 """
 
 from __future__ import annotations
 
-from datetime import datetime
+import hashlib
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import transaction
@@ -13,32 +16,36 @@ from django.utils import timezone
 
 from config.infrastructure import events
 from config.infrastructure.events import Event
-from config.infrastructure.sql import fetch_all, fetch_one
+from config.infrastructure.sql import fetch_one
 from oauth_bridge.credentials import codes, issued_codes, tokens
 from oauth_bridge.credentials.issued_codes import SignIns
 from oauth_bridge.models import Application, Consent
+from oauth_bridge.openid.claims import INCLUDED, PLAIN_FACTS
 
 if TYPE_CHECKING:
     from accounts.models import User
 
-CONSENTS = Consent._meta.db_table
+REMEMBERED_FOR = timedelta(days=180)
 
-REMEMBERED = "user_id = %(person_id)s AND person_version = %(version)s AND expires_at > %(now)s"
-FIND_REMEMBERED = (
-    f"SELECT fingerprint, agreed FROM {CONSENTS} WHERE {REMEMBERED} AND application_id = %(application_id)s"  # noqa: S608 - names only
-)
-FIND_ALL = f"SELECT application_id, fingerprint FROM {CONSENTS} WHERE {REMEMBERED}"  # noqa: S608
+# Hand-written, because a sign-in without a consent page runs it.
+FIND_REMEMBERED = f"""
+    SELECT fingerprint, agreed FROM {Consent._meta.db_table}
+     WHERE user_id = %(person_id)s AND application_id = %(application_id)s AND person_version = %(version)s
+       AND expires_at > %(now)s
+"""  # noqa: S608 - the name of a table only
 
 
 class Connection(NamedTuple):
     """An application that the person has allowed, or that has signed the person in (`issued_codes.sign_ins`).
 
-    `consent` is None if the person was never asked, as for a trusted application.
+    `consent` is None if the person was never asked, as for a trusted application. `is_remembered`: the person chose
+    "don't ask again", and the details of the application have not changed since.
     """
 
     application: Application
     consent: Consent | None
     sign_ins: SignIns | None
+    is_remembered: bool
 
 
 class Agreed(NamedTuple):
@@ -48,32 +55,65 @@ class Agreed(NamedTuple):
     facts: str | None
 
 
-def remembered(person: User, application: Application) -> Agreed | None:
-    """The agreement for which the person chose "don't ask again". One statement."""
-    row = fetch_one(FIND_REMEMBERED, **_remembered(person), application_id=application.pk)
-    return None if row is None else Agreed(*row)
+def fingerprint(application: Application) -> str:
+    """Return a digest of the details to which a person agrees: name, homepage and callback addresses."""
+    agreed = [application.name, application.homepage, sorted(application.callback_addresses)]
+    return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()
 
 
-def remembered_fingerprints(person: User) -> dict[int, str]:
-    """The fingerprints of all agreements that `remembered` would find, by the primary key of the application."""
-    return dict(fetch_all(FIND_ALL, **_remembered(person)))
+def covers(agreed: Agreed | None, application: Application, facts: Sequence[str]) -> bool:
+    """Return whether the person agreed to all these facts and to the present details of the application."""
+    if agreed is None or agreed.fingerprint != fingerprint(application):
+        return False
+    known = PLAIN_FACTS if agreed.facts is None else agreed.facts.split()
+    return all(fact in known or INCLUDED.get(fact) in known for fact in facts)
 
 
-def _remembered(person: User) -> dict[str, object]:
-    """The parameters of REMEMBERED."""
-    return {"person_id": person.pk, "version": person.credentials_version, "now": timezone.now()}
+def is_remembered(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
+    """Return whether the person chose "don't ask again" for these facts. Runs one statement."""
+    values = {"person_id": person.pk, "version": person.credentials_version, "now": timezone.now()}
+    row = fetch_one(FIND_REMEMBERED, **values, application_id=application.pk)
+    return covers(row and Agreed(*row), application, facts)
 
 
-def store(person: User, application: Application, agreed: Agreed, remembered_until: datetime | None) -> None:
-    """Store the person's agreement. The time of the first consent stays unchanged.
+def is_asked(person: User, application: Application, facts: Sequence[str], redirect_uri: str) -> bool:
+    """Return whether to ask for consent: always, except for a trusted application or after "don't ask again".
 
-    One statement.
+    The exceptions do not apply to an address with a port that only the request names (RFC 8252 §8.6).
     """
+    if application.has_own_port(redirect_uri):
+        return True
+    return not application.is_trusted and not is_remembered(person, application, facts)
+
+
+def has_allowed_before(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
+    """Return whether the person allowed the application to read these facts and has not disconnected it since."""
+    row = Consent.objects.filter(user=person, application=application).values_list("fingerprint", "agreed").first()
+    return covers(row and Agreed(*row), application, facts)
+
+
+def record(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
+    """Store that the person has allowed the application and has not chosen "don't ask again".
+
+    A valid earlier choice is kept. There can be one if the consent page was outdated, or if the application
+    requested the page with `prompt`.
+    """
+    if not is_remembered(person, application, facts):
+        _store(person, application, facts, None)
+
+
+def remember(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
+    """Store that the person has allowed the application and chose "don't ask again" for 180 days."""
+    _store(person, application, facts, timezone.now() + REMEMBERED_FOR)
+
+
+def _store(person: User, application: Application, facts: Sequence[str], remembered_until: datetime | None) -> None:
+    """Store the person's agreement in one statement. The time of the first consent stays unchanged."""
     consent = Consent(
         user=person,
         application=application,
-        fingerprint=agreed.fingerprint,
-        agreed=agreed.facts,
+        fingerprint=fingerprint(application),
+        agreed=None if set(facts) == set(PLAIN_FACTS) else " ".join(facts),
         given_at=timezone.now(),
         expires_at=remembered_until,
         person_version=person.credentials_version,
@@ -84,12 +124,6 @@ def store(person: User, application: Application, agreed: Agreed, remembered_unt
         unique_fields=["user", "application"],
         update_fields=["fingerprint", "agreed", "expires_at", "person_version"],
     )
-
-
-def allowed(person: User, application: Application) -> Agreed | None:
-    """The person's last agreement; None if the application is not allowed."""
-    row = Consent.objects.filter(user=person, application=application).values_list("fingerprint", "agreed").first()
-    return Agreed(*row) if row else None
 
 
 def forget(person: User, application: Application) -> None:
@@ -113,7 +147,16 @@ def disconnect(person: User, application: Application) -> None:
 
 def connections(person: User) -> list[Connection]:
     """The person's applications, in no particular order. Three statements."""
-    sign_ins = issued_codes.sign_ins(person)
-    consents = {consent.application_id: consent for consent in Consent.objects.filter(user=person)}
-    applications = Application.objects.filter(pk__in={*consents, *sign_ins})
-    return [Connection(each, consents.get(each.pk), sign_ins.get(each.pk)) for each in applications]
+    sign_ins, now = issued_codes.sign_ins(person), timezone.now()
+    given = {consent.application_id: consent for consent in Consent.objects.filter(user=person)}
+
+    def is_remembered(consent: Consent | None, application: Application) -> bool:
+        if not consent or not consent.expires_at or consent.expires_at <= now:
+            return False
+        is_current = consent.person_version == person.credentials_version
+        return is_current and consent.fingerprint == fingerprint(application)
+
+    return [
+        Connection(each, given.get(each.pk), sign_ins.get(each.pk), is_remembered(given.get(each.pk), each))
+        for each in Application.objects.filter(pk__in={*given, *sign_ins})
+    ]

@@ -19,10 +19,10 @@ from accounts import return_path
 from accounts.account_page import person_context
 from accounts.profile.page import shown_claims
 from oauth_bridge.applications import registry
-from oauth_bridge.consent import remembered
-from oauth_bridge.consent.callback_pages import destination
+from oauth_bridge.consent import consents
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.models import Application, Caption
+from oauth_bridge.oauth.callback import destination
 from oauth_bridge.openid import claims
 from oauth_bridge.templatetags.formatting import listed
 
@@ -83,7 +83,7 @@ def consent(
     """
     person = cast("User", request.user)
     notice = notice and (notice if notice in NOTICES else OUTDATED)
-    again = remembered.has_allowed_before(person, application, facts)
+    again = consents.has_allowed_before(person, application, facts)
     context = {
         "application": application.caption,
         "about": _about(application),
@@ -191,18 +191,9 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
 def not_admitted(request: HttpRequest, application: Application, pending: PendingRequest, url: str) -> HttpResponse:
     """Render the page for a person who may not use the application. D23.
 
-    The page links to `url`, the callback address with the error. The page names the account, because a person with two
-    accounts may use the wrong one.
+    The page links to `url`, the callback address with the error.
     """
-    context = {
-        "application": application.caption,
-        "person": person_context(cast("User", request.user)),
-        "url": url,
-        "switch_account_url": switch_account_url(pending),
-        "switch_next": authorize_path(pending),
-        "language_next": authorize_path(pending),
-    }
-    return render(request, "oauth_bridge/not_admitted.html", context, status=403)
+    return _of_this_account(request, "not_admitted", application, pending, url)
 
 
 def other_account(request: HttpRequest, application: Application, pending: PendingRequest, url: str) -> HttpResponse:
@@ -210,6 +201,13 @@ def other_account(request: HttpRequest, application: Application, pending: Pendi
 
     The page links to the sign-in page, and to `url`, the callback address with the error.
     """
+    return _of_this_account(request, "other_account", application, pending, url)
+
+
+def _of_this_account(
+    request: HttpRequest, name: str, application: Application, pending: PendingRequest, url: str
+) -> HttpResponse:
+    """Render a page that names the account, because a person with two accounts may use the wrong one."""
     context = {
         "application": application.caption,
         "person": person_context(cast("User", request.user)),
@@ -218,7 +216,7 @@ def other_account(request: HttpRequest, application: Application, pending: Pendi
         "switch_next": authorize_path(pending),
         "language_next": authorize_path(pending),
     }
-    return render(request, "oauth_bridge/other_account.html", context)
+    return render(request, f"oauth_bridge/{name}.html", context, status=403)
 
 
 def asking_application(request: HttpRequest) -> Caption | None:

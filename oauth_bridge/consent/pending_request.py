@@ -20,6 +20,8 @@ from django.http import HttpRequest
 from django.utils.crypto import constant_time_compare
 
 from config.infrastructure import errors, paths, sealing
+from config.infrastructure.errors import RequestError
+from oauth_bridge.errors import OAuthFault
 from oauth_bridge.oauth.authorization import AuthorizationRequest
 from oauth_bridge.oauth.parameters import Parameters
 
@@ -29,13 +31,6 @@ SALT = "oauth_bridge.consent.pending"
 FIELD_NAME = "pending"
 SEPARATORS = 2  # the colons between the content, the time and the signature
 PAGE_LIFETIME_SECONDS = 3600
-
-
-class DamagedRequest(Exception):
-    """The signature of the pending request is wrong or missing.
-
-    The text of the exception is the cause in the activity log.
-    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +48,22 @@ class PendingRequest(AuthorizationRequest):
     renews: str = ""
 
     @classmethod
-    def of_form(cls, form: dict[str, str]) -> PendingRequest:
-        """Return the pending request of a consent form. Raises DamagedRequest: the signature is wrong or missing."""
-        return cls.unseal(form.get(FIELD_NAME, ""))
-
-    @classmethod
     def of_link(cls, query: Parameters) -> PendingRequest:
         """Return the pending request in a link of this service, or begin a new one for an application's link.
 
-        Raises DamagedRequest: the signature is wrong. Raises RequestError: the link has no client_id.
+        Raises RequestError: the signature is wrong, or the link has no client_id.
         """
         if sealed := query.text(FIELD_NAME):
             return replace(cls.unseal(sealed), repeated=query.repeated((FIELD_NAME,)))
-        return cls.begin(AuthorizationRequest.from_query(query))
+        request = AuthorizationRequest.from_query(query)
+        return cls(
+            request.parameters,
+            request.state,
+            request.repeated,
+            request.is_cut,
+            attempt=new_attempt(),
+            opened_at=int(time.time()),
+        )
 
     @classmethod
     def of_path(cls, path: str) -> PendingRequest | None:
@@ -78,29 +76,18 @@ class PendingRequest(AuthorizationRequest):
             return None
         try:
             return cls.unseal(Parameters(url.query.encode("utf-8", "replace")).text(FIELD_NAME))
-        except DamagedRequest:
+        except RequestError:
             return None
 
     @classmethod
-    def begin(cls, request: AuthorizationRequest) -> PendingRequest:
-        """Begin a new attempt."""
-        return cls(
-            request.parameters,
-            request.state,
-            request.repeated,
-            request.is_cut,
-            attempt=new_attempt(),
-            opened_at=int(time.time()),
-        )
-
-    @classmethod
     def unseal(cls, sealed: str) -> PendingRequest:
-        """Verify and read a signed text. Raises DamagedRequest: the signature is wrong or missing."""
+        """Verify and read a signed text. Raises RequestError: the signature is wrong or missing."""
         try:
             return cls(**signing.loads(sealed, salt=SALT))
         except (signing.BadSignature, TypeError, ValueError, json.JSONDecodeError):
             # Mail programs and chats may cut off the end of a long link. The signature is at the end.
-            raise DamagedRequest("link_not_ours" if sealed.count(":") == SEPARATORS else "link_cut") from None
+            cause = "link_not_ours" if sealed.count(":") == SEPARATORS else "link_cut"
+            raise RequestError(OAuthFault.REQUEST_DAMAGED).about(cause=cause) from None
 
     def seal(self) -> str:
         """Return the signed text. The text omits `repeated` and `is_cut`, because such a request is refused."""

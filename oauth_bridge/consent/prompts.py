@@ -17,7 +17,7 @@ from django.http import HttpRequest
 from accounts import return_path
 from accounts.factors import authenticators as factors
 from accounts.sign_in import reauthentication
-from oauth_bridge.consent import remembered
+from oauth_bridge.consent import consents
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.credentials import admission
 from oauth_bridge.errors import OAuthFault
@@ -68,7 +68,7 @@ def silent_fault(
         return OAuthFault.LOGIN_REQUIRED
     if not admission.is_admitted(person, application) or person.email_verified_at is None:
         return OAuthFault.INTERACTION_REQUIRED
-    must_ask = remembered.is_asked(person, application, facts, pending.redirect_uri)
+    must_ask = consents.is_asked(person, application, facts, pending.redirect_uri)
     return OAuthFault.CONSENT_REQUIRED if must_ask else None
 
 

@@ -1,15 +1,17 @@
-"""Redeem an authorization code, or explain why it was not redeemed. Specification 3; D9, D13, D14.
+"""Redeem an authorization code, or explain why it was not redeemed. Specification 3; D9, D13, D14; RFC 7636 (PKCE).
 
-The statement `REDEEM` contains the conditions for a redemption. `explain` checks the same conditions and changes
-nothing. `codes` issues the codes.
+`CONDITIONS` lists the conditions for a redemption. `redeem` runs one statement with all conditions. If it redeems
+nothing, `explain` reads the result of each condition. `codes` issues the codes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from django.db import transaction
@@ -17,7 +19,7 @@ from django.utils import timezone
 
 from config.infrastructure.sql import Rows, as_uuid, fetch_one, is_postgresql
 from oauth_bridge.callback_addresses.masking import quoted_for_description
-from oauth_bridge.credentials import codes, pkce, tokens
+from oauth_bridge.credentials import codes, tokens
 from oauth_bridge.credentials.admission import FOR_EVERYBODY, admits
 from oauth_bridge.credentials.codes import CODES
 from oauth_bridge.credentials.random_values import digest_of
@@ -30,6 +32,11 @@ SENT_TWICE_WITHIN = timedelta(seconds=3)
 
 # The columns that the token or the answer needs from a redeemed code.
 REDEEMED = Rows(AuthorizationCode, "id", *FROM_CODE)
+# The columns that an explanation needs.
+FOUND = Rows(
+    AuthorizationCode,
+    *("id", "attempt", "application_id", "user_id", "redirect_uri", "code_challenge", "redeemed_at", "token_digest"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,27 +82,81 @@ class Refusal:
     cause: str = ""
 
 
-# `explain` checks the conditions of REDEEM in the same order, with one exception: a code_verifier for a code without a
-# code_challenge (D9) is checked later.
+def _explain_verifier(form: dict[str, str], code: AuthorizationCode) -> Refusal:
+    return Refusal(OAuthFault.VERIFIER_WRONG if "code_verifier" in form else OAuthFault.VERIFIER_MISSING, code)
 
-REDEEM = f"""
-    UPDATE {CODES} SET redeemed_at = %(now)s, token_digest = %(token_digest)s
-     WHERE digest = %(digest)s
-       AND application_id = %(application_id)s
-       AND code_challenge = %(code_challenge)s
-       AND redeemed_at IS NULL
-       AND expires_at > %(now)s
-       AND EXISTS (SELECT 1 FROM {PEOPLE} u
-                    WHERE u.id = user_id AND u.is_active AND u.credentials_version = person_version)
-       AND EXISTS (SELECT 1 FROM {APPLICATIONS} a
-                    WHERE a.id = application_id AND a.credentials_version = application_version
-                      AND {FOR_EVERYBODY})
-       AND redirect_uri = coalesce(%(redirect_uri)s, redirect_uri)
- RETURNING {REDEEMED.columns(CODES)}
+
+def _explain_redeemed(_form: dict[str, str], code: AuthorizationCode) -> Refusal:
+    """Decide whether a second redemption is a replay, or the same exchange sent twice. D13.
+
+    `oauth.exchange` ends the token of a replayed code.
+
+    Within SENT_TWICE_WITHIN, a double click or a retry is far more likely than a theft. Only the holder of the secret
+    or the code_verifier can send the code again. The time of this check decides, even if the second request waited long
+    for a thread. If `redeemed_at` is in the future, the clock was set back, and the age of the redemption is unknown.
+    So the second request counts as a replay.
+    """
+    age = timezone.now() - cast(datetime, code.redeemed_at)
+    if timedelta() <= age < SENT_TWICE_WITHIN:
+        return Refusal(OAuthFault.CODE_RACED, code)
+    return Refusal(OAuthFault.CODE_SPENT, code, {"age": round(max(age, timedelta()).total_seconds(), 1)})
+
+
+def _explain_redirect_uri(form: dict[str, str], code: AuthorizationCode) -> Refusal:
+    credentials = [form[name] for name in ("code", "client_secret", "code_verifier") if name in form]
+    sent = quoted_for_description(form["redirect_uri"], without=credentials)
+    issued_for = quoted_for_description(code.redirect_uri)
+    return Refusal(OAuthFault.CODE_REDIRECT_URI, code, {"sent": sent, "issued_for": issued_for})
+
+
+class Condition(NamedTuple):
+    """A condition for a redemption, and the refusal if it is not met.
+
+    `sql` reads the code `c`, its person `u` or its application `a`. `table` is the last of these that `sql` reads.
+    `refusal` is a fault, or a function of the form and the code. `cause` is the private cause.
+    """
+
+    table: str
+    sql: str
+    refusal: OAuthFault | Callable[[dict[str, str], AuthorizationCode], Refusal]
+    cause: str = ""
+
+    def explain(self, form: dict[str, str], code: AuthorizationCode) -> Refusal:
+        if isinstance(self.refusal, OAuthFault):
+            return Refusal(self.refusal, code, cause=self.cause)
+        return self.refusal(form, code)
+
+
+MEMBERS_ONLY = admits("c.user_id")
+# The first condition that is not met is the reason of a refusal. The code_verifier precedes the check for a replay, so
+# that somebody who has a code but not its verifier cannot revoke the code's token.
+CONDITIONS = (
+    Condition("c", "c.application_id = %(application_id)s", OAuthFault.CODE_OF_ANOTHER),
+    Condition("c", "c.code_challenge IN ('', %(code_challenge)s)", _explain_verifier),
+    Condition("c", "c.redeemed_at IS NULL", _explain_redeemed),
+    Condition("c", "c.expires_at > %(now)s", OAuthFault.CODE_EXPIRED),
+    Condition("u", "u.is_active", OAuthFault.CODE_PERSON_AWAY, "person_deactivated"),
+    Condition("u", "u.credentials_version = c.person_version", OAuthFault.CODE_REVOKED, "code_ended_person"),
+    Condition("a", "a.credentials_version = c.application_version", OAuthFault.CODE_REVOKED, "code_ended_application"),
+    Condition("a", MEMBERS_ONLY, OAuthFault.CODE_REVOKED, "code_ended_group"),
+    Condition("c", "c.code_challenge = %(code_challenge)s", OAuthFault.VERIFIER_UNASKED),
+    Condition("c", "c.redirect_uri = coalesce(%(redirect_uri)s, c.redirect_uri)", _explain_redirect_uri),
+)
+
+
+def _all_of(table: str) -> str:
+    return " AND ".join(each.sql for each in CONDITIONS if each.table == table)
+
+
+REDEEM_OF_MEMBER = f"""
+    UPDATE {CODES} AS c SET redeemed_at = %(now)s, token_digest = %(token_digest)s
+     WHERE c.digest = %(digest)s AND {_all_of("c")}
+       AND EXISTS (SELECT 1 FROM {PEOPLE} u WHERE u.id = c.user_id AND {_all_of("u")})
+       AND EXISTS (SELECT 1 FROM {APPLICATIONS} a WHERE a.id = c.application_id AND {_all_of("a")})
+ RETURNING {", ".join(REDEEMED.names)}
 """  # noqa: S608
-
-# The statement for an application with groups. `credentials.admission` explains why there are two statements.
-REDEEM_OF_MEMBER = REDEEM.replace(FOR_EVERYBODY, admits(f"{CODES}.user_id"))
+# The statement for an application without groups. `credentials.admission` explains why there are two statements.
+REDEEM = REDEEM_OF_MEMBER.replace(MEMBERS_ONLY, FOR_EVERYBODY)
 
 
 def _and_store(redeem: str) -> str:
@@ -108,16 +169,28 @@ def _and_store(redeem: str) -> str:
 REDEEM_AND_STORE = {REDEEM: _and_store(REDEEM), REDEEM_OF_MEMBER: _and_store(REDEEM_OF_MEMBER)}
 
 FIND_CODE = f"""
-    SELECT c.id, c.digest, c.attempt, c.application_id, c.user_id, c.redirect_uri, c.code_challenge, c.expires_at,
-           c.redeemed_at,
-           c.token_digest, u.is_active AS person_is_active,
-           CASE WHEN c.person_version <> u.credentials_version THEN 'code_ended_person'
-                WHEN a.id IS NULL OR c.application_version <> a.credentials_version THEN 'code_ended_application'
-                WHEN NOT {admits("c.user_id")} THEN 'code_ended_group'
-           END AS ended_by
+    SELECT {FOUND.columns("c")}, {", ".join(each.sql for each in CONDITIONS)}
       FROM {CODES} c JOIN {PEOPLE} u ON u.id = c.user_id LEFT JOIN {APPLICATIONS} a ON a.id = c.application_id
      WHERE c.digest = %(digest)s
 """  # noqa: S608
+
+
+def challenge_of(verifier: str) -> str:
+    """Return the S256 challenge of a verifier (RFC 7636 §4.2); an empty string if the verifier is empty."""
+    if not verifier:
+        return ""
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+def _values(form: dict[str, str], application_id: int) -> dict[str, Any]:
+    """The parameters of CONDITIONS."""
+    return {
+        "now": timezone.now(),
+        "digest": digest_of(form["code"]),
+        "application_id": application_id,
+        "code_challenge": challenge_of(form.get("code_verifier", "")),
+        "redirect_uri": form.get("redirect_uri"),
+    }
 
 
 def redeem(
@@ -135,16 +208,8 @@ def redeem(
 
     Specification 3.1, 3.2; D10, D13, D14, D17, D23; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
     """
-    now = timezone.now()
-    values = {
-        "now": now,
-        "digest": digest_of(form["code"]),
-        "application_id": application_id,
-        "code_challenge": pkce.challenge_of(form.get("code_verifier", "")),
-        "redirect_uri": form.get("redirect_uri"),
-        "token_digest": digest_of(token),
-        "token_expires_at": now + tokens.lifetime(),
-    }
+    values = _values(form, application_id)
+    values |= {"token_digest": digest_of(token), "token_expires_at": values["now"] + tokens.lifetime()}
     statement = REDEEM_OF_MEMBER if is_restricted else REDEEM
     if is_postgresql():
         row = fetch_one(REDEEM_AND_STORE[statement], **values)
@@ -157,52 +222,11 @@ def redeem(
 
 
 def explain(form: dict[str, str], application_id: int) -> Refusal | None:
-    """The reason why `redeem` returned None; None if no reason is found. This function only reads.
-
-    `explain` checks the code_verifier before it checks for a replay. Otherwise, somebody who has a code but not its
-    verifier could revoke the code's token. D9, D13, D14, D17, D23.
-    """
-    verifier = form.get("code_verifier", "")
-    row = next(iter(AuthorizationCode.objects.raw(FIND_CODE, {"digest": digest_of(form["code"])})), None)
-    now = timezone.now()  # read the clock after the row, so that `redeemed_at` is not later than `now`
+    """The reason why `redeem` returned None; None if no reason is found. This function only reads. D9, D13, D14."""
+    row = fetch_one(FIND_CODE, **_values(form, application_id))
     if row is None:
-        ended = codes.ended(form["code"])
-        return Refusal(OAuthFault.CODE_UNKNOWN, ended.successor, cause=ended.cause)
-    if row.application_id != application_id:
-        return Refusal(OAuthFault.CODE_OF_ANOTHER, row)
-    if row.code_challenge and not verifier:
-        return Refusal(OAuthFault.VERIFIER_MISSING, row)
-    if row.code_challenge and not pkce.matches(verifier, row.code_challenge):
-        return Refusal(OAuthFault.VERIFIER_WRONG, row)
-    if row.redeemed_at is not None:
-        return _explain_redeemed(row, row.redeemed_at, now)
-    if row.expires_at <= now:
-        return Refusal(OAuthFault.CODE_EXPIRED, row)
-    if not row.person_is_active:
-        return Refusal(OAuthFault.CODE_PERSON_AWAY, row, cause="person_deactivated")
-    if row.ended_by:
-        return Refusal(OAuthFault.CODE_REVOKED, row, cause=row.ended_by)
-    if verifier and not row.code_challenge:
-        return Refusal(OAuthFault.VERIFIER_UNASKED, row)
-    if form.get("redirect_uri", row.redirect_uri) != row.redirect_uri:
-        credentials = [form[name] for name in ("code", "client_secret", "code_verifier") if name in form]
-        sent = quoted_for_description(form["redirect_uri"], without=credentials)
-        issued_for = quoted_for_description(row.redirect_uri)
-        return Refusal(OAuthFault.CODE_REDIRECT_URI, row, {"sent": sent, "issued_for": issued_for})
-    return None
-
-
-def _explain_redeemed(row: AuthorizationCode, redeemed_at: datetime, now: datetime) -> Refusal:
-    """Decide whether a second redemption is a replay, or the same exchange sent twice. D13.
-
-    `oauth.exchange` ends the token of a replayed code.
-
-    Within SENT_TWICE_WITHIN, a double click or a retry is far more likely than a theft. Only the holder of the secret
-    or the code_verifier can send the code again. The time of this check decides, even if the second request waited long
-    for a thread. If `redeemed_at` is in the future, the clock was set back, and the age of the redemption is unknown.
-    So the second request counts as a replay.
-    """
-    if redeemed_at <= now < redeemed_at + SENT_TWICE_WITHIN:
-        return Refusal(OAuthFault.CODE_RACED, row)
-    age = max(now - redeemed_at, timedelta()).total_seconds()
-    return Refusal(OAuthFault.CODE_SPENT, row, {"age": round(age, 1)})
+        cause, successor = codes.ended(form["code"])
+        return Refusal(OAuthFault.CODE_UNKNOWN, successor, cause=cause)
+    code, results = FOUND.instance(row[: len(FOUND)]), row[len(FOUND) :]
+    unmet = (each for each, is_met in zip(CONDITIONS, results, strict=True) if not is_met)
+    return next((each.explain(form, code) for each in unmet), None)

@@ -7,7 +7,6 @@ it. The statements receive the time as a parameter: only the service's clock cou
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -53,45 +52,44 @@ FIND_ENDED = f"""
 """  # noqa: S608 - table names only
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One authorization that a person has allowed. A second post of the same consent page has the same `id` (D8)."""
-
-    id: UUID
-    application: Application
-    redirect_uri: str
-    scope: str
-    code_challenge: str
-    openid: str | None = None  # `openid.request.Granted`, as JSON
-
-
 class AlreadyRedeemed(Exception):
     """A code of the attempt was redeemed or issued to a later request, so no new code is issued (D8)."""
 
 
-def issue(attempt: Attempt, person: User, received_at: datetime | None = None) -> str:
-    """Issue a code for the attempt. The code replaces an earlier unredeemed code of the attempt.
+def issue(
+    person: User,
+    application: Application,
+    *,
+    attempt: UUID,
+    redirect_uri: str,
+    scope: str,
+    code_challenge: str = "",
+    openid: str | None = None,
+    received_at: datetime | None = None,
+) -> str:
+    """Issue a code. The code replaces an earlier unredeemed code of the attempt.
 
-    Specification 2.2; D8, D14. The code expires 600 seconds after `received_at`, the time at which the service received
-    the request (by default now). Raises AlreadyRedeemed: a code of the attempt was redeemed, or the second request of a
-    double click already has the code.
+    Specification 2.2; D8, D14. A second post of the same consent page has the same `attempt`. `openid` is
+    `openid.request.Granted` as JSON. The code expires 600 seconds after `received_at`, the time at which the service
+    received the request (by default now). Raises AlreadyRedeemed: a code of the attempt was redeemed, or the second
+    request of a double click already has the code.
     """
-    code = f"{OPENID_MARK if attempt.openid else ''}{new_credential()}"
+    code = f"{OPENID_MARK if openid else ''}{new_credential()}"
     now = received_at or timezone.now()
     row = fetch_one(
         ISSUE,
         digest=digest_of(code),
-        attempt=attempt.id,
-        application_id=attempt.application.pk,
+        attempt=attempt,
+        application_id=application.pk,
         user_id=person.pk,
-        redirect_uri=attempt.redirect_uri,
-        scope=attempt.scope,
-        code_challenge=attempt.code_challenge,
-        openid=attempt.openid,
+        redirect_uri=redirect_uri,
+        scope=scope,
+        code_challenge=code_challenge,
+        openid=openid,
         issued_at=now,
         expires_at=now + timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS),
         person_version=person.credentials_version,
-        application_version=attempt.application.credentials_version,
+        application_version=application.credentials_version,
         double_click_before=now + DOUBLE_CLICK_WITHIN,
     )
     if row is None:
@@ -120,14 +118,6 @@ def delete_all(person: User, application: Application) -> None:
     withdraw(AuthorizationCode.objects.filter(user=person, application=application))
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """Why a code has no row. `cause` is empty for an unknown code. `successor` is the code that replaced the code."""
-
-    cause: str = ""
-    successor: AuthorizationCode | None = None
-
-
 def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
     """Delete the codes, and keep their digests until the codes would have expired.
 
@@ -141,21 +131,19 @@ def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
         WithdrawnCode.objects.bulk_create(withdrawn, ignore_conflicts=True)
 
 
-def ended(code: str) -> Ended:
-    """Explain why a code has no row: a later code of the attempt replaced it, or it was withdrawn.
+def ended(code: str) -> tuple[str, AuthorizationCode | None]:
+    """The cause why a code has no row (empty for an unknown code), and the later code of the attempt that replaced it.
 
     One statement; none for a malformed text.
     """
     if not is_well_formed(code):
-        return Ended("code_misshapen")
+        return "code_misshapen", None
     row = fetch_one(FIND_ENDED, digest=digest_of(code))
     if row is None:
-        return Ended()
+        return "", None
     pk, application_id, person_id, attempt = row
     if pk is None:
-        return Ended("code_withdrawn")
-    return Ended("code_replaced", _code(pk, application_id, as_uuid(person_id), as_uuid(attempt)))
-
-
-def _code(pk: int, application_id: int, person_id: UUID, attempt: UUID) -> AuthorizationCode:
-    return AuthorizationCode(pk=pk, application_id=application_id, user_id=person_id, attempt=attempt)
+        return "code_withdrawn", None
+    return "code_replaced", AuthorizationCode(
+        pk=pk, application_id=application_id, user_id=as_uuid(person_id), attempt=as_uuid(attempt)
+    )

@@ -79,7 +79,7 @@ class Bearer(NamedTuple):
     application_id: int
     client_id: str
     is_public: bool  # the application has no secret, and its tokens are on people's devices
-    scopes: list[str]
+    scope: str
     attempt: UUID | None  # the attempt of the sign-in; None for a token of an earlier release
     openid: str | None  # None: the request was plain OAuth 2.0
 
@@ -106,7 +106,7 @@ def read(token: str) -> Bearer:
         raise _refusal(token, now)
     is_public = client_type == Application.CLIENT_PUBLIC
     attempt_id = attempt and as_uuid(attempt)
-    return Bearer(BEARERS.instance(person), application_id, client_id, is_public, scope.split(), attempt_id, openid)
+    return Bearer(BEARERS.instance(person), application_id, client_id, is_public, scope, attempt_id, openid)
 
 
 def read_own(token: str, application_id: int) -> AccessToken | None:

@@ -11,11 +11,16 @@ from oauth_bridge.models.application import (
     Caption,
     new_client_id,
 )
-from oauth_bridge.models.consent import Consent
-from oauth_bridge.models.credentials import AccessToken, AuthorizationCode, IDToken, RefreshToken, WithdrawnCode
-from oauth_bridge.models.keys import SigningKey
+from oauth_bridge.models.credentials import (
+    AccessToken,
+    AuthorizationCode,
+    Consent,
+    IDToken,
+    RefreshToken,
+    WithdrawnCode,
+)
 from oauth_bridge.models.operating import PurgeRun, WriteProof
-from oauth_bridge.models.secrets import ApplicationSecret
+from oauth_bridge.models.secrets import ApplicationSecret, SigningKey
 
 __all__ = [
     "CLIENT_ID_LENGTH",

@@ -1,7 +1,4 @@
-"""The table of applications.
-
-`Application` omits columns of the toolkit's model that this service does not use.
-"""
+"""The table of applications."""
 
 from __future__ import annotations
 
@@ -64,6 +61,10 @@ class Caption:
 
 class Application(AbstractApplication):
     """A registered third party, the OAuth client. Specification 2.1."""
+
+    # The columns of the toolkit's model that this service does not use.
+    user = client_secret = hash_client_secret = skip_authorization = allowed_origins = None  # type: ignore[assignment]
+    authorization_grant_type = algorithm = registration_source = cimd_expires_at = None  # type: ignore[assignment]
 
     ID_TOKEN_ALGS = [("RS256", "RS256"), ("ES256", "ES256")]
 
@@ -155,17 +156,6 @@ class Application(AbstractApplication):
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
     # The highest number that a secret of the application has had. Only `credentials.secret_rotation` writes it.
     last_secret_number = models.IntegerField(default=0, db_default=0, editable=False)
-
-    # Fields of the toolkit's model that this service does not use, or that it stores in another table.
-    user = None
-    client_secret = None
-    hash_client_secret = None  # type: ignore[assignment]
-    skip_authorization = None  # type: ignore[assignment]
-    allowed_origins = None  # type: ignore[assignment]
-    registration_source = None  # type: ignore[assignment]
-    cimd_expires_at = None
-    authorization_grant_type = AbstractApplication.GRANT_AUTHORIZATION_CODE
-    algorithm = AbstractApplication.NO_ALGORITHM
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_APPLICATION_MODEL"

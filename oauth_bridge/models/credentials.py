@@ -1,4 +1,4 @@
-"""The tables of codes and tokens, which are stored only as SHA-256 digests (D15).
+"""The tables of codes and tokens, which are stored only as SHA-256 digests (D15), and of consents (D7).
 
 The references to people and applications have no database constraint, because a constraint would lock the rows of the
 person and the application at every insert. Instead, the statements that redeem a code or read a token check both rows.
@@ -67,10 +67,6 @@ class AuthorizationCode(models.Model):
     person_version = version_of_credentials()
     application_version = version_of_credentials()
 
-    # The next two attributes are not columns. `credentials.code_redemption.explain` sets both when it reads the row.
-    person_is_active: bool
-    ended_by: str | None
-
     class Meta:
         swappable = "OAUTH2_PROVIDER_GRANT_MODEL"
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -138,3 +134,26 @@ class IDToken(models.Model):
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_ID_TOKEN_MODEL"
+
+
+class Consent(models.Model):
+    """A person has allowed an application, for the first time at `given_at`, and has not disconnected it since.
+
+    `fingerprint` identifies the application's name, homepage and callback addresses at the last agreement. "Don't ask
+    again" (D7) is remembered until `expires_at`. If `expires_at` is null, the person is asked every time. A change of
+    the application's fingerprint or the person's `credentials_version` ends "don't ask again", but not the consent.
+    """
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    application = models.ForeignKey("oauth_bridge.Application", on_delete=models.CASCADE, related_name="+")
+    fingerprint = models.CharField(max_length=64)
+    # The names of the agreed facts (see `openid.claims`), in order; null for the four facts of plain OAuth 2.0.
+    agreed = models.TextField(null=True, editable=False)  # noqa: DJ001 - null: see above
+    given_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True)
+    person_version = version_of_credentials()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["user", "application"], name="oauth_bridge_consent_once"),
+        ]

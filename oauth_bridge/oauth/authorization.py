@@ -17,7 +17,6 @@ from config.infrastructure.errors import Fault, RequestError, SiteFault, Transla
 from oauth_bridge.applications import registry
 from oauth_bridge.callback_addresses import registration
 from oauth_bridge.callback_addresses.difference import likely_differences
-from oauth_bridge.credentials.pkce import CHALLENGE
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Caption
 from oauth_bridge.oauth.callback import Callback
@@ -40,6 +39,7 @@ NAMES = (
 )
 # Each of these may be sent once. Unknown parameters are ignored, even if repeated (RFC 6749 §3.1).
 KNOWN = (*NAMES, *openid_request.NAMES, "state", "ui_locales")
+CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # the method S256 (RFC 7636 §4.2)
 # The causes in the activity log for a missing `code_challenge_method` (None) and for the value `plain`.
 CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
 # The causes of refused values of `Sec-Fetch-Dest`. The activity log records them only for known applications.

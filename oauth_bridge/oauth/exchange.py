@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import NamedTuple, cast
 
@@ -10,7 +11,6 @@ from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.events import Event
 from oauth_bridge.applications import mails
 from oauth_bridge.credentials import client_secrets, code_redemption, tokens
-from oauth_bridge.credentials.pkce import VERIFIER
 from oauth_bridge.credentials.random_values import OPENID_MARK, new_credential
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AuthorizationCode
@@ -18,6 +18,8 @@ from oauth_bridge.oauth import throttling
 from oauth_bridge.oauth.parameters import require
 from oauth_bridge.openid import claims, id_token, signing_keys
 from oauth_bridge.openid.request import Granted
+
+VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")  # RFC 7636 §4.1
 
 
 class Exchanged(NamedTuple):
@@ -46,7 +48,14 @@ def exchange_code(form: dict[str, str], address: str) -> Exchanged:
     client = authenticated_client(form, address)
     # A public client proves nothing, because anybody can send its client_id.
     subject().client_id, subject().is_proven = client.client_id, not client.is_public
-    return _exchange_of(client, form, address)
+    throttling.before_exchange(client.pk, is_public=client.is_public)
+    try:
+        exchanged = _redeem(form, client)
+    except RequestError:
+        throttling.after_exchange(client.pk, client.client_id, address, is_public=client.is_public, failed=True)
+        raise
+    throttling.after_exchange(client.pk, client.client_id, address, is_public=client.is_public, failed=False)
+    return exchanged
 
 
 def authenticated_client(
@@ -68,18 +77,6 @@ def authenticated_client(
                 expired_seconds=cast(float, error.private.get("expired_seconds")),
             )
         raise
-
-
-def _exchange_of(client: client_secrets.Client, form: dict[str, str], address: str) -> Exchanged:
-    """Redeem the code and count the exchange. Raises RequestError: as `_redeem`, or a limit is reached."""
-    throttling.before_exchange(client.pk, is_public=client.is_public)
-    try:
-        exchanged = _redeem(form, client)
-    except RequestError:
-        throttling.after_exchange(client.pk, client.client_id, address, is_public=client.is_public, failed=True)
-        raise
-    throttling.after_exchange(client.pk, client.client_id, address, is_public=client.is_public, failed=False)
-    return exchanged
 
 
 def _redeem(form: dict[str, str], client: client_secrets.Client) -> Exchanged:
@@ -114,14 +111,14 @@ def _openid_members(
     signer: signing_keys.Signer | None,
 ) -> dict[str, str]:
     """`id_token` and `scope` of the answer; empty without the scope `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
-    if redemption.openid is None:
+    if redemption.openid is None or signer is None:
         return {}
     granted = Granted.from_json(redemption.openid)
     code = redemption.code
     signed = id_token.make(
         granted,
         client_id=client.client_id,
-        signer=signer or signing_keys.signer(client.id_token_alg),  # codes of earlier releases have no OPENID_MARK
+        signer=signer,
         person_id=redemption.person_id,
         access_token=token,
         now=int(time.time()),

@@ -44,22 +44,17 @@ def operation(
         if is_preflight(request):
             return preflight_response(methods)
         try:
-            check_method(request, methods)
-            return view(request)
+            if request.method in methods:
+                return view(request)
+            is_known, allow = request.method in KNOWN_METHODS, ", ".join(methods)
+            method = request.method if is_known else TranslatableText(gettext_noop("this method"))
+            raise RequestError(SiteFault.METHOD, {"Allow": allow}, method=method, allow=allow)
         except RequestError as error:
             if challenge:
                 challenge(request, error)
             return error_responses.error_response(request, error)
 
     return checked
-
-
-def check_method(request: HttpRequest, methods: tuple[str, ...]) -> None:
-    """Check the method of the request. Raises RequestError: the method is not in `methods`."""
-    if request.method not in methods:
-        allow = ", ".join(methods)
-        method = request.method if request.method in KNOWN_METHODS else TranslatableText(gettext_noop("this method"))
-        raise RequestError(SiteFault.METHOD, {"Allow": allow}, method=method, allow=allow)
 
 
 def is_preflight(request: HttpRequest) -> bool:

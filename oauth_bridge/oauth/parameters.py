@@ -49,10 +49,13 @@ class Parameters:
     def __init__(self, encoded: bytes) -> None:
         self._encoded = encoded
         self._values: dict[str, list[bytes]] = {}
+        self._repeated: set[str] = set()
         for pair in encoded.split(b"&"):
             if pair:
                 name, _, value = pair.replace(b"+", b" ").partition(b"=")
                 key = unquote_to_bytes(name).decode("utf-8", "replace")
+                if key in self._values:
+                    self._repeated.add(key)
                 self._values.setdefault(key, []).append(unquote_to_bytes(value))
 
     def names(self) -> list[str]:
@@ -60,7 +63,7 @@ class Parameters:
 
     def repeated(self, names: Iterable[str]) -> str:
         """The first of `names` that occurs more than once; empty if there is none."""
-        return next((name for name in names if len(self._values.get(name, ())) > 1), "")
+        return next((name for name in names if name in self._repeated), "") if self._repeated else ""
 
     def text(self, name: str) -> str:
         """The first value, or an empty string. An empty value counts as omitted (RFC 6749 §3.1)."""

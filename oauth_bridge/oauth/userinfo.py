@@ -74,14 +74,14 @@ def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
         True,
     )
     throttling.userinfo(bearer.application_id, bearer.user.pk, is_public=bearer.is_public)
-    if bearer.openid is None and not set(scopes) <= set(bearer.scopes):
+    if bearer.openid is None and not set(scopes) <= set(bearer.scope.split()):
         raise RequestError(OAuthFault.TOKEN_SCOPE)
     return bearer
 
 
-def scopes_of(requested: str) -> list[str]:
-    """The scopes of a token: the granted scopes if `openid` is requested, and otherwise only `profile` (D18)."""
-    return claims.granted_scopes(requested) if claims.is_openid(requested) else [PROFILE_SCOPE]
+def scope_of(requested: str) -> str:
+    """The scope of a token: the known scopes if `openid` is requested, and otherwise only `profile` (D18)."""
+    return " ".join(claims.granted_scopes(requested)) if claims.is_openid(requested) else PROFILE_SCOPE
 
 
 def profile_of(bearer: tokens.Bearer) -> dict[str, Any]:

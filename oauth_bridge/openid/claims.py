@@ -65,7 +65,7 @@ def is_openid(scope: str) -> bool:
 
 def is_nearly_openid(scope: str) -> bool:
     """Return whether the scope `openid` is meant, but not named: in capitals, or joined to another scope. D18."""
-    return not is_openid(scope) and OPENID in re.split(r"[\s,;+]", unquote(scope).lower())
+    return bool(scope) and not is_openid(scope) and OPENID in re.split(r"[\s,;+]", unquote(scope).lower())
 
 
 def granted_scopes(scope: str) -> list[str]:

@@ -21,7 +21,7 @@ from accounts import audit_trail
 from config.infrastructure import events, sealing
 from config.infrastructure.events import Event
 from config.infrastructure.sql import as_uuid, fetch_all
-from oauth_bridge.models.keys import SigningKey
+from oauth_bridge.models import SigningKey
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +81,8 @@ def signer(algorithm: str) -> Signer:
 
 def published() -> list[dict[str, Any]]:
     """The public keys as JWKs, the newest first. If an algorithm has no key, its first key is made. RFC 7517 §5."""
-    rows = list(_published())
+    is_needed = Q(signs_until=None) | Q(signs_until__gt=timezone.now() - PUBLISHED_AFTER)
+    rows = list(SigningKey.objects.filter(is_needed, revoked_at=None))
     missing = set(ALGORITHMS) - {row.algorithm for row in rows}
     rows += [_make(algorithm, timezone.now())[0] for algorithm in sorted(missing)]
     return [json.loads(row.public) for row in rows]
@@ -140,30 +141,17 @@ def tidy(now: datetime) -> None:
     SigningKey.objects.filter(Q(signs_until__lte=forgotten) | Q(revoked_at__lte=forgotten)).delete()
 
 
-def _published() -> Any:
-    is_needed = Q(signs_until=None) | Q(signs_until__gt=timezone.now() - PUBLISHED_AFTER)
-    return SigningKey.objects.filter(is_needed, revoked_at=None)
-
-
 def _make(algorithm: str, signs_from: datetime) -> tuple[SigningKey, Key]:
     """Make a key. Two workers that make the first key at the same time make two keys; both are published."""
     key = _generated(algorithm)
-    row = SigningKey(
-        kid=key.thumbprint(),
-        algorithm=algorithm,
-        public=json.dumps(_public_jwk(key, algorithm)),
-        signs_from=signs_from,
-    )
+    kid = key.thumbprint()
+    public = {**key.as_dict(private=False), "kid": kid, "alg": algorithm, "use": "sig"}  # RFC 7517 §4
+    row = SigningKey(kid=kid, algorithm=algorithm, public=json.dumps(public), signs_from=signs_from)
     row.private = sealing.seal(PURPOSE, key.as_der(private=True), row.id.bytes)
     row.save()
     events.write(Event.SIGNING_KEY_MADE, kid=row.kid, algorithm=algorithm)
     audit_trail.write("signing_key_made", _subject(row))
     return row, key
-
-
-def _public_jwk(key: Key, algorithm: str) -> dict[str, Any]:
-    """The public half of the key as a JWK. RFC 7517 §4."""
-    return {**key.as_dict(private=False), "kid": key.thumbprint(), "alg": algorithm, "use": "sig"}
 
 
 def _generated(algorithm: str) -> Key:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from accounts.models import NICKNAME_MAX_LENGTH
-from oauth_bridge.consent import remembered
+from oauth_bridge.consent import consents
 from oauth_bridge.models import NAME_MAX_LENGTH, Application, AuthorizationCode
 from tests.browser.conftest import CALLBACK, Way, allow, flaws, violations
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, Registered
@@ -59,7 +59,7 @@ def long_application(committed: None) -> Registered:
 def reload_as_allowed_before(page: Page, way: Way) -> None:
     """The page becomes the shorter one of a person who has allowed the application once."""
     row = way.application.row
-    ConsentFactory(user=way.person, application=row, fingerprint=remembered.fingerprint(row), expires_at=timezone.now())
+    ConsentFactory(user=way.person, application=row, fingerprint=consents.fingerprint(row), expires_at=timezone.now())
     page.reload()
     expect(page.get_by_role("heading", name=re.compile("^Continue to"))).to_be_visible()
 

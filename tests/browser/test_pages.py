@@ -16,7 +16,7 @@ from playwright.sync_api import Locator, Page, expect
 from accounts.models import NICKNAME_MAX_LENGTH, User
 from accounts.sessions.credential_changes import set_active
 from oauth_bridge.applications import registry
-from oauth_bridge.consent import remembered
+from oauth_bridge.consent import consents
 from oauth_bridge.models import NAME_MAX_LENGTH
 from tests.browser.conftest import Device, Way, cut_off, mailed_codes, press, violations
 from tests.contract_coverage import contract
@@ -150,7 +150,7 @@ class Visitor:
     def _allow_applications(self) -> None:
         """One that is not asked for again, one that is, one that is trusted and one that is switched off."""
         row = self.application.row
-        ConsentFactory(user=self.alice, application=row, fingerprint=remembered.fingerprint(row))
+        ConsentFactory(user=self.alice, application=row, fingerprint=consents.fingerprint(row))
         for application in (ApplicationFactory(), ApplicationFactory(is_enabled=False, homepage="")):
             ConsentFactory(user=self.alice, application=application.row, expires_at=None)
         CodeFactory(user=self.alice, application=self.device, redeemed_at=timezone.now())

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from oauth_bridge.credentials.pkce import challenge_of
+from oauth_bridge.credentials.code_redemption import challenge_of
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of

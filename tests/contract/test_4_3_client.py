@@ -9,7 +9,7 @@ import pytest
 
 from oauth_bridge.applications import registry
 from oauth_bridge.credentials import secret_rotation
-from oauth_bridge.credentials.pkce import challenge_of
+from oauth_bridge.credentials.code_redemption import challenge_of
 from oauth_bridge.models import Application
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of

@@ -13,7 +13,7 @@ import jwt
 import pytest
 from django.contrib.auth.models import Group
 
-from oauth_bridge.consent import remembered
+from oauth_bridge.consent import consents
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.models import AuthorizationCode
 from tests.contract_coverage import contract
@@ -135,7 +135,7 @@ def test_changing_it_ends_no_consent_and_no_name_that_is_not_unique_is_told(driv
     ConsentFactory(
         user=alice,
         application=application.row,
-        fingerprint=remembered.fingerprint(application.row),
+        fingerprint=consents.fingerprint(application.row),
         agreed="sub nickname avatar email",
     )
     url = driver.authorization_url(application, scope=SCOPE)

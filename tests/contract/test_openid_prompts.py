@@ -13,7 +13,7 @@ from joserfc.jwk import RSAKey
 
 from accounts.models import Session
 from accounts.sessions.store import SessionStore
-from oauth_bridge.consent import remembered
+from oauth_bridge.consent import consents
 from tests.contract.test_openid import signed_in
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
@@ -59,7 +59,7 @@ def test_a_silent_request_needs_a_consent_that_is_remembered(
     at_home: OAuthDriver, application: Registered, alice: Any
 ) -> None:
     assert error(at_home, ask(at_home, application, prompt="none")) == "consent_required"
-    remembered.remember(alice, application.row, ["sub"])
+    consents.remember(alice, application.row, ["sub"])
     assert "code" in at_home.callback(ask(at_home, application, prompt="none")).parameters
     assert error(at_home, ask(at_home, application, prompt="none", scope="openid email")) == "consent_required"
 
@@ -135,7 +135,7 @@ def test_a_max_age_is_a_number_of_seconds(driver: OAuthDriver, application: Regi
 @pytest.mark.parametrize("prompt", ["consent", "select_account", "select_account consent"])
 def test_consent_is_asked_even_of_people_who_need_not_be(at_home: OAuthDriver, alice: Any, prompt: str) -> None:
     trusted, other = ApplicationFactory(is_trusted=True), ApplicationFactory()
-    remembered.remember(alice, other.row, ["sub"])
+    consents.remember(alice, other.row, ["sub"])
     for application in (trusted, other):
         consent = ask(at_home, application, prompt=prompt)
         assert Page(consent).consent

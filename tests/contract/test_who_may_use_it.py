@@ -10,7 +10,7 @@ import requests
 from django.contrib.auth.models import Group
 
 from oauth_bridge.applications import registry
-from oauth_bridge.consent import remembered
+from oauth_bridge.consent import consents
 from tests.contract_coverage import contract
 from tests.driver import Callback, OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
@@ -93,7 +93,7 @@ def test_it_holds_where_nobody_is_asked(
     if without_a_page == "trusted":
         type(restricted.row).objects.filter(pk=restricted.row.pk).update(is_trusted=True)
     else:
-        remembered.remember(alice, restricted.row)
+        consents.remember(alice, restricted.row)
     turned_away(driver, driver.consent_page(restricted, alice.email, PASSWORD), restricted)
 
 
@@ -105,7 +105,7 @@ def test_it_holds_for_a_consent_page_from_before(
     registry.set_groups(application.row, [group])
     callback = turned_away(driver, driver.decide(page, remember=True), application)
     assert callback.parameters["error"] == "access_denied"
-    assert not remembered.is_remembered(alice, application.row)
+    assert not consents.is_remembered(alice, application.row)
     assert driver.callback(driver.decide(page, "refuse")).parameters["error"] == "access_denied"
     turned_away(driver, driver.open(page.url), application)
 

@@ -19,8 +19,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from oauth_bridge.credentials import secret_rotation
-from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.models.keys import SigningKey
+from oauth_bridge.models import Application, ApplicationSecret, SigningKey
 from oauth_bridge.openid import signing_keys
 from tests.conftest import Launch
 from tests.contract_coverage import contract

@@ -17,7 +17,7 @@ from django.db import transaction
 
 from config.infrastructure.errors import RequestError
 from oauth_bridge.applications import registry
-from oauth_bridge.consent import consents, remembered
+from oauth_bridge.consent import consents
 from oauth_bridge.credentials import client_secrets, code_redemption, secret_rotation, tokens
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
 from tests.conftest import Launch
@@ -177,7 +177,7 @@ def test_a_redemption_that_has_begun_leaves_nothing_of_a_disconnected_applicatio
     postgresql: None, application: Registered
 ) -> None:
     person = PersonFactory()
-    remembered.remember(person, application.row)
+    consents.remember(person, application.row)
     code = CodeFactory(application=application, user=person).raw
     with transaction.atomic():
         assert code_redemption.redeem({"code": code}, application.row.pk, secrets.token_urlsafe(32))

@@ -15,7 +15,7 @@ from django.test import Client
 
 from accounts.factors.adapter import FactorAdapter
 from accounts.models import OutgoingMail, User
-from oauth_bridge.models.keys import SigningKey
+from oauth_bridge.models import SigningKey
 from tests.factories import PersonFactory
 from tests.faults.races import begin
 from tests.pages import SECOND, browser_of, code_of, is_signed_in, sign_in

@@ -19,11 +19,10 @@ from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials, set_active
 from oauth_bridge.administration.application_form import ApplicationForm
 from oauth_bridge.applications import registry
-from oauth_bridge.consent import remembered
-from oauth_bridge.credentials import codes
+from oauth_bridge.consent import consents
 from oauth_bridge.models import AccessToken, Consent
 from tests.contract_coverage import contract
-from tests.factories import PASSWORD, ApplicationFactory, Issued, PersonFactory, Registered
+from tests.factories import PASSWORD, ApplicationFactory, Issued, PersonFactory, Registered, issue
 from tests.grants import answer, consent_page, read, redeem
 from tests.pages import (
     NEW_PASSWORD,
@@ -212,9 +211,8 @@ def test_what_is_given_to_somebody_who_was_let_in_before_the_end_is_void(alice: 
     set_active(alice, True)
     browser = with_session(let_in)
     assert browser.get("/accounts/profile").status_code == 302
-    remembered.remember(let_in, row)
-    attempt = codes.Attempt(uuid4(), row, application.redirect_uri, "profile", "")
-    code = codes.issue(attempt, let_in)
+    consents.remember(let_in, row)
+    code = issue(let_in, row)
     assert redeem(application, Issued(code, None)).json()["error"] == "invalid_grant"
     assert not AccessToken.objects.exists()
     browser.force_login(alice)
@@ -223,10 +221,10 @@ def test_what_is_given_to_somebody_who_was_let_in_before_the_end_is_void(alice: 
 
 def test_a_code_that_takes_the_place_of_one_from_before_the_end_lives(alice: User, application: Registered) -> None:
     """D8: the second post of a consent page, after the person signed in again."""
-    attempt = codes.Attempt(uuid4(), application.row, application.redirect_uri, "profile", "")
-    codes.issue(attempt, alice)
+    attempt = alice, application.row, uuid4()
+    issue(*attempt)
     end_credentials(alice)
-    code = codes.issue(attempt, alice)
+    code = issue(*attempt)
     token = redeem(application, Issued(code, None)).json()["access_token"]
     assert read(token).status_code == 200
 
@@ -364,5 +362,5 @@ def test_a_code_of_a_page_that_was_open_while_the_application_was_switched_is_vo
     read_before = registry.find(application.client_id)
     assert read_before
     switched_by_operator(application)
-    code = codes.issue(codes.Attempt(uuid4(), read_before, application.redirect_uri, "profile", ""), alice)
+    code = issue(alice, read_before)
     assert "has been revoked" in redeem(application, Issued(code, None)).json()["error_description"]

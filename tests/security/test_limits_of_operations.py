@@ -14,7 +14,7 @@ from django.core import mail
 from django.test import Client
 
 from accounts.models import User
-from oauth_bridge.credentials.pkce import challenge_of
+from oauth_bridge.credentials.code_redemption import challenge_of
 from oauth_bridge.models import Application
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, Registered, TokenFactory

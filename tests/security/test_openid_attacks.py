@@ -17,8 +17,8 @@ from django.utils import timezone
 from joserfc import jws, jwt
 
 from accounts.models import Session
-from oauth_bridge.consent import remembered
-from oauth_bridge.oauth import introspection, revocation
+from oauth_bridge.consent import consents
+from oauth_bridge.oauth import revocation_introspection
 from oauth_bridge.openid import id_token, signing_keys
 from tests.contract.test_openid import signed_in
 from tests.contract.test_openid_prompts import ask, at_home, error, post_request
@@ -118,7 +118,7 @@ def test_an_id_token_for_one_person_is_given_to_no_other(
 
 
 def test_a_silent_request_with_an_expired_session(at_home: OAuthDriver, application: Registered, alice: Any) -> None:
-    remembered.remember(alice, application.row, ["sub"])
+    consents.remember(alice, application.row, ["sub"])
     assert "code" in at_home.callback(ask(at_home, application, prompt="none")).parameters
     Session.objects.filter(user=alice).update(expire_date=timezone.now())
     before = Session.objects.count()
@@ -164,7 +164,7 @@ def test_a_hidden_parameter_of_ours_in_a_link_says_nothing(at_home: OAuthDriver,
 
 @contract("I8.others")
 @pytest.mark.django_db
-@pytest.mark.parametrize("operation", [introspection.introspect, revocation.revoke])
+@pytest.mark.parametrize("operation", [revocation_introspection.introspect, revocation_introspection.revoke])
 def test_a_token_of_another_application_runs_the_statements_of_an_unknown_one(operation: Callable[..., Any]) -> None:
     """So nothing is learned from the time either."""
     application = ApplicationFactory()

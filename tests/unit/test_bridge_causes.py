@@ -26,7 +26,7 @@ from oauth_bridge.management import purging
 from oauth_bridge.models import Application, WithdrawnCode
 from oauth_bridge.models.activity import ActivityRecord, Step
 from oauth_bridge.oauth import authorization, exchange
-from tests.factories import ApplicationFactory, CodeFactory, Issued, Registered, TokenFactory
+from tests.factories import ApplicationFactory, CodeFactory, Issued, Registered, TokenFactory, issue
 
 pytestmark = [pytest.mark.django_db, pytest.mark.integration]
 
@@ -124,7 +124,7 @@ def change(row: Any, **changes: Any) -> None:
 
 def replaced(code: Issued) -> None:
     row = code.row
-    codes.issue(codes.Attempt(row.attempt, row.application, row.redirect_uri, row.scope, ""), row.user)
+    issue(row.user, row.application, row.attempt)
 
 
 def ago(**units: int) -> Any:

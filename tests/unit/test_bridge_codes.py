@@ -18,7 +18,7 @@ from oauth_bridge.credentials.random_values import digest_of, new_credential
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.management import purging
 from oauth_bridge.models import AccessToken, AuthorizationCode
-from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory, issue
 
 pytestmark = [pytest.mark.django_db, pytest.mark.integration]
 
@@ -38,24 +38,23 @@ def test_attempts_are_unique_and_in_the_order_of_time() -> None:
 def test_of_a_double_click_the_later_request_keeps_its_code_even_if_it_is_faster() -> None:
     application = ApplicationFactory()
     person, clicked = PersonFactory(), timezone.now()
-    attempt = codes.Attempt(uuid4(), application.row, application.redirect_uri, "profile", "")
-    code = codes.issue(attempt, person, clicked + timedelta(seconds=0.2))
+    attempt = person, application.row, uuid4()
+    code = issue(*attempt, clicked + timedelta(seconds=0.2))
     with pytest.raises(codes.AlreadyRedeemed):
-        codes.issue(attempt, person, clicked)
-    row = AuthorizationCode.objects.get(attempt=attempt.id)
+        issue(*attempt, clicked)
+    row = AuthorizationCode.objects.get(attempt=attempt[2])
     assert row.digest == digest_of(code)
     # A clock that was set back is no double click.
-    again = codes.issue(attempt, person, clicked - timedelta(seconds=5))
+    again = issue(*attempt, clicked - timedelta(seconds=5))
     row.refresh_from_db()
     assert row.digest == digest_of(again)
 
 
 def test_the_code_of_an_attempt_is_never_replaced_for_another_application() -> None:
-    applications, person, attempt = [ApplicationFactory(), ApplicationFactory()], PersonFactory(), uuid4()
-    own, other = (codes.Attempt(attempt, each.row, each.redirect_uri, "profile", "") for each in applications)
-    code = codes.issue(own, person)
+    person, attempt = PersonFactory(), uuid4()
+    code = issue(person, ApplicationFactory().row, attempt)
     with pytest.raises(codes.AlreadyRedeemed):
-        codes.issue(other, person)
+        issue(person, ApplicationFactory().row, attempt)
     assert AuthorizationCode.objects.get(attempt=attempt).digest == digest_of(code)
 
 

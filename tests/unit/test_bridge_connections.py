@@ -15,7 +15,7 @@ from django.utils import timezone, translation
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
 from oauth_bridge.applications import registry
-from oauth_bridge.consent import account_pages, consents, remembered
+from oauth_bridge.consent import account_pages, consents
 from oauth_bridge.models import NAME_MAX_LENGTH, Application, AuthorizationCode, Consent
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
 
@@ -47,18 +47,18 @@ def sign_in_to(row: Application, person: User, days_ago: float = 0) -> None:
 def test_an_application_is_listed_once_it_was_allowed_until_it_is_disconnected(browser: Client, alice: User) -> None:
     row = application()
     assert listed(browser) == ([], [])
-    remembered.record(alice, row)
+    consents.record(alice, row)
     assert listed(browser) == ([], [row.name])
-    remembered.remember(alice, row)
+    consents.remember(alice, row)
     assert listed(browser) == ([row.name], [])
     before = Consent.objects.values().get()
-    remembered.record(alice, row)
+    consents.record(alice, row)
     assert Consent.objects.values().get() == before, "to allow again changes nothing"
     browser.post(PAGE, {"ask_again": row.client_id})
     assert listed(browser) == ([], [row.name])
-    remembered.remember(alice, row)
+    consents.remember(alice, row)
     assert Consent.objects.get().given_at == before["given_at"]
-    assert remembered.is_remembered(alice, row)
+    assert consents.is_remembered(alice, row)
     browser.post(PAGE, {"disconnect": row.client_id})
     assert listed(browser) == ([], [])
 
@@ -70,20 +70,20 @@ def test_an_application_whose_remembering_has_ended_is_asked_for(browser: Client
         lambda: end_credentials(alice),
         lambda: Application.objects.update(name="Photo Printer Pro"),
     ):
-        remembered.remember(alice, row)
+        consents.remember(alice, row)
         assert listed(browser) == ([row.name], []), "the box was ticked again"
         end()
         row.refresh_from_db()
         browser.force_login(alice)
         for _ in range(2):
             assert listed(browser) == ([], [row.name])
-            assert not remembered.is_remembered(alice, row)
-            remembered.record(alice, row)
+            assert not consents.is_remembered(alice, row)
+            consents.record(alice, row)
 
 
 def test_a_sign_in_is_counted_for_30_days(browser: Client, alice: User) -> None:
     row = application()
-    remembered.record(alice, row)
+    consents.record(alice, row)
     assert "No sign-in in the last 30 days." in text(browser)
     sign_in_to(row, alice, days_ago=31)
     assert "No sign-in in the last 30 days." in text(browser)
@@ -109,7 +109,7 @@ def test_the_time_since_a_sign_in_is_in_the_right_case() -> None:
 def test_the_application_that_was_used_last_comes_first(browser: Client, alice: User) -> None:
     rows = [application() for _ in range(4)]
     for row in rows:
-        remembered.record(alice, row)
+        consents.record(alice, row)
     Consent.objects.update(given_at=timezone.now() - timedelta(days=20))
     Consent.objects.filter(application=rows[3]).update(given_at=timezone.now() - timedelta(days=2))
     sign_in_to(rows[1], alice, days_ago=3)
@@ -137,15 +137,15 @@ def test_a_trusted_application_is_listed_while_a_sign_in_is_known(browser: Clien
 def test_what_is_switched_off_can_be_disconnected_and_what_is_deleted_is_gone(browser: Client, alice: User) -> None:
     row, kept = application(), application()
     for each in (row, kept):
-        remembered.remember(alice, each)
+        consents.remember(alice, each)
         sign_in_to(each, alice)
     registry.set_enabled(row, False)
     assert "Switched off" in text(browser)
     browser.post(PAGE, {"disconnect": row.client_id})
     registry.set_enabled(row, True)
     assert listed(browser) == ([kept.name], [])
-    assert not remembered.is_remembered(alice, row)
-    remembered.remember(alice, row)
+    assert not consents.is_remembered(alice, row)
+    consents.remember(alice, row)
     Application.objects.filter(pk=row.pk).delete()
     assert listed(browser) == ([kept.name], [])
     assert browser.post(PAGE, {"disconnect": row.client_id}).status_code == 303
@@ -154,7 +154,7 @@ def test_what_is_switched_off_can_be_disconnected_and_what_is_deleted_is_gone(br
 def test_any_name_is_shown_as_it_is(browser: Client, alice: User) -> None:
     for name in AWKWARD_NAMES:
         row = application(name=name)
-        remembered.remember(alice, row)
+        consents.remember(alice, row)
         assert name in text(browser)
         for button, said in (("ask_again", f"{name} will ask again."), ("disconnect", f"{name} is disconnected.")):
             answer = browser.post(PAGE, {button: row.client_id}, follow=True)
@@ -164,7 +164,7 @@ def test_any_name_is_shown_as_it_is(browser: Client, alice: User) -> None:
 def test_nonsense_a_stranger_and_a_second_post_end_nothing_more(browser: Client, alice: User) -> None:
     row, other = application(), application()
     for each in (row, other):
-        remembered.remember(alice, each)
+        consents.remember(alice, each)
     values = ("", "\x00", "0", "-1", "x" * 10_000, "٣", "9" * 30, "' OR 1=1 --")
     nonsense = [{button: value} for button in ("disconnect", "ask_again") for value in values]
     for sent in (*nonsense, {"consent": row.client_id}, {"client_id": row.client_id}):
@@ -188,7 +188,7 @@ def test_the_page_costs_the_same_however_many_applications_there_are(browser: Cl
     costs = []
     for _ in range(5):
         row = application()
-        remembered.remember(alice, row)
+        consents.remember(alice, row)
         sign_in_to(row, alice)
         costs.append(cost())
     assert costs == [costs[0]] * 5
@@ -197,10 +197,10 @@ def test_the_page_costs_the_same_however_many_applications_there_are(browser: Cl
 @pytest.mark.integration
 def test_to_disconnect_is_all_or_nothing(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     row = application()
-    remembered.remember(alice, row)
+    consents.remember(alice, row)
     CodeFactory(application=row, user=alice)
     monkeypatch.setattr(consents.tokens, "revoke_all", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         consents.disconnect(alice, row)
     assert AuthorizationCode.objects.count() == 1
-    assert remembered.is_remembered(alice, row)
+    assert consents.is_remembered(alice, row)

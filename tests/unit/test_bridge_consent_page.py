@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from oauth_bridge.consent import consents, remembered
+from oauth_bridge.consent import consents
 from oauth_bridge.models import Application
 from oauth_bridge.openid.claims import values as claims_of
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, Registered
@@ -43,7 +43,7 @@ def opened(person: Any, application: Registered, **more: str) -> str:
 
 def allowed_once(person: Any, application: Registered) -> None:
     """The consent is no longer remembered, so the person is asked."""
-    fingerprint = remembered.fingerprint(application.row)
+    fingerprint = consents.fingerprint(application.row)
     ConsentFactory(user=person, application=application.row, fingerprint=fingerprint, expires_at=timezone.now())
 
 
@@ -103,11 +103,11 @@ def test_a_person_who_has_allowed_it_before_is_asked_shortly(alice: Any, applica
         assert "Continue to Reading List ?" in page
         assert "Refuse Continue Applications never see your password. Language" in page
     assert "Reading List asks who you are" in text_of(opened(PersonFactory(), application))
-    assert not remembered.has_allowed_before(alice, ApplicationFactory().row)
+    assert not consents.has_allowed_before(alice, ApplicationFactory().row)
     application.row.name = "Reading List Pro"
     application.row.save()
     assert "Reading List Pro asks who you are" in text_of(opened(alice, application))
-    remembered.record(alice, application.row)
+    consents.record(alice, application.row)
     assert "Continue to Reading List Pro as Ada ?" in text_of(opened(alice, application))
     consents.disconnect(alice, application.row)
     assert "Reading List Pro asks who you are" in text_of(opened(alice, application))

@@ -18,7 +18,7 @@ from accounts.models import User
 from oauth_bridge.activity import attempts, budget, counts
 from oauth_bridge.activity.budget import MOST_OF_AN_ATTEMPT
 from oauth_bridge.activity.reading import Filters
-from oauth_bridge.consent import remembered
+from oauth_bridge.consent import consents
 from oauth_bridge.consent.account_pages import stored_about
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.models import AuthorizationCode
@@ -64,7 +64,7 @@ def test_a_late_answer_does_not_use_the_consent_of_the_person_who_is_signed_in_n
 ) -> None:
     """The page was Alice's; Bob, who has remembered the application, is signed in when it is posted."""
     bob = PersonFactory(nickname="Bob")
-    remembered.remember(bob, application.row)
+    consents.remember(bob, application.row)
     client.force_login(alice)
     page = opened(client, link)
     client.force_login(bob)
@@ -87,7 +87,7 @@ def test_one_link_followed_by_two_people_is_an_attempt_of_each(
 
 
 def test_no_kind_of_speculation_gets_a_code(alice: User, application: Registered, link: str) -> None:
-    remembered.remember(alice, application.row)
+    consents.remember(alice, application.row)
     browser = with_session(alice)
     for purpose in ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"):
         assert browser.get(link, headers={purpose: "prefetch;prerender"}).status_code == 503, purpose

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from oauth_bridge.applications import registry
 from oauth_bridge.credentials import code_redemption
-from oauth_bridge.credentials.pkce import challenge_of
+from oauth_bridge.credentials.code_redemption import challenge_of
 from oauth_bridge.credentials.random_values import new_credential
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 from tests.factories import ApplicationFactory, CodeFactory, Issued

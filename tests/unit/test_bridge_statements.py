@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from oauth_bridge.activity import budget
-from oauth_bridge.consent import remembered
+from oauth_bridge.consent import consents
 from oauth_bridge.credentials.random_values import new_credential
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 from tests.factories import registered
@@ -58,7 +58,7 @@ def test_a_sign_in_of_a_signed_in_browser_costs_three_two_and_one(client, alice)
 
     Application.objects.update(is_trusted=False)
     application.refresh_from_db()
-    remembered.remember(alice, application)
+    consents.remember(alice, application)
     answer, sent = statements(lambda: client.get("/oauth/authorize", query))
     assert "code=" in answer["Location"]
     assert sent == ["SELECT", "SELECT", "SELECT", "INSERT"], "a remembered consent costs one more"

@@ -20,8 +20,7 @@ from config import health
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.rate_limits import Outage
-from oauth_bridge.models import PurgeRun
-from oauth_bridge.models.keys import SigningKey
+from oauth_bridge.models import PurgeRun, SigningKey
 
 
 def value(name: str, **labels: str) -> float:

@@ -15,8 +15,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from config.infrastructure import sealing
-from oauth_bridge.models import Application
-from oauth_bridge.models.keys import SigningKey
+from oauth_bridge.models import Application, SigningKey
 from oauth_bridge.openid import signing_keys
 from oauth_bridge.openid.signing_keys import PUBLISHED_AFTER, PUBLISHED_BEFORE
 from tests.contract_coverage import contract

@@ -8,7 +8,7 @@ from config.wsgi import application  # noqa: F401
 from oauth_bridge.credentials import code_redemption, codes, tokens
 
 
-def fail(*_values: object) -> NoReturn:
+def fail(*_values: object, **_named: object) -> NoReturn:
     raise RuntimeError("a detail that 'nobody' outside may read")
 
 

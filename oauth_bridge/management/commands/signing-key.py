@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from accounts import audit_trail
-from oauth_bridge.models.keys import SigningKey
+from oauth_bridge.models import SigningKey
 from oauth_bridge.openid import signing_keys
 
 

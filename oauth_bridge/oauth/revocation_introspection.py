@@ -1,4 +1,4 @@
-"""Introspection: an application asks whether one of its own access tokens is valid. RFC 7662."""
+"""Revocation (RFC 7009) and introspection (RFC 7662) of an access token by the application that owns it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,31 @@ from typing import Any
 from django.conf import settings
 
 from oauth_bridge.credentials import tokens
+from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.oauth import throttling
 from oauth_bridge.oauth.exchange import authenticated_client
 from oauth_bridge.oauth.parameters import require
 
 
+def revoke(form: dict[str, str], address: str) -> None:
+    """Revoke the token in the form if the token is the application's. An unknown token is no error (RFC 7009 §2.2).
+
+    A public client authenticates only with the token, so an unknown token counts as a failed authentication from
+    `address`. Raises RequestError: a parameter is missing, the client is not authenticated, or a limit is reached.
+    """
+    require(form, "client_id", "token")
+    client = authenticated_client(form, address, public_field="token")
+    if not client.is_public:
+        throttling.token_state("revoke", client.pk)
+    is_known = tokens.revoke_own(digest_of(form["token"]), client.pk)
+    if client.is_public and not is_known:
+        throttling.token_failure(address, client.client_id)
+
+
 def introspect(form: dict[str, str], address: str) -> dict[str, Any]:
     """The facts about the token if it is a valid token of the application; otherwise `{"active": False}`. §2.2.
 
-    Raises RequestError: as `revocation.revoke`, or the client is public.
+    Raises RequestError: as `revoke`, or the client is public.
     """
     require(form, "client_id", "token")
     client = authenticated_client(form, address, public_field=None)
