@@ -61,8 +61,8 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
-    "oauth_bridge",  # before oauth2_provider, whose commands it replaces
-    "oauth2_provider",
+    "oauth_bridge",
+    "oauth_bridge.apps.ToolkitConfig",
 ]
 
 MIDDLEWARE = [

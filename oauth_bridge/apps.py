@@ -1,14 +1,16 @@
-"""The application of Django, and the check of the toolkit's settings, without which the service does not start."""
+"""The applications of Django, and the check of the toolkit's settings, without which the service does not start."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, register
 from django.utils.translation import gettext_lazy
+from oauth2_provider import apps as toolkit
 
 MODELS = {
     "OAUTH2_PROVIDER_APPLICATION_MODEL": "oauth_bridge.Application",
@@ -46,3 +48,13 @@ class OAuthBridgeConfig(AppConfig):
 
     def ready(self) -> None:
         register(toolkit_is_configured)
+
+
+class ToolkitConfig(toolkit.DOTConfig):
+    """The toolkit without its commands, templates and static files, which Django searches below `path`.
+
+    `createapplication` would store an application without a secret. The other commands use columns that do not exist.
+    """
+
+    default = False  # "oauth_bridge" in INSTALLED_APPS is the other class
+    path = str(Path(toolkit.__file__).with_name("migrations"))
