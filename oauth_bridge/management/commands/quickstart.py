@@ -78,8 +78,8 @@ class Command(BaseCommand):
         variables = origins | {"BIND": addresses[0], "WEB_CONCURRENCY": "1", "SIGN_UP": "open", "ALLOWED_HOSTS": ""}
         demo = ["--no-control-socket", "--threads=4", f"--chdir={settings.BASE_DIR / 'docs'}", "demo_application:app"]
         # SIGINT gets a handler too, because a background process of a shell script ignores this signal by default.
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.default_int_handler)
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(each, signal.default_int_handler)
         processes: dict[str, Process] = {}
         log = settings.VAR_DIR / "quickstart.log"
         try:
@@ -200,7 +200,7 @@ def demo_application(demo_url: str, kept: dict[str, str]) -> Application:
     """Register or update the demo application. It gets a new secret if the one of the last run is not valid."""
     application = Application.objects.filter(name=DEMO_NAME).first() or Application(name=DEMO_NAME)
     application.redirect_uris, application.homepage = f"{demo_url}/callback", demo_url
-    if application.pk is None:
+    if not application.pk:
         registry.add(application, ())
     else:
         application.save(update_fields=["redirect_uris", "homepage", "updated"])
