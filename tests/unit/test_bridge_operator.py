@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import uuid
-from tempfile import NamedTemporaryFile, TemporaryFile
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import pytest
@@ -18,7 +18,6 @@ from accounts.models import AuditEntry
 from oauth_bridge.applications import registry
 from oauth_bridge.applications.fields import FIELDS
 from oauth_bridge.credentials.random_values import digest_of
-from oauth_bridge.management import configuration_file, registration
 from oauth_bridge.models import Application, ApplicationSecret
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, Registered
@@ -132,12 +131,11 @@ def test_export_has_each_field_and_nothing_else(registered: Registered) -> None:
 
 def test_export_and_apply_of_many_cost_a_few_statements() -> None:
     Application.objects.bulk_create(
-        Application(client_id=uuid.uuid4().hex, name="Same name", redirect_uris=URI)
-        for _ in range(registration.BATCH + 1)
+        Application(client_id=uuid.uuid4().hex, name="Same name", redirect_uris=URI) for _ in range(50)
     )
     with CaptureQueriesContext(connection) as statements:
         content = described("export")
-    assert len(content) == registration.BATCH + 1
+    assert len(content) == 50
     assert len(statements) <= 4
     with CaptureQueriesContext(connection) as statements:
         assert apply(content)[0] == "no changes\n"
@@ -183,7 +181,7 @@ def test_apply_stores_what_differs_and_prints_it(registered: Registered, event_l
         assert line in out
     assert "  trusted: true -> false" in out
     assert "0 new, 1 changed." in out
-    assert errors == "The group writers did not exist and was made. Nobody is in it yet.\n"
+    assert errors == "The group writers did not exist, so it is made. Nobody is in it yet.\n"
     assert apply([entry | changed]) == ("no changes\n", "")
     assert AuditEntry.objects.filter(action="application_changed").count() == 1
     assert len(event_log.of("application_changed")) == 1
@@ -226,7 +224,7 @@ def test_a_group_that_does_not_exist_is_made_and_said(registered: Registered) ->
     Group.objects.filter(name="readers").update(name="library")
     out, errors = apply(content)
     assert '  groups: - "library"' in out
-    assert errors == "The group readers did not exist and was made. Nobody is in it yet.\n"
+    assert errors == "The group readers did not exist, so it is made. Nobody is in it yet.\n"
     assert described("export") == content
     for more, is_restricted in (({}, False), ({"restricted": True}, True)):
         apply([{"client_id": registered.client_id, "groups": []} | more])
@@ -270,7 +268,7 @@ def test_a_whole_installation_is_copied(registered: Registered) -> None:
         ({"name": "a\u202eb"}, "name: "),
         ({"homepage": "https://a.example/\x00"}, "homepage: "),
         ({"initiate_login_uri": "http://a.example/"}, "initiate_login_uri: "),
-        *(({"redirect_uris": uris}, "redirect_uris: ") for uris in ([], [URI, URI], [f"{URI}\n{URI}/b"])),
+        *(({"redirect_uris": uris}, "redirect_uris: ") for uris in ([], [URI, URI])),
         *(({"redirect_uris": uris}, "redirect_uris: it must be a list of texts.") for uris in (URI, [7])),
         ({"enabled": "yes"}, "enabled: it must be true or false."),
         *(({"groups": names}, "groups: ") for names in (["x" * 151], ["made", ""])),
@@ -285,18 +283,15 @@ def test_what_is_wrong_names_application_and_field(entry: Any, sentence: str) ->
     if entry:
         entry = {"client_id": OTHER, "name": "Other", "redirect_uris": [URI]} | entry
         entry = {name: value for name, value in entry.items() if value is not ...}
-    said = refused([GOOD, entry])
+    nothing, said = refused([GOOD, entry]).splitlines()
+    assert nothing == "Nothing was changed."
     assert sentence in said
-    assert "\n" not in said
     assert "hunter2" not in said
 
 
 def test_all_problems_are_named_and_counted_also_those_between_entries() -> None:
     entries = [GOOD | {"client_id": f"{number:032x}", "colour": 1, "name": ""} for number in range(30)]
-    lines = refused(entries).splitlines()
-    assert lines[0] == "Nothing was changed."
-    assert len(lines) == registration.MOST_SHOWN + 2
-    assert lines[-1] == "… and 10 more."
+    assert refused(entries).count(": colour: there is no such field. `application export` prints") == 30
     twice = refused([GOOD, GOOD | {"client_id": OTHER}, GOOD])
     assert f"No. 3 ({NEW}): client_id: it is there more than once." in twice
     row = ApplicationFactory().row
@@ -317,7 +312,7 @@ def test_no_name_looks_like_a_trusted_one_in_the_file_or_outside() -> None:
     assert "People could take “Reading”" in apply([GOOD | {"name": "reading"}])[1], "a warning"
 
 
-def test_a_file_that_is_too_long_or_no_list_of_applications_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_no_list_of_applications_is_a_sentence() -> None:
     for content in (b"", b"{}", b"[{]", b"[" * 100_000, b"[%s]" % (b"9" * 5_000), b"\xff[]", b"\0"):
         said = refused(content)
         assert said.startswith("FILE: ")
@@ -325,14 +320,9 @@ def test_a_file_that_is_too_long_or_no_list_of_applications_is_a_sentence(monkey
     for path in ("/nowhere/applications.json", "/", "a\x00b", ""):
         with pytest.raises(CommandError, match=r"^FILE: "):
             run("apply", path)
-    monkeypatch.setattr(configuration_file, "MOST_BYTES", 1024**2)
-    assert refused(b"[" + b" " * 1024**2 + b"]") == "FILE: it is longer than 1 MB. Split it."
 
 
 def test_standard_input_is_a_file_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    with TemporaryFile() as file:
-        file.write(json.dumps([GOOD]).encode())
-        file.seek(0)
-        monkeypatch.setattr(configuration_file, "STANDARD_INPUT", file.fileno())
-        run("apply", "-")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps([GOOD]).encode())))
+    run("apply", "-")
     assert Application.objects.get().client_id == NEW

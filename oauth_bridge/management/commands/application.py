@@ -18,7 +18,7 @@ from oauth_bridge.activity.reading import OPERATOR, described
 from oauth_bridge.administration import checks
 from oauth_bridge.applications import fields, registry
 from oauth_bridge.credentials import secret_rotation
-from oauth_bridge.management import activity_listing, configuration_file, registration, secret_commands
+from oauth_bridge.management import activity_listing, registration, secret_commands
 from oauth_bridge.models import Application
 
 AUDITED = 1000
@@ -66,7 +66,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, action: str, as_json: bool, **options: Any) -> None:
         if action == "export":
-            for piece in json_streaming.pieces(configuration_file.exported()):
+            for piece in json_streaming.pieces(registration.exported()):
                 self.stdout.write(piece, ending="")
         elif action == "activity":
             self._list_activity(as_json, options)
@@ -83,9 +83,9 @@ class Command(BaseCommand):
             return secret_commands.with_secret(*registration.create(options, self.stderr)), _plain
         if action == "apply":
             is_dry_run = options["dry_run"]
-            changes = configuration_file.apply(options["file"], is_dry_run=is_dry_run, warnings=self.stderr)
-            text = configuration_file.text_of(changes, is_dry_run=is_dry_run)
-            return [configuration_file.described(each) for each in changes], lambda _result: text
+            changes = registration.apply(options["file"], is_dry_run=is_dry_run, warnings=self.stderr)
+            text = registration.text_of(changes, is_dry_run=is_dry_run)
+            return [registration.described(each) for each in changes], lambda _result: text
         if action == "list":
             return [_described(each) for each in Application.objects.prefetch_related("groups")], _listed
         client_id = options["client_id"]
