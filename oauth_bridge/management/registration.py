@@ -146,7 +146,7 @@ def compare_names(changes: Iterable[Change]) -> None:
         name = change.application.name
         others = [each for each in alike[look_alikes.skeleton(name)] if each.pk != change.application.pk]
         try:
-            look_alikes.refuse_among(others, is_trusted=change.application.is_trusted, seen=None)
+            look_alikes.refuse(others, is_trusted=change.application.is_trusted, seen=None)
         except ValidationError as problem:
             change.problems["name"] = problem.messages
         change.notes += [f"People could take “{each.name}” ({each.client_id}) for “{name}”." for each in others]

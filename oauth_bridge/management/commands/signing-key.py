@@ -51,7 +51,7 @@ class Command(BaseCommand):
 
 def _described(row: SigningKey) -> dict[str, str | None]:
     now, times = timezone.now(), (row.signs_from, row.signs_until, row.revoked_at)
-    signs_from, signs_until, revoked_at = (time and time.isoformat(timespec="seconds") for time in times)
+    signs_from, signs_until, revoked_at = (time.isoformat(timespec="seconds") if time else None for time in times)
     state = "signs" if row.signs_until is None or row.signs_until > now else "verifies"
     if row.revoked_at or row.signs_from > now:
         state = "revoked" if row.revoked_at else "published"
