@@ -19,7 +19,7 @@ from typing import Any
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, OutputWrapper
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from accounts import groups
 from config.infrastructure.command_errors import command_error, shown
@@ -240,22 +240,27 @@ def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Chang
     entries, problems = _entries(_read(path))
     _refuse(problems)
     changes: list[Change] = []
-    with transaction.atomic():
-        stored = locked(entries)
-        for client_id, (_label, values) in sorted(entries.items()):
-            application = stored.get(client_id) or Application(client_id=client_id)
-            if application.pk or CLIENT_ID.fullmatch(client_id):
-                changes.append(store(application, values))
-            else:
-                problem = "no application has it, and a new one needs 32 digits and letters from a to f."
-                changes.append(Change(application, is_new=True, problems={"client_id": [problem]}))
-        compare_names(changes)
-        _refuse(
-            f"{entries[each.application.client_id][0]}: {name}: {' '.join(sentences)}"
-            for each in changes
-            for name, sentences in each.problems.items()
-        )
-        transaction.set_rollback(is_dry_run)
+    try:
+        with transaction.atomic():
+            stored = locked(entries)
+            for client_id, (_label, values) in sorted(entries.items()):
+                application = stored.get(client_id) or Application(client_id=client_id)
+                if application.pk or CLIENT_ID.fullmatch(client_id):
+                    changes.append(store(application, values))
+                else:
+                    problem = "no application has it, and a new one needs 32 digits and letters from a to f."
+                    changes.append(Change(application, is_new=True, problems={"client_id": [problem]}))
+            compare_names(changes)
+            _refuse(
+                f"{entries[each.application.client_id][0]}: {name}: {' '.join(sentences)}"
+                for each in changes
+                for name, sentences in each.problems.items()
+            )
+            transaction.set_rollback(is_dry_run)
+    except IntegrityError:
+        raise CommandError(
+            "Another program registered one of these applications meanwhile. Nothing was changed: run this again."
+        ) from None
     _write_notes(changes, warnings)
     return [each for each in changes if each.is_new or each.after]
 
