@@ -48,27 +48,18 @@ def consent_given(
 
 
 def code_replayed(person_id: UUID, application_id: int) -> None:
-    """Tell the person that one of their codes was sent twice and that the token of the code is revoked. D13.
+    """Tell the person and the application's owners that a code was sent twice, so its token is revoked. D13.
 
-    A person receives at most one such e-mail for each application in `outbox.NOTICE_LIFETIME`.
-    """
-    once = f"code_replayed {person_id} {application_id}"
-    if outbox.is_known(once):
-        return
-    person = get_user_model().objects.filter(pk=person_id, is_active=True, email_verified_at__isnull=False).first()
-    name = Application.objects.filter(pk=application_id).values_list("name", flat=True).first()
-    if person and name:
-        _tell("code_replayed", person, name, once, language=person.language)
-
-
-def code_replayed_to_owners(application_id: int) -> None:
-    """Tell the owners that the application sent a code twice. D13.
-
-    An owner receives at most one such e-mail for each application in `outbox.NOTICE_LIFETIME`.
+    Each receives at most one such e-mail for each application in `outbox.NOTICE_LIFETIME`.
     """
     application = Application.objects.filter(pk=application_id).first()
-    if application:
-        _tell_owners("code_replayed_owner", application, f"code_replayed_owner {application_id}")
+    if application is None:
+        return
+    once = f"code_replayed {person_id} {application_id}"
+    person = get_user_model().objects.filter(pk=person_id, is_active=True, email_verified_at__isnull=False).first()
+    if person and not outbox.is_known(once):
+        _tell("code_replayed", person, application.name, once, language=person.language)
+    _tell_owners("code_replayed_owner", application, f"code_replayed_owner {application_id}")
 
 
 def tell_of_ending_secrets(now: datetime) -> int:

@@ -140,10 +140,9 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(report, ensure_ascii=False))
         else:
             lines = [
-                shown(f"{'would fail' if each.would_fail else 'look at'}: {each.problem} {each.fix}".rstrip())
-                for each in findings
+                f"{'would fail' if each.would_fail else 'look at'}: {each.problem} {each.fix}" for each in findings
             ]
-            self.stdout.write("\n".join(lines) or "Nothing is wrong.")
+            self.stdout.write("\n".join(shown(line.rstrip()) for line in lines) or "Nothing is wrong.")
         if would_fail:
             raise CommandError(f"A sign-in to {shown(application.name)} would fail.")
 
@@ -164,18 +163,18 @@ def _described(application: Application) -> dict[str, Any]:
 
 
 def _listed(found: list[dict[str, Any]]) -> str:
-    states = ((one, "" if one["enabled"] else "  (disabled)") for one in found)
-    return "\n".join(f"{one['client_id']}  {shown(one['name'])}{state}" for one, state in states)
+    lines = (f"{one['client_id']}  {shown(one['name'])}{'' if one['enabled'] else '  (disabled)'}" for one in found)
+    return "\n".join(lines)
 
 
 def _audited(entries: list[dict[str, Any]]) -> str:
-    return "\n".join(map(_audit_line, entries))
-
-
-def _audit_line(entry: dict[str, Any]) -> str:
-    changes = [f"{name}: {entry['before'][name]} -> {after}" for name, after in entry["after"].items()]
-    by = entry["actor"] + (f" from {entry['address']}" if entry["address"] else "")
-    return "  ".join([entry["time"][:19], entry["action"], by, *changes, entry["reference"] or ""]).rstrip()
+    lines = []
+    for entry in entries:
+        changes = [f"{name}: {entry['before'][name]} -> {after}" for name, after in entry["after"].items()]
+        by = entry["actor"] + (f" from {entry['address']}" if entry["address"] else "")
+        facts = [entry["time"][:19], entry["action"], by, *changes, entry["reference"] or ""]
+        lines.append("  ".join(facts).rstrip())
+    return "\n".join(lines)
 
 
 def _plain(result: dict[str, Any]) -> str:
