@@ -60,7 +60,7 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
-    "oauth_bridge",  # before oauth2_provider, whose commands it replaces
+    "oauth_bridge",
     "oauth2_provider",
 ]
 

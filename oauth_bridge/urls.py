@@ -3,7 +3,7 @@
 from django.urls import path, re_path
 
 from oauth_bridge import logout, views
-from oauth_bridge.api_docs import openapi, pages
+from oauth_bridge.api_docs import documents, openapi
 from oauth_bridge.applications import logos
 from oauth_bridge.consent import account_pages
 
@@ -18,8 +18,8 @@ urlpatterns = [
     path(".well-known/openid-configuration", views.configuration, name="openid_configuration"),
     path(".well-known/oauth-authorization-server", views.configuration, name="server_metadata"),
     path("openapi.json", openapi.published, name="openapi"),
-    path("docs", pages.page, name="docs"),
-    path("docs/<slug:name>", pages.page, name="docs"),
+    path("docs", documents.page, name="docs"),
+    path("docs/<slug:name>", documents.page, name="docs"),
     re_path(r"^(?P<path>(oauth|\.well-known)(/.*)?)$", views.unknown_path),
     path("accounts/applications", account_pages.applications, name="connected_applications"),
     path("accounts/sign-in", account_pages.SignInView.as_view(), name="account_login"),

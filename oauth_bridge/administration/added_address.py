@@ -18,7 +18,7 @@ from config.infrastructure.events import Event
 from oauth_bridge.activity import reading
 from oauth_bridge.administration import rights, shown
 from oauth_bridge.administration.rights import ACTIVITY
-from oauth_bridge.applications import audit
+from oauth_bridge.applications import registry
 from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.callback_addresses.registration import MAX_COUNT, registration_problem, shown_host
 from oauth_bridge.models import Application
@@ -96,7 +96,7 @@ def _add(request: HttpRequest, found: Application, sent: str) -> None:
         locked = Application.objects.select_for_update(no_key=True).get(pk=found.pk)
         locked.redirect_uris = "\n".join([*locked.callback_addresses, sent])
         locked.full_clean()
-        with audit.audited(locked):
+        with registry.audited(locked):
             locked.save(update_fields=["redirect_uris", "updated"])
     events.write(Event.APPLICATION_CHANGED, client_id=found.client_id, fields="redirect_uris")
     text = _("The address is added. %(name)s can use it now.")

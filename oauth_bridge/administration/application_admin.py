@@ -26,7 +26,8 @@ from config.infrastructure.events import Event
 from oauth_bridge.administration import product_settings, rights, summaries
 from oauth_bridge.administration.application_form import ApplicationForm, RotationForm
 from oauth_bridge.administration.application_list import ApplicationList
-from oauth_bridge.applications import audit, logos, look_alikes, registry
+from oauth_bridge.applications import logos, look_alikes, registry
+from oauth_bridge.applications.fields import SECTIONS
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 from oauth_bridge.templatetags.formatting import listed
@@ -50,19 +51,7 @@ class ApplicationAdmin(ApplicationList):
     readonly_fields = ["client_id", "created", "updated"]
     saved_elsewhere = frozenset({"is_restricted"})
     saved_with_form = frozenset({"logo", "updated"})
-    fieldsets = [
-        (
-            gettext_lazy("What people see"),
-            {"fields": ["name", "new_logo", "remove_logo", "operator", "homepage", "policy_uri", "tos_uri"]},
-        ),
-        (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "remove_used", "initiate_login_uri"]}),
-        (gettext_lazy("Sign-out"), {"fields": ["post_logout_redirect_uris"]}),
-        (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
-        (
-            gettext_lazy("Registration"),
-            {"fields": ["client_id", "client_type", "id_token_alg", "profile_in_id_token", "created", "updated"]},
-        ),
-    ]
+    fieldsets = SECTIONS
     add_fieldsets = [
         (None, {"fields": NEEDED}),
         (
@@ -116,14 +105,15 @@ class ApplicationAdmin(ApplicationList):
         picture = form.cleaned_data["new_logo"]
         if picture or form.cleaned_data.get("remove_logo"):
             logos.replace(obj, picture)
-        with audit.audited(obj) if change else nullcontext():
+        with registry.audited(obj) if change else nullcontext():
             super().save_model(request, obj, form, change)
         if not change:
             events.write(Event.APPLICATION_REGISTERED, client_id=obj.client_id)
         elif form.changed_data:
             events.write(Event.APPLICATION_CHANGED, client_id=obj.client_id, fields=" ".join(form.changed_data))
         if "name" in form.changed_data:
-            for other in rights.applications(request, rights.VIEW).filter(pk__in=look_alikes.keys(obj.name, obj.pk)):
+            alike = [each.pk for each in look_alikes.find(obj.name, obj.pk)]
+            for other in rights.applications(request, rights.VIEW).filter(pk__in=alike):
                 text = _("People could take “%(other)s” for this one.") % {"other": other.name}
                 self.message_user(request, text, messages.WARNING)
 
@@ -132,10 +122,10 @@ class ApplicationAdmin(ApplicationList):
         if {"is_restricted", "groups"} & set(form.changed_data):
             registry.set_groups(form.instance, form.cleaned_data["groups"])
         if not change:
-            audit.registered(form.instance)
+            registry.write_registration(form.instance)
 
     def audited_as(self, obj: Application) -> audit_trail.Subject:
-        return audit.subject(obj)
+        return registry.subject(obj)
 
     def get_urls(self) -> list[URLPattern]:
         secret = path(

@@ -112,9 +112,9 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         return self.cleaned_data
 
     def check_name(self) -> None:
-        name, key = self.cleaned_data["name"], self.instance.pk or 0
+        alike = look_alikes.find(self.cleaned_data["name"], self.instance.pk or 0)
         try:
-            look_alikes.refuse(name, is_trusted=self.instance.is_trusted, seen=self.seen, besides=key)
+            look_alikes.refuse(alike, is_trusted=self.instance.is_trusted, seen=self.seen)
         except ValidationError as problem:
             self.add_error("name", problem)
 

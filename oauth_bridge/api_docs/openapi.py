@@ -2,7 +2,7 @@
 
 The members `x-…` of the file say what is inserted: `x-faults` the errors of an operation (names of faults, or of the
 lists at the end of the file), `x-examples` the example values for the placeholders in their sentences, `x-headers` the
-headers of every response that is not `x-cacheable`.
+headers of every response that is not `x-cacheable`. The reference and the tables of errors are Markdown made from it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ REFERENCE = "7K3M9QXT"
 RETRY_AFTER = {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}}
 # Not required, because the web server's own errors lack it. An example is the error for a long request line. D22.
 EVERY_ORIGIN = {"Access-Control-Allow-Origin": {"schema": {"type": "string", "const": "*"}}}
+REPEATED = ("answerConsent", "logoutByPost")  # operations that the reference leaves out
 
 
 @conditional_page
@@ -63,8 +64,11 @@ def document() -> Json:
     described = source()
     for operations in described["paths"].values():
         for method in operations.keys() & METHODS:
-            operations[method] = _completed(described, operations[method], for_browsers="servers" in operations)
-    served: Json = _without_marks(described)
+            _complete(described, operations[method], for_browsers="servers" in operations)
+    served: Json = json.loads(
+        json.dumps(described),
+        object_hook=lambda members: {name: value for name, value in members.items() if not name.startswith("x-")},
+    )
     return served
 
 
@@ -76,41 +80,44 @@ def errors_of(described: Json, marks: Json) -> Iterator[tuple[Fault, str, str]]:
         yield FAULTS[name], FAULTS[name].problem.format(**values), FAULTS[name].fix.format(**values)
 
 
-def _completed(described: Json, marks: Json, *, for_browsers: bool) -> Json:
-    responses = marks["responses"]
+def _complete(described: Json, marks: Json, *, for_browsers: bool) -> None:
+    """Add the headers of the responses of an operation, and a response for each status of its errors."""
+    responses, common = marks["responses"], described["x-headers"]
     for response in responses.values():
         if "x-callback" in response:
-            response["description"] += _callback_errors(described)
-        names = ["X-Content-Type-Options"] if "x-cacheable" in response else described["x-headers"]
-        response["headers"] = {name: described["x-headers"][name] for name in names} | response.get("headers", {})
-    errors = sorted(errors_of(described, marks), key=_status)
-    for status, same in groupby(errors, key=_status):
-        responses.setdefault(str(status), _failure(described, marks, status, list(same), for_browsers=for_browsers))
+            rows = errors_of(described, described["x-callback"])
+            table = [f"| `{fault.error}` | {_sentence(problem, fix)} |" for fault, problem, fix in rows]
+            response["description"] += "\n".join(["\n\n| `error` | `error_description` |", "|---|---|", *table])
+        names = ["X-Content-Type-Options"] if "x-cacheable" in response else common
+        response["headers"] = {name: common[name] for name in names} | response.get("headers", {})
+    errors = sorted(errors_of(described, marks), key=lambda error: error[0].status)
+    for status, same in groupby(errors, key=lambda error: error[0].status):
+        responses.setdefault(str(status), _failure(marks, status, list(same), dict(common), for_browsers=for_browsers))
     for response in () if for_browsers else responses.values():
         response["headers"] |= EVERY_ORIGIN
-    return {**marks, "responses": dict(sorted(responses.items()))}
-
-
-def _status(error: tuple[Fault, str, str]) -> int:
-    return error[0].status
+    marks["responses"] = dict(sorted(responses.items()))
 
 
 def _failure(
-    described: Json, marks: Json, status: int, same: list[tuple[Fault, str, str]], *, for_browsers: bool
+    marks: Json, status: int, same: list[tuple[Fault, str, str]], headers: Json, *, for_browsers: bool
 ) -> Json:
     """Return the response with a status, with one example for each error."""
     names = list(dict.fromkeys(fault.error for fault, *_sentences in same))
     description = f"{' or '.join(f'`{name}`' for name in names)}. The examples are all that is said."
-    content: Json = {
-        "application/json": {
-            "schema": {"$ref": "#/components/schemas/Error", "properties": {"error": {"enum": names}}},
-            "examples": {fault.name.lower(): {"value": _body(fault, *sentences)} for fault, *sentences in same},
+    examples = {
+        fault.name.lower(): {
+            "value": {
+                "error": fault.error,
+                "error_description": f"{_sentence(problem, fix)} Reference {REFERENCE}.",
+            }
         }
+        for fault, problem, fix in same
     }
+    schema = {"$ref": "#/components/schemas/Error", "properties": {"error": {"enum": names}}}
+    content: Json = {"application/json": {"schema": schema, "examples": examples}}
     if for_browsers:
         description += " A page when `Accept` names `text/html`."
         content["text/html"] = {}
-    headers = dict(described["x-headers"])
     if status == 405:
         headers["Allow"] = {"required": True, "schema": {"type": "string", "const": marks["x-examples"]["allow"]}}
     elif status in (429, 503):
@@ -120,21 +127,75 @@ def _failure(
     return {"description": description, "headers": headers, "content": content}
 
 
-def _body(fault: Fault, problem: str, fix: str) -> dict[str, str]:
-    return {"error": fault.error, "error_description": f"{f'{problem} {fix}'.strip()} Reference {REFERENCE}."}
+def _sentence(problem: str, fix: str) -> str:
+    return f"{problem} {fix}".strip()
 
 
-def _callback_errors(described: Json) -> str:
-    rows = [
-        f"| `{fault.error}` | {f'{problem} {fix}'.strip()} |"
-        for fault, problem, fix in errors_of(described, described["x-callback"])
-    ]
-    return "\n".join(["\n\n| `error` | `error_description` |", "|---|---|", *rows])
+# As Markdown ----------------------------------------------------------------------------------------------------------
 
 
-def _without_marks(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_without_marks(each) for each in value]
-    if isinstance(value, dict):
-        return {name: _without_marks(each) for name, each in value.items() if not name.startswith("x-")}
-    return value
+def errors() -> str:
+    """Return the tables of errors, one for each place where they appear."""
+    described = source()
+    paths, lines = described["paths"], []
+    token, callback = paths["/oauth/token"]["post"], described["x-callback"]
+    places = {
+        "On a page, before the person comes back": paths["/oauth/authorize"]["get"],
+        "At your callback address": callback,
+        "From `/oauth/token`": token,
+        "From `/oauth/userinfo`": paths["/oauth/userinfo"]["get"],
+        "On a page of `/oauth/logout`": paths["/oauth/logout"]["get"],
+        "From any of them": {**token, "x-faults": ["anywhere"]},
+    }
+    for heading, marks in places.items():
+        common = [] if marks["x-faults"] == ["anywhere"] else described["x-faults"]["anywhere"]
+        rows = [("status", "`error`", "when", "what to do"), ("---",) * 4]
+        rows += [
+            (str(fault.status), f"`{fault.error}`", problem, fix)
+            for fault, problem, fix in errors_of(described, marks)
+            if fault.name not in common
+        ]
+        first = 1 if marks is callback else 0  # a callback has no status
+        lines += [f"### {heading}", "", *(f"| {' | '.join(row[first:])} |" for row in rows), ""]
+    return "\n".join(lines)
+
+
+def reference() -> str:
+    """Return the parameters, answers and examples of all operations."""
+    described = document()
+    lines = ["# Reference", "", f"This page is made from `{settings.BASE_URL}/openapi.json`, which tools can read.", ""]
+    lines.append(described["info"]["description"])
+    for path, operations in described["paths"].items():
+        server = operations.get("servers", described["servers"])[0]["url"]
+        for method, marks in operations.items():
+            if method in METHODS and marks["operationId"] not in REPEATED:
+                lines += [f"## `{method.upper()} {path}`", "", marks["summary"], marks.get("description", ""), ""]
+                lines += [f"At `{server}{path}`.", "", *_parameters(marks), ""]
+                for status, response in marks["responses"].items():
+                    lines += [f"**{status}**: {response['description']}", "", *_examples(response), ""]
+    return "\n".join(lines)
+
+
+def _parameters(marks: Json) -> Iterator[str]:
+    rows = [(each["name"], each["required"], each["schema"] | each) for each in marks.get("parameters", ())]
+    if body := marks.get("requestBody"):
+        schema = body["content"]["application/x-www-form-urlencoded"]["schema"]
+        rows += [(name, name in schema["required"], each) for name, each in schema["properties"].items()]
+    if not rows:
+        yield "No parameters. Send the access token in the header `Authorization`: `Bearer`, a space, the token."
+        return
+    yield from ("| parameter | required | meaning |", "|---|---|---|")
+    for name, is_required, each in rows:
+        constant = f"Always `{each['const']}`. " if "const" in each else ""
+        yield f"| `{name}` | {'yes' if is_required else 'no'} | {constant}{each.get('description', '')} |"
+
+
+def _examples(response: Json) -> Iterator[str]:
+    """Yield the lines of the examples: JSON for a success, a table for errors."""
+    content = response.get("content", {}).get("application/json", {})
+    if "example" in content:
+        yield from ("```json", json.dumps(content["example"], indent=2), "```")
+    elif "examples" in content:
+        yield from ("| `error` | `error_description` |", "|---|---|")
+        for example in content["examples"].values():
+            yield f"| `{example['value']['error']}` | {example['value']['error_description']} |"

@@ -1,7 +1,7 @@
 """The one list of an application's registered values, for the model's form, the commands and the audit trail. Contract.
 
-A new field is a column of `models.Application` and an entry of FIELDS. `applications.admin` has its place on the page.
-FIELDS contains neither the logo, which is a picture, nor secrets, which never leave the service.
+A new field is a column of `models.Application`, an entry of FIELDS and its place in SECTIONS. FIELDS contains neither
+the logo, which is a picture, nor secrets, which never leave the service.
 """
 
 from __future__ import annotations
@@ -109,6 +109,20 @@ FIELDS = (
         gettext_lazy("Put people into groups on their own pages. One of these groups is enough."),
     ),
 )
+# The parts of the form of an application in the administration.
+SECTIONS: list[Any] = [
+    (
+        gettext_lazy("What people see"),
+        {"fields": ["name", "new_logo", "remove_logo", "operator", "homepage", "policy_uri", "tos_uri"]},
+    ),
+    (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "remove_used", "initiate_login_uri"]}),
+    (gettext_lazy("Sign-out"), {"fields": ["post_logout_redirect_uris"]}),
+    (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
+    (
+        gettext_lazy("Registration"),
+        {"fields": ["client_id", "client_type", "id_token_alg", "profile_in_id_token", "created", "updated"]},
+    ),
+]
 BY_NAME = {field.name: field for field in FIELDS}
 NAMES = {field.column: field.name for field in FIELDS}
 

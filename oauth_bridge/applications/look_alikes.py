@@ -47,25 +47,15 @@ def find(name: str, besides: int = 0) -> list[Application]:
     return [each for each in Application.objects.exclude(pk=besides) if skeleton(each.name) == seen]
 
 
-def keys(name: str, besides: int = 0) -> list[int]:
-    """The primary keys of the applications that `find` returns."""
-    return [each.pk for each in find(name, besides)]
-
-
-def refuse(name: str, *, is_trusted: bool, seen: QuerySet[Application] | None, besides: int = 0) -> None:
-    """Call `refuse_among` with the applications that `find` returns for the name."""
-    refuse_among(find(name, besides), is_trusted=is_trusted, seen=seen)
-
-
-def refuse_among(others: Iterable[Application], *, is_trusted: bool, seen: QuerySet[Application] | None) -> None:
-    """Refuse a name that looks like another name if one of the two applications is trusted.
+def refuse(alike: Iterable[Application], *, is_trusted: bool, seen: QuerySet[Application] | None) -> None:
+    """Refuse a name that looks like the names of `alike` if one of the two applications is trusted.
 
     A trusted application signs people in without asking. The error names only an application in `seen`, which is None
     for an operator, who may see all.
 
-    Raises ValidationError: another application has a similar name, and one of the two is trusted.
+    Raises ValidationError: one of `alike` is trusted, or `is_trusted` is true and there is one.
     """
-    for other in others:
+    for other in alike:
         if is_trusted or other.is_trusted:
             text = _("People could take “%(other)s” for this one, and one of the two is trusted. Choose another name.")
             if seen is not None and not seen.filter(pk=other.pk).exists():

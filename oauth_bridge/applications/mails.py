@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
+from django.db import transaction
+from django.db.models import Q
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 # The largest number of recipients of an e-mail to the owners of an application.
 MOST_OWNERS = 20
+# Owners get e-mails these numbers of days before a secret ends, one for each number. A missed e-mail is not sent later.
+TOLD_BEFORE = (1, 7)
 
 
 def consent_given(
@@ -43,33 +48,37 @@ def consent_given(
 
 
 def code_replayed(person_id: UUID, application_id: int) -> None:
-    """Tell the person that one of their codes was sent twice and that the token of the code is revoked. D13.
+    """Tell the person and the application's owners that a code was sent twice, so its token is revoked. D13.
 
-    A person receives at most one such e-mail for each application in `outbox.NOTICE_LIFETIME`.
-    """
-    once = f"code_replayed {person_id} {application_id}"
-    if outbox.is_known(once):
-        return
-    person = get_user_model().objects.filter(pk=person_id, is_active=True, email_verified_at__isnull=False).first()
-    name = Application.objects.filter(pk=application_id).values_list("name", flat=True).first()
-    if person and name:
-        _tell("code_replayed", person, name, once, language=person.language)
-
-
-def code_replayed_to_owners(application_id: int) -> None:
-    """Tell the owners that the application sent a code twice. D13.
-
-    An owner receives at most one such e-mail for each application in `outbox.NOTICE_LIFETIME`.
+    Each receives at most one such e-mail for each application in `outbox.NOTICE_LIFETIME`.
     """
     application = Application.objects.filter(pk=application_id).first()
-    if application:
-        _tell_owners("code_replayed_owner", application, f"code_replayed_owner {application_id}")
+    if application is None:
+        return
+    once = f"code_replayed {person_id} {application_id}"
+    person = get_user_model().objects.filter(pk=person_id, is_active=True, email_verified_at__isnull=False).first()
+    if person and not outbox.is_known(once):
+        _tell("code_replayed", person, application.name, once, language=person.language)
+    _tell_owners("code_replayed_owner", application, f"code_replayed_owner {application_id}")
 
 
-def secret_ends(secret: ApplicationSecret) -> None:
-    """Tell the owners that a secret of the application ends soon. Call this once for each secret."""
-    facts = {"number": secret.number, "ends_at": secret.expires_at, "used_at": secret.last_used_at}
-    _tell_owners("secret_ends", secret.application, "", **facts)
+def tell_of_ending_secrets(now: datetime) -> int:
+    """Tell the owners of all secrets that end soon, and return their number. `manage.py purge` calls this. C13.
+
+    One transaction stores the e-mails about a secret and marks the secret, so two simultaneous processes write them
+    once. Secrets of switched-off applications are left out.
+    """
+    told = 0
+    for days in TOLD_BEFORE:
+        ends = Q(is_revoked=False, expires_at__gt=now, expires_at__lte=now + timedelta(days=days))
+        untold = ApplicationSecret.objects.filter(ends, Q(told_days=None) | Q(told_days__gt=days))
+        for secret in untold.filter(application__is_enabled=True).select_related("application"):
+            with transaction.atomic():
+                if untold.filter(pk=secret.pk).update(told_days=days):
+                    facts = {"number": secret.number, "ends_at": secret.expires_at, "used_at": secret.last_used_at}
+                    _tell_owners("secret_ends", secret.application, "", **facts)
+                    told += 1
+    return told
 
 
 def owners_of(application: Application) -> list[User]:

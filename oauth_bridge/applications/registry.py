@@ -1,11 +1,13 @@
-"""Registered applications: find, store validated values, enable. Specification 2.1; D15, D17.
+"""Registered applications: find, store validated values, enable, write the audit trail. Specification 2.1; D15, D17.
 
 The form `administration.application_form.ApplicationForm` validates the values, for pages and for commands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
 
 from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
@@ -15,13 +17,15 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import audit_trail
-from accounts.models import User
+from accounts.audit_trail import Subject
+from accounts.models import AuditEntry, User
 from accounts.pictures import stored_pictures
 from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
 from config.infrastructure.sql import Rows, fetch_one
-from oauth_bridge.applications import audit, look_alikes
+from oauth_bridge.applications import look_alikes
+from oauth_bridge.applications.fields import FIELDS
 from oauth_bridge.models import Application, Consent
 
 # The fields that no authorization request needs are left out. Django loads such a field on access.
@@ -42,6 +46,18 @@ FIND_APPLICATION = (
     f"SELECT {APPLICATIONS.columns('a')} FROM {Application._meta.db_table} a WHERE a.client_id = %(client_id)s"  # noqa: S608
 )
 
+# `set_enabled` writes entries of its own.
+AUDITED = (*(field.column for field in FIELDS if field.name not in ("enabled", "groups")), "logo")
+
+# `add_deletion` adds these columns of a deletion's audit entry to an error, as private facts. A client_id is never
+# reused, so the deletion is the last entry of an application.
+DELETION = Rows(AuditEntry, "at", "actor_name", "name")
+FIND_DELETION = f"""
+    SELECT {DELETION.columns("e")} FROM {AuditEntry._meta.db_table} e
+     WHERE e.kind = 'application' AND e.key = %(deleted_client_id)s AND e.action = 'application_deleted'
+     ORDER BY e.id DESC LIMIT 1
+"""  # noqa: S608 - the name of a table only
+
 
 def find(client_id: str) -> Application | None:
     """The application with this client_id, enabled or not. One statement."""
@@ -51,19 +67,13 @@ def find(client_id: str) -> Application | None:
     return None if row is None else APPLICATIONS.instance(row)
 
 
-def explain_unknown(error: RequestError, client_id: str) -> None:
-    """Add private facts to the error if the application of this client_id was deleted. One statement."""
-    if client_id.isprintable():
-        audit.explain_unknown(error, client_id)
-
-
 @transaction.atomic
 def add(application: Application, groups: Collection[Group]) -> None:
     """Save a new application with validated values, without a secret."""
     application.is_restricted = application.is_restricted or bool(groups)
     application.save(force_insert=True)
     application.groups.set(groups)
-    audit.registered(application)
+    write_registration(application)
     events.write(Event.APPLICATION_REGISTERED, client_id=application.client_id)
 
 
@@ -71,7 +81,7 @@ def add(application: Application, groups: Collection[Group]) -> None:
 def save(application: Application, columns: Collection[str], groups: Collection[Group] | None) -> None:
     """Store the validated values of these columns, and the groups if they are given."""
     changed = [column for column in columns if column != "is_enabled"]
-    with audit.audited(application):
+    with audited(application):
         if changed:
             application.save(update_fields=[*changed, "updated"])
         if groups is not None:
@@ -102,7 +112,7 @@ def set_enabled(application: Application, is_enabled: bool, *, reason: str = "")
         event = Event.APPLICATION_SWITCHED_ON if is_enabled else Event.APPLICATION_SWITCHED_OFF
         events.write(event, client_id=application.client_id)
         changes = {"disabled_reason": (None, reason)} if reason and not is_enabled else {}
-        audit_trail.write(event.name.lower(), audit.subject(application), changes)
+        audit_trail.write(event.name.lower(), subject(application), changes)
     disabled = ("disabled_reason", "disabled_at", "disabled_by")
     application.refresh_from_db(fields=["is_enabled", "credentials_version", "updated", *disabled])
 
@@ -114,11 +124,9 @@ def set_trusted(application: Application, is_trusted: bool, seen: QuerySet[Appli
     `seen`: the applications that the administrator may see. Raises ValidationError: `look_alikes` refuses the name.
     """
     if is_trusted:
-        look_alikes.refuse(application.name, is_trusted=True, seen=seen, besides=application.pk)
-    with audit.audited(application):
-        application.is_trusted = is_trusted
-        application.save(update_fields=["is_trusted", "updated"])
-    events.write(Event.APPLICATION_CHANGED, client_id=application.client_id, fields="is_trusted")
+        look_alikes.refuse(look_alikes.find(application.name, application.pk), is_trusted=True, seen=seen)
+    application.is_trusted = is_trusted
+    save(application, ["is_trusted"], None)
 
 
 @transaction.atomic
@@ -131,7 +139,7 @@ def set_owners(application: Application, owners: Collection[User]) -> None:
     people = User.objects.filter(pk__in=[person.pk for person in owners]).order_by("pk").select_for_update(no_key=True)
     if not all(person.is_staff and person.is_active for person in people):
         raise ValidationError(_("Only people who may open the administration can be owners."))
-    with audit.audited(application):
+    with audited(application):
         application.owners.set(people)
 
 
@@ -144,7 +152,7 @@ def end_access(application: Application) -> int:
     Application.objects.filter(pk=application.pk).update(credentials_version=F("credentials_version") + 1)
     people = Consent.objects.filter(application=application).delete()[0]
     events.write(Event.APPLICATION_ACCESS_ENDED, client_id=application.client_id)
-    audit_trail.write("all_access_ended", audit.subject(application), {"people": (people, None)})
+    audit_trail.write("all_access_ended", subject(application), {"people": (people, None)})
     application.refresh_from_db(fields=["credentials_version"])
     return people
 
@@ -156,7 +164,7 @@ def set_groups(application: Application, groups: Collection[Group]) -> None:
     Codes and tokens of other people are refused at once. If another person joins one of the groups, that person's
     unexpired codes and tokens are valid again.
     """
-    with audit.audited(application):
+    with audited(application):
         application.is_restricted = bool(groups)
         application.save(update_fields=["is_restricted", "updated"])
         application.groups.set(groups)
@@ -165,7 +173,49 @@ def set_groups(application: Application, groups: Collection[Group]) -> None:
 @transaction.atomic
 def delete(application: Application) -> None:
     """Delete the application with its secrets, consents and logo. Its codes and tokens are invalid at once."""
-    audit.deleted(application)
+    values = {name: (value, None) for name, value in _stored(application).items() if value}
+    audit_trail.write("application_deleted", subject(application), values)
     events.write(Event.APPLICATION_DELETED, client_id=application.client_id)
     stored_pictures.delete(f"logos/{application.logo}")
     application.delete()
+
+
+# The audit trail ------------------------------------------------------------------------------------------------------
+
+
+def subject(application: Application) -> Subject:
+    return Subject("application", application.client_id, application.name)
+
+
+def audited(application: Application) -> AbstractContextManager[None]:
+    """A context manager. After its block, it writes the changes of the registered values to the audit trail."""
+    return audit_trail.changes("application_changed", subject(application), lambda: _stored(application))
+
+
+def write_registration(application: Application) -> None:
+    """Write the values of a new application to the audit trail."""
+    values = {name: (None, value) for name, value in _stored(application).items() if value}
+    audit_trail.write("application_registered", subject(application), values)
+
+
+def _stored(application: Application) -> dict[str, object]:
+    values = Application.objects.values(*AUDITED).get(pk=application.pk)
+    return {
+        **values,
+        **{name: values[name].split() for name in ("redirect_uris", "post_logout_redirect_uris")},
+        "groups": list(application.groups.values_list("name", flat=True)),
+        "owners": list(application.owners.values_list("pk", flat=True)),
+    }
+
+
+def explain_unknown(error: RequestError, client_id: str) -> None:
+    """Add private facts to the error if the application of this client_id was deleted. One statement."""
+    if client_id.isprintable() and (row := fetch_one(FIND_DELETION, deleted_client_id=client_id)):
+        add_deletion(error, row)
+
+
+def add_deletion(error: RequestError, row: Sequence[Any]) -> None:
+    """Add private facts about a deletion to the error. `row` has the columns of DELETION."""
+    entry = DELETION.instance(row)
+    at = f"{entry.at:%Y-%m-%d %H:%M} UTC"
+    error.about(cause="client_deleted", deleted_name=entry.name, deleted_at=at, deleted_by=entry.actor_name)

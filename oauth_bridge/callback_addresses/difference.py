@@ -126,7 +126,8 @@ def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) ->
     if sent in registered:
         return Comparison(sent, ())
     for each in registered:
-        if _is_rest_of(sent, each):
+        # If a link has the address without percent-encoding, it ends before its first `&`, and its escapes are decoded.
+        if "?" in sent and sent == unquote_plus(each.partition("&")[0], errors="replace"):
             return Comparison(each, ("not_encoded",))
     found, cleaned = _cleaned(sent[:MOST_COMPARED])
     address = _parsed(cleaned)
@@ -154,10 +155,10 @@ def reason(differs: Iterable[str]) -> str:
     found = [name for name in REASONS if name in set(differs)]
     if "another_host" in found:
         found = found[: found.index("another_host") + 1]
-    others = [gettext(REASONS[name]) for name in found if name != "scheme"]
-    if "scheme" not in found:
-        return " ".join(others)
-    return " ".join([gettext("The scheme differs, too."), *others]) if others else gettext(REASONS["scheme"])
+    sentences = [gettext(REASONS[name]) for name in found if name != "scheme"]
+    if "scheme" in found:
+        sentences.insert(0, gettext("The scheme differs, too.") if sentences else gettext(REASONS["scheme"]))
+    return " ".join(sentences)
 
 
 def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
@@ -171,15 +172,6 @@ def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
         ("".join(ours[start:end]), "".join(theirs[other_start:other_end]), kind == "equal")
         for kind, start, end, other_start, other_end in matcher.get_opcodes()
     ]
-
-
-def _is_rest_of(sent: str, registered: str) -> bool:
-    """Return whether `sent` is what remains of the registered address if a link contains it without percent-encoding.
-
-    The address ends before its first `&`, and its escapes and each `+` are decoded once.
-    """
-    decoded = unquote_plus(registered.partition("&")[0], errors="replace")
-    return "?" in sent and sent == decoded != registered
 
 
 def _cleaned(sent: str) -> tuple[set[str], str]:
@@ -196,30 +188,27 @@ def _cleaned(sent: str) -> tuple[set[str], str]:
 
 
 def _differences(sent: _Address, wanted: _Address, *, is_public: bool) -> set[str]:
-    found = {name for name, ours, theirs in zip(sent._fields, sent, wanted, strict=True) if ours != theirs}
+    parts = {name for name, ours, theirs in zip(sent._fields, sent, wanted, strict=True) if ours != theirs}
     is_same_scheme = sent.scheme.lower() == wanted.scheme.lower()
-    if "slashes" in found:
-        if is_same_scheme:
-            return {"scheme"} if _after_slashes(sent) == _after_slashes(wanted) else {"another_host"}
-        found.remove("slashes")
-    if "scheme" in found:
-        name = "case" if is_same_scheme else "scheme" if sent.scheme else "scheme_missing"
-        found = (found - {"scheme"}) | {name}
-    if "host" in found:
-        found = (found - {"host"}) | {_host_difference(sent.host.lower(), wanted.host)}
-    if "port" in found:
+    if "slashes" in parts and is_same_scheme:
+        is_same_rest = "".join(sent[2:]).lstrip("/") == "".join(wanted[2:]).lstrip("/")
+        return {"scheme"} if is_same_rest else {"another_host"}
+    found = parts & {"userinfo", "query", "fragment"}
+    if "scheme" in parts:
+        found.add("case" if is_same_scheme else "scheme" if sent.scheme else "scheme_missing")
+    if "host" in parts:
+        found.add(_host_difference(sent.host.lower(), wanted.host))
+    if "port" in parts:
         is_loopback = wanted.scheme == "http:" and wanted.is_loopback
-        is_free = is_public and is_loopback and not wanted.port and is_port(sent.port[1:])
-        found = (found - {"port"}) | (set() if is_free else {"loopback_port" if is_loopback else "port"})
+        if not (is_public and is_loopback and not wanted.port and is_port(sent.port[1:])):
+            found.add("loopback_port" if is_loopback else "port")
     ours, theirs = sent.path.rstrip("/"), wanted.path.rstrip("/")
-    if "path" in found and ours.lower() == theirs.lower():
-        is_case, is_slash = ours != theirs, sent.path[len(ours) :] != wanted.path[len(theirs) :]
-        found = (found - {"path"}) | ({"case"} if is_case else set()) | ({"slash"} if is_slash else set())
+    if ours.lower() != theirs.lower():
+        found.add("path")
+    else:
+        found |= {"case"} if ours != theirs else set()
+        found |= {"slash"} if sent.path[len(ours) :] != wanted.path[len(theirs) :] else set()
     return found
-
-
-def _after_slashes(address: _Address) -> str:
-    return "".join(address[2:]).lstrip("/")
 
 
 def _host_difference(sent: str, wanted: str) -> str:

@@ -12,10 +12,16 @@ MOST_COMPARED = 2_000
 MAX_QUOTED_LENGTH = 300
 
 ENCODED_SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*%3a", re.IGNORECASE)
-# The part before the user name and the host, even in a malformed address. The expression requires a slash after the
-# colon, because in "user:password@host" the colon does not end a scheme.
-_BEFORE_AUTHORITY = re.compile(r"[^A-Za-z0-9]*(?:[A-Za-z][A-Za-z0-9+.-]*:[/\\]+)?")
-_VALUE_IN_PATH = re.compile(r"[;=]|%(?:3[bdf]|2[36])", re.IGNORECASE)
+# The user name and password, even in a malformed address: what stands before the last @ of the host or, if the host has
+# something after its last colon that is no port (a password with a slash looks so), before the last @ of the address.
+# The slash after the scheme is required, because in "user:password@host" the colon does not end a scheme.
+_USERINFO = re.compile(
+    r"((?>[^A-Za-z0-9]*(?:[A-Za-z][A-Za-z0-9+.-]*:[/\\]+)?))(?:[^/\\]*|[^/\\]*:(?![0-9]+[/\\])[^/\\:]*[/\\].*)@",
+    re.DOTALL,
+)
+_AFTER_PATH = re.compile(r"([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
+_VALUE_IN_PATH = re.compile(r"([;=]|%(?:3[bdf]|2[36])).*", re.IGNORECASE | re.DOTALL)
+_VALUE_IN_QUERY = re.compile(r"([?&;](?:[^&;=]*=)?)[^&;]*")
 
 
 def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
@@ -41,34 +47,9 @@ def masked(address: str) -> str:
     text = address[:MOST_COMPARED]
     if ENCODED_SCHEME.match(text):
         text = unquote(text, errors="replace")
-    end = min((place for place in map(text.find, "?#") if place >= 0), default=len(text))
-    query, hash_sign, _fragment = text[end:].partition("#")
-    shown = _without_userinfo(text[:end])
-    if value := _VALUE_IN_PATH.search(shown):
-        shown = f"{shown[: value.end()]}{MASK}"
-    if query:
-        shown += "?" + "&".join(_without_value(part) for part in re.split("[&;]", query[1:]))
-    if hash_sign:
-        shown += f"#{MASK}"
+    path, query, fragment = _AFTER_PATH.fullmatch(text).groups("")  # type: ignore[union-attr]  # matches every text
+    if found := _USERINFO.match(path):
+        path = f"{found[1]}{MASK}@{path[found.end() :]}"
+    shown = _VALUE_IN_PATH.sub(rf"\1{MASK}", path) + _VALUE_IN_QUERY.sub(rf"\1{MASK}", query)
+    shown += f"#{MASK}" if fragment else ""
     return "".join(each if each.isprintable() else "?" for each in shown[:MOST_MASKED])
-
-
-def _without_value(part: str) -> str:
-    name, equals, _value = part.partition("=")
-    return f"{name}={MASK}" if equals else MASK
-
-
-def _without_userinfo(text: str) -> str:
-    """Mask the user name and password in an address without a query.
-
-    A path may contain an "@" that does not belong to a user name.
-    """
-    start = _BEFORE_AUTHORITY.match(text).end()  # type: ignore[union-attr]
-    authority = re.split(r"[/\\]", text[start:], maxsplit=1)[0]
-    _host, colon, port = authority.rpartition(":")
-    # If a password contains a slash, the part before the slash looks like a port that is not a number.
-    is_odd = bool(colon) and not port.isdigit() and "@" in text[start:]
-    if "@" not in authority and not is_odd:
-        return text
-    at = text.rindex("@") if is_odd and "@" not in authority else start + authority.rindex("@")
-    return f"{text[:start]}{MASK}{text[at:]}"

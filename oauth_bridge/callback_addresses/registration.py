@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from ipaddress import ip_address
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -45,21 +46,21 @@ def split_lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def validate_all(uris: list[str]) -> None:
-    """Validate callback addresses.
+def validate_lines(text: str) -> None:
+    """Validate a text field with one callback address per line.
 
     Raises ValidationError: there is no address, there are too many addresses, or an address is repeated or cannot be
     registered.
     """
-    if not uris:
+    if not text.strip():
         raise ValidationError(_("Enter at least one callback address."))
-    _validate_each(uris, RESPONSE_PARAMETERS)
+    _validate_each(split_lines(text), RESPONSE_PARAMETERS)
 
 
 def validate_after_sign_out(text: str) -> None:
     """Validate the addresses to which people return after a sign-out, one per line. The text may be empty.
 
-    Raises ValidationError: see `validate_all`.
+    Raises ValidationError: see `validate_lines`.
     """
     _validate_each(split_lines(text), {"state"})
 
@@ -75,11 +76,6 @@ def _validate_each(uris: list[str], taken: set[str]) -> None:
             problems.append(_("%(uri)s: %(problem)s") % {"uri": uri[:200], "problem": problem})
     if problems:
         raise ValidationError(problems)
-
-
-def validate_lines(text: str) -> None:
-    """Validate a text field with one callback address per line. Raises ValidationError: see `validate_all`."""
-    validate_all(split_lines(text))
 
 
 def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str | None:
@@ -108,10 +104,17 @@ def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str
         return _("its query holds “%(name)s”, which is what the callback brings.") % {"name": min(found_taken)}
     if ".." in unquote(parts.path).split("/"):
         return _("“..” in the path is not possible; write the path it leads to.")
+    is_local = ON_THIS_MACHINE.match(uri) is not None
+    proposed = "http" if is_local else "https"
+    if not parts.scheme or (is_local and parts.scheme != "http"):  # in "localhost:8000", the host looks like a scheme
+        return _("it has no scheme; write %(scheme)s://host/path.") % {"scheme": proposed}
     if parts.scheme not in ("https", "http"):
-        return _private_scheme_problem(uri, parts.scheme)
+        if not REVERSE_DOMAIN_SCHEME.fullmatch(parts.scheme) or not uri.startswith(f"{parts.scheme}:"):
+            return _("use https, or a scheme of your own in the form com.example.app (lower case).")
+        is_path = uri.startswith(f"{parts.scheme}:/")
+        return None if is_path else _("write a path after the scheme, as in com.example.app:/callback.")
     if not uri.startswith(f"{parts.scheme}://") or not parts.hostname:
-        return _("it has no host; write %(scheme)s://host/path.") % {"scheme": _proposed_scheme(uri)}
+        return _("it has no host; write %(scheme)s://host/path.") % {"scheme": proposed}
     if "@" in parts.netloc:
         return _("a user name or password in the address is not possible.")
     if parts.netloc != parts.netloc.lower():
@@ -122,20 +125,6 @@ def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str
         return _("the port can't be used.")
     if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
         return _("http is possible on this machine only (localhost, 127.0.0.1, [::1]); use https.")
-    return None
-
-
-def _proposed_scheme(uri: str) -> str:
-    return "http" if ON_THIS_MACHINE.match(uri) else "https"
-
-
-def _private_scheme_problem(uri: str, scheme: str) -> str | None:
-    if not scheme or ON_THIS_MACHINE.match(uri):  # in "localhost:8000", the host looks like a scheme
-        return _("it has no scheme; write %(scheme)s://host/path.") % {"scheme": _proposed_scheme(uri)}
-    if not REVERSE_DOMAIN_SCHEME.fullmatch(scheme) or not uri.startswith(f"{scheme}:"):
-        return _("use https, or a scheme of your own in the form com.example.app (lower case).")
-    if not uri.startswith(f"{scheme}:/"):
-        return _("write a path after the scheme, as in com.example.app:/callback.")
     return None
 
 
@@ -158,8 +147,10 @@ def hints(uri: str, *, is_public: bool) -> list[str]:
         found.append(_("Without a port, this is port 80. Only an application without a secret may send other ports."))
     if _is_private(host):
         found.append(_("A private network: only people in it come back to the application."))
-    if spelled := _spelled_out(host):
-        found.append(_("The host reads %(host)s. Letters of other alphabets can look alike.") % {"host": spelled})
+    if "xn--" in host:
+        with suppress(idna.IDNAError):
+            spelled = idna.decode(host)
+            found.append(_("The host reads %(host)s. Letters of other alphabets can look alike.") % {"host": spelled})
     return found
 
 
@@ -170,16 +161,6 @@ def _is_private(host: str) -> bool:
         return ip_address(host).is_private
     except ValueError:
         return host.endswith((".local", ".internal", ".lan", ".home.arpa")) or "." not in host
-
-
-def _spelled_out(host: str) -> str:
-    """Return the decoded host if it is in punycode; otherwise an empty string."""
-    if "xn--" not in host:
-        return ""
-    try:
-        return idna.decode(host)
-    except idna.IDNAError:
-        return ""
 
 
 # The pages of an application ------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Authenticate an application by its client secret, or as a public client. Specification 5.1, 5.3; D9, D12, D17.
 
-Only `secret_rotation`, `ending_secrets` and this module write rows of `ApplicationSecret`; `purging` deletes rows.
+Only `secret_rotation`, `applications.mails` and this module write rows of `ApplicationSecret`; `purging` deletes rows.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from django.utils.crypto import constant_time_compare
 
 from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.sql import Rows, adapted, fetch_all, fetch_one, is_postgresql
-from oauth_bridge.applications import audit
-from oauth_bridge.applications.audit import DELETION, FIND_DELETION
+from oauth_bridge.applications import registry
+from oauth_bridge.applications.registry import DELETION, FIND_DELETION
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, ApplicationSecret
@@ -135,7 +135,7 @@ def _refusal(
             fault = OAuthFault.CLIENT_SECRET_EXPIRED
     error = RequestError(fault)
     if any(deletion):
-        audit.add_deletion(error, deletion)
+        registry.add_deletion(error, deletion)
     cause = _cause(client, form, secrets, own, is_of_another=pk is not None)
     if client.pk:
         error.about(cause=cause)

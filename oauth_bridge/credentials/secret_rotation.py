@@ -17,7 +17,7 @@ from django.utils import timezone
 from accounts import audit_trail
 from config.infrastructure import events
 from config.infrastructure.events import Event
-from oauth_bridge.applications import audit
+from oauth_bridge.applications import registry
 from oauth_bridge.credentials.random_values import digest_of, new_credential
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.models.secrets import PREFIX_LENGTH
@@ -98,7 +98,7 @@ def rotate(
     until = f"{ends_at:%Y-%m-%d %H:%M} UTC" if overlap else "now"
     audit_trail.write(
         "secret_made",
-        audit.subject(application),
+        registry.subject(application),
         {"number": (None, number), "older_secrets_end": (None, until if older else None)},
     )
     return Rotation(secret, older)
@@ -154,7 +154,7 @@ def revoke(application: Application, number: int, *, is_leaked: bool = False) ->
     events.write(Event.SECRET_ENDED, client_id=application.client_id, secret_row=secret.pk, is_leaked=is_leaked)
     audit_trail.write(
         "secret_leaked" if is_leaked else "secret_ended",
-        audit.subject(application),
+        registry.subject(application),
         {"number": (number, None)},
     )
     return secret

@@ -1,17 +1,25 @@
-"""Register and change applications with the form of the pages: `application create`, `set` and `apply`. Contract."""
+"""Register and change applications: `application create`, `set`, `export` and `apply`. Contract, operator's interface.
+
+The form of the pages validates all values. A command stores its changes in one transaction and compares the names
+afterwards. If a value is wrong, or for a dry run, the transaction is rolled back.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+import sys
 from argparse import ArgumentParser, BooleanOptionalAction
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, OutputWrapper
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from accounts import groups
 from config.infrastructure.texts import command_error, shown
@@ -19,12 +27,12 @@ from oauth_bridge.administration.application_form import ApplicationForm
 from oauth_bridge.applications import fields as application_fields
 from oauth_bridge.applications import look_alikes, registry
 from oauth_bridge.applications.fields import BY_NAME, FIELDS, NAMES
-from oauth_bridge.callback_addresses.registration import split_lines
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application
 
-BATCH = 500
-MOST_SHOWN = 20  # problems, and warnings of look-alikes
+CLIENT_ID = re.compile("[0-9a-f]{32}")  # the format of `models.new_client_id`
+SECRETS = ("client_secret", "secret", "secrets")
+TYPES = {str: "a text", list: "a list of texts", bool: "true or false"}
 
 
 class GroupNames(forms.Field):
@@ -65,105 +73,91 @@ class CommandForm(ApplicationForm):
 class Change:
     """A new application, or the change of one. `before` and `after` have the values that differ, by name of the field.
 
-    `problems` are the reasons why it cannot be stored, by name of the field.
+    `notes` are for the operator, `problems` the reasons why the change must be rolled back, by name of the field.
     """
 
     application: Application
     is_new: bool
     before: dict[str, Any] = field(default_factory=dict)
     after: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
     problems: dict[str, list[str]] = field(default_factory=dict)
 
 
-def locked(client_ids: Iterable[str]) -> dict[str, Application]:
-    """Return the stored applications by client_id. They are locked in this order until the transaction ends."""
-    found: dict[str, Application] = {}
-    ordered = sorted(client_ids)
-    for start in range(0, len(ordered), BATCH):
-        rows = Application.objects.select_for_update(no_key=True).filter(client_id__in=ordered[start : start + BATCH])
-        found |= {row.client_id: row for row in rows.order_by("client_id").prefetch_related("groups")}
-    return found
+def store(application: Application, values: dict[str, Any]) -> Change:
+    """Validate the values that differ from the stored values, and store them, unless the change has problems.
 
-
-def plan(application: Application, values: dict[str, Any]) -> Change:
-    """Validate the values that differ from the stored values, and set them. Nothing is saved.
-
-    The values have the types of their fields. A stored value that could not be registered today does not matter.
+    The values have the types of their fields. A stored value that could not be registered today does not matter. A
+    group that does not exist is made.
     """
-    before, is_new = application_fields.registered(application), application.pk is None
-    planned = Change(application, is_new)
-    given = {name: value for name, value in values.items() if is_new or _comparable(value) != _comparable(before[name])}
-    if not given and not is_new:
-        return planned
-    if "client_type" in given and not is_new:
-        planned.problems["client_type"] = ["it is fixed when an application is registered. Register another one."]
+    change = Change(application, is_new=not application.pk)
+    before = application_fields.registered(application)
+    given = {
+        name: value
+        for name, value in values.items()
+        if change.is_new or _comparable(value) != _comparable(before[name])
+    }
+    if not given and not change.is_new:
+        return change
+    if "client_type" in given and not change.is_new:
+        change.problems["client_type"] = ["it is fixed when an application is registered. Register another one."]
     if "groups" in given:
         given["restricted"] = values.get("restricted", any(map(str.strip, given["groups"])))
     elif "restricted" in given:
         given["groups"] = before["groups"]
-    for name, value in given.items():
-        if BY_NAME[name].type is list and name != "groups":
-            if value != [""] and any(len(split_lines(uri)) != 1 for uri in value):
-                planned.problems[name] = ["An address is empty or has a line break."]
-            given[name] = "\n".join(value)
-    form = CommandForm(application, {BY_NAME[name].column: value for name, value in given.items()})
+    lines = {name: "\n".join(value) for name, value in given.items() if isinstance(value, list) and name != "groups"}
+    form = CommandForm(application, {BY_NAME[name].column: value for name, value in (given | lines).items()})
     for column, messages in form.errors.items():
-        planned.problems.setdefault(NAMES.get(column, column), []).extend(map(str, messages))
+        change.problems.setdefault(NAMES.get(column, column), []).extend(map(str, messages))
+    if change.problems:
+        return change
     after = application_fields.registered(application) | {"groups": form.cleaned_data.get("groups", before["groups"])}
-    for name in BY_NAME:
-        differs = bool(after[name]) if is_new else after[name] != before[name]
-        if differs:
-            planned.after[name] = after[name]
-            if not is_new:
-                planned.before[name] = before[name]
-    return planned
+    differing = [name for name in BY_NAME if (after[name] if change.is_new else after[name] != before[name])]
+    change.after = {name: after[name] for name in differing}
+    change.before = {} if change.is_new else {name: before[name] for name in differing}
+    chosen = None
+    if "groups" in differing:
+        chosen, made = groups.named(after["groups"])
+        change.notes += [f"The group {name} did not exist, so it is made. Nobody is in it yet." for name in made]
+    if change.is_new:
+        registry.add(application, chosen or ())
+    elif differing:
+        registry.save(application, [BY_NAME[name].column for name in differing if name != "groups"], chosen)
+    return change
 
 
 def _comparable(value: Any) -> Any:
     return sorted(value) if isinstance(value, list) else value
 
 
-def compare_names(changes: Sequence[Change], warnings: OutputWrapper) -> None:
-    """Add a problem to each change whose name looks like a trusted application's. Warn of other names that look alike.
+def locked(client_ids: Collection[str]) -> dict[str, Application]:
+    """Return the stored applications by client_id. They are locked in this order until the transaction ends."""
+    rows = Application.objects.select_for_update(no_key=True).filter(client_id__in=client_ids)
+    return {row.client_id: row for row in rows.order_by("client_id").prefetch_related("groups")}
 
-    One pass compares all names that exist after the changes.
-    """
+
+def compare_names(changes: Iterable[Change]) -> None:
+    """Add a problem to each stored change whose name looks like a trusted application's, a note for other names."""
     renamed = [each for each in changes if {"name", "trusted"} & each.after.keys()]
-    if not renamed:
-        return
     alike: dict[str, list[Application]] = defaultdict(list)
-    ours = {each.application.client_id: each.application for each in changes}
-    others = Application.objects.only("client_id", "name", "is_trusted").iterator(chunk_size=BATCH)
-    for each in [*ours.values(), *(row for row in others if row.client_id not in ours)]:
+    for each in Application.objects.only("client_id", "name", "is_trusted") if renamed else ():
         alike[look_alikes.skeleton(each.name)].append(each)
-    doubtful = []
     for change in renamed:
-        name, is_trusted = change.application.name, change.application.is_trusted
-        those = [each for each in alike[look_alikes.skeleton(name)] if each is not change.application]
+        name = change.application.name
+        others = [each for each in alike[look_alikes.skeleton(name)] if each.pk != change.application.pk]
         try:
-            look_alikes.refuse_among(those, is_trusted=is_trusted, seen=None)
+            look_alikes.refuse(others, is_trusted=change.application.is_trusted, seen=None)
         except ValidationError as problem:
-            change.problems.setdefault("name", []).extend(problem.messages)
-        doubtful += [f"People could take “{each.name}” ({each.client_id}) for “{name}”." for each in those]
-    if not any(change.problems for change in changes):
-        for sentence in doubtful[:MOST_SHOWN]:
-            warnings.write(shown(sentence))
+            change.problems["name"] = problem.messages
+        change.notes += [f"People could take “{each.name}” ({each.client_id}) for “{name}”." for each in others]
 
 
-def store(changes: Sequence[Change], warnings: OutputWrapper) -> None:
-    """Store valid changes. A group that does not exist is made, with a warning."""
-    wanted = sorted({name for change in changes for name in change.after.get("groups", ())})
-    found, made = groups.named(wanted) if wanted else ([], [])
-    by_name = {group.name: group for group in found}
-    for change in changes:
-        chosen = [by_name[name] for name in change.after["groups"]] if "groups" in change.after else None
-        if change.is_new:
-            registry.add(change.application, chosen or ())
-        elif change.after:
-            columns = [BY_NAME[name].column for name in change.after if name != "groups"]
-            registry.save(change.application, columns, chosen)
-    for name in made:
-        warnings.write(f"The group {shown(name)} did not exist and was made. Nobody is in it yet.")
+def _write_notes(changes: Iterable[Change], warnings: OutputWrapper) -> None:
+    for note in (note for change in changes for note in change.notes):
+        warnings.write(shown(note))
+
+
+# `create` and `set` ---------------------------------------------------------------------------------------------------
 
 
 def add_arguments(parser: ArgumentParser, *, is_new: bool) -> None:
@@ -195,7 +189,7 @@ def create(options: dict[str, Any], warnings: OutputWrapper) -> tuple[Applicatio
     """
     kind = Application.CLIENT_PUBLIC if options["public"] else Application.CLIENT_CONFIDENTIAL
     application = Application()
-    _carry_out(plan(application, {**_given(options), "client_type": kind}), warnings, {"name": "NAME"})
+    _store_one(application, _given(options) | {"client_type": kind}, warnings, {"name": "NAME"})
     return application, "" if application.is_public else secret_rotation.rotate(application).secret
 
 
@@ -206,7 +200,7 @@ def change(client_id: str, options: dict[str, Any], warnings: OutputWrapper) -> 
     if not given:
         raise CommandError("Nothing to change was given. See `application set --help`.")
     application = locked([client_id])[client_id]
-    _carry_out(plan(application, given), warnings)
+    _store_one(application, given, warnings, {})
     return application
 
 
@@ -218,9 +212,142 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     return given
 
 
-def _carry_out(planned: Change, warnings: OutputWrapper, names: dict[str, str] | None = None) -> None:
-    compare_names([planned], warnings)
-    if planned.problems:
+def _store_one(
+    application: Application, values: dict[str, Any], warnings: OutputWrapper, names: dict[str, str]
+) -> None:
+    stored = store(application, values)
+    compare_names([stored])
+    if stored.problems:
         options = {each.name: each.option for each in FIELDS if each.option}
-        raise command_error(ValidationError(planned.problems), options | (names or {}))
-    store([planned], warnings)
+        raise command_error(ValidationError(stored.problems), options | names)
+    _write_notes([stored], warnings)
+
+
+# `export` and `apply` -------------------------------------------------------------------------------------------------
+
+
+def exported() -> Iterator[dict[str, Any]]:
+    """Return all applications in the format that `apply` reads."""
+    rows = Application.objects.order_by("client_id").prefetch_related("groups")
+    return map(application_fields.registered, rows)
+
+
+def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Change]:
+    """Store what differs from the file, unless it is a dry run. Return the changes in the order of client_id.
+
+    Raises CommandError: the file cannot be read, or a value cannot be stored. In both cases nothing is changed.
+    """
+    entries, problems = _entries(_read(path))
+    _refuse(problems)
+    changes: list[Change] = []
+    try:
+        with transaction.atomic():
+            stored = locked(entries)
+            for client_id, (_label, values) in sorted(entries.items()):
+                application = stored.get(client_id) or Application(client_id=client_id)
+                if application.pk or CLIENT_ID.fullmatch(client_id):
+                    changes.append(store(application, values))
+                else:
+                    problem = "no application has it, and a new one needs 32 digits and letters from a to f."
+                    changes.append(Change(application, is_new=True, problems={"client_id": [problem]}))
+            compare_names(changes)
+            _refuse(
+                f"{entries[each.application.client_id][0]}: {name}: {' '.join(sentences)}"
+                for each in changes
+                for name, sentences in each.problems.items()
+            )
+            transaction.set_rollback(is_dry_run)
+    except IntegrityError:
+        raise CommandError(
+            "Another program registered one of these applications meanwhile. Nothing was changed: run this again."
+        ) from None
+    _write_notes(changes, warnings)
+    return [each for each in changes if each.is_new or each.after]
+
+
+def _read(path: str) -> list[Any]:
+    """Return the list in the file, or in standard input if the path is `-`. Raises CommandError: it is none."""
+    try:
+        content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        found = json.loads(content.decode("utf-8-sig"))
+    except OSError as error:
+        raise CommandError(f"FILE: it can't be read: {error.strerror or error}.") from None
+    except (ValueError, RecursionError) as error:
+        raise CommandError(f"FILE: it is not JSON in UTF-8: {shown(str(error)[:200])}.") from None
+    if not isinstance(found, list):
+        raise CommandError("FILE: a JSON list of applications is needed, as `application export` prints it.")
+    return found
+
+
+def _entries(contents: list[Any]) -> tuple[dict[str, tuple[str, dict[str, Any]]], list[str]]:
+    """Return the label and the values of each application by client_id, and the problems of the file."""
+    entries: dict[str, tuple[str, dict[str, Any]]] = {}
+    problems = []
+    for number, content in enumerate(contents, 1):
+        values = dict(content) if isinstance(content, dict) else {}
+        client_id = values.pop("client_id", None)
+        if not isinstance(client_id, str) or not client_id.isprintable() or not 0 < len(client_id) <= 255:
+            problems.append(f"No. {number}: client_id: it is missing, or not one.")
+            continue
+        label = f"No. {number} ({client_id})"
+        if client_id in entries:
+            problems.append(f"{label}: client_id: it is there more than once.")
+        problems += [
+            f"{label}: {name[:80]}: {text}" for name, value in values.items() if (text := _problem(name, value))
+        ]
+        entries[client_id] = label, values
+    return entries, problems
+
+
+def _problem(name: str, value: object) -> str:
+    """Return why the file may not have this member; empty if it may."""
+    if name in SECRETS:
+        return "a secret is never part of a file. `application rotate-secret` makes one."
+    if name not in BY_NAME:
+        return "there is no such field. `application export` prints the fields that exist."
+    wanted = BY_NAME[name].type
+    if not isinstance(value, wanted) or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
+        return f"it must be {TYPES[wanted]}."
+    return ""
+
+
+def _refuse(problems: Iterable[str]) -> None:
+    """Raise CommandError if there are problems."""
+    if lines := [shown(problem) for problem in problems]:
+        raise CommandError("\n".join(["Nothing was changed.", *lines]))
+
+
+def described(each: Change) -> dict[str, Any]:
+    return {
+        "client_id": each.application.client_id,
+        "name": each.application.name,
+        "action": "register" if each.is_new else "change",
+        "before": each.before,
+        "after": each.after,
+    }
+
+
+def text_of(changes: list[Change], *, is_dry_run: bool) -> str:
+    """Format the changes for a terminal, field by field."""
+    if not changes:
+        return "no changes"
+    lines = []
+    for each in changes:
+        client_id = each.application.client_id
+        lines.append(f"{'new' if each.is_new else 'change'} {client_id}  {shown(each.application.name)}")
+        for name, after in each.after.items():
+            before = each.before.get(name)
+            if isinstance(after, list):
+                lines += [f"  {name}: - {_word(value)}" for value in before or () if value not in after]
+                lines += [f"  {name}: + {_word(value)}" for value in after if value not in (before or ())]
+            else:
+                lines.append(f"  {name}: {'' if each.is_new else _word(before) + ' -> '}{_word(after)}")
+        if each.is_new and not each.application.is_public:
+            lines.append(f"  It has no secret yet: `application rotate-secret {client_id}` makes one.")
+    new = sum(each.is_new for each in changes)
+    done = f"{new:,} new, {len(changes) - new:,} changed."
+    return "\n".join([*lines, done + (" Nothing was stored: this was a dry run." if is_dry_run else "")])
+
+
+def _word(value: object) -> str:
+    return shown(json.dumps(value, ensure_ascii=False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentParser
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -41,7 +41,12 @@ def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
     Raises CommandError: the client is public, an option is malformed, or the application has too many valid secrets.
     """
     _refuse_public(application)
-    overlap = secret_rotation.REVOKE_NOW if options["now"] else _overlap(options["overlap"])
+    overlap = secret_rotation.REVOKE_NOW if options["now"] else duration(options["overlap"])
+    if overlap is None or (not overlap and not options["now"]) or overlap > secret_rotation.LONGEST_OVERLAP:
+        raise CommandError(
+            "--overlap is a number and a unit, m, h or d, such as 24h, and at most 30d. "
+            "To end the older secrets at once, use --now."
+        )
     name = options["name"].strip()
     try:
         ApplicationSecret._meta.get_field("name").clean(name, None)
@@ -53,22 +58,18 @@ def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
             f"{secret_rotation.MOST_WORKING} secrets of this application still work, which is the maximum. "
             "Wait until one has expired (see `application show`), or end them all with --now."
         ) from None
-    return {
-        **with_secret(application, rotation.secret),
-        "older_secrets": [brief(secret) for secret in rotation.older],
-    }
+    return {**with_secret(application, rotation.secret), "older_secrets": [brief(each) for each in rotation.older]}
 
 
 def revoke(application: Application, options: dict[str, Any], warnings: OutputWrapper) -> dict[str, Any]:
     """End one secret. Raises CommandError: the client is public, or no secret has that number."""
     _refuse_public(application)
+    number = options["number"]
     try:
-        ended = secret_rotation.revoke(application, options["number"], is_leaked=options["leaked"])
+        ended = secret_rotation.revoke(application, number, is_leaked=options["leaked"])
     except secret_rotation.UnknownSecret:
-        raise CommandError(
-            f"The application has no secret No. {options['number']}. See `application secrets`."
-        ) from None
-    if not any(state.works for state in secret_rotation.states(application)):
+        raise CommandError(f"The application has no secret No. {number}. See `application secrets`.") from None
+    if not any(each.works for each in application.secrets.all()):
         warnings.write("No secret of this application works now. Make one with `application rotate-secret`.")
     return described(ended)
 
@@ -76,17 +77,6 @@ def revoke(application: Application, options: dict[str, Any], warnings: OutputWr
 def _refuse_public(application: Application) -> None:
     if application.is_public:
         raise CommandError("This application is public: it has no secret.")
-
-
-def _overlap(text: str) -> timedelta:
-    """Read `--overlap`, such as 24h. Raises CommandError: the value is malformed, zero or above 30 days."""
-    overlap = duration(text)
-    if overlap is None or not secret_rotation.REVOKE_NOW < overlap <= secret_rotation.LONGEST_OVERLAP:
-        raise CommandError(
-            "--overlap is a number and a unit, m, h or d, such as 24h, and at most 30d. "
-            "To end the older secrets at once, use --now."
-        )
-    return overlap
 
 
 # What is printed -----------------------------------------------------------------------------------------------------
@@ -130,19 +120,16 @@ def described(secret: ApplicationSecret) -> dict[str, Any]:
 def line(secret: dict[str, Any]) -> str:
     """Format a result of `described` as one line for a terminal."""
     by = f" by {secret['maker']}" if secret["maker"] else ""
-    prefix, warning = secret["prefix"] and f"{secret['prefix']}…", secret["warning"] and "still used"
-    return "  ".join(
-        filter(None, [f"No. {secret['number']}", secret["name"], prefix, ends_and_use(secret) + by, warning])
-    )
+    facts = [f"No. {secret['number']}", secret["name"], secret["prefix"] and f"{secret['prefix']}…"]
+    return "  ".join(filter(None, [*facts, ends_and_use(secret) + by, secret["warning"].replace("_", " ")]))
 
 
 def ends_and_use(secret: dict[str, Any]) -> str:
-    expires, used = secret["expires"], secret["last_used"]
-    ends = f"works until {_time(expires)}" if secret["works"] and expires else "works"
-    if not secret["works"]:
-        ends = f"ended {_time(expires)}"
-    return f"{ends}; {f'last used {_time(used)}' if used else 'never used'}; made {_time(secret['created'])}"
+    until = f" until {_time(secret['expires'])}" if secret["expires"] else ""
+    ends = f"works{until}" if secret["works"] else f"ended {_time(secret['expires'])}"
+    used = f"last used {_time(secret['last_used'])}" if secret["last_used"] else "never used"
+    return f"{ends}; {used}; made {_time(secret['created'])}"
 
 
 def _time(text: str) -> str:
-    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return f"{text[:10]} {text[11:19]} UTC"

@@ -141,4 +141,3 @@ def _end_token(code: AuthorizationCode, client: client_secrets.Client, age: floa
         age_seconds=age,
     )
     mails.code_replayed(code.user_id, client.pk)
-    mails.code_replayed_to_owners(client.pk)

@@ -19,7 +19,7 @@ from oauthlib.oauth2 import AccessDeniedError, InvalidGrantError
 from social_core.storage import BaseStorage, NonceMixin
 from social_core.strategy import BaseStrategy
 
-from oauth_bridge.api_docs import rendering, snippets
+from oauth_bridge.api_docs import documents, snippets
 from tests.clients.conftest import PATIENCE_SECONDS, Answer, code_of, expected, outcome_of
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
@@ -242,7 +242,7 @@ def test_each_section_and_the_table_of_what_was_tried_say_whether_tests_run_it()
     run_here = {re.search(r"```\w+ ([\w-]+)", each)[1] for each in sections if "tests run it" in each}  # type: ignore[index]
     tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
     assert {name for name in blocks if f'"{name}"' in tests} == run_here
-    by_anchor = {rendering.anchor(each.partition("\n")[0]): each for each in sections}
+    by_anchor = {documents.anchor(each.partition("\n")[0]): each for each in sections}
     rows = re.findall(r"^\| \[[^]]+\]\(#([^)]+)\) \|.*\| (in our tests|by hand, ([\d.]+)) \|$", text, re.MULTILINE)
     assert rows
     for name, _where, version in rows:

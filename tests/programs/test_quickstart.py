@@ -21,7 +21,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import User
 from oauth_bridge.management.commands import quickstart as quickstart_command
-from oauth_bridge.management.demonstration import demo_account
+from oauth_bridge.management.commands.quickstart import demo_account
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.peers import wait_until

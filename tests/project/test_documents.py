@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
+from oauth_bridge.api_docs.documents import anchor
 from oauth_bridge.api_docs.openapi import document as openapi_document
-from oauth_bridge.api_docs.rendering import anchor
 from tests import documented
 from tests.contract.sentences import SENTENCES
 from tests.contract_coverage import TESTS, holders

@@ -3,7 +3,7 @@
 import pytest
 from django.core.exceptions import ValidationError
 
-from oauth_bridge.callback_addresses.registration import hints, registration_problem, split_lines, validate_all
+from oauth_bridge.callback_addresses.registration import hints, registration_problem, split_lines, validate_lines
 
 GOOD = [
     "https://app.example/callback",
@@ -99,10 +99,10 @@ def test_lines_are_read_without_what_surrounds_them_and_every_bad_one_gets_its_o
     lines = split_lines(" http://a.example/ \r\n\n https://ok.example/\nhttps://ok.example/\n ftp://b.example/\n")
     assert lines == ["http://a.example/", "https://ok.example/", "https://ok.example/", "ftp://b.example/"]
     with pytest.raises(ValidationError) as caught:
-        validate_all(lines)
+        validate_lines("\n".join(lines))
     first, second, third = caught.value.messages
     assert first.startswith("http://a.example/:")
     assert "more than once" in second
     assert third.startswith("ftp://b.example/:")
     with pytest.raises(ValidationError, match="at least one"):
-        validate_all([])
+        validate_lines(" ")

@@ -93,29 +93,6 @@ def test_a_number_is_never_given_again(made: Made, clock: time_machine.Coordinat
     assert numbers(application) == [3]
 
 
-def test_one_secret_ends_and_the_others_work(made: Made, clock: time_machine.Coordinates) -> None:
-    application, first = made
-    second = secret_rotation.rotate(application, HOUR).secret
-    clock.move_to(START + MINUTE)
-    token = exchanged(application, first)
-    ended = secret_rotation.revoke(application, 1)
-    assert (ended.number, ended.state, ended.expires_at) == (1, State.REVOKED, START + MINUTE)
-    with pytest.raises(RequestError) as refused:
-        exchanged(application, first)
-    assert refused.value.fault is OAuthFault.CLIENT_SECRET_EXPIRED
-    assert exchanged(application, second)
-    assert works(token), "it has not leaked"
-    clock.move_to(START + 2 * MINUTE)
-    assert secret_rotation.revoke(application, 1).expires_at == START + MINUTE
-    other = ApplicationFactory().row
-    for _ in range(2):
-        secret_rotation.rotate(other)
-    for number in (0, 3, -1):
-        with pytest.raises(secret_rotation.UnknownSecret):
-            secret_rotation.revoke(application, number)
-    assert all(state.works for state in secret_rotation.states(other))
-
-
 def test_all_codes_and_tokens_of_the_application_end_with_a_leaked_secret(made: Made) -> None:
     application, first = made
     second = secret_rotation.rotate(application, HOUR).secret
@@ -205,15 +182,6 @@ def test_a_secret_ends_when_its_overlap_does_and_one_ended_at_once_stays_so_when
     clock.move_to(START - MINUTE)
     assert fault_of(application, leaked) is OAuthFault.CLIENT_SECRET_EXPIRED
     assert [secret.works for secret in application.secrets.all()] == [True, False, False]
-
-
-def test_a_secret_that_has_expired_before_a_rotation_keeps_its_expiry(made, clock):
-    application, _ = made
-    secret_rotation.rotate(application, HOUR)
-    clock.move_to(START + 2 * HOUR)
-    (ended,) = secret_rotation.rotate(application, secret_rotation.REVOKE_NOW).older
-    first, second, _third = application.secrets.order_by("pk")
-    assert (first.expires_at, second.pk) == (START + HOUR, ended.pk)
 
 
 def test_expired_secrets_are_kept_for_90_days_and_ten_of_an_application(made, clock):

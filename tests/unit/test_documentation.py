@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils.html import escape
 
 from oauth_bridge.api_docs import openapi
-from oauth_bridge.api_docs.pages import TITLES
-from oauth_bridge.api_docs.rendering import render
+from oauth_bridge.api_docs.documents import TITLES
+from oauth_bridge.api_docs.documents import html_of as rendered_html
 from tests.factories import ApplicationFactory
 from tests.pages import admin_browser, html_of, text_of
 
@@ -89,7 +89,9 @@ def test_every_link_leads_somewhere() -> None:
 
 
 def test_html_in_a_document_is_text() -> None:
-    rendered = render("# A\n\n<script>alert(1)</script> [x](javascript:alert(1)) `<b>`\n\n```sh\n</code><b>\n```\n")
+    rendered = rendered_html(
+        "# A\n\n<script>alert(1)</script> [x](javascript:alert(1)) `<b>`\n\n```sh\n</code><b>\n```\n"
+    )
     assert "<script" not in rendered.body
     assert "<b>" not in rendered.body
     assert 'href="javascript' not in rendered.body

@@ -76,8 +76,8 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
     def handle(self, *args: Any, as_json: bool, **options: Any) -> None:
-        described = {**end_credentials_and_report(), "to_do": TO_DO}
-        self.stdout.write(json.dumps(described, ensure_ascii=False) if as_json else _plain(described))
+        report = end_credentials_and_report()
+        self.stdout.write(json.dumps(report, ensure_ascii=False) if as_json else _plain(report))
 
 
 def end_credentials_and_report() -> dict[str, Any]:
@@ -86,12 +86,15 @@ def end_credentials_and_report() -> dict[str, Any]:
     Unsent e-mails with a code or a link are deleted too. `newest_of_all` is the newest time of a row: the backup was
     made then or later, unless rows were written after the restore.
     """
+    is_postgresql = connection.vendor == "postgresql"
     with transaction.atomic(), connection.cursor() as cursor:
-        if connection.vendor == "postgresql":
+        if is_postgresql:
             cursor.execute("SET LOCAL statement_timeout = 0")  # counting takes long, because it reads whole tables
         report = _report(timezone.now())
-    for model in ENDED.values():
-        _delete_all(model._meta.db_table)
+    for model in ENDED.values():  # no other table refers to them; each has its own transaction, against deadlocks
+        table = connection.ops.quote_name(model._meta.db_table)
+        with connection.cursor() as cursor:
+            cursor.execute(f"TRUNCATE {table}" if is_postgresql else f"DELETE FROM {table}")  # noqa: S608 - a name
     outbox.drop_credentials()
     report["ended"]["signing_keys"] = signing_keys.revoke_all()
     return report
@@ -107,7 +110,6 @@ def _report(now: datetime) -> dict[str, Any]:
         working_secrets=Count("secrets", filter=works),
         newest_secret=Max("secrets__created_at", filter=works),
     )
-    people = User.objects.aggregate(active=Count("pk", filter=Q(is_active=True)), total=Count("pk"))
     administrators = User.objects.filter(Q(is_staff=True) | Q(is_superuser=True), is_active=True).order_by("email")
     consents = Consent.objects.filter(expires_at__gt=now, person_version=F("user__credentials_version"))
     newest = {
@@ -115,12 +117,15 @@ def _report(now: datetime) -> dict[str, Any]:
     }
     return {
         "ended": {kind: model._default_manager.count() for kind, model in ENDED.items()},
-        "newest_of_all": _iso(max((time for time in newest.values() if time), default=None)),
+        "newest_of_all": _iso(max(filter(None, newest.values()), default=None)),
         "newest": {kind: _iso(time) for kind, time in newest.items()},
         "applications": [{**row, "newest_secret": _iso(row["newest_secret"])} for row in applications],
-        "people": {"active": people["active"], "deactivated": people["total"] - people["active"]},
+        "people": User.objects.aggregate(
+            active=Count("pk", filter=Q(is_active=True)), deactivated=Count("pk", filter=Q(is_active=False))
+        ),
         "administrators": list(administrators.values_list("email", flat=True)),
         "remembered_consents": consents.count(),
+        "to_do": TO_DO,
     }
 
 
@@ -128,44 +133,34 @@ def _iso(time: datetime | None) -> str | None:
     return time.isoformat() if time else None
 
 
-def _delete_all(table: str) -> None:
-    """Delete all rows of a table to which no other table refers.
-
-    Each table has its own transaction, so that no deadlock occurs.
-    """
-    statement = "TRUNCATE {}" if connection.vendor == "postgresql" else "DELETE FROM {}"
-    with connection.cursor() as cursor:
-        cursor.execute(statement.format(connection.ops.quote_name(table)))
-
-
-def _plain(described: dict[str, Any]) -> str:
-    ended, people, applications = described["ended"], described["people"], described["applications"]
-    enabled = sum(each["enabled"] for each in applications)
-    found = {
-        "client_secrets": f"Client secrets that work: {sum(each['working_secrets'] for each in applications):,}",
-        "applications": f"Applications: {enabled:,} enabled, {len(applications) - enabled:,} disabled",
-        "people": f"People: {people['active']:,} active, {people['deactivated']:,} deactivated",
-        "passwords": "Passwords: those of the backup",
-        "administrators": f"Administrators: {', '.join(described['administrators']) or 'none'}",
-        "remembered_consents": f"Remembered consents: {described['remembered_consents']:,}",
-    }
-    lines = [
-        f"Ended: {ended['sessions']:,} browser sessions, {ended['codes']:,} codes, "
-        f"{ended['access_tokens']:,} access tokens, {ended['signing_keys']:,} signing keys. Everybody signs in again.",
-        f"The newest time in the database is {_time(described['newest_of_all'])}. The backup was made then or later, "
-        "if nothing was written since the restore.",
-        "All changes after the backup are lost, and the database has no record of them. Check:",
+def _plain(report: dict[str, Any]) -> str:
+    applications, people = report["applications"], report["people"]
+    secrets = [
+        f"\n  {each['client_id']}  {each['name']}: {each['working_secrets']} working, "
+        f"the newest made {_time(each['newest_secret'])}"
+        for each in applications
     ]
-    for topic, sentence in TO_DO.items():
-        lines += ["", f"{found[topic]}.", f"  {sentence}"]
-        if topic == "client_secrets":
-            lines += [f"  {_secrets(each)}" for each in applications]
-    return "\n".join(lines)
-
-
-def _secrets(application: dict[str, Any]) -> str:
-    count, newest = application["working_secrets"], _time(application["newest_secret"])
-    return f"{application['client_id']}  {application['name']}: {count} working, the newest made {newest}"
+    found = {
+        "client_secrets": "".join(secrets),
+        "applications": f"{sum(each['enabled'] for each in applications):,} enabled of {len(applications):,}",
+        "people": f"{people['active']:,} active, {people['deactivated']:,} deactivated",
+        "passwords": "those of the backup",
+        "administrators": ", ".join(report["administrators"]) or "none",
+        "remembered_consents": f"{report['remembered_consents']:,}",
+    }
+    ended = ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in report["ended"].items())
+    return "\n".join(
+        [
+            f"Ended: {ended}. Everybody signs in again.",
+            f"The newest time in the database is {_time(report['newest_of_all'])}. The backup was made then or later, "
+            "if nothing was written since the restore.",
+            "All changes after the backup are lost, and the database has no record of them. Check:",
+            *(
+                f"\n{topic.replace('_', ' ').capitalize()}: {found[topic]}\n  {advice}"
+                for topic, advice in TO_DO.items()
+            ),
+        ]
+    )
 
 
 def _time(text: str | None) -> str:

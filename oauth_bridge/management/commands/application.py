@@ -17,7 +17,7 @@ from oauth_bridge.activity.reading import OPERATOR, described
 from oauth_bridge.administration import checks
 from oauth_bridge.applications import fields, registry
 from oauth_bridge.credentials import secret_rotation
-from oauth_bridge.management import activity_listing, configuration_file, registration, secret_commands
+from oauth_bridge.management import activity_listing, registration, secret_commands
 from oauth_bridge.models import Application
 
 AUDITED = 1000
@@ -65,7 +65,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, action: str, as_json: bool, **options: Any) -> None:
         if action == "export":
-            for piece in json_list(configuration_file.exported()):
+            for piece in json_list(registration.exported()):
                 self.stdout.write(piece, ending="")
         elif action == "activity":
             self._list_activity(as_json, options)
@@ -82,9 +82,9 @@ class Command(BaseCommand):
             return secret_commands.with_secret(*registration.create(options, self.stderr)), _plain
         if action == "apply":
             is_dry_run = options["dry_run"]
-            changes = configuration_file.apply(options["file"], is_dry_run=is_dry_run, warnings=self.stderr)
-            text = configuration_file.text_of(changes, is_dry_run=is_dry_run)
-            return [configuration_file.described(each) for each in changes], lambda _result: text
+            changes = registration.apply(options["file"], is_dry_run=is_dry_run, warnings=self.stderr)
+            text = registration.text_of(changes, is_dry_run=is_dry_run)
+            return [registration.described(each) for each in changes], lambda _result: text
         if action == "list":
             return [_described(each) for each in Application.objects.prefetch_related("groups")], _listed
         client_id = options["client_id"]
@@ -139,10 +139,9 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(report, ensure_ascii=False))
         else:
             lines = [
-                shown(f"{'would fail' if each.would_fail else 'look at'}: {each.problem} {each.fix}".rstrip())
-                for each in findings
+                f"{'would fail' if each.would_fail else 'look at'}: {each.problem} {each.fix}" for each in findings
             ]
-            self.stdout.write("\n".join(lines) or "Nothing is wrong.")
+            self.stdout.write("\n".join(shown(line.rstrip()) for line in lines) or "Nothing is wrong.")
         if would_fail:
             raise CommandError(f"A sign-in to {shown(application.name)} would fail.")
 
@@ -163,18 +162,18 @@ def _described(application: Application) -> dict[str, Any]:
 
 
 def _listed(found: list[dict[str, Any]]) -> str:
-    states = ((one, "" if one["enabled"] else "  (disabled)") for one in found)
-    return "\n".join(f"{one['client_id']}  {shown(one['name'])}{state}" for one, state in states)
+    lines = (f"{one['client_id']}  {shown(one['name'])}{'' if one['enabled'] else '  (disabled)'}" for one in found)
+    return "\n".join(lines)
 
 
 def _audited(entries: list[dict[str, Any]]) -> str:
-    return "\n".join(map(_audit_line, entries))
-
-
-def _audit_line(entry: dict[str, Any]) -> str:
-    changes = [f"{name}: {entry['before'][name]} -> {after}" for name, after in entry["after"].items()]
-    by = entry["actor"] + (f" from {entry['address']}" if entry["address"] else "")
-    return "  ".join([entry["time"][:19], entry["action"], by, *changes, entry["reference"] or ""]).rstrip()
+    lines = []
+    for entry in entries:
+        changes = [f"{name}: {entry['before'][name]} -> {after}" for name, after in entry["after"].items()]
+        by = entry["actor"] + (f" from {entry['address']}" if entry["address"] else "")
+        facts = [entry["time"][:19], entry["action"], by, *changes, entry["reference"] or ""]
+        lines.append("  ".join(facts).rstrip())
+    return "\n".join(lines)
 
 
 def _plain(result: dict[str, Any]) -> str:

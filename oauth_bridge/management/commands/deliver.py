@@ -7,7 +7,6 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand
-from django.utils import timezone
 from django.utils.timesince import timesince
 
 from accounts.mail import outbox
@@ -27,29 +26,21 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, once: bool, as_list: bool, **options: Any) -> None:
         if as_list:
-            self._list()
+            # Only kinds and numbers, because addresses and subjects are encrypted.
+            lines = [
+                f"{each['kind']}: {each['number']:,} waiting, the oldest for {timesince(each['oldest'])}, "
+                f"at most {each['attempts']} attempts"
+                for each in outbox.waiting()
+            ]
+            self.stdout.write("\n".join(lines) or "No e-mail waits.")
         elif once:
             while outbox.deliver_next():
                 pass
         else:
-            self._deliver_until_stopped()
-
-    def _deliver_until_stopped(self) -> None:
-        """Deliver in a thread. The thread inherits the blocked signals, so no signal interrupts an attempt."""
-        ends = {signal.SIGINT, signal.SIGTERM}
-        signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-        worker = Worker("deliver", outbox.deliver_next)
-        worker.start()
-        signal.sigwait(ends)
-        worker.stop()
-
-    def _list(self) -> None:
-        """List only kinds and numbers, because addresses and subjects are encrypted."""
-        kinds = outbox.waiting()
-        if not kinds:
-            self.stdout.write("No e-mail waits.")
-        for each in kinds:
-            age = timesince(each["oldest"], timezone.now())
-            self.stdout.write(
-                f"{each['kind']}: {each['number']:,} waiting, the oldest for {age}, at most {each['attempts']} attempts"
-            )
+            # The thread inherits the blocked signals, so no signal interrupts an attempt.
+            ends = {signal.SIGINT, signal.SIGTERM}
+            signal.pthread_sigmask(signal.SIG_BLOCK, ends)
+            worker = Worker("deliver", outbox.deliver_next)
+            worker.start()
+            signal.sigwait(ends)
+            worker.stop()

@@ -1,39 +1,39 @@
-"""`manage.py quickstart`: run the service and a demo application on this machine."""
+"""`manage.py quickstart`: run the service and a demo application on this machine. Contract, operator's interface."""
 
 from __future__ import annotations
 
 import errno
+import http.client
+import json
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import time
-import urllib.request
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DatabaseError, connections
+from django.db import connections
 
+from accounts.models import User
+from accounts.sessions.credential_changes import end_credentials
+from accounts.sign_in.verification import mark_verified
+from config.infrastructure.errors import RequestError
 from config.infrastructure.network import LOOPBACK_HOSTS
-from oauth_bridge.management.demonstration import (
-    credentials_path,
-    demo_account,
-    demo_application,
-    read_credentials,
-    write_credentials,
-)
+from oauth_bridge.applications import registry
+from oauth_bridge.credentials import client_secrets, secret_rotation
 from oauth_bridge.models import Application
 
 DEMO_PACKAGES = ("authlib", "flask", "requests")
+DEMO_NAME = "Demo application"
 START_SECONDS = 60.0
-
-
 WELCOME = """
 {name} is running, with an application that uses it.
 
@@ -52,24 +52,7 @@ The next run keeps the passwords and the secret, which are stored in
 {credentials}; --new-passwords sets others. Ctrl-C ends both.
 """
 
-
-class Program(NamedTuple):
-    """A program that gunicorn serves at `addresses`, and the `url` that answers once it runs."""
-
-    name: str
-    arguments: list[str]
-    variables: dict[str, str]
-    addresses: list[str]
-    url: str
-
-    def start(self, output: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "gunicorn", *self.arguments, *(f"--bind={each}" for each in self.addresses)],
-            env={**os.environ, "GUNICORN_CMD_ARGS": "", **self.variables},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-        )
+Process = subprocess.Popen[bytes]
 
 
 class Command(BaseCommand):
@@ -81,53 +64,35 @@ class Command(BaseCommand):
         parser.add_argument("--new-passwords", action="store_true", help="set new passwords for the two demo accounts")
 
     def handle(self, *args: Any, port: int, demo_port: int, new_passwords: bool, **options: Any) -> None:
-        check_prerequisites(port, demo_port)
+        check_prerequisites()
+        if port == demo_port:
+            raise CommandError("--port and --demo-port must differ.")
         addresses = free_addresses(port, "--port", "127.0.0.1", "[::1]")
         demo_addresses = free_addresses(demo_port, "--demo-port", "127.0.0.1")
         os.umask(0o077)  # of both processes, too: passwords, e-mails and the database are for this user only
         # The service uses a host name and the application an IP address, so that a browser sees two sites, as in
         # production.
         service_url, demo_url = f"http://localhost:{port}", f"http://127.0.0.1:{demo_port}"
-        log = settings.VAR_DIR / "quickstart.log"
-        application, secret, welcome = prepare(service_url, demo_url, log, new_passwords)
         origins = {"BASE_URL": service_url, "AUTH_URL": service_url}
-        serve = Program(
-            "service",
-            ["--config", str(settings.BASE_DIR / "config" / "gunicorn.py"), "config.wsgi"],
-            {**origins, "BIND": addresses[0], "WEB_CONCURRENCY": "1", "SIGN_UP": "open", "ALLOWED_HOSTS": ""},
-            addresses,
-            f"http://127.0.0.1:{port}/health/ready",
-        )
-        folder = str(settings.BASE_DIR / "docs")
-        demo = Program(
-            "demo application",
-            ["--no-control-socket", "--threads", "4", "--chdir", folder, "demo_application:app"],
-            {
-                **origins,
-                "PORT": str(demo_port),
-                "CLIENT_ID": application.client_id,
-                "CLIENT_SECRET": secret,
-                "no_proxy": "localhost",
-            },
-            demo_addresses,
-            demo_url,
-        )
-        self.run_both([serve, demo], log, welcome)
-
-    def run_both(self, programs: list[Program], log: Path, welcome: str) -> None:
-        """Serve until Ctrl-C. Raises CommandError: one of the two processes ended, or a file can't be used."""
+        serve = [f"--config={settings.BASE_DIR / 'config' / 'gunicorn.py'}", "config.wsgi"]
+        variables = origins | {"BIND": addresses[0], "WEB_CONCURRENCY": "1", "SIGN_UP": "open", "ALLOWED_HOSTS": ""}
+        demo = ["--no-control-socket", "--threads=4", f"--chdir={settings.BASE_DIR / 'docs'}", "demo_application:app"]
         # SIGINT gets a handler too, because a background process of a shell script ignores this signal by default.
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.default_int_handler)
-        processes: dict[str, subprocess.Popen[bytes]] = {}
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(each, signal.default_int_handler)
+        processes: dict[str, Process] = {}
+        log = settings.VAR_DIR / "quickstart.log"
         try:
+            values = prepare(demo_url, new_passwords)
+            client = {"CLIENT_ID": values["application"].client_id, "CLIENT_SECRET": values["secret"]}
+            client |= {"PORT": str(demo_port), "no_proxy": "localhost"}
             log.parent.mkdir(parents=True, exist_ok=True)
             with log.open("ab") as output:
-                for each in programs:
-                    processes[each.name] = each.start(output)
-            for each in programs:
-                wait_for(each, processes, log)
-            self.stdout.write(welcome)
+                processes["service"] = start(serve, addresses, variables, output)
+                processes["demo application"] = start(demo, demo_addresses, origins | client, output)
+            for name, number in (("service", port), ("demo application", demo_port)):
+                wait_for(name, number, processes, log)
+            self.stdout.write(WELCOME.format(**values, service_url=service_url, demo_url=demo_url, log=log))
             self.stdout.flush()
             while True:
                 check_alive(processes, log)
@@ -143,24 +108,15 @@ class Command(BaseCommand):
                 child.wait()
 
 
-def check_prerequisites(port: int, demo_port: int) -> None:
-    """Check that a start is possible. Call this before any change.
-
-    Raises CommandError: the settings, the packages or the ports do not allow a start.
-    """
+def check_prerequisites() -> None:
+    """Check the settings and the packages. Raises CommandError: they do not allow a start."""
     for origin in (settings.AUTH_URL, settings.BASE_URL):
         if urlsplit(origin).hostname not in LOOPBACK_HOSTS:
             raise CommandError(f"quickstart is for this machine only, but the service is set up as {origin}.")
-    missing = [name for name in DEMO_PACKAGES if find_spec(name) is None]
-    if missing:
+    if missing := [name for name in DEMO_PACKAGES if find_spec(name) is None]:
         raise CommandError(
             f"The demo application needs {', '.join(missing)}: pip install -r config/requirements/quickstart.txt."
         )
-    if port == demo_port:
-        raise CommandError("--port and --demo-port must differ.")
-    for option, number in (("--port", port), ("--demo-port", demo_port)):
-        if not 1 <= number <= 65535:
-            raise CommandError(f"{option} must be from 1 to 65535.")
 
 
 def free_addresses(port: int, option: str, *hosts: str) -> list[str]:
@@ -168,72 +124,127 @@ def free_addresses(port: int, option: str, *hosts: str) -> list[str]:
 
     Raises CommandError: the port is in use or not allowed.
     """
+    if not 1 <= port <= 65535:
+        raise CommandError(f"{option} must be from 1 to 65535.")
     found = []
     for host in hosts:
         family = socket.AF_INET6 if host == "[::1]" else socket.AF_INET
         try:
             socket.create_server((host.strip("[]"), port), family=family).close()
+            found.append(f"{host}:{port}")
         except OSError as error:
             if error.errno in (errno.EADDRINUSE, errno.EACCES) or family == socket.AF_INET:
                 raise CommandError(
                     f"Port {port} can't be used ({os.strerror(error.errno or 0)}); "
                     f"end what uses it or choose another by {option}."
                 ) from None
-        else:
-            found.append(f"{host}:{port}")
     return found
 
 
-def prepare(service_url: str, demo_url: str, log: Path, new_passwords: bool) -> tuple[Application, str, str]:
-    """Migrate, and make or update the accounts and the application. Return the application, its secret and the welcome.
+# The accounts and the application -------------------------------------------------------------------------------------
 
-    Raises CommandError: the database or a file can't be used.
+
+def prepare(demo_url: str, new_passwords: bool) -> dict[str, Any]:
+    """Migrate, and make or update the accounts and the application. Return the values for WELCOME.
+
+    A file keeps the passwords by e-mail address, and the `client_secret`. If the database is SQLite, the file is in the
+    same folder, so that people delete both together.
     """
-    path = credentials_path()
-    try:
-        call_command("migrate", interactive=False, verbosity=0)
-        kept = read_credentials(path)
-        person = demo_account("demo@example.org", "Dana Demo", kept, new_passwords)
-        administrator = demo_account(
-            "admin@example.org", "Ada Administrator", kept, new_passwords, is_staff=True, is_superuser=True
-        )
-        application, secret = demo_application(demo_url, kept)
-        write_credentials(path, kept)
-        if settings.EMAIL_FILE_PATH:
-            Path(settings.EMAIL_FILE_PATH).mkdir(parents=True, exist_ok=True)
-    except (DatabaseError, OSError) as error:
-        raise CommandError(f"The database can't be prepared: {str(error).partition(chr(10))[0]}.") from None
+    database = settings.DATABASES["default"]
+    is_file = database["ENGINE"] == "django.db.backends.sqlite3"
+    path = (Path(database["NAME"]).parent if is_file else settings.VAR_DIR) / "quickstart.json"
+    call_command("migrate", interactive=False, verbosity=0)
+    kept: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    admin = {"is_staff": True, "is_superuser": True}
+    values = {
+        "name": settings.SERVICE_NAME,
+        "demo": demo_account("demo@example.org", "Dana Demo", kept, new_passwords),
+        "administrator": demo_account("admin@example.org", "Ada Administrator", kept, new_passwords, **admin),
+        "application": demo_application(demo_url, kept),
+        "secret": kept["client_secret"],
+        "credentials": path,
+        "emails": settings.EMAIL_FILE_PATH or "by EMAIL_URL",
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
+    if settings.EMAIL_FILE_PATH:
+        Path(settings.EMAIL_FILE_PATH).mkdir(parents=True, exist_ok=True)
     connections.close_all()
-    welcome = WELCOME.format(
-        name=settings.SERVICE_NAME,
-        demo_url=demo_url,
-        service_url=service_url,
-        demo=person,
-        administrator=administrator,
-        credentials=path,
-        application=application,
-        secret=secret,
-        log=log,
-        emails=settings.EMAIL_FILE_PATH or "by EMAIL_URL",
+    return values
+
+
+def demo_account(email: str, nickname: str, kept: dict[str, str], is_new: bool, **fields: bool) -> str:
+    """Create or update the account. Returns a text for the terminal: the address and the password.
+
+    An existing account gets a new password only if `is_new` is true.
+    """
+    person = User.objects.filter(email=email).first()
+    if person is None:
+        person, is_new = User.objects.create_user(email, nickname=nickname), True
+    for name, value in {"is_active": True, **fields}.items():
+        setattr(person, name, value)
+    if is_new:
+        kept[email] = secrets.token_urlsafe(12)
+        person.set_password(kept[email])
+    person.save()
+    if is_new:
+        end_credentials(person)
+    mark_verified(person)
+    if person.check_password(kept.get(email, "")):
+        return f"{email}, password {kept[email]}"
+    return f"{email}, with the password that was set for it elsewhere"
+
+
+def demo_application(demo_url: str, kept: dict[str, str]) -> Application:
+    """Register or update the demo application. It gets a new secret if the one of the last run is not valid."""
+    application = Application.objects.filter(name=DEMO_NAME).first() or Application(name=DEMO_NAME)
+    application.redirect_uris, application.homepage = f"{demo_url}/callback", demo_url
+    if not application.pk:
+        registry.add(application, ())
+    else:
+        application.save(update_fields=["redirect_uris", "homepage", "updated"])
+        registry.set_enabled(application, True)
+    try:
+        given = {"client_id": application.client_id, "client_secret": kept.get("client_secret", "")}
+        client_secrets.authenticate(given)
+    except RequestError:
+        kept["client_secret"] = secret_rotation.rotate(application, secret_rotation.REVOKE_NOW).secret
+    return application
+
+
+# The two processes ----------------------------------------------------------------------------------------------------
+
+
+def start(arguments: list[str], addresses: list[str], variables: dict[str, str], output: Any) -> Process:
+    return subprocess.Popen(
+        [sys.executable, "-m", "gunicorn", *arguments, *(f"--bind={each}" for each in addresses)],
+        env={**os.environ, "GUNICORN_CMD_ARGS": "", **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
     )
-    return application, secret, welcome
 
 
-def wait_for(program: Program, processes: dict[str, subprocess.Popen[bytes]], log: Path) -> None:
+def wait_for(name: str, port: int, processes: dict[str, Process], log: Path) -> None:
+    """Return once the process answers. Raises CommandError: a process ended, or START_SECONDS passed."""
     deadline = time.monotonic() + START_SECONDS
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy may not reach the child process
     while time.monotonic() < deadline:
         check_alive(processes, log)
         try:
-            with opener.open(program.url, timeout=2):
-                return
-        except OSError:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+            connection.request("GET", "/")
+            connection.getresponse()
+            return
+        except (OSError, http.client.HTTPException):
             time.sleep(0.1)
-    name = program.name
+        finally:
+            connection.close()
     raise CommandError(f"The {name} did not answer within {START_SECONDS:.0f} seconds; the reason is in {log}.")
 
 
-def check_alive(processes: dict[str, subprocess.Popen[bytes]], log: Path) -> None:
+def check_alive(processes: dict[str, Process], log: Path) -> None:
+    """Raises CommandError: a process ended."""
     for name, child in processes.items():
         if child.poll() is not None:
             raise CommandError(f"The {name} ended by itself (exit code {child.returncode}); the reason is in {log}.")
