@@ -133,7 +133,7 @@ def test_the_same_statements_run_whether_the_code_exists_and_few_beyond_the_budg
     tried = Tried()
     code = tried.callback()
     if is_full:
-        monkeypatch.setattr("oauth_bridge.activity.budget.has_room", lambda *_: False)
+        monkeypatch.setattr("oauth_bridge.activity.counts.has_room", lambda *_: False)
     sent = []
     for changes in ({}, {"client_id": "unheard-of"}):
         for each in (code, WRONG):
