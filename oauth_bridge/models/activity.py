@@ -1,6 +1,7 @@
 """The tables of the activity log: records of refusals, failures and sign-ins, and counts of all steps.
 
-D24. `activity.counts` writes both tables, and `management.purging` deletes their rows. No row contains a credential, a `state` or a typed login name.
+D24. `activity.counts` writes both tables, and `management.purging` deletes their rows. No row contains a credential, a
+`state` or a typed login name.
 """
 
 from __future__ import annotations
