@@ -14,7 +14,6 @@ from django.db.models import F, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from config.infrastructure import references
 from oauth_bridge.activity.causes import NEVER_EXCHANGED
 from oauth_bridge.activity.reading import Filters, newest, records
 from oauth_bridge.credentials import issued_codes
@@ -135,30 +134,21 @@ def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 2
     if not (filters.cause or filters.step or filters.reference or filters.who):
         found = filters.client_id, filters.client_ids, filters.person_id, filters.since
         codes = issued_codes.newest(*found, before, limit)
-    return [replace(each, chosen=_chosen(each, filters)) for each in _combined(rows, codes, filters.client_ids)[:limit]]
+    looked_for = {row.pk for row in rows} if filters.cause or filters.step or filters.reference else set()
+    return [_with_chosen(each, looked_for) for each in _combined(rows, codes, filters.client_ids)[:limit]]
 
 
 def of(record: ActivityRecord, client_ids: Collection[str] | None = None) -> Attempt:
     """The attempt that the record belongs to. `client_ids` has the same meaning as in `Filters`."""
     (found,) = _combined([record], [], client_ids)
-    own = next(event for event in found.events if event.pk == record.pk)
-    return found if own.outcome == Outcome.SUCCEEDED or found.is_over(own) else replace(found, chosen=own)
+    return _with_chosen(found, {record.pk})
 
 
-def _chosen(each: Attempt, filters: Filters) -> ActivityRecord | None:
-    reference = references.normalised(filters.reference)
-    if not (filters.cause or filters.step or reference):
-        return None
-    fitting = (
-        event
-        for event in reversed(each.events)
-        if event.outcome != Outcome.SUCCEEDED
-        and not (each.is_over(event) or (filters.is_failure and event.outcome == Outcome.UNFINISHED))
-        and filters.cause in ("", event.cause)
-        and filters.step in ("", event.step)
-        and reference in ("", event.reference)
-    )
-    return next(fitting, None)
+def _with_chosen(each: Attempt, looked_for: Collection[int]) -> Attempt:
+    """The attempt with the last failure among the records with these primary keys as `chosen`."""
+    own = (event for event in reversed(each.events) if event.pk in looked_for)
+    failures = (event for event in own if event.outcome != Outcome.SUCCEEDED and not each.is_over(event))
+    return replace(each, chosen=next(failures, None))
 
 
 def _combined(

@@ -18,8 +18,7 @@ import time
 from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from django.db import Error, connection, transaction
@@ -73,12 +72,8 @@ _PROVE = f"""
 Key = tuple[str, int, Step, Outcome, str]
 
 
-class Kind(StrEnum):
-    """Kinds of callers, each with a budget of its own. PROVEN: the caller sent a valid secret, code or token."""
-
-    STRANGER = "stranger"
-    PERSON = "person"
-    PROVEN = "proven"
+# Kinds of callers, each with a budget of its own. "proven": the caller sent a valid secret, code or token.
+Kind = Literal["stranger", "person", "proven"]
 
 
 def has_room(client_id: str, kind: Kind, caller: str) -> bool:
@@ -193,7 +188,7 @@ def record_never_exchanged(since: datetime) -> bool:
     failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
     for client_id, person_id, attempt, at in codes:
         count(at, client_id, **failed)
-        if has_room(client_id, Kind.PERSON, str(person_id)):
+        if has_room(client_id, "person", str(person_id)):
             add_later(ActivityRecord(at=at, client_id=client_id, person_id=person_id, attempt=attempt, **failed))
     flush()
     return claimed == MOST_CLAIMED

@@ -49,20 +49,16 @@ class Sight(NamedTuple):
 
     def cut(self, detail: dict[str, Any]) -> dict[str, Any]:
         """The details of a record without the names that the reader may not see."""
-        hidden = () if self.all_applications else OF_OTHERS
-        return {
-            name: value
-            for name, value in detail.items()
-            if name not in hidden and (self.people or name != "deleted_by")
-        }
+        hidden = set() if self.all_applications else OF_OTHERS
+        hidden = hidden if self.people else hidden | {"deleted_by"}
+        return {name: value for name, value in detail.items() if name not in hidden}
 
 
 OPERATOR = Sight(all_applications=True, people=True)
-OF_OTHERS = ("deleted_name", "deleted_at", "deleted_by")  # the details that describe a deleted application
+OF_OTHERS = {"deleted_name", "deleted_at", "deleted_by"}  # the details that describe a deleted application
 
 
 def fix(entry: ActivityRecord, sight: Sight) -> str:
-    """The advice, which names only what the reader may see."""
     facts = sight.cut(entry.detail)
     return reason(facts.get("differs", ())) or fix_of(entry.cause, facts)
 
@@ -73,8 +69,9 @@ def described(entry: ActivityRecord, sight: Sight) -> dict[str, Any]:
     Only records about an unregistered callback address have `sent`, `nearest` or `differs`. Only a reader who sees all
     applications gets `detail`, which may name another application's secret.
     """
+    of_the_address = {name: entry.detail[name] for name in ("sent", "nearest", "differs") if name in entry.detail}
     detail = sight.cut(entry.detail) if sight.all_applications else {}
-    detail = {name: value for name, value in detail.items() if name not in ("sent", "nearest", "differs")}
+    detail = {name: value for name, value in detail.items() if name not in of_the_address}
     return {
         "time": entry.at.isoformat(),
         "step": entry.step,
@@ -87,15 +84,14 @@ def described(entry: ActivityRecord, sight: Sight) -> dict[str, Any]:
         "browser": entry.browser.strip("/") or None,
         "reference": entry.reference or None,
         "attempt": entry.attempt and str(entry.attempt),
-        **{name: entry.detail[name] for name in ("sent", "nearest", "differs") if name in entry.detail},
+        **of_the_address,
         **({"detail": detail} if detail else {}),
     }
 
 
 def entries(filters: Filters) -> list[ActivityRecord]:
     """The records, newest first, at most `filters.limit`. One statement; two if `who` is an e-mail address."""
-    limit = min(filters.limit, MOST)
-    return list(newest(records(filters), limit))
+    return list(newest(records(filters), min(filters.limit, MOST)))
 
 
 def entry(pk: int, client_ids: Collection[str] | None = None) -> ActivityRecord | None:

@@ -174,12 +174,12 @@ def _pending(request: HttpRequest) -> PendingRequest | None:
 def _caller(request: HttpRequest, step: Step) -> tuple[Kind, str]:
     """Return whose budget the record counts against."""
     if subject().is_proven:
-        return Kind.PROVEN, client_address(request)
+        return "proven", client_address(request)
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.
     person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)
     if person is not None and person.is_authenticated:
-        return Kind.PERSON, str(person.pk)
-    return Kind.STRANGER, client_address(request)
+        return "person", str(person.pk)
+    return "stranger", client_address(request)
 
 
 def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, Any]:
@@ -202,7 +202,6 @@ def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, 
 
 
 def _parameters(sent: Parameters) -> dict[str, str]:
-    """Return the parameters of the application's link."""
     names = [name for name in sent.names()[:MOST_PARAMETERS] if name.isprintable()]
     return {name[:DETAIL_LENGTH]: _parameter(name, sent.text(name)) for name in names}
 
