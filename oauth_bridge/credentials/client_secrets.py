@@ -1,6 +1,6 @@
 """Authenticate an application by its client secret, or as a public client. Specification 5.1, 5.3; D9, D12, D17.
 
-Only `secret_rotation`, `ending_secrets` and this module write rows of `ApplicationSecret`; `purging` deletes rows.
+Only `secret_rotation`, `purging` and this module write rows of `ApplicationSecret`; the first two also delete rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Delete expired rows in batches while the service runs, for `manage.py purge`. Contract, operator's interface.
+"""Delete expired rows in batches, and announce secrets that end, for `manage.py purge`. C13.
 
 Each batch reads one range of a table, in the order in which rows are stored. The size of the range therefore bounds the
 cost of a batch, even if earlier batches left many deleted rows that are not yet vacuumed.
@@ -23,6 +23,7 @@ from django.utils import timezone
 from accounts.models import FailedFactor, OutgoingMail, Session, User
 from accounts.profile.deletion import delete_never_confirmed
 from oauth_bridge.activity import counts
+from oauth_bridge.applications import mails
 from oauth_bridge.credentials import issued_codes, tokens
 from oauth_bridge.credentials.secret_rotation import EXPIRED_KEPT_FOR
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun, WithdrawnCode
@@ -37,7 +38,11 @@ PREFIXES = {4: 24, 6: 48}
 # A sign-up that nobody confirmed is deleted after this time. The time is long enough, because the page that asks for
 # the code expires after half an hour.
 UNCONFIRMED_KEPT_FOR = timedelta(days=30)
-
+# Owners receive e-mails these numbers of days before a secret ends. For each number, an owner receives at most one
+# e-mail. A missed e-mail is not sent later.
+TOLD_BEFORE = (1, 7)
+# One run sends e-mails about at most this number of secrets, for each of TOLD_BEFORE.
+MOST_TOLD = 1_000
 
 # The rows to purge, and the function that deletes or changes the rows with these keys and returns their number.
 Expired = tuple[QuerySet[Any], Callable[[list[Any]], int] | None]
@@ -173,3 +178,23 @@ def record_finished() -> None:
 def last_finished() -> datetime | None:
     """Return the time at which the last complete run ended; None before the first one."""
     return PurgeRun.objects.values_list("finished_at", flat=True).first()
+
+
+def tell_of_ending_secrets(now: datetime) -> int:
+    """Write the e-mails about all secrets that end soon, and return the number of secrets.
+
+    Switched-off applications are left out. One transaction stores the e-mails about a secret and marks the secret. Two
+    simultaneous processes therefore write the e-mails only once. After a crash, the database contains both the e-mails
+    and the mark, or neither.
+    """
+    told = 0
+    for days in TOLD_BEFORE:
+        ends = Q(is_revoked=False, expires_at__gt=now, expires_at__lte=now + timedelta(days=days))
+        untold = ApplicationSecret.objects.filter(ends, Q(told_days=None) | Q(told_days__gt=days))
+        ending = untold.filter(application__is_enabled=True).order_by("expires_at", "pk")
+        for key in ending.values_list("pk", flat=True)[:MOST_TOLD]:
+            with transaction.atomic():
+                if untold.filter(pk=key).update(told_days=days):
+                    mails.secret_ends(ApplicationSecret.objects.select_related("application").get(pk=key))
+                    told += 1
+    return told

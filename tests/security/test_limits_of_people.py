@@ -32,7 +32,7 @@ from accounts.pictures import reencoder, reencoder_runner
 from config.infrastructure import rate_limits
 from oauth_bridge.applications import registry
 from oauth_bridge.credentials import secret_rotation
-from oauth_bridge.management import ending_secrets
+from oauth_bridge.management import purging
 from oauth_bridge.models import Application
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, picture, upload
@@ -461,7 +461,7 @@ def test_notice_lets_the_victim_go_on(alice: User) -> None:
         made = ApplicationFactory()
         registry.set_owners(made.row, [alice])
         secret_rotation.rotate(made.row, timedelta(hours=1))
-    ending_secrets.tell(timezone.now())
+    purging.tell_of_ending_secrets(timezone.now())
     assert OutgoingMail.objects.filter(kind="secret_ends").count() == 12
     with time_machine.travel(timezone.now() + timedelta(hours=1, minutes=1)):
         assert told("application_allowed", to=alice) == {"application_allowed": 5}

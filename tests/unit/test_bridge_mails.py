@@ -21,7 +21,7 @@ from accounts.mail import outbox
 from accounts.models import OutgoingMail, User
 from oauth_bridge.applications import mails, registry
 from oauth_bridge.credentials import secret_rotation
-from oauth_bridge.management import ending_secrets
+from oauth_bridge.management import purging
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, registered
 from tests.grants import PAGE, answer, link_of, redeem
@@ -144,7 +144,7 @@ def made(ada: User) -> Application:
 
 def told_at(clock: time_machine.Coordinates, after: timedelta) -> int:
     clock.move_to(START + after)
-    ending_secrets.tell(START + after)
+    purging.tell_of_ending_secrets(START + after)
     return len(delivered())
 
 
@@ -207,7 +207,7 @@ def test_two_purges_at_the_same_moment_tell_once(postgresql: None) -> None:
     def tell(_: int) -> int:
         try:
             with connection.execute_wrapper(held):
-                return ending_secrets.tell(ending_at)
+                return purging.tell_of_ending_secrets(ending_at)
         finally:
             connection.close()
 

@@ -14,7 +14,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from oauth_bridge.management import ending_secrets, purging
+from oauth_bridge.management import purging
 from oauth_bridge.management.purging import Batch
 
 logger = logging.getLogger(__name__)
@@ -43,7 +43,7 @@ class Command(BaseCommand):
                     # As in a shell, the exit code is 130 after SIGINT and 143 after SIGTERM.
                     sys.exit(128 + received[0])
             purging.record_finished()
-        if told := ending_secrets.tell(timezone.now()):
+        if told := purging.tell_of_ending_secrets(timezone.now()):
             logger.info("Mails about client secrets that end soon were written.", extra={"secrets": told})
         self._end(f"The purge is finished after {time.monotonic() - began:.0f} s. Deleted rows: {self.rows:,}.")
 
