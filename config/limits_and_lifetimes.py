@@ -58,7 +58,7 @@ if RATES:
         "picture_hour": "40/h",
     }
 # Records of refused requests, by caller and application, and for all callers of one kind of an application.
-# `oauth_bridge.activity.budget` counts them. RATE_LIMITS does not switch these limits off, as they refuse no request.
+# `oauth_bridge.activity.counts` counts them. RATE_LIMITS does not switch these limits off, as they refuse no request.
 RATES_OF_RECORDS = {"records_of_caller": "120/h", "records_of_kind": "1000/h"}
 # All unknown browsers together may request this multiple of `reset_mail` for one mailbox.
 RESET_MAILS_FROM_ALL = 3

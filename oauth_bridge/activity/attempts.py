@@ -14,12 +14,10 @@ from django.db.models import F, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from config.infrastructure import references
 from oauth_bridge.activity.causes import NEVER_EXCHANGED
 from oauth_bridge.activity.reading import Filters, newest, records
 from oauth_bridge.credentials import issued_codes
 from oauth_bridge.credentials.issued_codes import IssuedCode
-from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 
 STEPS = list(Step)
@@ -30,8 +28,8 @@ RECORDS_PER_ATTEMPT = 4
 # At most this number of records is shown for an attempt of one person.
 MOST_SHOWN = 20
 
-# The key of an attempt, and the person whose steps are shown.
-_Key = tuple[UUID | None, UUID | None]
+# An attempt, and the person whose steps are shown; for a record without an attempt, None and its primary key.
+_Key = tuple[UUID | None, UUID | int | None]
 
 
 class Ending(StrEnum):
@@ -126,7 +124,7 @@ class Attempt:
 
 
 def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
-    """The attempts with a record or code that fits the filters, the latest first. Five statements.
+    """The attempts with a record or code that fits the filters, the latest first. Four statements.
 
     If two people opened the same link, each person has an attempt.
     """
@@ -136,80 +134,65 @@ def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 2
     if not (filters.cause or filters.step or filters.reference or filters.who):
         found = filters.client_id, filters.client_ids, filters.person_id, filters.since
         codes = issued_codes.newest(*found, before, limit)
-    return [replace(each, chosen=_chosen(each, filters)) for each in _combined(rows, codes, filters.client_ids)[:limit]]
+    looked_for = {row.pk for row in rows} if filters.cause or filters.step or filters.reference else set()
+    return [_with_chosen(each, looked_for) for each in _combined(rows, codes, filters.client_ids)[:limit]]
 
 
 def of(record: ActivityRecord, client_ids: Collection[str] | None = None) -> Attempt:
     """The attempt that the record belongs to. `client_ids` has the same meaning as in `Filters`."""
-    found = _combined([record], [], client_ids)[0]
-    own = next(event for event in found.events if event.pk == record.pk)
-    return found if own.outcome == Outcome.SUCCEEDED or found.is_over(own) else replace(found, chosen=own)
+    (found,) = _combined([record], [], client_ids)
+    return _with_chosen(found, {record.pk})
 
 
-def _chosen(each: Attempt, filters: Filters) -> ActivityRecord | None:
-    if not (filters.cause or filters.step or filters.reference):
-        return None
-    reference = references.normalised(filters.reference)
-    fitting = (
-        event
-        for event in reversed(each.events)
-        if event.outcome != Outcome.SUCCEEDED
-        and not (each.is_over(event) or (filters.is_failure and event.outcome == Outcome.UNFINISHED))
-        and filters.cause in ("", event.cause)
-        and filters.step in ("", event.step)
-        and reference in ("", event.reference)
-    )
-    return next(fitting, None)
+def _with_chosen(each: Attempt, looked_for: Collection[int]) -> Attempt:
+    """The attempt with the last failure among the records with these primary keys as `chosen`."""
+    own = (event for event in reversed(each.events) if event.pk in looked_for)
+    failures = (event for event in own if event.outcome != Outcome.SUCCEEDED and not each.is_over(event))
+    return replace(each, chosen=next(failures, None))
 
 
 def _combined(
     found: list[ActivityRecord], codes: list[IssuedCode], client_ids: Collection[str] | None
 ) -> list[Attempt]:
-    """Combine records and codes into attempts, the latest first.
+    """Combine records and codes, and the others of their attempts, into attempts, the latest first.
 
     `client_ids` excludes records of other applications. An attempt has such a record if another application sent a
     stolen code.
     """
     keys = {record.attempt for record in found if record.attempt} | {code.attempt for code in codes}
-    all_records = _records_of(keys, client_ids, also=found)
+    all_records = _with_siblings(found, keys, client_ids)
     # The search for codes needs the people, because the index for attempts begins with the person.
     people = {record.person_id for record in all_records if record.person_id}
-    all_codes = {*codes, *issued_codes.of_attempts(people, keys)}
-    applications = Application.objects.filter(pk__in={code.application_id for code in all_codes})
-    names = dict(applications.values_list("pk", "client_id"))
-    if client_ids is not None:
-        all_codes = {code for code in all_codes if names.get(code.application_id) in client_ids}
+    siblings = issued_codes.of_attempts(people, keys)
+    all_codes = {*codes, *(code for code in siblings if client_ids is None or code.client_id in client_ids)}
     sole = _sole_people(all_records, all_codes)
+
+    def key_of(record: ActivityRecord) -> _Key:
+        return (record.attempt, record.person_id or sole.get(record.attempt)) if record.attempt else (None, record.pk)
+
+    code_of: dict[_Key, IssuedCode] = {(code.attempt, code.user_id): code for code in all_codes}
     events: defaultdict[_Key, list[ActivityRecord]] = defaultdict(list)
     for record in all_records:
-        events[_key(record, sole)].append(record)
-    code_of: dict[_Key, IssuedCode] = {(code.attempt, code.user_id): code for code in all_codes}
+        events[key_of(record)].append(record)
     for key, code in code_of.items():
-        events[key] += _events_of(code, names.get(code.application_id, ""))
-    wanted = {_key(record, sole) for record in found if record.attempt}
-    wanted |= {(code.attempt, code.user_id) for code in codes}
-    each = [_attempt(key[0], events[key], code_of.get(key)) for key in wanted if events[key]]
-    each += [_attempt(None, [record], None) for record in found if not record.attempt]
+        events[key] += _events_of(code)
+    wanted = {key_of(record) for record in found} | {(code.attempt, code.user_id) for code in codes}
+    each = [_attempt(events[key], code_of.get(key)) for key in wanted]
     return sorted(each, key=attrgetter("latest_at"), reverse=True)
 
 
-def _records_of(
-    keys: Collection[UUID], client_ids: Collection[str] | None, also: list[ActivityRecord]
+def _with_siblings(
+    found: list[ActivityRecord], keys: Collection[UUID], client_ids: Collection[str] | None
 ) -> list[ActivityRecord]:
-    """The newest MOST_SHOWN records of each attempt and person, and the first of theirs in `also`, the oldest first."""
+    """The records, and the newest MOST_SHOWN of each of these attempts and people, the oldest first."""
     place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
-    rows = records(Filters(client_ids=client_ids)).filter(attempt__in=keys)
-    first = {(record.attempt, record.person_id): record for record in reversed(also) if record.attempt}
-    found = {record.pk: record for record in first.values()}
-    found |= {record.pk: record for record in rows.annotate(place=place).filter(place__lte=MOST_SHOWN)}
-    return [found[key] for key in sorted(found)]
+    siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=place)
+    all_records = {record.pk: record for record in (*siblings.filter(place__lte=MOST_SHOWN), *found)}
+    return [all_records[key] for key in sorted(all_records)]
 
 
 def _sole_people(found: Iterable[ActivityRecord], codes: Iterable[IssuedCode]) -> dict[UUID | None, UUID]:
-    """The person of each attempt with only one known person.
-
-    The records of the attempt that name no person are assigned to this person.
-    """
+    """The person of each attempt with only one known person, to whom its records without a person are assigned."""
     people: defaultdict[UUID | None, set[UUID]] = defaultdict(set)
     for record in found:
         if record.person_id:
@@ -219,21 +202,17 @@ def _sole_people(found: Iterable[ActivityRecord], codes: Iterable[IssuedCode]) -
     return {attempt: min(known) for attempt, known in people.items() if len(known) == 1}
 
 
-def _key(record: ActivityRecord, sole: dict[UUID | None, UUID]) -> _Key:
-    return record.attempt, record.person_id or sole.get(record.attempt)
-
-
-def _events_of(code: IssuedCode, client_id: str) -> list[ActivityRecord]:
+def _events_of(code: IssuedCode) -> list[ActivityRecord]:
     """The events that the row of the code proves, as unsaved records."""
     times = {Step.CONSENT: code.issued_at, Step.EXCHANGE: code.redeemed_at, Step.PROFILE: code.profile_read_at}
-    common = {"attempt": code.attempt, "person_id": code.user_id, "client_id": client_id}
+    common = {"attempt": code.attempt, "person_id": code.user_id, "client_id": code.client_id}
     return [ActivityRecord(at=at, step=step, outcome=Outcome.SUCCEEDED, **common) for step, at in times.items() if at]
 
 
-def _attempt(key: UUID | None, events: list[ActivityRecord], code: IssuedCode | None) -> Attempt:
+def _attempt(events: list[ActivityRecord], code: IssuedCode | None) -> Attempt:
     events = sorted(events, key=lambda event: (event.at, STEPS.index(Step(event.step))))
     return Attempt(
-        key,
+        events[0].attempt,
         events,
         client_id=next((event.client_id for event in events if event.client_id), ""),
         person_id=code.user_id if code else next((event.person_id for event in events if event.person_id), None),

@@ -1,18 +1,24 @@
-"""Write counts, sign-in records and first profile reads in a thread, so that no request waits. D24.
+"""Write the activity log: records within a budget, and counts in a thread, so that no request waits. D24.
 
-A thread of each worker writes the waiting entries about once a second. A crash loses the entries of the last second.
-The same thread records the codes that no application exchanged, because no request shows this failure. Every few
-seconds, it proves that the database can be written: readiness reads the result.
+A flood of refused requests must neither fill the table nor hide the records of other callers. So two counters bound the
+records of an hour: those of one caller of an application, and those of all callers of the same kind. All unknown
+client_ids together count as one application. Requests beyond a limit are only counted. New records never replace old
+records, because a flood could then remove earlier records.
+
+A thread of each worker writes counts, successes and first profile reads about once a second. A crash loses the entries
+of the last second. The same thread records the codes that no application exchanged, because no request shows this
+failure, and proves that the database can be written: readiness reads the result.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import Counter
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from django.db import Error, connection, transaction
@@ -20,10 +26,10 @@ from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
 from accounts.models import User
-from config.infrastructure.sql import adapted
+from config.infrastructure import rate_limits
+from config.infrastructure.network import site_of
+from config.infrastructure.sql import adapted, fetch_one, is_postgresql
 from config.infrastructure.worker import Worker
-from oauth_bridge.activity import budget
-from oauth_bridge.activity.budget import Kind
 from oauth_bridge.activity.causes import NEVER_EXCHANGED
 from oauth_bridge.credentials import issued_codes
 from oauth_bridge.credentials.issued_codes import ProfileRead
@@ -42,68 +48,82 @@ PROOF_SECONDS = 5.0
 # The database counts as read-only if the latest proof is older. A proof that waits for the database takes this long.
 PROOF_AGE_SECONDS = 15.0
 
-_ADD = f"""
+_COLUMNS = tuple(field.attname for field in ActivityRecord._meta.concrete_fields if not field.primary_key)
+# The lock waits for a deletion of the person that has begun, so no record outlives its person.
+_ADD_RECORD = f"""
+    INSERT INTO {ActivityRecord._meta.db_table} ({", ".join(_COLUMNS)})
+    SELECT {", ".join(f"%({name})s{'{json}' if name == 'detail' else ''}" for name in _COLUMNS)}
+     WHERE %(is_nobodys)s OR EXISTS (SELECT 1 FROM {User._meta.db_table} WHERE id = %(person_id)s {{lock}})
+ RETURNING id
+"""  # noqa: S608 - names of tables and columns only
+_ADD_COUNT = f"""
     INSERT INTO {ActivityCount._meta.db_table} (hour, client_id, step, outcome, cause, number)
     VALUES (%(hour)s, %(client_id)s, %(step)s, %(outcome)s, %(cause)s, %(number)s)
     ON CONFLICT (client_id, hour, step, outcome, cause) DO UPDATE
        SET number = {ActivityCount._meta.db_table}.number + excluded.number
 """  # noqa: S608 - the name of a table only
-
 _PROVE = f"""
     INSERT INTO {WriteProof._meta.db_table} (id, written_at) VALUES (1, %(now)s)
     ON CONFLICT (id) DO UPDATE SET written_at = excluded.written_at
 """  # noqa: S608 - the name of a table only
-
 
 # The key of a count: client_id, number of hours since 1970, step, outcome, cause. Making this tuple takes a quarter of
 # the time of making an object with a datetime.
 Key = tuple[str, int, Step, Outcome, str]
 
 
+# Kinds of callers, each with a budget of its own. "proven": the caller sent a valid secret, code or token.
+Kind = Literal["stranger", "person", "proven"]
+
+
+def has_room(client_id: str, kind: Kind, caller: str) -> bool:
+    """Count one more record. Return whether the budget of this hour allows it.
+
+    `caller` is a network address or the primary key of a person. An IPv6 /48 network counts as one caller. The limits
+    are `settings.RATES_OF_RECORDS`.
+    """
+    of_all = rate_limits.Counter("records_of_kind", f"{client_id} {kind}")
+    own = rate_limits.Counter("records_of_caller", f"{client_id} {kind} {site_of(caller) or caller}")
+    # While the wide limit is full, no counters of new callers are made.
+    return not (rate_limits.exceeded(of_all) or rate_limits.count(own, of_all))
+
+
+def add(record: ActivityRecord) -> None:
+    """Write the record in one statement, unless its person is deleted meanwhile."""
+    values = {name: getattr(record, name) for name in _COLUMNS}
+    values |= {"detail": json.dumps(record.detail), "is_nobodys": record.person_id is None}
+    json_type, lock = ("::jsonb", "FOR KEY SHARE") if is_postgresql() else ("", "")
+    fetch_one(_ADD_RECORD.format(json=json_type, lock=lock), **values)
+
+
 class Waiting:
     """The unwritten entries of this process."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
         self.counts: Counter[Key] = Counter()
         self.records: list[ActivityRecord] = []
         self.reads: dict[ProfileRead, tuple[str, datetime]] = {}  # the client_id and the time
-        self.seen: dict[ProfileRead, None] = {}  # the latest reads, the oldest first
-
-    def take(self) -> tuple[Counter[Key], list[ActivityRecord], dict[ProfileRead, tuple[str, datetime]]]:
-        with self.lock:
-            taken = self.counts, self.records, self.reads
-            self.counts, self.records, self.reads = Counter(), [], {}
-        return taken
-
-    def put_back(
-        self, counts: Counter[Key], records: list[ActivityRecord], reads: dict[ProfileRead, tuple[str, datetime]]
-    ) -> None:
-        with self.lock:
-            self.counts.update(counts)
-            self.records = (records + self.records)[:MOST_WAITING]
-            self.reads = reads | self.reads
 
 
+_lock = threading.Lock()
 _waiting = Waiting()
+_seen_reads: set[ProfileRead] = set()
 _worker: Worker | None = None
 _claimed_at: datetime | None = None
 
 
 def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str = "") -> None:
     """Add one to the count of the hour."""
-    counted = (client_id, _hour_of(at), step, outcome, cause)
-    with _waiting.lock:
-        counts = _waiting.counts
-        if len(counts) < MOST_WAITING:
-            counts[counted] = counts.get(counted, 0) + 1
+    with _lock:
+        if len(_waiting.counts) < MOST_WAITING:
+            _waiting.counts[client_id, int(at.timestamp()) // _HOUR_SECONDS, step, outcome, cause] += 1
 
 
 def add_later(record: ActivityRecord) -> None:
     """Keep the record for the thread, which writes it within about a second. A success is also counted."""
     if record.outcome == Outcome.SUCCEEDED:
         count(record.at, record.client_id, Step(record.step), Outcome.SUCCEEDED)
-    with _waiting.lock:
+    with _lock:
         if len(_waiting.records) < MOST_WAITING:
             _waiting.records.append(record)
 
@@ -111,25 +131,51 @@ def add_later(record: ActivityRecord) -> None:
 def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: datetime) -> None:
     """Keep the profile read for the thread, which stores and counts only the first read of an attempt."""
     read = ProfileRead(attempt, person_id)
-    if read in _waiting.seen:
+    if read in _seen_reads:
         return
-    with _waiting.lock:
-        _waiting.seen[read] = None
-        if len(_waiting.seen) > MOST_WAITING:
-            del _waiting.seen[next(iter(_waiting.seen))]
+    with _lock:
+        if len(_seen_reads) >= MOST_WAITING:
+            _seen_reads.clear()
+        _seen_reads.add(read)
         if len(_waiting.reads) < MOST_WAITING:
             _waiting.reads.setdefault(read, (client_id, at))
 
 
 def flush() -> None:
-    """Write all entries. After a database Error, the entries are kept."""
-    counts, records, reads = _waiting.take()
-    if counts or records or reads:
-        try:
-            _write(Counter(counts), records, reads)
-        except Error:
-            _waiting.put_back(counts, records, reads)
-            raise
+    """Write all entries. After a database Error, the unwritten entries are kept."""
+    global _waiting
+    with _lock:
+        taken, _waiting = _waiting, Waiting()
+    try:
+        if taken.records:
+            with transaction.atomic():
+                for record in taken.records:
+                    add(record)
+            taken.records.clear()
+        if taken.counts or taken.reads:
+            with transaction.atomic():
+                _add_counts(taken)
+    except Error:
+        with _lock:
+            taken.counts.update(_waiting.counts)
+            taken.records = (taken.records + _waiting.records)[:MOST_WAITING]
+            taken.reads = taken.reads | _waiting.reads
+            _waiting = taken
+        raise
+
+
+def _add_counts(taken: Waiting) -> None:
+    """Add the counts and the first profile reads to the database."""
+    counts, times = Counter(taken.counts), {read: at for read, (_, at) in taken.reads.items()}
+    for read in issued_codes.note_profile_reads(times) if times else ():
+        client_id, at = taken.reads[read]
+        counts[client_id, int(at.timestamp()) // _HOUR_SECONDS, Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
+    with connection.cursor() as cursor:
+        for key, number in sorted(counts.items()):  # in a fixed order, so that two workers do not deadlock
+            client_id, hour, step, outcome, cause = key
+            at = datetime.fromtimestamp(hour * _HOUR_SECONDS, UTC)
+            values = {"client_id": client_id, "hour": at, "step": step.value, "outcome": outcome.value, "cause": cause}
+            cursor.execute(_ADD_COUNT, adapted({**values, "number": number}))
 
 
 def record_never_exchanged(since: datetime) -> bool:
@@ -142,34 +188,10 @@ def record_never_exchanged(since: datetime) -> bool:
     failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
     for client_id, person_id, attempt, at in codes:
         count(at, client_id, **failed)
-        if budget.has_room(client_id, Kind.PERSON, str(person_id)):
+        if has_room(client_id, "person", str(person_id)):
             add_later(ActivityRecord(at=at, client_id=client_id, person_id=person_id, attempt=attempt, **failed))
     flush()
     return claimed == MOST_CLAIMED
-
-
-def _write(counts: Counter[Key], records: list[ActivityRecord], reads: dict[ProfileRead, tuple[str, datetime]]) -> None:
-    with transaction.atomic(), connection.cursor() as cursor:
-        # The locks wait for deletions that have begun, so no record outlives its person.
-        people = User.objects.filter(pk__in={each.person_id for each in records if each.person_id}).order_by("pk")
-        present = set(people.select_for_update(no_key=True).values_list("pk", flat=True)) if records else set()
-        records = [each for each in records if each.person_id is None or each.person_id in present]
-        for read in issued_codes.note_profile_reads({read: at for read, (_, at) in reads.items()}) if reads else ():
-            client_id, at = reads[read]
-            counts[client_id, _hour_of(at), Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
-        for record in records:  # a transaction that was rolled back may have set it
-            record.pk = None
-        if records:  # PostgreSQL takes at most 65,535 parameters in a statement
-            ActivityRecord.objects.bulk_create(records, batch_size=1_000)
-        for counted in sorted(counts):  # in a fixed order, so that two workers do not deadlock
-            client_id, hour, step, outcome, cause = counted
-            at = datetime.fromtimestamp(hour * _HOUR_SECONDS, UTC)
-            values = {"client_id": client_id, "hour": at, "step": step.value, "outcome": outcome.value, "cause": cause}
-            cursor.execute(_ADD, adapted({**values, "number": counts[counted]}))
-
-
-def _hour_of(at: datetime) -> int:
-    return int(at.timestamp()) // _HOUR_SECONDS
 
 
 class Proof:

@@ -11,13 +11,13 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 
-from config.infrastructure import references
-from oauth_bridge.activity import login_marks
+from config.infrastructure import references, sealing
 from oauth_bridge.activity.causes import fix_of
 from oauth_bridge.callback_addresses.difference import reason
 from oauth_bridge.models.activity import ActivityRecord, Outcome
 
 MOST = 1000
+_MARK_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,6 @@ class Filters:
     who: str = ""
     reference: str = ""
     since: datetime | None = None
-    attempt: UUID | None = None
     person_id: UUID | None = None
     after_id: int = 0
     is_failure: bool = False
@@ -50,20 +49,16 @@ class Sight(NamedTuple):
 
     def cut(self, detail: dict[str, Any]) -> dict[str, Any]:
         """The details of a record without the names that the reader may not see."""
-        hidden = () if self.all_applications else OF_OTHERS
-        return {
-            name: value
-            for name, value in detail.items()
-            if name not in hidden and (self.people or name != "deleted_by")
-        }
+        hidden = set() if self.all_applications else OF_OTHERS
+        hidden = hidden if self.people else hidden | {"deleted_by"}
+        return {name: value for name, value in detail.items() if name not in hidden}
 
 
 OPERATOR = Sight(all_applications=True, people=True)
-OF_OTHERS = ("deleted_name", "deleted_at", "deleted_by")  # the details that describe a deleted application
+OF_OTHERS = {"deleted_name", "deleted_at", "deleted_by"}  # the details that describe a deleted application
 
 
 def fix(entry: ActivityRecord, sight: Sight) -> str:
-    """The advice, which names only what the reader may see."""
     facts = sight.cut(entry.detail)
     return reason(facts.get("differs", ())) or fix_of(entry.cause, facts)
 
@@ -74,8 +69,9 @@ def described(entry: ActivityRecord, sight: Sight) -> dict[str, Any]:
     Only records about an unregistered callback address have `sent`, `nearest` or `differs`. Only a reader who sees all
     applications gets `detail`, which may name another application's secret.
     """
+    of_the_address = {name: entry.detail[name] for name in ("sent", "nearest", "differs") if name in entry.detail}
     detail = sight.cut(entry.detail) if sight.all_applications else {}
-    detail = {name: value for name, value in detail.items() if name not in ("sent", "nearest", "differs")}
+    detail = {name: value for name, value in detail.items() if name not in of_the_address}
     return {
         "time": entry.at.isoformat(),
         "step": entry.step,
@@ -88,15 +84,14 @@ def described(entry: ActivityRecord, sight: Sight) -> dict[str, Any]:
         "browser": entry.browser.strip("/") or None,
         "reference": entry.reference or None,
         "attempt": entry.attempt and str(entry.attempt),
-        **{name: entry.detail[name] for name in ("sent", "nearest", "differs") if name in entry.detail},
+        **of_the_address,
         **({"detail": detail} if detail else {}),
     }
 
 
 def entries(filters: Filters) -> list[ActivityRecord]:
     """The records, newest first, at most `filters.limit`. One statement; two if `who` is an e-mail address."""
-    limit = min(filters.limit, MOST)
-    return list(newest(records(filters), limit))
+    return list(newest(records(filters), min(filters.limit, MOST)))
 
 
 def entry(pk: int, client_ids: Collection[str] | None = None) -> ActivityRecord | None:
@@ -116,7 +111,6 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
         "cause": filters.cause,
         "step": filters.step,
         "reference": references.normalised(filters.reference),
-        "attempt": filters.attempt,
         "person": filters.person_id,
         "id__gt": filters.after_id,
         "at__gte": filters.since,
@@ -128,10 +122,19 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
         rows = rows.exclude(outcome__in=[Outcome.SUCCEEDED, Outcome.UNFINISHED])
     if "@" in filters.who:
         person = get_user_model().objects.filter(email=filters.who).values_list("pk", flat=True)
-        rows = rows.filter(Q(person__in=list(person)) | Q(login_mark__in=login_marks.all_of(filters.who)))
+        rows = rows.filter(Q(person__in=list(person)) | Q(login_mark__in=login_marks(filters.who)))
     elif filters.who:
         rows = rows.filter(address=filters.who)
     return rows.order_by("-id")
+
+
+def login_marks(address: str) -> list[bytes]:
+    """HMACs of a typed e-mail address that has no account. The records contain the first, and never the address.
+
+    The first mark is under SECRET_KEY, the others are under SECRET_KEY_FALLBACKS, as in older records. An administrator
+    who enters the address finds the records. When a person confirms the address, they become records of the person.
+    """
+    return [bytes.fromhex(each)[:_MARK_BYTES] for each in sealing.digests("oauth_bridge.activity.login", address)]
 
 
 def newest(rows: QuerySet[ActivityRecord], limit: int) -> QuerySet[ActivityRecord]:

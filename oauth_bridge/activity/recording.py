@@ -18,14 +18,16 @@ from django.http import HttpRequest
 
 from accounts import return_path
 from accounts.email_addresses import looked_up_email
+from accounts.models import User
 from accounts.sessions import user_agents
 from config.infrastructure import references
 from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
-from oauth_bridge.activity import budget, counts, login_marks
-from oauth_bridge.activity.budget import Kind
+from oauth_bridge.activity import counts
 from oauth_bridge.activity.causes import CAUSES, FACTOR_AWAITED, UNCONFIRMED
+from oauth_bridge.activity.counts import Kind
+from oauth_bridge.activity.reading import login_marks
 from oauth_bridge.callback_addresses.difference import compare
 from oauth_bridge.callback_addresses.masking import masked
 from oauth_bridge.consent.pending_request import PendingRequest
@@ -49,6 +51,13 @@ SHOWN_PARAMETERS = {"response_type", "client_id", "scope", "code_challenge_metho
 SHOWN_VALUE = re.compile(rf"[A-Za-z][A-Za-z0-9 ._-]{{0,31}}|{MISTYPED_CLIENT_ID}")
 MOST_PARAMETERS = 12
 COUNTED = {Event.CODE_ISSUED: Step.CONSENT, Event.CODE_REDEEMED: Step.EXCHANGE}
+# The events that get a record, with the cause of a step that waits for the person, who may never go on.
+RECORDED = {
+    Event.SIGNED_IN: (Step.SIGN_IN, ""),
+    Event.SECOND_FACTOR_USED: (Step.SECOND_FACTOR, ""),
+    Event.ADDRESS_CODE_SENT: (Step.SIGN_IN, UNCONFIRMED),
+    Event.SECOND_FACTOR_ASKED: (Step.SECOND_FACTOR, FACTOR_AWAITED),
+}
 SERVER_ERRORS = 500
 # The step of each page of `accounts`, by the name of the page's route. The views of this package say their step.
 SIGN_IN_ROUTES = (
@@ -78,96 +87,83 @@ def record(
 
 def note_account_page(request: HttpRequest) -> None:
     """Note the step, the application and the attempt of a page of `accounts`. Never raises an error."""
-    match, known = request.resolver_match, subject()
+    match = request.resolver_match
     try:
         if match and (step := STEPS_OF_ROUTES.get(match.url_name or "")):
-            known.step = step
+            subject().step = step
             if pending := _pending(request):
                 pending.note()
     except Exception:
         logger.exception("application not named")
 
 
-def _cause(error: RequestError) -> str:
-    """Return the cause, or the name of the fault if CAUSES does not have the cause, such as a rule of passwords."""
-    return error.cause if error.cause in CAUSES else error.fault.name.lower()
-
-
 def _record_error(request: HttpRequest, error: RequestError) -> None:
-    known, cause = subject(), _cause(error)
+    known = subject()
+    # A cause such as a rule of passwords has no row of its own.
+    cause = error.cause if error.cause in CAUSES else error.fault.name.lower()
     if not known.step or cause not in CAUSES or (cause in (SCRIPT, FRAME) and not known.client_id):
         return
     step, client_id, person, attempt = Step(known.step), known.client_id, known.person, known.attempt
-    outcome = Outcome.FAILED if error.fault.status >= SERVER_ERRORS else Outcome.REFUSED
-    at, address = request.received_at, client_address(request)  # type: ignore[attr-defined]
-    has_room = budget.has_room(client_id, *_caller(request, step, address))
+    has_room = counts.has_room(client_id, *_caller(request, step))
     presented = error.private.get("presented")
     if has_room and attempt is None and isinstance(presented, tuple):
         # The exchange was refused before it read its code. This runs one statement.
         attempt, person, found = issued_codes.presented(*presented)
         client_id = client_id or found
-    counts.count(at, client_id, step, outcome, cause)
+    outcome = Outcome.FAILED if error.fault.status >= SERVER_ERRORS else Outcome.REFUSED
+    made = _record_of(request, step, outcome, cause, attempt=attempt, client_id=client_id, person_id=person)
+    counts.count(made.at, client_id, step, outcome, cause)
     if not has_room:
         return
     # A text that is no e-mail address may be a password.
     login = looked_up_email(str(error.private.get("login", "")))
-    budget.add(
-        _record_of(
-            request,
-            step=step,
-            outcome=outcome,
-            cause=cause,
-            attempt=attempt,
-            client_id=client_id,
-            person_id=person,
-            login_mark=None if person or not login else login_marks.of(login),
-            detail=_detail(request, step, error),
-            is_proven=known.is_proven,
-        )
-    )
+    made.login_mark = login_marks(login)[0] if login and not person else None
+    made.detail, made.is_proven = _detail(request, step, error), known.is_proven
+    counts.add(made)
 
 
-def _record_of(request: HttpRequest, **columns: Any) -> ActivityRecord:
+def _record_of(request: HttpRequest, step: Step, outcome: Outcome, cause: str, **known: Any) -> ActivityRecord:
     return ActivityRecord(
         at=request.received_at,  # type: ignore[attr-defined]
+        step=step,
+        outcome=outcome,
+        cause=cause,
         reference=references.current.get(),
         address=client_address(request),
         browser=user_agents.describe(request.headers.get("User-Agent", "")),
-        **columns,
+        **known,
     )
 
 
 def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
-    """Count a successful consent or exchange, and record a successful sign-in or second factor.
-
-    A sign-in that waits for a mailed code or a second factor is recorded too, because the person may never type it.
-    """
-    person, outcome, cause = members.get("person"), Outcome.SUCCEEDED, ""
+    """Count a successful consent or exchange; record a sign-in or second factor that succeeded or waits for a code."""
     if step := COUNTED.get(event):
-        at = request.received_at  # type: ignore[attr-defined]
-        counts.count(at, str(members["client_id"]), step, outcome)
-        return
-    if event is Event.SIGNED_IN:
-        step = Step.SIGN_IN
-        if not members["in_known_browser"] and isinstance(person, UUID):
-            login_marks.give(person)  # an operator who confirms an address causes no ADDRESS_CONFIRMED
-    elif event is Event.SECOND_FACTOR_USED and members["is_sign_in"]:
-        step = Step.SECOND_FACTOR
-    elif event is Event.ADDRESS_CODE_SENT and not request.user.is_authenticated:
-        step, outcome, cause = Step.SIGN_IN, Outcome.UNFINISHED, UNCONFIRMED
-    elif event is Event.SECOND_FACTOR_ASKED:
-        step, outcome, cause = Step.SECOND_FACTOR, Outcome.UNFINISHED, FACTOR_AWAITED
-    elif event is Event.ADDRESS_CONFIRMED and isinstance(person, UUID):
-        login_marks.give(person)
-        return
-    else:
-        return
-    pending = _pending(request)
-    if cause == FACTOR_AWAITED and pending is None:  # no later record would show that the person typed the code
-        return
-    known = {"attempt": UUID(pending.attempt), "client_id": pending.client_id} if pending else {}
+        counts.count(request.received_at, str(members["client_id"]), step, Outcome.SUCCEEDED)  # type: ignore[attr-defined]
+    person = members.get("person")
     person_id = person if isinstance(person, UUID) else None
-    counts.add_later(_record_of(request, step=step, outcome=outcome, cause=cause, person_id=person_id, **known))
+    # If an operator confirmed the address, there was no ADDRESS_CONFIRMED.
+    is_new = event is Event.ADDRESS_CONFIRMED or (event is Event.SIGNED_IN and not members["in_known_browser"])
+    if person_id and is_new:
+        _assign_marked(person_id)
+    is_sign_in = members.get("is_sign_in", True) and not (
+        event is Event.ADDRESS_CODE_SENT and request.user.is_authenticated
+    )
+    if event in RECORDED and is_sign_in:
+        step, cause = RECORDED[event]
+        pending = _pending(request)
+        if cause == FACTOR_AWAITED and pending is None:  # no later record would show that the person typed the code
+            return
+        known = {"attempt": UUID(pending.attempt), "client_id": pending.client_id} if pending else {}
+        outcome = Outcome.UNFINISHED if cause else Outcome.SUCCEEDED
+        counts.add_later(_record_of(request, step, outcome, cause, person_id=person_id, **known))
+
+
+def _assign_marked(person_id: UUID) -> None:
+    """If the person's address is confirmed, assign the records with its marks to the person."""
+    confirmed = User.objects.filter(pk=person_id, email_verified_at__isnull=False)
+    if address := confirmed.values_list("email", flat=True).first():
+        marked = ActivityRecord.objects.filter(login_mark__in=login_marks(address))
+        marked.update(person=person_id, login_mark=None)
 
 
 def _pending(request: HttpRequest) -> PendingRequest | None:
@@ -175,15 +171,15 @@ def _pending(request: HttpRequest) -> PendingRequest | None:
     return PendingRequest.of_path(return_path.found(request))
 
 
-def _caller(request: HttpRequest, step: Step, address: str) -> tuple[Kind, str]:
+def _caller(request: HttpRequest, step: Step) -> tuple[Kind, str]:
     """Return whose budget the record counts against."""
     if subject().is_proven:
-        return Kind.PROVEN, address
+        return "proven", client_address(request)
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.
     person = None if step in (Step.EXCHANGE, Step.PROFILE) else getattr(request, "user", None)
     if person is not None and person.is_authenticated:
-        return Kind.PERSON, str(person.pk)
-    return Kind.STRANGER, address
+        return "person", str(person.pk)
+    return "stranger", client_address(request)
 
 
 def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, Any]:
@@ -206,7 +202,6 @@ def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, 
 
 
 def _parameters(sent: Parameters) -> dict[str, str]:
-    """Return the parameters of the application's link."""
     names = [name for name in sent.names()[:MOST_PARAMETERS] if name.isprintable()]
     return {name[:DETAIL_LENGTH]: _parameter(name, sent.text(name)) for name in names}
 

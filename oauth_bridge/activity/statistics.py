@@ -16,6 +16,7 @@ from django.db.models.functions import TruncDate
 from django.utils import timezone
 
 from oauth_bridge.activity.causes import needs_mending
+from oauth_bridge.activity.reading import Filters, records
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
 
 DAY = timedelta(days=1)
@@ -39,7 +40,7 @@ class Met(NamedTuple):
 
 
 class Days(NamedTuple):
-    """The numbers of a day: finished sign-ins, and failures for which `needs_mending` is true."""
+    """Finished sign-ins of a day, and failures for which `needs_mending` is true."""
 
     day: date
     finished: int
@@ -60,11 +61,7 @@ def start_of(days: int) -> datetime:
 def failures(
     since: datetime, until: datetime | None = None, client_ids: Collection[str] | None = None
 ) -> Counter[Failing]:
-    """Count the failures by application, step and cause.
-
-    The count includes the hour of `since` and excludes the hour of `until`. `client_ids` limits the count to these
-    applications.
-    """
+    """Count the failures by application, step and cause, from the hour of `since` on and before the hour of `until`."""
     counts = _counts(since, until, client_ids).exclude(outcome=Outcome.SUCCEEDED)
     rows = counts.values_list("client_id", "step", "cause").annotate(total=Sum("number"))
     return Counter({Failing(client_id, step, cause): total for client_id, step, cause, total in rows})
@@ -84,26 +81,18 @@ def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
 
 def met(since: datetime, client_ids: Collection[str] | None = None) -> dict[Failing, Met]:
     """What is known of each cause from the newest MOST_RECORDS records."""
-    records = ActivityRecord.objects.all()
-    if client_ids is not None:
-        records = records.filter(client_id__in=client_ids)
-    newest = records.order_by("-id").values("pk")[:MOST_RECORDS]
+    newest = records(Filters(client_ids=client_ids)).values("pk")[:MOST_RECORDS]
     recent = ActivityRecord.objects.filter(pk__in=newest, at__gte=since).exclude(outcome=Outcome.SUCCEEDED)
-    rows = recent.values_list("client_id", "step", "cause").annotate(
-        people=Count("person", distinct=True), last_at=Max("at")
-    )
-    return {Failing(client_id, step, cause): Met(*figures) for client_id, step, cause, *figures in rows}
+    figures = {"people": Count("person", distinct=True), "last_at": Max("at")}
+    rows = recent.values_list("client_id", "step", "cause").annotate(**figures)
+    return {Failing(client_id, step, cause): Met(people, at) for client_id, step, cause, people, at in rows}
 
 
 def by_day(client_id: str, days: int) -> list[Days]:
     """The numbers of the last `days` days in UTC, the oldest day first."""
-    today, since = timezone.now().date(), start_of(days)
-    rows = (
-        _counts(since, None, [client_id])
-        .annotate(day=TruncDate("hour"))
-        .values_list("day", "step", "outcome", "cause")
-        .annotate(total=Sum("number"))
-    )
+    today = timezone.now().date()
+    counts = _counts(start_of(days), None, [client_id]).annotate(day=TruncDate("hour"))
+    rows = counts.values_list("day", "step", "outcome", "cause").annotate(total=Sum("number"))
     finished: Counter[date] = Counter()
     failed: Counter[date] = Counter()
     for day, step, outcome, cause, total in rows:

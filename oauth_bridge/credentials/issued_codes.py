@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from django.db.models import Count, Exists, Max, OuterRef, Q
+from django.db.models import Count, Exists, Max, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
@@ -65,10 +66,10 @@ class SignIns(NamedTuple):
 
 
 class IssuedCode(NamedTuple):
-    """The columns of `AuthorizationCode` that describe the attempt."""
+    """The attempt of a code. `client_id` is empty if the application is gone."""
 
     attempt: UUID
-    application_id: int
+    client_id: str
     user_id: UUID
     redirect_uri: str
     issued_at: datetime
@@ -174,13 +175,18 @@ def newest(
         looked_through = codes.order_by("-issued_at").values("pk")[:MOST_LOOKED_THROUGH]
         applications = list(found.values_list("pk", flat=True))
         codes = AuthorizationCode.objects.filter(pk__in=looked_through, application__in=applications)
-    return [IssuedCode(*row) for row in codes.order_by("-issued_at").values_list(*IssuedCode._fields)[:limit]]
+    return _described(codes.order_by("-issued_at")[:limit])
 
 
 def of_attempts(people: Collection[UUID], attempts: Collection[UUID]) -> list[IssuedCode]:
     """The codes of these people in these attempts."""
-    codes = AuthorizationCode.objects.filter(user__in=people, attempt__in=attempts)
-    return [IssuedCode(*row) for row in codes.values_list(*IssuedCode._fields)] if people else []
+    return _described(AuthorizationCode.objects.filter(user__in=people, attempt__in=attempts)) if people else []
+
+
+def _described(codes: QuerySet[AuthorizationCode]) -> list[IssuedCode]:
+    application = Application.objects.filter(pk=OuterRef("application_id")).values("client_id")
+    rows = codes.annotate(client_id=Coalesce(Subquery(application), Value("")))
+    return [IssuedCode(*row) for row in rows.values_list(*IssuedCode._fields)]
 
 
 def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[NeverExchanged]]:

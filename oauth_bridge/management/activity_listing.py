@@ -38,15 +38,9 @@ def filters_of(options: dict[str, Any]) -> Filters:
     """Return the filters that the options choose. Raises CommandError: an option is malformed."""
     if not 1 <= options["limit"] <= MOST:
         raise CommandError(f"--limit is a number from 1 to {MOST}.")
-    return Filters(
-        client_id=options["client_id"],
-        cause=options["cause"],
-        step=options["step"],
-        who=looked_up_email(options["address"]) or options["address"],
-        reference=options["reference"],
-        since=_since(options["since"]),
-        limit=options["limit"],
-    )
+    names = ("client_id", "cause", "step", "reference", "limit")
+    who = looked_up_email(options["address"]) or options["address"]
+    return Filters(who=who, since=_since(options["since"]), **{name: options[name] for name in names})
 
 
 def _since(text: str) -> datetime | None:
@@ -65,12 +59,11 @@ def _since(text: str) -> datetime | None:
 
 def line(entry: ActivityRecord) -> str:
     """Format an entry for a terminal: the facts, then the advice."""
-    person = str(entry.person_id) if entry.person_id else ""
-    who = " ".join(filter(None, (entry.client_id, person, entry.address)))
-    first = (
-        f"{entry.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC  {entry.reference or '-':8}  {entry.step} {entry.outcome}"
-    )
-    parts = [first + (f": {entry.cause}" if entry.cause else ""), who]
+    at, cause = f"{entry.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC", f": {entry.cause}" if entry.cause else ""
+    parts = [
+        f"{at}  {entry.reference or '-':8}  {entry.step} {entry.outcome}{cause}",
+        " ".join(str(each) for each in (entry.client_id, entry.person_id, entry.address) if each),
+    ]
     if sent := entry.detail.get("sent"):
         differs = ", ".join(entry.detail.get("differs", ()))
         parts.append(f"sent {sent}; nearest {entry.detail.get('nearest') or 'none'} ({differs})")

@@ -1,8 +1,7 @@
 """The tables of the activity log: records of refusals, failures and sign-ins, and counts of all steps.
 
-D24. `activity.budget` writes the records of refusals and failures. `activity.counts` writes the counts, and
-the records of sign-ins and of codes that were never exchanged. `management.purging` deletes the records and the
-counts. No row contains a credential, a `state` or a typed login name.
+D24. `activity.counts` writes both tables, and `management.purging` deletes their rows. No row contains a credential, a
+`state` or a typed login name.
 """
 
 from __future__ import annotations

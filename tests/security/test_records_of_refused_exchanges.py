@@ -18,7 +18,7 @@ from oauth_bridge.activity.reading import Filters
 from oauth_bridge.management import purging
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord
-from tests.unit.test_activity import CHALLENGE, Tried
+from tests.unit.test_activity import Tried
 
 pytestmark = pytest.mark.django_db
 
@@ -115,9 +115,7 @@ def test_whoever_finds_a_code_does_not_make_a_sign_in_look_refused() -> None:
 
 
 def test_whoever_finds_a_code_does_not_use_up_the_records_of_its_attempt() -> None:
-    tried = Tried()
-    link = tried.link
-    tried.link = lambda **changes: link(code_challenge=CHALLENGE, code_challenge_method="S256", **changes)  # type: ignore[method-assign]
+    tried = Tried().with_challenge()
     code = tried.callback()
     for _ in range(20):
         tried.exchange(code=code, client_secret=WRONG)
@@ -133,7 +131,7 @@ def test_the_same_statements_run_whether_the_code_exists_and_few_beyond_the_budg
     tried = Tried()
     code = tried.callback()
     if is_full:
-        monkeypatch.setattr("oauth_bridge.activity.budget.has_room", lambda *_: False)
+        monkeypatch.setattr("oauth_bridge.activity.counts.has_room", lambda *_: False)
     sent = []
     for changes in ({}, {"client_id": "unheard-of"}):
         for each in (code, WRONG):

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from accounts.models import Session, User
 from accounts.profile.deletion import delete_account
-from oauth_bridge.activity import budget, counts
+from oauth_bridge.activity import counts
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.factories import CodeFactory, ConsentFactory, PersonFactory, Registered, TokenFactory, picture, upload
@@ -139,7 +139,7 @@ def test_no_row_is_written_about_a_person_whose_account_is_gone(alice: User) -> 
     counts.flush()
     fields = {"at": timezone.now(), "step": Step.SIGN_IN, "outcome": Outcome.REFUSED, "cause": "password_wrong"}
     for person_id in (sub, bob.pk, None):
-        budget.add(ActivityRecord(person_id=person_id, **fields))
+        counts.add(ActivityRecord(person_id=person_id, **fields))
     for model in apps.get_models():
         for field in model._meta.concrete_fields:
             if field.related_model is User or isinstance(field, UUIDField):

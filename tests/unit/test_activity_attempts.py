@@ -18,7 +18,6 @@ from oauth_bridge.management import purging
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
 from tests.factories import PASSWORD, PersonFactory
-from tests.grants import HTML
 from tests.pages import Account, code_of, html_of, text_of
 from tests.unit.test_activity import Tried, listing
 
@@ -105,57 +104,38 @@ def test_a_wrong_verifier_after_the_exchange_leaves_the_sign_in(grace: Client) -
 # The second factor ----------------------------------------------------------------------------------------------------
 
 
-def test_a_sign_in_that_waits_for_the_second_factor_is_unfinished_until_it_goes_on(grace: Client) -> None:
-    tried = Tried()
-    account = Account(tried.person)
-    page = tried.browser.get(tried.link(), **HTML)["Location"]
-    for password in ("wrong", PASSWORD):
-        asked = tried.post(page, {"login": tried.person.email, "password": password})
-    counts.flush()
-    person = reverse("admin:person", args=[tried.person.pk])
-    assert "The password was right" not in text_of(grace.get(f"{ACTIVITY}?step=second_factor"))
-    assert next(row["outcome"] for row in stored_about(tried.person, 1)["activity"]) == "unfinished"
-    assert not ActivityCount.objects.filter(cause=FACTOR_AWAITED).exists(), "most people type the code"
-    assert [each["outcome"] for each in listing("--cause", FACTOR_AWAITED)] == ["unfinished"]
-    story = "Authorize → Sign-in: Wrong password → "
-    waits = "Second factor: The sign-in waits for the second factor"
-    said = text_of(grace.get(person))
-    assert f"{story}{waits}" in said
-    assert "Fix: The password was right." in said
-    assert "Unfinished" in said
-    tried.browser.post(asked["Location"], {"code": code_of(account.secret)})
-    counts.flush()
-    said = text_of(grace.get(person))
-    assert f"{story}signed in → second factor {tried.person.display_name}" in said
-    assert "Going on" in said
-    assert "signed in → second factor" in text_of(grace.get(f"{ACTIVITY}?cause={FACTOR_AWAITED}"))
-
-
 def test_a_wait_for_the_second_factor_is_no_refusal_and_ends_with_the_next_step(grace: Client) -> None:
     tried = Tried()
     account, asked = Account(tried.person), tried.sign_in()["Location"]
-    waits = ActivityRecord.objects.get(cause=FACTOR_AWAITED)
-    record = record_page(cause=FACTOR_AWAITED)
-    said = text_of(grace.get(record))
-    assert "The sign-in waits for the second factor Unfinished" in said
-    assert "refused" not in said
-    assert "Fix: The password was right." in said
-    assert "Fix: The password was right." in text_of(grace.get(f"{ACTIVITY}?reference={waits.reference}"))
-    of_step = f"{ACTIVITY}?step=second_factor&show=failed"
-    assert "waits for the second factor" not in text_of(grace.get(of_step))
-    assert "waits for the second factor" in text_of(grace.get(f"{of_step}&cause={FACTOR_AWAITED}"))
+    assert not ActivityCount.objects.filter(cause=FACTOR_AWAITED).exists(), "most people type the code"
+    assert [each["outcome"] for each in listing("--cause", FACTOR_AWAITED)] == ["unfinished"]
+    assert next(row["outcome"] for row in stored_about(tried.person, 1)["activity"]) == "unfinished"
+    record, chosen = record_page(cause=FACTOR_AWAITED), f"{ACTIVITY}?cause={FACTOR_AWAITED}"
+    person = reverse("admin:person", args=[tried.person.pk])
+    for words in (
+        "Second factor: The sign-in waits for the second factor",
+        "Fix: The password was right.",
+        "Unfinished",
+    ):
+        assert words in text_of(grace.get(person))
+    for path in (record, chosen, f"{chosen}&step=second_factor&show=failed"):
+        assert "Fix: The password was right." in text_of(grace.get(path)), path
+    for step in ("step=second_factor", "step=second_factor&show=failed"):
+        assert "waits for the second factor" not in text_of(grace.get(f"{ACTIVITY}?{step}"))
+    assert "refused" not in text_of(grace.get(record))
     board = {"client_id": tried.application.client_id, "live": (timezone.now() - timedelta(seconds=1)).isoformat()}
-    step = f"Authorize {waits.at:%H:%M:%S} The sign-in waits for the second factor"
     page = grace.get(ACTIVITY, board)
-    assert step in text_of(page)
+    assert "The sign-in waits for the second factor" in text_of(page)
     assert '<meta http-equiv="refresh" content="2">' in html_of(page), "it looks again by itself"
     assert "Where they stop" not in text_of(page)
-    page = grace.get(ACTIVITY, board | {"live": ""})
-    assert ("refresh" in html_of(page), step in text_of(page)) == (False, True)
+    assert "refresh" not in html_of(grace.get(ACTIVITY, board | {"live": ""}))
     tried.browser.post(asked, {"code": code_of(account.secret)})
     counts.flush()
-    for page in (record, f"{ACTIVITY}?cause={FACTOR_AWAITED}"):
-        assert "Fix:" not in text_of(grace.get(page))
+    said = text_of(grace.get(person))
+    assert "Authorize → signed in → second factor" in said
+    assert "Going on" in said
+    for path in (record, chosen):
+        assert "Fix:" not in text_of(grace.get(path))
     assert "waits for the second factor" not in text_of(grace.get(ACTIVITY, board))
 
 
@@ -197,19 +177,6 @@ def test_the_shown_failure_is_that_of_the_reference_or_else_the_last(grace: Clie
 # Codes ----------------------------------------------------------------------------------------------------------------
 
 
-def expire() -> None:
-    """All codes, eleven minutes ago, which a worker notices; what is recorded so far happened half a minute later."""
-    now = timezone.now()
-    AuthorizationCode.objects.update(issued_at=now - timedelta(minutes=11), expires_at=now - timedelta(minutes=1))
-    ActivityRecord.objects.update(at=now - timedelta(minutes=10.5))
-    assert not counts.record_never_exchanged(now - timedelta(minutes=12))
-
-
-def purge() -> None:
-    list(purging.batches(timezone.now() + timedelta(hours=2)))
-    assert not AuthorizationCode.objects.exists()
-
-
 @pytest.mark.integration
 def test_a_code_that_is_never_exchanged_is_recorded_once_and_stays_a_failure(
     grace: Client, monkeypatch: pytest.MonkeyPatch
@@ -236,21 +203,10 @@ def test_a_code_that_is_never_exchanged_is_recorded_once_and_stays_a_failure(
         assert said.count("code issued") == 1, "the code of the other one may still be exchanged"
     assert "code issued" not in text_of(grace.get(f"{ACTIVITY}?cause=verifier_wrong"))
     AuthorizationCode.objects.filter(user=other.person).delete()
-    purge()
+    list(purging.batches(timezone.now() + timedelta(hours=2)))
+    assert not AuthorizationCode.objects.exists()
     assert listing(tried.application.client_id) == [entry]
     assert ActivityCount.objects.get(cause=NEVER_EXCHANGED).number == 1
-
-
-def test_a_refused_exchange_stays_the_failure_when_its_code_expires(grace: Client) -> None:
-    tried = Tried().with_challenge()
-    tried.exchange(code=tried.callback(), code_verifier="x" * 43)
-    expire()
-    page = text_of(grace.get(f"{ACTIVITY}?client_id={tried.application.client_id}"))
-    assert f"the verifier doesn’t match {tried.person.display_name} Failed" in page
-    assert [each["cause"] for each in listing()] == ["verifier_wrong"]
-    purge()
-    assert [each["cause"] for each in listing()] == ["verifier_wrong"]
-    assert not ActivityCount.objects.filter(cause=NEVER_EXCHANGED).exists()
 
 
 def test_a_refusal_after_allowing_is_no_failure_of_the_application() -> None:

@@ -31,9 +31,8 @@ def type_in(address: str, password: str = "wrong") -> Any:
 
 
 @pytest.fixture
-def person() -> User:
-    found: User = PersonFactory(email=OLD)
-    return found
+def person() -> Any:
+    return PersonFactory(email=OLD)
 
 
 def exported(person: User) -> list[str]:

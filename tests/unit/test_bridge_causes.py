@@ -1,8 +1,10 @@
-"""Every branch that refuses a request has a cause of its own, which no answer contains. D19, D24."""
+"""Every refused step is one record with a cause of its own, which no answer contains. D19, D24."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import base64
+import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -15,27 +17,137 @@ from django.utils import timezone
 
 from accounts import audit_trail
 from accounts.models import AuditEntry
-from config.infrastructure.errors import RequestError, Subject, of_subject, subject
 from oauth_bridge.activity.causes import CAUSES, fix_of
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
-from oauth_bridge.credentials import client_secrets, code_redemption, codes, tokens
+from oauth_bridge.credentials import code_redemption, codes, tokens
 from oauth_bridge.credentials.random_values import new_credential
 from oauth_bridge.errors import OAuthFault as Fault
 from oauth_bridge.management import purging
 from oauth_bridge.models import Application, WithdrawnCode
-from oauth_bridge.models.activity import ActivityRecord, Step
-from oauth_bridge.oauth import authorization, exchange
-from tests.factories import ApplicationFactory, CodeFactory, Issued, Registered, TokenFactory, issue
+from oauth_bridge.models.activity import ActivityRecord
+from tests.factories import ApplicationFactory, CodeFactory, Issued, TokenFactory, issue
+from tests.grants import HTML
+from tests.unit.test_activity import Tried
 
 pytestmark = [pytest.mark.django_db, pytest.mark.integration]
 
 OTHER, PROOF = "x" * 43, {"code_verifier": "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"}
-WRONG, ANOTHERS, RIGHT, MISSING = "wrong", "another's", "right", ""
+WRONG, ANOTHERS, RIGHT, MISSING = "wrong", "another's", "right", None
 ENDED, REVOKED, OFF = {"ended": {}}, {"ended": {"is_revoked": True}}, {"is_enabled": False}
 DELETED, PUBLIC = {"is_deleted": True}, {"client_type": Application.CLIENT_PUBLIC}
 
-CLIENTS: list[tuple[str, Fault, str, dict[str, Any], dict[str, str]]] = [
+
+def tried_with(made: dict[str, Any]) -> Tried:
+    """A sign-in to an application that is like this."""
+    tried = Tried()
+    if fields := {name: value for name, value in made.items() if name in ("is_enabled", "client_type")}:
+        tried.change(**fields)
+    if "ended" in made:
+        tried.application.row.secrets.update(expires_at=timezone.now() - timedelta(seconds=90), **made["ended"])
+    if "is_deleted" in made:
+        with audit_trail.by_command():
+            registry.delete(tried.application.row)
+    return tried
+
+
+def check(answer: Any, step: str, cause: str, client_id: str, person: object = None) -> ActivityRecord:
+    """The only record of a failure has this cause, client and person."""
+    record = ActivityRecord.objects.exclude(outcome="succeeded").get()
+    assert (record.step, record.cause, record.reference) == (step, cause, answer["X-Reference"])
+    assert (record.client_id, record.person_id, record.address) == (client_id, person, "127.0.0.1")
+    return record
+
+
+def says(answer: Any, fault: Fault) -> bool:
+    return bool(answer.json()["error_description"].startswith(fault.problem.partition("{")[0]))
+
+
+# Steps of each kind ---------------------------------------------------------------------------------------------------
+
+
+def sent_as_json(tried: Tried) -> Any:
+    sent = {"grant_type": "authorization_code", "client_id": tried.application.client_id, "code": "x"}
+    return Client().post("/oauth/token", sent, "application/json")
+
+
+def sent_by_basic(tried: Tried) -> Any:
+    header = base64.b64encode(f"{tried.application.client_id}:\x07".encode()).decode()
+    sent = "grant_type=authorization_code", "application/x-www-form-urlencoded"
+    return Client().post("/oauth/token", *sent, HTTP_AUTHORIZATION=f"Basic {header}")
+
+
+# By cause: the step, who is known (application, person, the attempt of the application's link), and the request.
+REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
+    "client_id_missing": ("authorize", "", lambda tried: tried.get(client_id="")),
+    "client_disabled": ("authorize", "apt", lambda tried: tried.signed_in().change(is_enabled=False).get()),
+    "redirect_uri_mismatch": ("authorize", "apt", lambda tried: tried.signed_in().get(redirect_uri="https://x.test/")),
+    "link_cut": ("authorize", "", lambda tried: tried.browser.get("/oauth/authorize?pending=cut", **HTML)),
+    "link_not_ours": ("authorize", "", lambda tried: tried.browser.get("/oauth/authorize?pending=a:b:c", **HTML)),
+    "password_wrong": ("sign_in", "apt", lambda tried: tried.sign_in(password="wrong")),
+    "account_unknown": ("sign_in", "at", lambda tried: tried.sign_in(login="nobody@example.com")),
+    "no_verified_email": ("consent", "apt", lambda tried: tried.signed_in(email_verified_at=None).get()),
+    "not_admitted": ("consent", "apt", lambda tried: tried.signed_in().change(is_restricted=True).get()),
+    "refused": ("consent", "apt", lambda tried: tried.answer(decision="refuse")),
+    "client_id_not_in_form": ("exchange", "", lambda tried: tried.exchange(client_id=None)),
+    "code_missing": ("exchange", "a", lambda tried: tried.exchange(code=None)),
+    "grant_type_missing": ("exchange", "a", lambda tried: tried.exchange(code=None, grant_type=None)),
+    "grant_type": ("exchange", "a", lambda tried: tried.exchange(code=None, grant_type="refresh_token")),
+    "media_type": ("exchange", "a", sent_as_json),
+    "padded": ("exchange", "a", lambda tried: tried.exchange(code=None, client_secret="wrong ")),
+    "basic_malformed": ("exchange", "a", sent_by_basic),
+    "token_missing": ("profile", "", lambda tried: Client().get("/oauth/userinfo")),
+    "token_in_url": ("profile", "", lambda tried: Client().get("/oauth/userinfo?access_token=x")),
+    "token_of_another_kind": ("profile", "", lambda tried: tried.profile("eyJ.e30.x")),
+    "token_unknown": ("profile", "", lambda tried: tried.profile("x" * 43)),
+}
+
+
+@pytest.mark.parametrize("cause", REFUSED)
+def test_a_refused_step_is_one_record_with_its_cause(cause: str) -> None:
+    step, known, refuse = REFUSED[cause]
+    tried = Tried()
+    client_id, person = "a" in known and tried.application.client_id, tried.person.pk if "p" in known else None
+    record = check(refuse(tried), step, cause, client_id or "", person)
+    assert bool(record.attempt) == ("t" in known)
+
+
+@pytest.mark.parametrize("sent", ["[" * 8000, "[]", '{"client_id": 7}', '{"client_id": "\\u0000"}', "long"])
+def test_a_json_body_that_names_no_application_is_recorded_without_one(sent: str) -> None:
+    if sent == "long":
+        sent = json.dumps({"client_id": Tried().application.client_id, "code": "x" * 8192})
+    check(Client().post("/oauth/token", sent, "application/json"), "exchange", "media_type", "")
+
+
+# Links ----------------------------------------------------------------------------------------------------------------
+
+LINKS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
+    # cause: what the application is like; what the link has
+    "client_unknown": ({}, {"client_id": "feed" * 8}),
+    "client_deleted": (DELETED, {}),
+    "redirect_uri_missing": ({}, {"redirect_uri": ""}),
+    "response_type_missing": ({}, {"response_type": ""}),
+    "response_type": ({}, {"response_type": "token"}),
+    "challenge_plain": ({}, {"code_challenge": OTHER, "code_challenge_method": "plain"}),
+    "challenge_method_missing": ({}, {"code_challenge": OTHER}),
+    "challenge_method_other": ({}, {"code_challenge": OTHER, "code_challenge_method": "s256"}),
+    "challenge_malformed": ({}, {"code_challenge": "x", "code_challenge_method": "S256"}),
+    "challenge_needed": (PUBLIC, {}),
+    "challenge_missing": ({}, {"code_challenge_method": "S256"}),
+}
+UNKNOWN = ("client_unknown", "client_deleted")
+
+
+@pytest.mark.parametrize("cause", LINKS)
+def test_a_refused_link_has_its_cause_and_its_client(cause: str) -> None:
+    made, changes = LINKS[cause]
+    tried = tried_with(made)
+    check(tried.get(**changes), "authorize", cause, "" if cause in UNKNOWN else tried.application.client_id)
+
+
+# Clients --------------------------------------------------------------------------------------------------------------
+
+CLIENTS: list[tuple[str, Fault, str | None, dict[str, Any], dict[str, str]]] = [
     # the cause, the fault, the secret that is sent, what the application is like, what else is sent
     ("client_unknown", Fault.CLIENT_NOT_AUTHENTICATED, WRONG, {}, {"client_id": "feed" * 8}),
     ("client_deleted", Fault.CLIENT_NOT_AUTHENTICATED, WRONG, DELETED, {}),
@@ -52,70 +164,34 @@ CLIENTS: list[tuple[str, Fault, str, dict[str, Any], dict[str, str]]] = [
     ("secret_revoked", Fault.CLIENT_SECRET_EXPIRED, RIGHT, REVOKED, {}),
     ("secret_expired", Fault.CLIENT_SECRET_EXPIRED, RIGHT, ENDED, {}),
 ]
-UNKNOWN = ("client_unknown", "client_deleted")
-
-
-@pytest.fixture(autouse=True)
-def no_subject() -> Iterator[None]:
-    yield
-    of_subject.set(None)
-
-
-def made_as(made: dict[str, Any]) -> Registered:
-    application: Registered = ApplicationFactory(
-        **{name: value for name, value in made.items() if name in ("is_enabled", "client_type")}
-    )
-    if "ended" in made:
-        application.row.secrets.update(expires_at=timezone.now() - timedelta(seconds=90), **made["ended"])
-    if "is_deleted" in made:
-        with audit_trail.by_command():
-            registry.delete(application.row)
-    return application
-
-
-def refused(call: Callable[[], object]) -> RequestError:
-    """The error; `subject()` then has what is known of the request."""
-    of_subject.set(Subject())
-    with pytest.raises(RequestError) as error:
-        call()
-    return error.value
-
-
-def failed_authentication(
-    secret: str, made: dict[str, Any], sent: dict[str, str]
-) -> tuple[Registered, RequestError, list[str]]:
-    application = made_as(made)
-    secrets = {WRONG: new_credential(), ANOTHERS: ApplicationFactory().client_secret, RIGHT: application.client_secret}
-    form = {"client_id": application.client_id} | ({"client_secret": secrets[secret]} if secret else {}) | sent
-    with CaptureQueriesContext(connection) as captured:
-        error = refused(lambda: client_secrets.authenticate(form))
-    return application, error, [query["sql"] for query in captured]
 
 
 @pytest.mark.parametrize(("cause", "fault", "secret", "made", "sent"), CLIENTS)
-def test_a_failed_authentication_knows_its_cause_and_reads_the_same_for_all(
-    cause: str, fault: Fault, secret: str, made: dict[str, Any], sent: dict[str, str]
+def test_a_failed_authentication_has_its_cause_and_reads_the_same_for_all(
+    cause: str, fault: Fault, secret: str | None, made: dict[str, Any], sent: dict[str, str]
 ) -> None:
-    application, error, statements = failed_authentication(secret, made, sent)
-    assert (error.fault, error.cause) == (fault, cause)
-    assert error.description == fault.describe()
-    assert subject().client_id == ("" if cause in UNKNOWN else application.client_id)
+    tried, another = tried_with(made), ApplicationFactory()
+    secrets = {WRONG: new_credential(), ANOTHERS: another.secret, RIGHT: tried.application.secret}
+    with CaptureQueriesContext(connection) as captured:
+        answer = tried.exchange(client_secret=secrets.get(secret or ""), **sent)
+    detail = check(answer, "exchange", cause, "" if cause in UNKNOWN else tried.application.client_id).detail
+    assert says(answer, fault)
     if fault is not Fault.CLIENT_SWITCHED_OFF:
-        assert ["LEFT JOIN (" in sql for sql in statements] == [False, True]
+        assert ["LEFT JOIN (" in query["sql"] for query in captured][:2] == [False, True]
+    if cause == "client_deleted":
+        entry = AuditEntry.objects.get()
+        deleted = entry.name, entry.actor_name, f"{entry.at:%Y-%m-%d %H:%M} UTC"
+        assert (detail["deleted_name"], detail["deleted_by"], detail["deleted_at"]) == deleted
+        assert fix_of(cause, detail).startswith(f"The application {entry.name} was deleted on 2")
+        assert fix_of(cause) == CAUSES[cause].fix
+    if cause == "secret_of_another":
+        assert detail["secret_of"] == another.row.pk
+    if cause == "secret_expired":
+        assert detail["secret_row"] == tried.application.row.secrets.get().pk
+        assert 90 <= detail["expired_seconds"] < 690
 
 
-def test_of_what_was_deleted_or_expired_or_is_anothers_more_is_known_privately() -> None:
-    _, error, _ = failed_authentication(WRONG, DELETED, {})
-    entry = AuditEntry.objects.get()
-    assert (error.private["deleted_name"], error.private["deleted_by"]) == (entry.name, entry.actor_name)
-    assert error.private["deleted_at"] == f"{entry.at:%Y-%m-%d %H:%M} UTC"
-    assert fix_of("client_deleted", error.private).startswith(f"The application {entry.name} was deleted on 2")
-    assert fix_of("client_deleted") == CAUSES["client_deleted"].fix
-    _, error, _ = failed_authentication(ANOTHERS, {}, {})
-    assert error.private["secret_of"] == Application.objects.latest("pk").pk
-    application, error, _ = failed_authentication(RIGHT, ENDED, {})
-    assert error.private["secret_row"] == application.row.secrets.get().pk
-    assert 90 <= float(str(error.private["expired_seconds"])) < 690
+# Codes ----------------------------------------------------------------------------------------------------------------
 
 
 def change(row: Any, **changes: Any) -> None:
@@ -153,84 +229,27 @@ CODES: dict[str, tuple[Fault, Callable[[Issued], object] | None, dict[str, str]]
 }
 
 
-def refused_exchange(application: Registered, code: Issued, sent: dict[str, str]) -> RequestError:
-    form = {"grant_type": "authorization_code", "code": code.raw, "client_id": application.client_id}
-    form |= {"client_secret": application.client_secret} | sent
-    return refused(lambda: exchange.exchange_code(form, "192.0.2.1"))
-
-
 @pytest.mark.parametrize("cause", CODES)
-def test_a_refused_exchange_knows_its_cause_its_client_and_its_person(cause: str) -> None:
+def test_a_refused_code_has_its_cause_its_client_and_its_person(cause: str) -> None:
     fault, happens, sent = CODES[cause]
-    application = ApplicationFactory()
-    code = CodeFactory(application=application)
+    tried = Tried()
+    code = CodeFactory(application=tried.application)
     if happens:
         happens(code)
-    error = refused_exchange(application, code, sent)
-    assert (error.fault, error.cause) == (fault, cause)
-    assert subject().client_id == application.client_id
-    is_nobodys = "code" in sent or cause in ("verifier_malformed", "code_withdrawn")
-    assert subject().person == (None if is_nobodys else code.row.user_id)
-    assert subject().attempt == (None if is_nobodys else code.row.attempt)
+    answer = tried.exchange(**{"code": code.raw} | sent)
+    is_nobodys = "code" in sent or cause == "code_withdrawn"
+    record = check(answer, "exchange", cause, tried.application.client_id, None if is_nobodys else code.row.user_id)
+    assert record.attempt == (None if is_nobodys else code.row.attempt)
+    assert says(answer, fault)
 
 
 def test_a_code_for_whose_refusal_no_reason_is_left_has_a_cause_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code_redemption, "redeem", lambda *_, **__: None)
-    application = ApplicationFactory()
-    error = refused_exchange(application, CodeFactory(application=application), {})
-    assert (error.fault, error.cause) == (Fault.CODE_RACED, "reason_unknown")
-
-
-TOKENS: dict[str, tuple[Fault, Callable[[Issued], object]]] = {
-    "token_expired": (Fault.TOKEN_EXPIRED, lambda it: change(it.row, expires_at=ago(seconds=1))),
-    "token_revoked": (Fault.TOKEN_REVOKED, lambda it: change(it.row, revoked_at=ago(seconds=1))),
-    "token_ended_replay": (Fault.TOKEN_REVOKED, lambda it: tokens.revoke(it.row.digest)),
-    "token_ended_consent": (Fault.TOKEN_REVOKED, lambda it: consents.disconnect(it.row.user, it.row.application)),
-    "person_deactivated": (Fault.TOKEN_REVOKED, lambda it: change(it.row.user, is_active=False)),
-    "token_ended_person": (Fault.TOKEN_REVOKED, lambda it: change(it.row.user, credentials_version=7)),
-    "token_ended_application": (Fault.TOKEN_REVOKED, lambda it: change(it.row.application, credentials_version=7)),
-    "token_ended_group": (Fault.TOKEN_REVOKED, lambda it: change(it.row.application, is_restricted=True)),
-    "client_disabled": (Fault.TOKEN_REVOKED, lambda it: change(it.row.application, is_enabled=False)),
-}
-
-
-@pytest.mark.parametrize("cause", TOKENS)
-def test_a_refused_token_knows_its_cause_its_client_and_its_person(cause: str) -> None:
-    fault, happens = TOKENS[cause]
-    token = TokenFactory()
-    happens(token)
-    error = refused(lambda: tokens.read(token.raw))
-    assert (error.fault, error.cause, subject().person) == (fault, cause, token.row.user_id)
-    assert subject().client_id == token.row.application.client_id
-
-
-LINKS: dict[str, tuple[dict[str, Any], dict[str, str | None]]] = {
-    # cause: what the application is like; what the link has, None for what it leaves out
-    "client_unknown": ({}, {"client_id": "feed" * 8}),
-    "client_deleted": (DELETED, {}),
-    "client_disabled": (OFF, {}),
-    "redirect_uri_missing": ({}, {"redirect_uri": None}),
-    "redirect_uri_mismatch": ({}, {"redirect_uri": "https://x.example/"}),
-    "response_type_missing": ({}, {"response_type": None}),
-    "response_type": ({}, {"response_type": "token"}),
-    "challenge_plain": ({}, {"code_challenge": OTHER, "code_challenge_method": "plain"}),
-    "challenge_method_missing": ({}, {"code_challenge": OTHER}),
-    "challenge_method_other": ({}, {"code_challenge": OTHER, "code_challenge_method": "s256"}),
-    "challenge_malformed": ({}, {"code_challenge": "x", "code_challenge_method": "S256"}),
-    "challenge_needed": (PUBLIC, {}),
-    "challenge_missing": ({}, {"code_challenge_method": "S256"}),
-}
-
-
-@pytest.mark.parametrize("cause", LINKS)
-def test_a_refused_link_knows_its_cause_and_its_client(cause: str) -> None:
-    made, changes = LINKS[cause]
-    application = made_as(made)
-    right = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
-    parameters = {name: value for name, value in (right | changes).items() if value is not None}
-    error = refused(lambda: authorization.verify(authorization.AuthorizationRequest(parameters)))
-    assert error.cause == cause
-    assert subject().client_id == ("" if cause in UNKNOWN else application.client_id)
+    tried = Tried()
+    code = CodeFactory(application=tried.application)
+    answer = tried.exchange(code=code.raw)
+    check(answer, "exchange", "reason_unknown", tried.application.client_id, code.row.user_id)
+    assert says(answer, Fault.CODE_RACED)
 
 
 @pytest.mark.parametrize("ending", [consents.disconnect, codes.delete_all])
@@ -256,6 +275,34 @@ def test_the_code_of_an_attempt_that_another_application_sends_is_not_told_as_it
     assert refusal.code.application_id == code.row.application_id
 
 
+# Tokens ---------------------------------------------------------------------------------------------------------------
+
+TOKENS: dict[str, tuple[Fault, Callable[[Issued], object]]] = {
+    "token_expired": (Fault.TOKEN_EXPIRED, lambda it: change(it.row, expires_at=ago(seconds=1))),
+    "token_revoked": (Fault.TOKEN_REVOKED, lambda it: change(it.row, revoked_at=ago(seconds=1))),
+    "token_ended_replay": (Fault.TOKEN_REVOKED, lambda it: tokens.revoke(it.row.digest)),
+    "token_ended_consent": (Fault.TOKEN_REVOKED, lambda it: consents.disconnect(it.row.user, it.row.application)),
+    "person_deactivated": (Fault.TOKEN_REVOKED, lambda it: change(it.row.user, is_active=False)),
+    "token_ended_person": (Fault.TOKEN_REVOKED, lambda it: change(it.row.user, credentials_version=7)),
+    "token_ended_application": (Fault.TOKEN_REVOKED, lambda it: change(it.row.application, credentials_version=7)),
+    "token_ended_group": (Fault.TOKEN_REVOKED, lambda it: change(it.row.application, is_restricted=True)),
+    "client_disabled": (Fault.TOKEN_REVOKED, lambda it: change(it.row.application, is_enabled=False)),
+}
+
+
+@pytest.mark.parametrize("cause", TOKENS)
+def test_a_refused_token_has_its_cause_its_client_and_its_person(cause: str) -> None:
+    fault, happens = TOKENS[cause]
+    token = TokenFactory()
+    happens(token)
+    answer = Tried().profile(token.raw)
+    record = check(answer, "profile", cause, token.row.application.client_id, token.row.user_id)
+    assert record.attempt == token.row.attempt
+    assert says(answer, fault)
+
+
+# Sign-outs ------------------------------------------------------------------------------------------------------------
+
 LOGOUTS: dict[str, dict[str, str]] = {
     # cause: what the link has
     "logout_hint_key_unknown": {"id_token_hint": jwt.encode({}, "k" * 32, headers={"kid": "x"})},
@@ -267,10 +314,7 @@ LOGOUTS: dict[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("cause", LOGOUTS)
-def test_a_refused_sign_out_is_recorded_with_its_cause_and_client(cause: str) -> None:
-    application = ApplicationFactory()
-    sent = {name: value.format(client_id=application.client_id) for name, value in LOGOUTS[cause].items()}
-    assert Client().get("/oauth/logout", sent).status_code == 400
-    record = ActivityRecord.objects.get(step=Step.LOGOUT)
-    assert record.cause == cause
-    assert record.client_id == (application.client_id if "{client_id}" in LOGOUTS[cause].values() else "")
+def test_a_refused_sign_out_has_its_cause_and_its_client(cause: str) -> None:
+    client_id = ApplicationFactory().client_id
+    sent = {name: value.format(client_id=client_id) for name, value in LOGOUTS[cause].items()}
+    check(Client().get("/oauth/logout", sent), "logout", cause, client_id if client_id in sent.values() else "")

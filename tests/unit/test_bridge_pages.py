@@ -6,7 +6,6 @@ import re
 from html import unescape
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
-from uuid import UUID
 
 import pytest
 import time_machine
@@ -15,14 +14,12 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from oauth_bridge.activity import attempts, budget, counts
-from oauth_bridge.activity.budget import MOST_OF_AN_ATTEMPT
+from oauth_bridge.activity import attempts, counts
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.consent import consents
 from oauth_bridge.consent.account_pages import stored_about
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.models import AuthorizationCode
-from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.factories import PersonFactory, Registered
 from tests.grants import PAGE, answer, link_of
 from tests.pages import html_of, mailed_code, sign_in, with_session
@@ -189,23 +186,3 @@ def test_two_people_who_open_one_link_have_an_attempt_each(
     assert numbers == {(alice.pk, 1), (mallory.pk, 2), (None, 1)}
     exported = stored_about(mallory, 100)["activity"]
     assert [entry["outcome"] for entry in exported] == ["succeeded", "refused"]
-
-
-@pytest.mark.integration
-def test_nobody_uses_up_the_records_of_another_in_the_same_attempt() -> None:
-    alice, mallory, attempt = PersonFactory(), PersonFactory(), UUID(int=7)
-    refused: Any = {"step": Step.SIGN_IN, "outcome": Outcome.REFUSED}
-    for person in (mallory, None, alice):
-        for _ in range(MOST_OF_AN_ATTEMPT + 2):
-            pk = person and person.pk
-            budget.add(ActivityRecord(at=timezone.now(), attempt=attempt, person_id=pk, **refused))
-    for person in (mallory, None, alice):
-        assert ActivityRecord.objects.filter(person=person and person.pk).count() == MOST_OF_AN_ATTEMPT
-
-
-def test_of_an_attempt_twenty_rows_are_shown() -> None:
-    person, attempt, now = PersonFactory(), UUID(int=8), timezone.now()
-    row = {"at": now, "step": Step.SIGN_IN, "outcome": Outcome.SUCCEEDED, "attempt": attempt, "person": person}
-    rows = ActivityRecord.objects.bulk_create(ActivityRecord(**row) for _ in range(25))
-    (found,) = attempts.attempts(Filters(person_id=person.pk))
-    assert [event.pk for event in found.events] == [each.pk for each in rows[-20:]]

@@ -1,15 +1,13 @@
-"""What a purge takes and leaves, and how much of a table a statement looks at. Contract, operator's interface; D13."""
+"""What a purge deletes, shortens and leaves. Contract, operator's interface; D13, D24."""
 
 from __future__ import annotations
 
-import io
-import logging
 import secrets
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.conf import settings
 from django.db import connection, models
 from django.test import Client
 from django.utils import timezone
@@ -17,8 +15,10 @@ from django.utils import timezone
 from accounts.models import Session, User
 from oauth_bridge.management import purging
 from oauth_bridge.management.purging import RANGES
+from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
 from tests.pages import sign_in
+from tests.unit.test_activity import Tried
 
 pytestmark = [pytest.mark.django_db, pytest.mark.integration]
 NOW = timezone.now()
@@ -66,18 +66,6 @@ def test_ranges_leave_no_row_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert batches[-1].done == 1
 
 
-def test_without_a_terminal_the_result_is_in_the_log(caplog: Any) -> None:
-    list(purging.batches(timezone.now()))
-    TokenFactory(issued_at=timezone.now() - timedelta(days=2))
-    output = io.StringIO()
-    with caplog.at_level(logging.INFO):
-        call_command("purge", stdout=output)
-    (batch, end) = caplog.records
-    assert (batch.table, batch.rows, batch.total) == ("oauth_bridge_accesstoken", 1, 1)
-    assert end.getMessage().endswith(" Deleted rows: 1.")
-    assert output.getvalue() == ""
-
-
 def sign_up(client: Client, **fields: Any) -> User:
     """A person who signed up 30 days ago, and did not confirm the address."""
     email = PersonFactory.build().email
@@ -99,3 +87,25 @@ def test_an_account_whose_address_is_not_confirmed_for_30_days_goes_with_all_tha
     assert [(batch.table, batch.rows) for batch in batches] == [("accounts_user", 1)]
     assert not is_there(gone)
     assert all(is_there(person) for person in kept)
+
+
+def test_records_are_kept_for_their_days_and_deleted_with_their_person() -> None:
+    tried = Tried()
+    tried.sign_in(password="wrong")
+    for days, kept in ((settings.ACTIVITY_DAYS - 1, 1), (settings.ACTIVITY_DAYS + 1, 0)):
+        list(purging.batches(timezone.now() + timedelta(days=days)))
+        assert ActivityRecord.objects.count() == kept
+    tried.sign_in(password="wrong")
+    tried.person.delete()
+    assert ActivityRecord.objects.count() == 0
+
+
+def test_addresses_older_than_a_week_become_networks() -> None:
+    addresses = ("192.0.2.77", "192.0.2.78", "2001:db8:1:2::5", "::1", "", "unknown")
+    for age, address in (*((8, address) for address in addresses), (6, "192.0.2.77")):
+        at, row = NOW - timedelta(days=age), {"step": Step.SIGN_IN, "outcome": Outcome.REFUSED}
+        ActivityRecord.objects.create(at=at, address=address, **row)
+    for _ in range(2):  # a second purge finds nothing
+        list(purging.batches(NOW))
+        shown = list(ActivityRecord.objects.order_by("pk").values_list("address", flat=True))
+        assert shown == ["192.0.2.0/24", "192.0.2.0/24", "2001:db8:1::/48", "::/48", "", "", "192.0.2.77"]

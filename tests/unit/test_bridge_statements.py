@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from oauth_bridge.activity import budget
+from oauth_bridge.activity import counts
 from oauth_bridge.consent import consents
 from oauth_bridge.credentials.random_values import new_credential
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
@@ -69,7 +69,7 @@ def test_a_bad_token_costs_two_and_none_costs_nothing_but_the_record(client, mon
     bearer = {"Authorization": f"Bearer {new_credential()}"}
     assert statements(lambda: client.get("/oauth/userinfo", headers=bearer))[1] == ["SELECT", "SELECT", *recorded]
     assert statements(lambda: client.get("/oauth/userinfo"))[1] == recorded
-    monkeypatch.setattr(budget, "has_room", lambda *_: False)
+    monkeypatch.setattr(counts, "has_room", lambda *_: False)
     assert statements(lambda: client.get("/oauth/userinfo", headers=bearer))[1] == ["SELECT", "SELECT"]
     assert statements(lambda: client.get("/oauth/userinfo"))[1] == []
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from django.core.management.base import BaseCommand, OutputWrapper
+from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from oauth_bridge.applications import mails
@@ -33,27 +33,45 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        report = ProgressBar(self.stdout) if self.stdout.isatty() else ProgressLog()
+        began, self.rows, self.longest_seconds = time.monotonic(), 0, 0.0
         with catch_signals() as received:
             for batch in purging.batches(timezone.now()):
-                report.add(batch)
+                self._show(batch)
                 time.sleep(batch.seconds * PAUSE_FACTOR)
                 if received:
-                    report.stopped(received[0].name)
+                    name = received[0].name
+                    self._end(f"Stopped by {name}. Deleted rows: {self.rows:,}. Run the purge again to go on.")
                     # As in a shell, the exit code is 130 after SIGINT and 143 after SIGTERM.
                     sys.exit(128 + received[0])
             purging.record_finished()
         if told := mails.tell_of_ending_secrets(timezone.now()):
             logger.info("Mails about client secrets that end soon were written.", extra={"secrets": told})
-        report.finished()
+        self._end(f"The purge is finished after {time.monotonic() - began:.0f} s. Deleted rows: {self.rows:,}.")
+
+    def _show(self, batch: Batch) -> None:
+        """Update the bar at a terminal. Elsewhere, log a line if the batch deleted rows."""
+        self.rows += batch.rows
+        self.longest_seconds = max(self.longest_seconds, batch.seconds)
+        if self.stdout.isatty():
+            bar = "#" * round(batch.done * BAR_CHARACTERS)
+            line = f"\r[{bar:.<{BAR_CHARACTERS}}] {batch.done:4.0%}  deleted rows: {self.rows:,}"
+            self.stdout.write(line, ending="")
+            self.stdout.flush()
+        elif batch.rows:
+            progress = {"table": batch.table, "rows": batch.rows, "total": self.rows, "done": round(batch.done, 4)}
+            logger.info("A batch was deleted.", extra={**progress, "duration_ms": round(batch.seconds * 1000, 1)})
+
+    def _end(self, sentence: str) -> None:
+        if self.stdout.isatty():
+            self.stdout.write(f"\n{sentence}")
+        else:
+            extra = {"total": self.rows, "longest_ms": round(self.longest_seconds * 1000, 1)}
+            logger.info(sentence, extra=extra)
 
 
 @contextmanager
 def catch_signals() -> Iterator[list[signal.Signals]]:
-    """Yield a list of received signals, so that a run can end after its batch. A second signal kills the process.
-
-    The signals are SIGINT and SIGTERM.
-    """
+    """Yield a list of received signals, so that a run can end after its batch. A second signal kills the process."""
     received: list[signal.Signals] = []
 
     def receive(number: int, _frame: FrameType | None) -> None:
@@ -66,52 +84,3 @@ def catch_signals() -> Iterator[list[signal.Signals]]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-class ProgressLog:
-    """Log a line for each batch that deleted rows, and a line at the end."""
-
-    def __init__(self) -> None:
-        self.began = time.monotonic()
-        self.rows = 0
-        self.longest_seconds = 0.0
-
-    def add(self, batch: Batch) -> None:
-        self.rows += batch.rows
-        self.longest_seconds = max(self.longest_seconds, batch.seconds)
-        self.show(batch)
-
-    def finished(self) -> None:
-        seconds = time.monotonic() - self.began
-        self.summarize(f"The purge is finished after {seconds:.0f} s. Deleted rows: {self.rows:,}.")
-
-    def stopped(self, by: str) -> None:
-        self.summarize(f"Stopped by {by}. Deleted rows: {self.rows:,}. Run the purge again to go on.")
-
-    def show(self, batch: Batch) -> None:
-        if batch.has_timed_out:
-            logger.warning("A statement timed out and is tried again.", extra={"table": batch.table})
-        elif batch.rows:
-            progress = {"table": batch.table, "rows": batch.rows, "total": self.rows, "done": round(batch.done, 4)}
-            logger.info("A batch was deleted.", extra={**progress, "duration_ms": round(batch.seconds * 1000, 1)})
-
-    def summarize(self, sentence: str) -> None:
-        logger.info(sentence, extra={"total": self.rows, "longest_ms": round(self.longest_seconds * 1000, 1)})
-
-
-class ProgressBar(ProgressLog):
-    """Show the progress in one line of a terminal, and update the line after each batch."""
-
-    def __init__(self, terminal: OutputWrapper) -> None:
-        super().__init__()
-        self.terminal = terminal
-
-    def show(self, batch: Batch) -> None:
-        filled = "#" * round(batch.done * BAR_CHARACTERS)
-        line = f"\r[{filled:.<{BAR_CHARACTERS}}] {batch.done:4.0%}  deleted rows: {self.rows:,}"
-        waiting = "trying again" if batch.has_timed_out else ""
-        self.terminal.write(f"{line}  {waiting:12}", ending="")
-        self.terminal.flush()
-
-    def summarize(self, sentence: str) -> None:
-        self.terminal.write(f"\n{sentence}")
