@@ -29,10 +29,6 @@ def new_browser(request: HttpRequest, person: User) -> None:
         tell(request, person, "new_browser", free[0])
 
 
-def recovery_code_used(request: HttpRequest, person: User, left: int) -> None:
-    tell(request, person, "recovery_code_used", left=left)
-
-
 def account_deleted(request: HttpRequest, person: User) -> None:
     """Tell the person about the deletion. An unconfirmed address gets no e-mail: its owner may be a stranger."""
     kind = "account_deleted" if request.user.pk == person.pk else "account_deleted_by_administrator"

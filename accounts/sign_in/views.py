@@ -7,6 +7,7 @@ from typing import Any, cast
 from allauth.account import views as library
 from allauth.account.adapter import get_adapter
 from allauth.account.decorators import verified_email_required
+from allauth.account.stages import EmailVerificationStage, LoginStageController
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -27,7 +28,7 @@ from accounts.retry_after import RetryLaterMixin, too_many_requests
 from accounts.sessions import known_browsers
 from accounts.sessions.store import SessionStore
 from accounts.sign_in import sign_up, verification
-from accounts.sign_in.forms import CodeForm, NewAddressForm, SignInForm
+from accounts.sign_in.forms import NewAddressForm, SignInForm
 from accounts.sign_in.reauthentication import fresh_sign_in_required
 from config.infrastructure import events
 from config.infrastructure.events import Event
@@ -173,9 +174,10 @@ class CodeView(return_path.StepMixin, library.ConfirmEmailVerificationCodeView):
         return cast(HttpResponse, super().post(request, *args, **kwargs))
 
     def form_valid(self, form: Any) -> HttpResponse:
-        if isinstance(form, CodeForm) and form.user is None:  # the account was deleted meanwhile
+        stage = LoginStageController.enter(self.request, EmailVerificationStage.key)
+        if stage and stage.login.user is None:  # the account was deleted meanwhile
             refuse(AccountFault.MAIL_CODE_EXPIRED, cause="account_deleted")
-            return cast(HttpResponse, self.stage.abort() if self.stage else redirect("account_login"))
+            return cast(HttpResponse, stage.abort())
         before = getattr(self.request.user, "email", None)
         response = cast(HttpResponse, super().form_valid(form))
         person = self.request.user
