@@ -20,13 +20,12 @@ from django.utils.translation import gettext, ngettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import administrators, audit_trail, groups
-from accounts.account_page import person_context
 from accounts.admin_forms import PRIVILEGES, NewPersonForm, PermissionField, PersonForm
 from accounts.admin_site import ModelAdmin, delete_selected
 from accounts.email_addresses import looked_up_email
 from accounts.mail import account_mails
-from accounts.models import User
-from accounts.pictures import current_picture
+from accounts.models import StoredPicture, User
+from accounts.pages import person_context
 from accounts.sessions.credential_changes import deactivate_all, set_active
 from accounts.sign_in import verification
 from accounts.sign_in.reauthentication import proof_first
@@ -244,7 +243,7 @@ class UserAdmin(ModelAdmin):
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         administrators.keep_one(queryset.values_list("pk", flat=True))
         for person in queryset:
-            current_picture.delete_file(person.avatar)
+            StoredPicture.objects.filter(name=person.avatar).delete()
             account_mails.account_deleted(request, person)
             events.write(Event.ACCOUNT_DELETED, person=person.pk)
             audit_trail.write("account_deleted", audit_trail.of_person(person))

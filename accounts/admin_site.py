@@ -26,10 +26,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import audit_trail, return_path
-from accounts.account_page import person_context
 from accounts.errors import duration
 from accounts.factors import authenticators as factors
 from accounts.models import User
+from accounts.pages import person_context
 from accounts.sign_in.reauthentication import proof_first
 
 QUERY_MAX_LENGTH = 500

@@ -173,7 +173,7 @@ AUTH_PASSWORD_VALIDATORS = [
 KNOWN_BROWSER_COOKIE_NAME = own_cookies.name_of("known", is_https=IS_HTTPS)
 
 # This handler writes an upload to a temporary file, up to the size limit.
-FILE_UPLOAD_HANDLERS = ["accounts.pictures.upload_handler.BoundedUploadHandler"]
+FILE_UPLOAD_HANDLERS = ["accounts.pictures.reencoder_runner.BoundedUploadHandler"]
 
 SESSION_ENGINE = "accounts.sessions.store"
 SESSION_COOKIE_NAME = own_cookies.name_of("session", is_https=IS_HTTPS)

@@ -18,7 +18,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.csrf import csrf_protect
 
-from accounts.account_page import person_context
+from accounts.pages import person_context
 from accounts.sign_in.views import sign_out
 from config.infrastructure import errors
 from oauth_bridge import throttling

@@ -24,7 +24,6 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from accounts import return_path, throttling
-from accounts.account_page import AccountPageMixin
 from accounts.errors import AccountFault, refuse, refused
 from accounts.factors.adapter import FactorAdapter
 from accounts.factors.authenticators import (
@@ -36,7 +35,7 @@ from accounts.factors.authenticators import (
 )
 from accounts.factors.forms import PasskeySignInForm
 from accounts.models import User
-from accounts.retry_after import RetryLaterMixin, too_many_requests
+from accounts.pages import AccountPageMixin, RetryLaterMixin, too_many_requests
 from accounts.return_path import StepMixin
 from accounts.sessions import sign_in_state
 

@@ -20,19 +20,17 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import get_language, gettext_lazy
 
-from accounts import language_choice, return_path, throttling
+from accounts import return_path, throttling
 from accounts.errors import AccountFault, refuse
 from accounts.factors import authenticators
 from accounts.mail import account_mails, outbox
 from accounts.mail.composing import Email, compose
 from accounts.models import User
-from accounts.retry_after import too_many_requests
+from accounts.pages import too_many_requests
 from accounts.sessions import credential_changes, known_browsers, sign_in_state, store, user_agents
 from accounts.sign_in import password_check, reauthentication, sign_up, verification
 from config.infrastructure import events
 from config.infrastructure.network import client_address
-
-RESET_TEMPLATES = ("password_reset_key", "unknown_account")
 
 
 def _too_many_sign_ins(request: HttpRequest, seconds: int, person: User, cause: str) -> HttpResponse:
@@ -138,7 +136,9 @@ class AccountAdapter(DefaultAccountAdapter):
         response: HttpResponse = super().post_login(request, user, **kwargs)
         person = cast(User, user)
         known_browsers.add(request, response, person)
-        language_choice.learn(person)
+        if not person.language:
+            person.language = get_language() or ""
+            User.objects.filter(pk=person.pk, language="").update(language=person.language)
         return_path.drop(request)
         return response
 
@@ -196,20 +196,18 @@ class AccountAdapter(DefaultAccountAdapter):
 
     # E-mail ------------------------------------------------------------------------------------------------------
 
-    def get_reset_password_from_key_url(self, key: str) -> str:
-        """Return the link of a reset e-mail. The link begins with AUTH_URL and does not use the Host header. D1."""
-        user_id, _dash, token = key.partition("-")
-        path = reverse("account_reset_password_from_key", kwargs={"uidb36": user_id, "key": token})
-        return f"{settings.AUTH_URL}{path}"
+    def send_reset_mail(self, person: User) -> None:
+        """Send the link for a new password or, if the account is not active, an e-mail that says that there is none.
 
-    def send_password_reset_mail(self, user: AbstractBaseUser, email: str, context: dict[str, Any]) -> None:
-        """Send the link to the address of `user`. If there is no active account, send an e-mail that says so.
-
-        Both e-mails are rendered, so that the response time does not reveal which one is sent.
+        The link begins with AUTH_URL and does not use the Host header (D1). Both e-mails are rendered, so that the
+        response time does not reveal which one is sent.
         """
-        address = cast(User, user).email
-        link, no_account = (self._compose(kind, address, context) for kind in RESET_TEMPLATES)
-        self._send_now(*(link if user.is_active else no_account))
+        key = credential_changes.ResetTokenGenerator().make_token(person)
+        path = reverse("account_reset_password_from_key", kwargs={"uidb36": person.pk.hex, "key": key})
+        context = {"password_reset_url": f"{settings.AUTH_URL}{path}"}
+        kinds = ("password_reset_key", "unknown_account")
+        link, no_account = (self._compose(kind, person.email, context) for kind in kinds)
+        self._send_now(*(link if person.is_active else no_account))
 
     def send_confirmation_mail(self, request: HttpRequest, emailconfirmation: Any, signup: bool) -> None:
         """Send the code. An e-mail to a new address has another text: the recipient may not know the account.

@@ -22,8 +22,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
 from accounts import return_path
-from accounts.account_page import AccountPageMixin
-from accounts.retry_after import RetryLaterMixin
+from accounts.pages import AccountPageMixin, RetryLaterMixin
 
 View = Callable[..., HttpResponseBase]
 

@@ -23,7 +23,7 @@ from accounts.errors import AccountFault, refuse, refused
 from accounts.factors import authenticators
 from accounts.form_fields import EmailField, NewPasswordField, NicknameField
 from accounts.models import User
-from accounts.retry_after import too_many_requests
+from accounts.pages import too_many_requests
 from accounts.return_path import StepMixin
 from accounts.sign_in import password_check
 from accounts.sign_in.forms import PasswordFormMixin

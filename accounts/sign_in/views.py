@@ -19,12 +19,11 @@ from django.views.decorators.http import require_POST
 from django.views.generic.edit import FormView
 
 from accounts import return_path, throttling
-from accounts.account_page import AccountPageMixin, person_context
 from accounts.email_addresses import EMAIL_MAX_LENGTH, looked_up_email
 from accounts.errors import AccountFault, refuse
 from accounts.factors import authenticators
 from accounts.models import User
-from accounts.retry_after import RetryLaterMixin, too_many_requests
+from accounts.pages import AccountPageMixin, RetryLaterMixin, person_context, too_many_requests
 from accounts.sessions import known_browsers
 from accounts.sessions.store import SessionStore
 from accounts.sign_in import sign_up, verification

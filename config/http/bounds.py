@@ -28,7 +28,7 @@ class BoundsMiddleware:
     the same header. Quoted cookies are removed: no cookie of the service is quoted, and old versions of Python parse
     them in quadratic time (CVE-2024-7592). Django's CSRF check parses the body at every path, and Python's email parser
     takes quadratic time for the headers of a part. The paths that accept a file bound their parts in
-    `accounts.pictures.upload_handler`. The token operation and user info have no CSRF check, and refuse the media type
+    `accounts.pictures.reencoder_runner`. The token operation and user info have no CSRF check, and refuse the media type
     themselves.
     """
 

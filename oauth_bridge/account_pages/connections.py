@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from accounts.account_page import person_context
+from accounts.pages import person_context
 from oauth_bridge.consent import remembered
 from oauth_bridge.shown_times import time_since
 from oauth_bridge.storage import consents, issued_codes

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from accounts.profile import export
+from accounts.profile import own_data
 from oauth_bridge.storage.exported_data import stored_about
 
 if TYPE_CHECKING:
     from accounts.models import User
 
 
-class ExportView(export.ExportView):
+class ExportView(own_data.ExportView):
     def data(self, person: User) -> dict[str, Any]:
-        return super().data(person) | stored_about(person, export.ENTRIES)
+        return super().data(person) | stored_about(person, own_data.ENTRIES)

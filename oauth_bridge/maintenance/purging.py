@@ -23,7 +23,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import FailedFactor, OutgoingMail, Session, User
-from accounts.profile.deletion import delete_never_confirmed
+from accounts.profile.own_data import delete_never_confirmed
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun, WithdrawnCode
 from oauth_bridge.storage import activity_counts, issued_codes, signing_keys, tokens

@@ -15,8 +15,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import audit_trail
-from accounts.models import User
-from accounts.pictures import stored_pictures
+from accounts.models import StoredPicture, User
 from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
@@ -167,5 +166,5 @@ def delete(application: Application) -> None:
     """Delete the application with its secrets, consents and logo. Its codes and tokens are invalid at once."""
     application_audit.deleted(application)
     events.write(Event.APPLICATION_DELETED, client_id=application.client_id)
-    stored_pictures.delete(f"logos/{application.logo}")
+    StoredPicture.objects.filter(name=f"logos/{application.logo}").delete()
     application.delete()

@@ -23,7 +23,7 @@ from accounts.factors import failures
 from accounts.factors.authenticators import mark_used
 from accounts.models import FailedFactor, User
 from accounts.passwords import hashing
-from accounts.profile.deletion import delete_account
+from accounts.profile.own_data import delete_account
 from accounts.sessions.credential_changes import set_active
 from tests.factories import PersonFactory
 from tests.faults.races import at_once, begin

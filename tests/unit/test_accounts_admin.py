@@ -10,8 +10,7 @@ from django.contrib.auth.models import Permission
 from django.core import mail
 from django.test import Client
 
-from accounts.models import Session, User
-from accounts.pictures import stored_pictures
+from accounts.models import Session, StoredPicture, User
 from tests.factories import PASSWORD, PersonFactory
 from tests.pages import deliver_all, sign_in, with_session
 
@@ -142,12 +141,12 @@ def test_no_picture_of_a_person_in_the_administration_is_broken(admin_client: Cl
 
 def test_a_deleted_person_is_told_so_and_the_picture_is_deleted(admin_client: Client) -> None:
     for path in ("{sub}/delete/", ""):
-        stored_pictures.store("avatars/a.png", b"png")
+        StoredPicture.objects.create(name="avatars/a.png", content=b"png")
         alice = PersonFactory(avatar="avatars/a.png")
         form = {"action": "delete_selected", "_selected_action": str(alice.pk), "post": "yes"}
         admin_client.post(PEOPLE + path.format(sub=alice.pk), form | {"typed": alice.email if path else "1"})
         assert not User.objects.filter(pk=alice.pk).exists()
-        assert stored_pictures.read(alice.avatar) is None
+        assert StoredPicture.read(alice.avatar) is None
         deliver_all()
         message = mail.outbox.pop()
         assert message.to == [alice.email]

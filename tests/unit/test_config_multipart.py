@@ -12,7 +12,7 @@ from django.urls import reverse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accounts.pictures.upload_handler import PART_MAX_SEMICOLONS, CheckedParts
+from accounts.pictures.reencoder_runner import PART_MAX_SEMICOLONS, CheckedParts
 from config.infrastructure import paths
 from tests.factories import ApplicationFactory, PersonFactory
 
