@@ -7,7 +7,9 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.models import Group
+from django.contrib.auth.forms import BaseUserCreationForm
+from django.contrib.auth.models import Group, Permission
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -16,14 +18,14 @@ from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.translation import gettext, ngettext, pgettext
+from django.utils.translation import gettext, gettext_noop, ngettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import administrators, audit_trail, groups
-from accounts.admin_forms import PRIVILEGES, NewPersonForm, PermissionField, PersonForm
 from accounts.admin_site import ModelAdmin, delete_selected
 from accounts.email_addresses import looked_up_email
-from accounts.mail import account_mails
+from accounts.form_fields import EmailField, NicknameField
+from accounts.mail import composing
 from accounts.models import StoredPicture, User
 from accounts.pages import person_context
 from accounts.sessions.credential_changes import deactivate_all, set_active
@@ -32,6 +34,70 @@ from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.validators import refuse_control_characters
+
+PRIVILEGES = ("is_staff", "is_superuser", "user_permissions")
+
+
+class NewPersonForm(BaseUserCreationForm):  # type: ignore[type-arg]
+    email = EmailField("off")
+    nickname = NicknameField()
+    is_verified = forms.BooleanField(
+        label=_("The address is confirmed"),
+        required=False,
+        initial=True,
+        help_text=_("Untick to have the person confirm it with a code by mail at the first sign-in."),
+    )
+
+    class Meta:
+        model = User
+        fields = ("email", "nickname")
+
+
+class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
+    nickname = NicknameField()
+
+    class Meta:
+        model = User
+        fields = ("nickname", "is_active", "groups", *PRIVILEGES)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Preselect the offered groups that contain the person. `clean_groups` keeps the person's other groups."""
+        super().__init__(*args, **kwargs)
+        if "groups" in self.fields:
+            offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
+            self.initial["groups"] = list(self.instance.groups.filter(pk__in=offered))
+
+    def clean_groups(self) -> list[Group]:
+        offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
+        return [*self.cleaned_data["groups"], *self.instance.groups.exclude(pk__in=offered)]
+
+    def clean(self) -> dict[str, Any] | None:
+        """Refuse to demote or deactivate the last administrator. The page calls this method in its transaction."""
+        if any(self.cleaned_data.get(name) is False for name in administrators.REQUIRED):
+            try:
+                administrators.keep_one([self.instance.pk])
+            except administrators.LastAdministrator:
+                raise ValidationError(administrators.ADVICE, code="last_administrator") from None
+        return super().clean()
+
+
+class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
+    def label_from_instance(self, obj: Permission) -> str:
+        """Return only the translated name of the permission: the page's select boxes cut off longer labels."""
+        return gettext(obj.name)
+
+
+# fmt: off
+# The database stores the names of permissions in English.
+PERMISSIONS = [
+    gettext_noop("Can add application"), gettext_noop("Can change application"),
+    gettext_noop("Can delete application"), gettext_noop("Can view application"),
+    gettext_noop("Can add group"), gettext_noop("Can change group"),
+    gettext_noop("Can delete group"), gettext_noop("Can view group"),
+    gettext_noop("Can add person"), gettext_noop("Can change person"),
+    gettext_noop("Can delete person"), gettext_noop("Can view person"),
+]
+# fmt: on
 
 
 @admin.register(Group)
@@ -244,7 +310,7 @@ class UserAdmin(ModelAdmin):
         administrators.keep_one(queryset.values_list("pk", flat=True))
         for person in queryset:
             StoredPicture.objects.filter(name=person.avatar).delete()
-            account_mails.account_deleted(request, person)
+            composing.account_deleted(request, person)
             events.write(Event.ACCOUNT_DELETED, person=person.pk)
             audit_trail.write("account_deleted", audit_trail.of_person(person))
         super().delete_queryset(request, queryset)

@@ -19,7 +19,7 @@ from django.urls import reverse
 
 from accounts import audit_trail, throttling
 from accounts.factors import failures
-from accounts.mail import account_mails
+from accounts.mail import composing
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
 from config.infrastructure import events, sealing
@@ -162,7 +162,7 @@ def remove_all(person: User) -> None:
     """
     end_credentials(person)
     if Authenticator.objects.filter(user=person).delete()[0]:
-        account_mails.factors_removed(person)
+        composing.factors_removed(person)
     events.write(Event.FACTORS_CHANGED, person=person.pk, change="all_removed")
     audit_trail.write("factors_removed", audit_trail.of_person(person))
 

@@ -23,7 +23,7 @@ from accounts.errors import AccountFault, refused
 from accounts.factors import authenticators, failures
 from accounts.factors.authenticators import HOST, codes_left, is_of_an_app, mark_used, types_of, was_used
 from accounts.form_fields import CodeField
-from accounts.mail import account_mails
+from accounts.mail import composing
 from accounts.models import User
 from config.infrastructure import events
 from config.infrastructure.events import Event
@@ -72,7 +72,7 @@ class UnusedCodeMixin(LimitedMixin):
         if not is_of_an_app(code):
             left = codes_left(self.user)
             events.write(Event.RECOVERY_CODE_USED, person=self.user.pk, left=left)
-            account_mails.tell(get_adapter().request, self.user, "recovery_code_used", left=left)
+            composing.tell(get_adapter().request, self.user, "recovery_code_used", left=left)
         return code
 
     def _fault(self, code: str) -> AccountFault:

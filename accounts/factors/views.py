@@ -37,7 +37,7 @@ from accounts.factors.forms import PasskeySignInForm
 from accounts.models import User
 from accounts.pages import AccountPageMixin, RetryLaterMixin, too_many_requests
 from accounts.return_path import StepMixin
-from accounts.sessions import sign_in_state
+from accounts.sessions import credential_changes
 
 # Signing in ----------------------------------------------------------------------------------------------------------
 
@@ -135,13 +135,13 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
         stage = LoginStageController.enter(self.request, PasskeySignupStage.key)
         known = [stage.login.user.pk] if stage.login.user else []
         person = User.objects.select_for_update().filter(pk__in=known).first()
-        is_current = person is not None and sign_in_state.is_current(self.request, person)
+        is_current = person is not None and credential_changes.is_sign_in_current(self.request, person)
         return cast(HttpResponse, handler(self.request) if is_current else _end(stage))
 
 
 def _end(stage: Any) -> Any:
     """Abort the sign-in, because the account has changed since the sign-in began."""
-    sign_in_state.report_ended(stage.request, stage.login.user)
+    credential_changes.report_changed(stage.request, stage.login.user)
     return stage.abort()
 
 

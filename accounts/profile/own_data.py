@@ -23,7 +23,7 @@ from accounts.administrators import LastAdministrator, keep_one
 from accounts.errors import AccountFault, refused
 from accounts.factors import authenticators as factors
 from accounts.form_fields import EmailField
-from accounts.mail import account_mails
+from accounts.mail import composing
 from accounts.models import StoredPicture, User
 from accounts.pages import AccountPageMixin
 from accounts.pictures import current_picture
@@ -105,13 +105,11 @@ def delete_never_confirmed(people: Iterable[UUID]) -> int:
 
 
 class DeletionForm(forms.Form):
+    email = EmailField("off", gettext_lazy("Your e-mail address, to confirm"))
+
     def __init__(self, *args: Any, person: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.person = person
-        field = EmailField()
-        field.label = gettext_lazy("Your e-mail address, to confirm")
-        field.widget.attrs["autocomplete"] = "off"
-        self.fields["email"] = field
 
     def clean_email(self) -> str:
         email: str = self.cleaned_data["email"]
@@ -132,7 +130,7 @@ class DeletionView(AccountPageMixin, FormView):  # type: ignore[type-arg]
     def form_valid(self, form: DeletionForm) -> HttpResponse:
         try:
             with transaction.atomic():
-                account_mails.account_deleted(self.request, form.person)
+                composing.account_deleted(self.request, form.person)
                 delete_account(form.person)
         except LastAdministrator:
             form.add_error(None, refused(AccountFault.LAST_ADMINISTRATOR, person=form.person.pk))

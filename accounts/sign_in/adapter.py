@@ -23,11 +23,12 @@ from django.utils.translation import get_language, gettext_lazy
 from accounts import return_path, throttling
 from accounts.errors import AccountFault, refuse
 from accounts.factors import authenticators
-from accounts.mail import account_mails, outbox
-from accounts.mail.composing import Email, compose
+from accounts.mail import composing, outbox
+from accounts.mail.composing import compose
+from accounts.mail.outbox import Email
 from accounts.models import User
 from accounts.pages import too_many_requests
-from accounts.sessions import credential_changes, known_browsers, sign_in_state, store, user_agents
+from accounts.sessions import credential_changes, known_browsers, store, user_agents
 from accounts.sign_in import password_check, reauthentication, sign_up, verification
 from config.infrastructure import events
 from config.infrastructure.network import client_address
@@ -94,7 +95,7 @@ class AccountAdapter(DefaultAccountAdapter):
         response: HttpResponse | None = super().pre_login(request, user, **kwargs)
         if response is None:
             verification.align(cast(User, user))
-            sign_in_state.begin(request, user)
+            credential_changes.begin_sign_in(request, user)
         return response
 
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
@@ -107,12 +108,12 @@ class AccountAdapter(DefaultAccountAdapter):
         Only a completed sign-in is counted and ends old sessions. A right password is not enough. Raises
         ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of sign-ins is reached.
         """
-        is_current = sign_in_state.is_current(request, user)
-        sign_in_state.delete(request)
+        is_current = credential_changes.is_sign_in_current(request, user)
+        credential_changes.end_sign_in(request)
         if not user.is_active:
             raise ImmediateHttpResponse(self.respond_user_inactive(request, user))
         if not is_current:
-            sign_in_state.report_ended(request, user)
+            credential_changes.report_changed(request, user)
             raise ImmediateHttpResponse(redirect("account_login"))
         person = cast(User, user)
         was_known = bool(known_browsers.find(request, person.email))
@@ -123,9 +124,9 @@ class AccountAdapter(DefaultAccountAdapter):
         events.write(events.Event.SIGNED_IN, person=person.pk, in_known_browser=was_known)
         if authenticators.is_enough_by_link(request, person):
             hosts = ", ".join(authenticators.other_hosts(person))
-            account_mails.tell(request, person, "signed_in_by_link", hosts=hosts)
+            composing.tell(request, person, "signed_in_by_link", hosts=hosts)
         elif not is_first and known_browsers.is_new(request, person):
-            account_mails.new_browser(request, person)
+            composing.new_browser(request, person)
         browser = user_agents.describe(request.headers.get("User-Agent", ""))
         store.describe(request.session, browser=browser, was_known=was_known)
         store.keep_newest(person, request.session.session_key)
@@ -264,5 +265,5 @@ class AccountAdapter(DefaultAccountAdapter):
         """Raises ImmediateHttpResponse: the network address has reached its limit of e-mails."""
         if seconds := throttling.mail_wait(self.request, mail.to):
             raise ImmediateHttpResponse(too_many_requests(self.request, seconds, cause="mails_limited"))
-        report = functools.partial(account_mails.report, self.request, expires_at)
+        report = functools.partial(composing.report, self.request, expires_at)
         outbox.send_now(kind, mail, expires_at, client_address(self.request), report)

@@ -66,15 +66,13 @@ class ResetRequestForm(forms.Form):
 
 
 class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
+    # This field tells a password manager which account the password belongs to. The posted value is not read.
+    account = forms.CharField(required=False, widget=HiddenEmailInput({"autocomplete": "username", "hidden": True}))
+    field_order = ("account",)
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # This field tells a password manager which account the password belongs to. The posted value is not read.
-        account = forms.CharField(
-            required=False,
-            initial=self.user.email if self.user else "",
-            widget=HiddenEmailInput({"autocomplete": "username", "hidden": True}),
-        )
-        self.fields = {"account": account, **self.new_password_fields()}
+        self.initial["account"] = self.user.email if self.user else ""
 
     def save(self) -> None:
         """Save the password and begin a new session. Mark the address as verified: it received the link.

@@ -27,9 +27,8 @@ class BoundsMiddleware:
     A request for a file is served without the long header, because the error page loads files, and their requests have
     the same header. Quoted cookies are removed: no cookie of the service is quoted, and old versions of Python parse
     them in quadratic time (CVE-2024-7592). Django's CSRF check parses the body at every path, and Python's email parser
-    takes quadratic time for the headers of a part. The paths that accept a file bound their parts in
-    `accounts.pictures.reencoder_runner`. The token operation and user info have no CSRF check, and refuse the media type
-    themselves.
+    takes quadratic time for the headers of a part. The paths that accept a file bound their parts by
+    `BoundedUploadHandler`. The token operation and user info have no CSRF check, and refuse the media type themselves.
     """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
