@@ -108,12 +108,6 @@ class GroupAdmin(ModelAdmin):
     ordering = ("name",)
     actions = None  # Django's "delete selected" does not check whether each group has permissions
 
-    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
-        return self._may_manage(request, obj) and super().has_change_permission(request, obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
-        return self._may_manage(request, obj) and super().has_delete_permission(request, obj)
-
     def needs_proof(self, request: HttpRequest, object_id: str | None) -> bool:
         """A superuser can change permissions on this page."""
         return bool(request.user.is_superuser)
@@ -124,9 +118,8 @@ class GroupAdmin(ModelAdmin):
             field.validators.append(refuse_control_characters)
         return field
 
-    @staticmethod
-    def _may_manage(request: HttpRequest, group: Group | None) -> bool:
-        return request.user.is_superuser or group is None or not group.permissions.exists()
+    def may_manage(self, request: HttpRequest, obj: Group) -> bool:
+        return request.user.is_superuser or not obj.permissions.exists()
 
     def get_fields(self, request: HttpRequest, obj: Group | None = None) -> tuple[str, ...]:
         return ("name", "permissions") if request.user.is_superuser else ("name",)
@@ -212,16 +205,9 @@ class UserAdmin(ModelAdmin):
 
     # Permissions -------------------------------------------------------------------------------------------------
 
-    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        return self._may_manage(request, obj) and super().has_change_permission(request, obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        return self._may_manage(request, obj) and super().has_delete_permission(request, obj)
-
-    @staticmethod
-    def _may_manage(request: HttpRequest, person: User | None) -> bool:
+    def may_manage(self, request: HttpRequest, obj: User) -> bool:
         """Only a superuser may change, deactivate or delete the account of an administrator."""
-        return request.user.is_superuser or person is None or not (person.is_staff or person.is_superuser)
+        return request.user.is_superuser or not (obj.is_staff or obj.is_superuser)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
         if obj is None:
@@ -307,7 +293,7 @@ class UserAdmin(ModelAdmin):
         self.delete_queryset(request, User.objects.filter(pk=obj.pk))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        administrators.keep_one(queryset.values_list("pk", flat=True))
+        administrators.keep_one(queryset)
         for person in queryset:
             StoredPicture.objects.filter(name=person.avatar).delete()
             composing.account_deleted(request, person)

@@ -77,6 +77,16 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         self.message_user(request, text % {"count": MOST_AT_ONCE}, messages.ERROR)
         return True
 
+    def may_manage(self, request: HttpRequest, obj: Any) -> bool:
+        """Return whether this administrator may change and delete the object, if the permission allows it at all."""
+        return True
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_change_permission(request, obj) and (obj is None or self.may_manage(request, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_delete_permission(request, obj) and (obj is None or self.may_manage(request, obj))
+
     def needs_proof(self, request: HttpRequest, object_id: str | None) -> bool:
         """Return whether the page of the object requires a recent proof of identity."""
         return False
