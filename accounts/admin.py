@@ -293,7 +293,7 @@ class UserAdmin(ModelAdmin):
         self.delete_queryset(request, User.objects.filter(pk=obj.pk))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        administrators.keep_one(queryset)
+        administrators.keep_one(queryset.values_list("pk", flat=True))
         for person in queryset:
             StoredPicture.objects.filter(name=person.avatar).delete()
             composing.account_deleted(request, person)

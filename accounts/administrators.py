@@ -5,7 +5,7 @@ Every function that deletes, deactivates or demotes an administrator calls `keep
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from uuid import UUID
 
 from django.apps import apps
@@ -32,14 +32,24 @@ class LastAdministrator(Exception):
     """No administrator would remain."""
 
 
-def keep_one(leaving: Collection[UUID] | QuerySet[User]) -> None:
+def keep_one(leaving: Iterable[UUID] | QuerySet[User]) -> None:
     """Check that an administrator remains if the people in `leaving` are deleted, deactivated or demoted.
 
-    The rows of all administrators stay locked until the transaction ends, so two simultaneous transactions cannot
-    remove the last two. Raises LastAdministrator: no administrator would remain.
+    A queryset of any number of people is passed to the database as a subquery, so no statement has their ids.
+
+    Lock the rows of `leaving`, and the rows of all administrators if `leaving` contains an administrator. The locks
+    last until the transaction ends. So two simultaneous transactions cannot remove the last two administrators. All
+    transactions lock the rows of administrators in the same order, which avoids deadlocks. Raises LastAdministrator: no
+    administrator would remain.
     """
-    are_locked = list(_administrators.select_for_update(no_key=True).values_list("pk"))
-    if are_locked and not _administrators.exclude(pk__in=leaving).exists():
+    going = leaving if isinstance(leaving, QuerySet) else set(leaving)
+    locked = _lock_all() if _administrators.filter(pk__in=going).exists() else set()
+    rows = User.objects.filter(pk__in=going).order_by("pk").select_for_update(no_key=True)
+    people = {pk: all(flags) for pk, *flags in rows.values_list("pk", *REQUIRED)}
+    # Somebody in `leaving` may have become an administrator since the first check.
+    if {pk for pk, is_administrator in people.items() if is_administrator} - locked:
+        locked = _lock_all()
+    if locked and locked <= people.keys():
         raise LastAdministrator
 
 
@@ -87,3 +97,7 @@ def end_ownerships(person: User) -> int:
 def _rights(person: User) -> dict[str, object]:
     flags: dict[str, object] = dict(User.objects.values("is_staff", "is_superuser").get(pk=person.pk))
     return {**flags, "permissions": sorted(person.user_permissions.values_list("codename", flat=True))}
+
+
+def _lock_all() -> set[UUID]:
+    return {each.pk for each in _administrators.select_for_update(no_key=True)}

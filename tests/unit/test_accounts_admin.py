@@ -87,24 +87,6 @@ def test_an_account_made_here_counts_as_confirmed_unless_it_has_to_confirm(admin
     assert User.objects.get(email="other@example.com").email_verified_at is None
 
 
-@pytest.mark.parametrize(
-    ("changes", "field", "sentence"),
-    [
-        ({"password2": "something else"}, "password2", "match"),
-        (dict.fromkeys(("email", "password1", "password2"), "someone.new@example.com"), "password2", "too similar"),
-        ({"email": "a\x00@example.com"}, "email", ""),
-        ({"email": "TAKEN@example.com"}, "__all__", "Somebody already uses this address."),
-        ({"nickname": "a\u202eb"}, "nickname", ""),
-    ],
-)
-def test_a_wrong_field_is_named(admin_client: Client, changes: dict[str, str], field: str, sentence: str) -> None:
-    PersonFactory(email="taken@example.com")
-    errors = admin_client.post(f"{PEOPLE}add/", NEW | changes).context["adminform"].form.errors
-    assert list(errors) == [field]
-    assert sentence in str(errors[field])
-    assert User.objects.count() == 2
-
-
 def test_the_address_and_the_digest_can_not_be_changed_here(admin_client: Client, alice: User) -> None:
     before = (alice.email, alice.password, alice.pk)
     response = change(admin_client, alice, email="other@example.com", password="x", id="x", nickname="Zoe")

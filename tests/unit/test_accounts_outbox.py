@@ -143,33 +143,6 @@ def test_a_mail_is_sent_and_its_outcome_told_once_the_transaction_is_committed(a
         assert deliver_all() == len(outcomes)
 
 
-@pytest.mark.integration
-def test_no_other_process_sends_a_mail_while_an_attempt_may_be_under_way(alice: User, settings: Any) -> None:
-    row = notify(alice)
-    longest = settings.EMAIL_TIMEOUT + 60  # the conversation, and the search for the server's address
-    attempts = []
-    for seconds in (0, 0, longest, outbox.LEASE.total_seconds() + 1):
-        with time_machine.travel(row.created_at + timedelta(seconds=seconds)):
-            claimed = work_queue.claim(OutgoingMail.objects.all(), outbox.LEASE)
-        attempts.append(claimed and (claimed.pk, claimed.attempts))
-    assert attempts == [(row.pk, 1), None, None, (row.pk, 2)]
-
-
-def test_an_attempt_that_fails_after_another_process_claimed_the_mail_changes_nothing(
-    alice: User, mail_server: MailServer
-) -> None:
-    mail_server.mode = BUSY
-    notify(alice)
-    late = work_queue.claim(OutgoingMail.objects.all(), outbox.LEASE)
-    assert late
-    with time_machine.travel(timezone.now() + outbox.LEASE + timedelta(seconds=1)):
-        newer = work_queue.claim(OutgoingMail.objects.all(), outbox.LEASE)
-        assert newer
-        assert outbox._attempt(late) == Outcome.LATER
-    row = OutgoingMail.objects.get()
-    assert (row.due_at, row.turn) == (newer.due_at, newer.turn)
-
-
 # Where a person waits -------------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +15,7 @@ from accounts import return_path
 from accounts.errors import AccountFault
 from accounts.models import Session, User
 from accounts.sessions import known_browsers
+from oauth_bridge.models import Caption
 from tests.factories import PersonFactory
 from tests.grants import pending_path
 from tests.pages import SIGN_UP, html_of, known_browser, sign_in, sign_up, text_of, with_session
@@ -117,6 +119,24 @@ def test_the_page_says_who_asks(client: Client) -> None:
     page = client.get(return_path.sign_in_url(pending_path("Photo <Printer>")))
     assert "Sign in to continue to Photo <Printer> client.example" in text_of(page)
     assert b"<Printer>" not in page.content
+
+
+def test_the_way_to_a_new_password_and_back_names_the_application(client: Client) -> None:
+    page = html_of(client.get(return_path.sign_in_url(pending_path("Photo <Printer>"))))
+    (link,) = re.findall(r'<a href="([^"]+)">Forgot it\?</a>', page)
+    assert page.index('name="password"') < page.index(link) < page.index('type="submit"')
+    reset = html_of(client.get(unescape(link)))
+    (back,) = re.findall(r'<a href="([^"]+)">Back to sign-in</a>', reset)
+    assert "Photo &lt;Printer&gt;" in html_of(client.get(unescape(back)))
+    action = re.findall(r'<form method="post" action="([^"]+)"', reset)[0]
+    for page in (reset, html_of(client.post(unescape(action), {"email": "nobody"}))):
+        assert "client.example" in page, "with an error too"
+
+
+def test_the_letter_in_place_of_a_logo_is_what_a_reader_sees_as_one_character() -> None:
+    for whole in ("", "R", "É", "E\u0301", "👩🏽‍🚀", "❤️", "👍🏿", "नि"):
+        assert Caption(whole and f"{whole}🇳🇴 List").initial == whole
+    assert Caption("🇳🇴🇳🇴").initial == "🇳🇴"
 
 
 def test_mallory_can_not_write_a_caption(client: Client) -> None:
