@@ -21,7 +21,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_noop, ngettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
-from accounts import administrators, audit_trail, groups
+from accounts import audit_trail, rights
 from accounts.admin_site import ModelAdmin, delete_selected
 from accounts.email_addresses import looked_up_email
 from accounts.form_fields import EmailField, NicknameField
@@ -73,11 +73,11 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def clean(self) -> dict[str, Any] | None:
         """Refuse to demote or deactivate the last administrator. The page calls this method in its transaction."""
-        if any(self.cleaned_data.get(name) is False for name in administrators.REQUIRED):
+        if any(self.cleaned_data.get(name) is False for name in rights.REQUIRED):
             try:
-                administrators.keep_one([self.instance.pk])
-            except administrators.LastAdministrator:
-                raise ValidationError(administrators.ADVICE, code="last_administrator") from None
+                rights.keep_one([self.instance.pk])
+            except rights.LastAdministrator:
+                raise ValidationError(rights.ADVICE, code="last_administrator") from None
         return super().clean()
 
 
@@ -126,7 +126,7 @@ class GroupAdmin(ModelAdmin):
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         kwargs.update(
-            queryset=administrators.offered_permissions(self.admin_site),
+            queryset=rights.offered_permissions(self.admin_site),
             form_class=PermissionField,
             widget=forms.CheckboxSelectMultiple(),
         )
@@ -227,10 +227,12 @@ class UserAdmin(ModelAdmin):
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer only the `offered_permissions`, and only the groups that the signed-in person may choose."""
         if db_field.name == "groups":
-            kwargs["queryset"] = Group.objects.all() if request.user.is_superuser else groups.without_permissions()
+            kwargs["queryset"] = (
+                Group.objects.all() if request.user.is_superuser else rights.groups_without_permissions()
+            )
             kwargs["help_text"] = _("Groups say who may use an application.")
         else:
-            kwargs.update(queryset=administrators.offered_permissions(self.admin_site), form_class=PermissionField)
+            kwargs.update(queryset=rights.offered_permissions(self.admin_site), form_class=PermissionField)
         kwargs["widget"] = forms.CheckboxSelectMultiple()
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
@@ -246,7 +248,7 @@ class UserAdmin(ModelAdmin):
             super().save_model(request, obj, form, change)
             lost_every_right = "is_superuser" in form.changed_data and not obj.is_superuser
             if "is_staff" in form.changed_data or lost_every_right:
-                administrators.end_ownerships(obj)
+                rights.end_ownerships(obj)
             if "nickname" in form.changed_data:
                 obj.change_profile()
 
@@ -285,15 +287,15 @@ class UserAdmin(ModelAdmin):
         try:
             with transaction.atomic():
                 return view()
-        except administrators.LastAdministrator:
-            self.message_user(request, administrators.ADVICE, messages.ERROR)
+        except rights.LastAdministrator:
+            self.message_user(request, rights.ADVICE, messages.ERROR)
             return redirect(request.get_full_path())
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
         self.delete_queryset(request, User.objects.filter(pk=obj.pk))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        administrators.keep_one(queryset.values_list("pk", flat=True))
+        rights.keep_one(queryset.values_list("pk", flat=True))
         for person in queryset:
             StoredPicture.objects.filter(name=person.avatar).delete()
             composing.account_deleted(request, person)

@@ -19,7 +19,6 @@ from django.views.decorators.cache import never_cache
 from django.views.generic import TemplateView
 from django.views.generic.edit import FormView
 
-from accounts.administrators import LastAdministrator, keep_one
 from accounts.errors import AccountFault, refused
 from accounts.factors import authenticators as factors
 from accounts.form_fields import EmailField
@@ -27,6 +26,7 @@ from accounts.mail import composing
 from accounts.models import StoredPicture, User
 from accounts.pages import AccountPageMixin
 from accounts.pictures import current_picture
+from accounts.rights import LastAdministrator, keep_one
 from accounts.sessions import known_browsers
 from accounts.sign_in.reauthentication import fresh_sign_in_required
 from config.infrastructure import events

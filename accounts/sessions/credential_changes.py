@@ -14,9 +14,9 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts import audit_trail
-from accounts.administrators import keep_one
 from accounts.errors import AccountFault, refuse
 from accounts.models import User
+from accounts.rights import keep_one
 from accounts.sessions.store import digest
 from config.infrastructure import events
 from config.infrastructure.events import Event

@@ -48,7 +48,9 @@ class AccountAdapter(DefaultAccountAdapter):
     }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        return sign_up.may_sign_up(request)
+        """Unless SIGN_UP is open, the form requires the invited address."""
+        is_invited = settings.SIGN_UP == "invitation" and bool(sign_up.invited_address(request))
+        return settings.SIGN_UP == "open" or is_invited
 
     def save_user(self, request: HttpRequest, user: AbstractBaseUser, form: Any, commit: bool = True) -> User:
         person = cast(User, user)
@@ -150,8 +152,10 @@ class AccountAdapter(DefaultAccountAdapter):
         """Sign out, but keep the return path: a password reset signs out, then continues at the return path."""
         if request.user.is_authenticated:
             events.write(events.Event.SIGNED_OUT, person=request.user.pk)
-        with return_path.kept(request):
-            super().logout(request)
+        return_to = return_path.kept_path(request)
+        super().logout(request)
+        if return_to:
+            return_path.keep(request, return_to)
 
     # Address and password ----------------------------------------------------------------------------------------
 

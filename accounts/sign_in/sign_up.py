@@ -50,11 +50,6 @@ def invited_address(request: HttpRequest) -> str:
         return ""
 
 
-def may_sign_up(request: HttpRequest) -> bool:
-    """Return whether the request may make an account. Unless SIGN_UP is open, the form requires the invited address."""
-    return settings.SIGN_UP == "open" or (settings.SIGN_UP == "invitation" and bool(invited_address(request)))
-
-
 def can_begin_again(request: HttpRequest, email: str) -> bool:
     """Return whether the person can still correct the address of this browser's sign-up."""
     return not request.user.is_authenticated and request.session.get(_TYPED, {}).get("email") == email
@@ -151,7 +146,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         unconfirmed. D21.
         """
         email, password = self.cleaned_data["email"], self.cleaned_data["password1"]
-        if throttling.sign_in_wait(request, email).seconds:
+        if throttling.sign_in_wait(request, email)[0]:
             User().set_password(password)
             return None
         person, cause = password_check.check(email, password)

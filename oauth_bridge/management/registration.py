@@ -13,7 +13,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, OutputWrapper
 from django.db import transaction
 
-from accounts import groups
+from accounts import rights
 from config.infrastructure.command_errors import command_error, shown
 from oauth_bridge.applications.forms import ApplicationForm
 from oauth_bridge.callback_addresses.registration import split_lines
@@ -30,7 +30,7 @@ class GroupNames(forms.Field):
 
     def clean(self, value: Any) -> list[str]:
         try:
-            return groups.validated(value)
+            return rights.validated_groups(value)
         except ValidationError as problem:
             raise ValidationError(problem.messages) from None
 
@@ -151,7 +151,7 @@ def compare_names(changes: Sequence[Change], warnings: OutputWrapper) -> None:
 def store(changes: Sequence[Change], warnings: OutputWrapper) -> None:
     """Store valid changes. A group that does not exist is made, with a warning."""
     wanted = sorted({name for change in changes for name in change.after.get("groups", ())})
-    found, made = groups.named(wanted) if wanted else ([], [])
+    found, made = rights.named_groups(wanted) if wanted else ([], [])
     by_name = {group.name: group for group in found}
     for change in changes:
         chosen = [by_name[name] for name in change.after["groups"]] if "groups" in change.after else None

@@ -18,12 +18,12 @@ from django.db import connection, transaction
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
-from accounts.administrators import LastAdministrator
 from accounts.factors import failures
 from accounts.factors.authenticators import mark_used
 from accounts.models import FailedFactor, User
 from accounts.passwords import hashing
 from accounts.profile.own_data import delete_account
+from accounts.rights import LastAdministrator
 from accounts.sessions.credential_changes import set_active
 from tests.factories import PersonFactory
 from tests.faults.races import at_once, begin

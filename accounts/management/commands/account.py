@@ -20,11 +20,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from accounts import administrators, audit_trail, groups
-from accounts.administrators import LastAdministrator
+from accounts import audit_trail, rights
 from accounts.email_addresses import looked_up_email, normalise_email
 from accounts.factors import authenticators as factors
 from accounts.models import User
+from accounts.rights import LastAdministrator
 from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in.sign_up import invitation_link
 from accounts.sign_in.verification import mark_verified
@@ -154,9 +154,9 @@ class Command(BaseCommand):
         if options["groups"] is None:
             raise CommandError("Nothing to change was given. See `account set --help`.")
         try:
-            chosen, made = groups.named(options["groups"])
+            chosen, made = rights.named_groups(options["groups"])
         except ValidationError as error:
-            raise command_error(error, {groups.FIELD: "--group"}) from error
+            raise command_error(error, {rights.GROUP_FIELD: "--group"}) from error
         for name in made:
             self.stderr.write(f"The group {name} did not exist and was made.")
         with audit_trail.changes("account_changed", audit_trail.of_person(user), lambda: _groups_of(user)):
@@ -170,15 +170,15 @@ class Command(BaseCommand):
     def _make_administrator(self, user: User, options: dict[str, Any]) -> str:
         names = options["permission"]
         try:
-            ended = administrators.make(user, _permissions(names))
+            ended = rights.make(user, _permissions(names))
         except LastAdministrator:
             sentence = "--permission: this is the last administrator with every right. Make another one first."
             raise CommandError(sentence) from None
         if not user.is_active:
             self.stderr.write("The account is deactivated: nobody can sign in with it until `account activate`.")
-        rights = "has every right" if not names else f"may use {', '.join(sorted(set(names)))}"
+        given = "has every right" if not names else f"may use {', '.join(sorted(set(names)))}"
         owned = f" The person owned {ended} application{'s'[: ended != 1]}, and owns none now." if ended else ""
-        return f"{user.email} is an administrator now and {rights}.{owned}"
+        return f"{user.email} is an administrator now and {given}.{owned}"
 
     def _activate(self, user: User, options: dict[str, Any]) -> str:
         set_active(user, True)
@@ -235,7 +235,7 @@ def _sentence(error: ValidationError) -> str:
 def _permissions(names: list[str]) -> list[Permission]:
     offered = {
         f"{each.content_type.app_label}.{each.codename}": each
-        for each in administrators.offered_permissions(admin.site).select_related("content_type")
+        for each in rights.offered_permissions(admin.site).select_related("content_type")
     }
     for name in names:
         if name not in offered:
