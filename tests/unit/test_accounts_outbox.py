@@ -5,10 +5,7 @@ Until the mail server has taken it, and no longer than what is in it works.
 
 from __future__ import annotations
 
-import itertools
 import re
-import time
-import uuid
 from datetime import timedelta
 from typing import Any
 from unittest.mock import DEFAULT, Mock
@@ -141,6 +138,21 @@ def test_a_mail_is_sent_and_its_outcome_told_once_the_transaction_is_committed(a
             transaction.set_rollback(is_rolled_back)
         assert told == outcomes
         assert deliver_all() == len(outcomes)
+
+
+def test_an_attempt_that_fails_after_another_process_claimed_the_mail_changes_nothing(
+    alice: User, mail_server: MailServer
+) -> None:
+    mail_server.mode = BUSY
+    notify(alice)
+    late = work_queue.claim(OutgoingMail.objects.all(), outbox.LEASE)
+    assert late
+    with time_machine.travel(timezone.now() + outbox.LEASE + timedelta(seconds=1)):
+        newer = work_queue.claim(OutgoingMail.objects.all(), outbox.LEASE)
+        assert newer
+        assert outbox._attempt(late) == Outcome.LATER
+    row = OutgoingMail.objects.get()
+    assert (row.due_at, row.turn) == (newer.due_at, newer.turn)
 
 
 # Where a person waits -------------------------------------------------------------------------------------------------
@@ -358,13 +370,3 @@ def test_a_page_gets_the_outcome_of_its_own_mail_and_while_it_waits_no_other_doe
     monkeypatch.setattr(outbox, "_wake", deliver)
     send()
     assert told == [Outcome.ON_ITS_WAY, Outcome.SENT]
-
-
-@pytest.mark.usefixtures("no_attempt_here")
-def test_after_a_wait_in_vain_no_page_waits_for_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    key = uuid.uuid4()
-    assert outbox._wait_for(key) is Outcome.ON_ITS_WAY
-    monkeypatch.setattr(outbox, "SimpleQueue", lambda: pytest.fail("a page waits"))
-    for seconds in (0.0, outbox.PAUSE_OF_PAGES_SECONDS - 1):
-        monkeypatch.setattr("time.monotonic", itertools.repeat(time.monotonic() + seconds).__next__)
-        assert outbox._wait_for(key) is Outcome.ON_ITS_WAY

@@ -235,17 +235,6 @@ def test_white_letters_can_be_read_on_every_colour() -> None:
     assert all(contrast(colour, current_picture.WHITE) >= 4.5 for colour in colours)
 
 
-def test_a_drawn_picture_is_a_png_of_256_pixels_and_says_nothing_of_the_address(alice: User, settings: Any) -> None:
-    settings.BASE_URL = "https://api.example"
-    assert current_picture.avatar_url(alice).startswith(f"https://api.example/avatars/{alice.pk}/")
-    for nickname in ("Alice", "WW MM", "李", ""):
-        alice.email, alice.nickname = "alice@example.org", nickname
-        drawn, version = current_picture.png(alice), current_picture.current_version(alice)
-        assert opened(drawn).size == (256, 256)
-        alice.email = "zoe@example.org"
-        assert (current_picture.png(alice), current_picture.current_version(alice)) == (drawn, version)
-
-
 def test_the_picture_is_for_anybody_and_any_cache(browser: Client, alice: User) -> None:
     """No session is read for it, and what a cache has is not sent again."""
     for reader in (Client(), browser):

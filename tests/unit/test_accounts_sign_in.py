@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from html import unescape
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
@@ -95,12 +94,6 @@ def test_signing_in_leads_back(client: Client, alice: User) -> None:
         assert sign_in(Client(), alice.email, next=way)["Location"] == way
 
 
-def test_somebody_signed_in_already_goes_straight_on(client: Client, alice: User) -> None:
-    client.force_login(alice)
-    assert client.get(return_path.sign_in_url(AUTHORIZE))["Location"] == AUTHORIZE
-    assert client.get("/accounts/sign-in")["Location"] == "/accounts/profile"
-
-
 @pytest.mark.parametrize("evil", EVIL)
 def test_a_return_path_to_another_site_is_ignored(client: Client, alice: User, evil: str) -> None:
     page = client.get("/accounts/sign-in", {"next": evil})
@@ -139,12 +132,6 @@ def test_the_letter_in_place_of_a_logo_is_what_a_reader_sees_as_one_character() 
     assert Caption("🇳🇴🇳🇴").initial == "🇳🇴"
 
 
-def test_mallory_can_not_write_a_caption(client: Client) -> None:
-    signed = pending_path()
-    for there in (AUTHORIZE, signed[:-1], signed.replace("/oauth/authorize", "/accounts/profile")):
-        assert not client.get("/accounts/sign-in", {"next": there}).context["caption"]
-
-
 def test_sign_up_is_closed_by_default(client: Client) -> None:
     for answer in (client.get(SIGN_UP), sign_up(client)):
         assert "New accounts are by invitation" in text_of(answer)
@@ -165,20 +152,6 @@ def test_signing_out_asks_first_and_ends_the_session(client: Client, alice: User
     assert client.get("/accounts/profile").status_code == 302
     assert client.get("/accounts/sign-out")["Location"] == "/accounts/sign-in"
     assert client.post("/accounts/sign-out")["Location"] == "/accounts/sign-in"
-
-
-def test_not_you_keeps_the_way_back_and_the_caption(client: Client, alice: User) -> None:
-    client.force_login(alice)
-    there = pending_path()
-    address = return_path.url_of("/accounts/sign-out", there)
-    assert "continue to Photo Printer" in text_of(client.get(address))
-    onward = client.post(address)["Location"]
-    page = client.get(onward)
-    assert onward.startswith("/accounts/sign-in?")
-    assert page.context["return_to"] == there
-    assert page.context["caption"].name == "Photo Printer"
-    assert sign_in(client, PersonFactory().email, query=f"?{urlsplit(onward).query}")["Location"] == there
-    assert client.post("/accounts/sign-out", {"next": AUTHORIZE})["Location"] == return_path.sign_in_url(AUTHORIZE)
 
 
 # Old forms ------------------------------------------------------------------------------------------------------------
