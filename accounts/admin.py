@@ -7,7 +7,9 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.models import Group
+from django.contrib.auth.forms import BaseUserCreationForm
+from django.contrib.auth.models import Group, Permission
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -16,23 +18,86 @@ from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.translation import gettext, ngettext, pgettext
+from django.utils.translation import gettext, gettext_noop, ngettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
-from accounts import administrators, audit_trail, groups
-from accounts.account_page import person_context
-from accounts.admin_forms import PRIVILEGES, NewPersonForm, PermissionField, PersonForm
+from accounts import audit_trail, rights
 from accounts.admin_site import ModelAdmin, delete_selected
 from accounts.email_addresses import looked_up_email
-from accounts.mail import account_mails
-from accounts.models import User
-from accounts.pictures import current_picture
+from accounts.form_fields import EmailField, NicknameField
+from accounts.mail import composing
+from accounts.models import StoredPicture, User
+from accounts.pages import person_context
 from accounts.sessions.credential_changes import deactivate_all, set_active
 from accounts.sign_in import verification
 from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.texts import refuse_control_characters
+
+PRIVILEGES = ("is_staff", "is_superuser", "user_permissions")
+
+
+class NewPersonForm(BaseUserCreationForm):  # type: ignore[type-arg]
+    email = EmailField("off")
+    nickname = NicknameField()
+    is_verified = forms.BooleanField(
+        label=_("The address is confirmed"),
+        required=False,
+        initial=True,
+        help_text=_("Untick to have the person confirm it with a code by mail at the first sign-in."),
+    )
+
+    class Meta:
+        model = User
+        fields = ("email", "nickname")
+
+
+class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
+    nickname = NicknameField()
+
+    class Meta:
+        model = User
+        fields = ("nickname", "is_active", "groups", *PRIVILEGES)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Preselect the offered groups that contain the person. `clean_groups` keeps the person's other groups."""
+        super().__init__(*args, **kwargs)
+        if "groups" in self.fields:
+            offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
+            self.initial["groups"] = list(self.instance.groups.filter(pk__in=offered))
+
+    def clean_groups(self) -> list[Group]:
+        offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
+        return [*self.cleaned_data["groups"], *self.instance.groups.exclude(pk__in=offered)]
+
+    def clean(self) -> dict[str, Any] | None:
+        """Refuse to demote or deactivate the last administrator. The page calls this method in its transaction."""
+        if any(self.cleaned_data.get(name) is False for name in rights.REQUIRED):
+            try:
+                rights.keep_one([self.instance.pk])
+            except rights.LastAdministrator:
+                raise ValidationError(rights.ADVICE, code="last_administrator") from None
+        return super().clean()
+
+
+class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
+    def label_from_instance(self, obj: Permission) -> str:
+        """Return only the translated name of the permission: the page's select boxes cut off longer labels."""
+        return gettext(obj.name)
+
+
+# fmt: off
+# The database stores the names of permissions in English.
+PERMISSIONS = [
+    gettext_noop("Can add application"), gettext_noop("Can change application"),
+    gettext_noop("Can delete application"), gettext_noop("Can view application"),
+    gettext_noop("Can add group"), gettext_noop("Can change group"),
+    gettext_noop("Can delete group"), gettext_noop("Can view group"),
+    gettext_noop("Can add person"), gettext_noop("Can change person"),
+    gettext_noop("Can delete person"), gettext_noop("Can view person"),
+]
+# fmt: on
 
 
 @admin.register(Group)
@@ -42,12 +107,6 @@ class GroupAdmin(ModelAdmin):
     search_fields = ("name",)
     ordering = ("name",)
     actions = None  # Django's "delete selected" does not check whether each group has permissions
-
-    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
-        return self._may_manage(request, obj) and super().has_change_permission(request, obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
-        return self._may_manage(request, obj) and super().has_delete_permission(request, obj)
 
     def needs_proof(self, request: HttpRequest, object_id: str | None) -> bool:
         """A superuser can change permissions on this page."""
@@ -59,16 +118,15 @@ class GroupAdmin(ModelAdmin):
             field.validators.append(refuse_control_characters)
         return field
 
-    @staticmethod
-    def _may_manage(request: HttpRequest, group: Group | None) -> bool:
-        return request.user.is_superuser or group is None or not group.permissions.exists()
+    def may_manage(self, request: HttpRequest, obj: Group) -> bool:
+        return request.user.is_superuser or not obj.permissions.exists()
 
     def get_fields(self, request: HttpRequest, obj: Group | None = None) -> tuple[str, ...]:
         return ("name", "permissions") if request.user.is_superuser else ("name",)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         kwargs.update(
-            queryset=administrators.offered_permissions(self.admin_site),
+            queryset=rights.offered_permissions(self.admin_site),
             form_class=PermissionField,
             widget=forms.CheckboxSelectMultiple(),
         )
@@ -147,16 +205,9 @@ class UserAdmin(ModelAdmin):
 
     # Permissions -------------------------------------------------------------------------------------------------
 
-    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        return self._may_manage(request, obj) and super().has_change_permission(request, obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        return self._may_manage(request, obj) and super().has_delete_permission(request, obj)
-
-    @staticmethod
-    def _may_manage(request: HttpRequest, person: User | None) -> bool:
+    def may_manage(self, request: HttpRequest, obj: User) -> bool:
         """Only a superuser may change, deactivate or delete the account of an administrator."""
-        return request.user.is_superuser or person is None or not (person.is_staff or person.is_superuser)
+        return request.user.is_superuser or not (obj.is_staff or obj.is_superuser)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
         if obj is None:
@@ -176,10 +227,12 @@ class UserAdmin(ModelAdmin):
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer only the `offered_permissions`, and only the groups that the signed-in person may choose."""
         if db_field.name == "groups":
-            kwargs["queryset"] = Group.objects.all() if request.user.is_superuser else groups.without_permissions()
+            kwargs["queryset"] = (
+                Group.objects.all() if request.user.is_superuser else rights.groups_without_permissions()
+            )
             kwargs["help_text"] = _("Groups say who may use an application.")
         else:
-            kwargs.update(queryset=administrators.offered_permissions(self.admin_site), form_class=PermissionField)
+            kwargs.update(queryset=rights.offered_permissions(self.admin_site), form_class=PermissionField)
         kwargs["widget"] = forms.CheckboxSelectMultiple()
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
@@ -195,7 +248,7 @@ class UserAdmin(ModelAdmin):
             super().save_model(request, obj, form, change)
             lost_every_right = "is_superuser" in form.changed_data and not obj.is_superuser
             if "is_staff" in form.changed_data or lost_every_right:
-                administrators.end_ownerships(obj)
+                rights.end_ownerships(obj)
             if "nickname" in form.changed_data:
                 obj.change_profile()
 
@@ -234,18 +287,18 @@ class UserAdmin(ModelAdmin):
         try:
             with transaction.atomic():
                 return view()
-        except administrators.LastAdministrator:
-            self.message_user(request, administrators.ADVICE, messages.ERROR)
+        except rights.LastAdministrator:
+            self.message_user(request, rights.ADVICE, messages.ERROR)
             return redirect(request.get_full_path())
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
         self.delete_queryset(request, User.objects.filter(pk=obj.pk))
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        administrators.keep_one(queryset.values_list("pk", flat=True))
+        rights.keep_one(queryset.values_list("pk", flat=True))
         for person in queryset:
-            current_picture.delete_file(person.avatar)
-            account_mails.account_deleted(request, person)
+            StoredPicture.objects.filter(name=person.avatar).delete()
+            composing.account_deleted(request, person)
             events.write(Event.ACCOUNT_DELETED, person=person.pk)
             audit_trail.write("account_deleted", audit_trail.of_person(person))
         super().delete_queryset(request, queryset)

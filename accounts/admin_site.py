@@ -26,10 +26,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts import audit_trail, return_path
-from accounts.account_page import person_context
 from accounts.errors import duration
 from accounts.factors import authenticators as factors
 from accounts.models import User
+from accounts.pages import person_context
 from accounts.sign_in.reauthentication import proof_first
 
 QUERY_MAX_LENGTH = 500
@@ -76,6 +76,16 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         text = _("More than %(count)d are chosen, so nothing is done. Search or filter the list, and choose fewer.")
         self.message_user(request, text % {"count": MOST_AT_ONCE}, messages.ERROR)
         return True
+
+    def may_manage(self, request: HttpRequest, obj: Any) -> bool:
+        """Return whether this administrator may change and delete the object, if the permission allows it at all."""
+        return True
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_change_permission(request, obj) and (obj is None or self.may_manage(request, obj))
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_delete_permission(request, obj) and (obj is None or self.may_manage(request, obj))
 
     def needs_proof(self, request: HttpRequest, object_id: str | None) -> bool:
         """Return whether the page of the object requires a recent proof of identity."""

@@ -9,19 +9,39 @@ from django.conf import settings
 from django.core.validators import MaxLengthValidator
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext_lazy
 
 from accounts.email_addresses import EMAIL_MAX_LENGTH, NOT_AN_ADDRESS, normalise_email
 from accounts.models import NICKNAME_MAX_LENGTH
 from config.infrastructure.texts import refuse_control_characters, typed_code
 
+# Messages of Django and allauth. With our own translations, all pages use the same words and form of address. Django's
+# Portuguese translation begins months with a capital letter.
+# fmt: off
+MESSAGES = [
+    _("This field is required."), _("You must type the same password each time."), _("This password is too common."),
+    _("Your password can’t be a commonly used password."), _("The submitted file is empty."),
+    _("Null characters are not allowed."), _("Confidential"), _("Public"), _("created"), _("updated"),
+    ngettext_lazy(
+        "Ensure this value has at most %(limit_value)d character (it has %(show_value)d).",
+        "Ensure this value has at most %(limit_value)d characters (it has %(show_value)d).",
+        "limit_value",
+    ),
+]
+MONTHS = [
+    _("January"), _("February"), _("March"), _("April"), _("May"), _("June"),
+    _("July"), _("August"), _("September"), _("October"), _("November"), _("December"),
+]
+# fmt: on
+
 
 class EmailField(forms.EmailField):
     """An e-mail address, which `clean` brings into the one form of stored addresses (`normalise_email`)."""
 
-    def __init__(self, autocomplete: str = "username") -> None:
+    def __init__(self, autocomplete: str = "username", label: Any = None) -> None:
         attrs = {"autocomplete": autocomplete, "autocapitalize": "none", "spellcheck": "false"}
         super().__init__(
-            label=_("E-mail address"),
+            label=label or _("E-mail address"),
             max_length=EMAIL_MAX_LENGTH,
             widget=forms.EmailInput(attrs),
             error_messages={"invalid": NOT_AN_ADDRESS},
@@ -73,7 +93,7 @@ class NewPasswordField(PasswordField):
     )
 
     def __init__(self, label: Any = None) -> None:
-        super().__init__(label or _("New password"), "new-password", " ".join(map(str, self.rules)))
+        super().__init__(label or _("New password"), "new-password", format_lazy("{} {} {}", *self.rules))
 
 
 class NicknameField(forms.CharField):

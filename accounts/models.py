@@ -205,16 +205,19 @@ class OutgoingMail(models.Model):
 
 
 class StoredPicture(models.Model):
-    """A picture of a person or the logo of an application, with a name such as `avatars/….png`.
-
-    Only `accounts.pictures.stored_pictures` reads and writes rows.
-    """
+    """A picture of a person or the logo of an application, with a name such as `avatars/….png`."""
 
     name = models.CharField(max_length=100, primary_key=True)
     content = models.BinaryField()
 
     class Meta:
         default_permissions = ()
+
+    @classmethod
+    def read(cls, name: str) -> bytes | None:
+        """Return the content of the picture, or None if no row has the name."""
+        content = cls.objects.filter(name=name).values_list("content", flat=True).first()
+        return None if content is None else bytes(content)
 
 
 class AuditEntry(models.Model):

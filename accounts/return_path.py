@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import time
 import unicodedata
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode
 
@@ -107,15 +105,6 @@ def take(request: HttpRequest) -> str:
     return_to = kept_path(request)
     drop(request)
     return return_to
-
-
-@contextmanager
-def kept(request: HttpRequest) -> Iterator[None]:
-    """Restore the return path in the session after the block has emptied the session."""
-    stored = request.session.get(SESSION_KEY)
-    yield
-    if stored:
-        request.session[SESSION_KEY] = stored
 
 
 def drop(request: HttpRequest) -> None:

@@ -6,7 +6,6 @@ attempts may exceed a limit together. This imprecision is accepted.
 
 from __future__ import annotations
 
-from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -28,28 +27,21 @@ _SIGN_IN_CAUSES = {
 }
 
 
-class SignInWait(NamedTuple):
-    """The seconds until a browser may try an account again (0: now), the cause, and the owner of the account if any."""
-
-    seconds: int
-    cause: str
-    person: UUID | None
-
-
-def sign_in_wait(request: HttpRequest, email: str) -> SignInWait:
-    """Return how long this browser must wait before it may try this account.
+def sign_in_wait(request: HttpRequest, email: str) -> tuple[int, str, UUID | None]:
+    """Return the seconds until this browser may try this account (0: now), the cause, and the owner if there is one.
 
     The limit that covers the largest number of browsers is checked first, as in `rate_limits.exceeded`.
     """
-    account = _account(email)
-    for counter in reversed(_failed_sign_ins(request, email, account)):
+    mark, person = _account(email)
+    for counter in reversed(_failed_sign_ins(request, email, mark)):
         if seconds := rate_limits.exceeded(counter):
-            return SignInWait(seconds, _SIGN_IN_CAUSES[counter.name], account.person)
-    return SignInWait(0, "", account.person)
+            return seconds, _SIGN_IN_CAUSES[counter.name], person
+    return 0, "", person
 
 
 def count_failed_sign_in(request: HttpRequest, email: str) -> None:
-    rate_limits.count(*_failed_sign_ins(request, email, _account(email)))
+    mark, _person = _account(email)
+    rate_limits.count(*_failed_sign_ins(request, email, mark))
 
 
 def unlock_sign_in(person: User) -> None:
@@ -123,23 +115,16 @@ def _mailbox(email: str) -> str:
     return known_browsers.account_mark(mailbox_of(email))
 
 
-class _Account(NamedTuple):
-    """The identifier of an account in the counters, which each unlocking changes, and the owner if there is one."""
-
-    mark: str
-    person: UUID | None
-
-
-def _account(email: str) -> _Account:
-    """Return the account with the address. The function runs the same SQL statement for an unknown address."""
+def _account(email: str) -> tuple[str, UUID | None]:
+    """Return the identifier of the account in the counters, which each unlocking changes, and the owner if any."""
     mark = known_browsers.account_mark(email)
     row = User.objects.filter(email=email).values_list("pk", "unlocks").first()
     person, unlocks = row or (None, 0)
-    return _Account(f"{mark} {unlocks}" if unlocks else mark, person)
+    return f"{mark} {unlocks}" if unlocks else mark, person
 
 
-def _failed_sign_ins(request: HttpRequest, email: str, account: _Account) -> list[Counter]:
-    counters = _of_account("sign_in_account", request, email, account.mark, rate_limits.ROTATING)
+def _failed_sign_ins(request: HttpRequest, email: str, mark: str) -> list[Counter]:
+    counters = _of_account("sign_in_account", request, email, mark, rate_limits.ROTATING)
     if len(counters) > 1:  # the browser is unknown
         counters += [*_of_address(request, "sign_in_address"), Counter("sign_in", "all")]
     return counters

@@ -176,7 +176,7 @@ _cookie = "__Host-" if IS_HTTPS else "delegated_"
 KNOWN_BROWSER_COOKIE_NAME = f"{_cookie}known"
 
 # This handler writes an upload to a temporary file, up to the size limit.
-FILE_UPLOAD_HANDLERS = ["accounts.pictures.upload_handler.BoundedUploadHandler"]
+FILE_UPLOAD_HANDLERS = ["accounts.pictures.reencoder_runner.BoundedUploadHandler"]
 
 SESSION_ENGINE = "accounts.sessions.store"
 SESSION_COOKIE_NAME = f"{_cookie}session"
@@ -249,7 +249,7 @@ ACCOUNT_EMAIL_NOTIFICATIONS = True
 ACCOUNT_PREVENT_ENUMERATION = True
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
-ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "accounts.sign_in.reset_tokens.ResetTokenGenerator"
+ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "accounts.sessions.credential_changes.ResetTokenGenerator"
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""

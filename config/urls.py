@@ -33,5 +33,5 @@ urlpatterns = [
 handler400 = "config.http.error_handlers.bad_request"
 handler403 = "config.http.error_handlers.forbidden"
 handler404 = "config.http.error_handlers.not_found"
-handler429 = "accounts.retry_after.too_many_requests"
+handler429 = "accounts.pages.too_many_requests"
 handler500 = "config.http.error_handlers.server_error"

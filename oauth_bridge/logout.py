@@ -19,7 +19,7 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.csrf import csrf_protect
 
-from accounts.account_page import person_context
+from accounts.pages import person_context
 from accounts.sign_in.views import sign_out
 from config.infrastructure.errors import RequestError, subject
 from oauth_bridge.applications import registry

@@ -1,4 +1,4 @@
-"""Read and change a person's authenticators: allauth's name for authenticator apps, passkeys and recovery codes."""
+"""Read and change a person's authenticators: authenticator apps, passkeys and recovery codes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from allauth.account.authentication import get_authentication_records
+from allauth.mfa import app_settings
 from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -18,7 +19,7 @@ from django.urls import reverse
 
 from accounts import audit_trail, throttling
 from accounts.factors import failures
-from accounts.mail import account_mails
+from accounts.mail import composing
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
 from config.infrastructure import events, sealing
@@ -34,17 +35,17 @@ HOST = "host"
 # The number of used codes that the row of an app remembers. At most three codes are valid at a time.
 _REMEMBERED = 10
 _USED = "used_codes"
+_APP_CODE_LENGTH = 6  # recovery codes are longer
 
 
 def overview(person: AbstractBaseUser) -> dict[str, Any]:
     """Return the person's passkeys and second factor for the page "Security"."""
     rows = list(Authenticator.objects.filter(user_id=person.pk).order_by("created_at"))
-    codes = next((row for row in rows if row.type == Authenticator.Type.RECOVERY_CODES), None)
     return {
         "passkeys": [
             {
                 "pk": row.pk,
-                "name": row.wrap().name,
+                "name": str(row),
                 "created_at": row.created_at,
                 "used_at": row.last_used_at,
                 "other_host": other_host(row),
@@ -56,8 +57,17 @@ def overview(person: AbstractBaseUser) -> dict[str, Any]:
         "passkeys_are_possible": passkeys_are_possible(),
         "totp": next((row for row in rows if row.type == Authenticator.Type.TOTP), None),
         "is_asked": any(row.type in _SECOND_FACTORS for row in rows),
-        "codes_left": len(codes.wrap().get_unused_codes()) if codes else None,
+        "codes_left": next((_unused(row) for row in rows if row.type == Authenticator.Type.RECOVERY_CODES), None),
     }
+
+
+def codes_left(person: User) -> int:
+    """Return the number of the person's unused recovery codes."""
+    return sum(map(_unused, Authenticator.objects.filter(user=person, type=Authenticator.Type.RECOVERY_CODES)))
+
+
+def _unused(row: Authenticator) -> int:
+    return int(app_settings.RECOVERY_CODE_COUNT) - int(row.data["used_mask"]).bit_count()
 
 
 def described(person: User) -> list[dict[str, Any]]:
@@ -115,9 +125,7 @@ def other_host(row: Authenticator) -> str:
 
 
 def _is_usable(row: Authenticator) -> bool:
-    if row.type == Authenticator.Type.RECOVERY_CODES:
-        return bool(row.wrap().get_unused_codes())
-    return not other_host(row)
+    return _unused(row) > 0 if row.type == Authenticator.Type.RECOVERY_CODES else not other_host(row)
 
 
 def is_enough_by_link(request: HttpRequest, person: User) -> bool:
@@ -154,19 +162,20 @@ def remove_all(person: User) -> None:
     """
     end_credentials(person)
     if Authenticator.objects.filter(user=person).delete()[0]:
-        account_mails.factors_removed(person)
+        composing.factors_removed(person)
     events.write(Event.FACTORS_CHANGED, person=person.pk, change="all_removed")
     audit_trail.write("factors_removed", audit_trail.of_person(person))
 
 
 @transaction.atomic
-def mark_used(app: Authenticator, code: str) -> bool:
-    """Store that a valid code was used. Return False if the code was used before. RFC 6238 §5.2.
+def mark_used(person: AbstractBaseUser | AnonymousUser, code: str) -> bool:
+    """Store that a valid code of the person's app was used. Return False if it was used before. RFC 6238 §5.2.
 
     The row of the app stores a digest of the code. allauth itself remembers a used code for only one period and,
     without Redis, in only one worker.
     """
-    row = Authenticator.objects.select_for_update().filter(pk=app.pk).first()
+    apps = Authenticator.objects.select_for_update().filter(user_id=person.pk, type=Authenticator.Type.TOTP)
+    row = apps.first()
     if row is None or _is_used(row.data, code):
         return False
     row.data[_USED] = [*row.data.get(_USED, []), _digests(code)[0]][-_REMEMBERED:]
@@ -184,9 +193,17 @@ def _is_used(data: dict[str, Any], code: str) -> bool:
     return not set(_digests(code)).isdisjoint(data.get(_USED, []))
 
 
+def is_of_an_app(code: str) -> bool:
+    """Return whether the code, if it is valid, is one of an app and not a recovery code."""
+    return len(_digits(code)) == _APP_CODE_LENGTH
+
+
+def _digits(code: str) -> str:
+    return re.sub(r"[^0-9]", "", code)  # allauth accepts any punctuation and white space in a code
+
+
 def _digests(code: str) -> list[str]:
-    # allauth accepts any punctuation and white space in a code.
-    return sealing.digests("accounts.factors.used_codes", re.sub(r"[^0-9]", "", code))
+    return sealing.digests("accounts.factors.used_codes", _digits(code))
 
 
 @transaction.atomic

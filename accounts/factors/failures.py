@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from accounts.errors import AccountFault, refused
-from accounts.mail import account_mails, outbox
+from accounts.mail import composing
 from accounts.models import FailedFactor, User
 from accounts.sessions import known_browsers
 from config.infrastructure import events, rate_limits
@@ -28,7 +28,7 @@ from config.infrastructure.network import client_address, site_of
 
 T = TypeVar("T")
 
-# From TELL_FROM failures on, the owner gets an e-mail: whoever guesses the factor knows the password.
+# From TELL_FROM failures on, the owner gets an e-mail, at most once a day: whoever guesses knows the password.
 TELL_FROM = 3
 
 
@@ -54,7 +54,8 @@ def limited(request: HttpRequest, person: User, check: Callable[[], T], *, is_si
             events.write(Event.SECOND_FACTOR_USED, person=person.pk, is_sign_in=is_sign_in)
             return result
         if rate and _count(failed, rate) >= TELL_FROM and is_sign_in and not failed.is_known:
-            _tell(request, person)
+            once = f"second_factor_failed {person.pk} {timezone.now():%Y-%m-%d}"
+            composing.tell(request, person, "second_factor_failed", once)
     raise failure
 
 
@@ -83,10 +84,3 @@ def _count(failed: FailedFactor, rate: str) -> int:
     failed.expires_at = now + timedelta(seconds=rate_limits.parse(rate).seconds)
     failed.save()
     return rows.filter(is_known=False).count()
-
-
-def _tell(request: HttpRequest, person: User) -> None:
-    """Send the owner an e-mail, at most once a day."""
-    once = f"second_factor_failed {person.pk} {timezone.now():%Y-%m-%d}"
-    if not outbox.is_known(once):
-        account_mails.tell(request, person, "second_factor_failed", once)

@@ -21,16 +21,15 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import AccountFault, refused
 from accounts.factors import authenticators, failures
-from accounts.factors.authenticators import HOST, mark_used, types_of, was_used
+from accounts.factors.authenticators import HOST, codes_left, is_of_an_app, mark_used, types_of, was_used
 from accounts.form_fields import CodeField
-from accounts.mail import account_mails
+from accounts.mail import composing
 from accounts.models import User
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.texts import refuse_control_characters
 
 NAME_MAX_LENGTH = 60
-APP_CODE_LENGTH = 6
 
 
 class LimitedMixin(forms.Form):
@@ -61,29 +60,25 @@ class UnusedCodeMixin(LimitedMixin):
         return self.limited(self._unused_code)
 
     def _unused_code(self) -> Any:
+        code = self.cleaned_data["code"]
         try:
-            code = super().clean_code()  # type: ignore[misc]
+            super().clean_code()  # type: ignore[misc]
+            is_accepted = not is_of_an_app(code) or mark_used(self.user, code)
         except ValidationError:
-            code = None
-        accepted: Authenticator | None = getattr(self, "authenticator", None)
-        is_app = accepted and accepted.type == Authenticator.Type.TOTP
-        if not accepted or (is_app and not mark_used(accepted, code)):
-            is_used = accepted or was_used(self.user, self.cleaned_data["code"])
-            cause = "factor_used" if is_used else "factor_wrong"
-            raise refused(self._fault, "incorrect_code", person=self.user.pk, cause=cause)
-        if accepted.type == Authenticator.Type.RECOVERY_CODES:
-            accepted.refresh_from_db()
-            left = len(accepted.wrap().get_unused_codes())
+            is_accepted = False
+        if not is_accepted:
+            cause = "factor_used" if was_used(self.user, code) else "factor_wrong"
+            raise refused(self._fault(code), "incorrect_code", person=self.user.pk, cause=cause)
+        if not is_of_an_app(code):
+            left = codes_left(self.user)
             events.write(Event.RECOVERY_CODE_USED, person=self.user.pk, left=left)
-            account_mails.recovery_code_used(get_adapter().request, self.user, left)
+            composing.tell(get_adapter().request, self.user, "recovery_code_used", left=left)
         return code
 
-    @property
-    def _fault(self) -> AccountFault:
+    def _fault(self, code: str) -> AccountFault:
         if Authenticator.Type.TOTP not in self.types:
             return AccountFault.RECOVERY_CODE_WRONG
-        is_of_an_app = len(self.cleaned_data["code"]) == APP_CODE_LENGTH
-        return AccountFault.APP_CODE_WRONG if is_of_an_app else AccountFault.FACTOR_WRONG
+        return AccountFault.APP_CODE_WRONG if is_of_an_app(code) else AccountFault.FACTOR_WRONG
 
 
 class AuthenticateForm(UnusedCodeMixin, base.AuthenticateForm):

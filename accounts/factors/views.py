@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from allauth.mfa import app_settings
+from allauth.account.stages import LoginStageController
 from allauth.mfa.base import views as base
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes import views as recovery_codes
+from allauth.mfa.stages import AuthenticateStage
 from allauth.mfa.totp import views as totp
 from allauth.mfa.webauthn import views as webauthn
+from allauth.mfa.webauthn.stages import PasskeySignupStage
 from django.contrib import messages
 from django.contrib.auth.mixins import LoginRequiredMixin
+from django.core import signing
 from django.db import IntegrityError, transaction
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -21,7 +24,6 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from accounts import return_path, throttling
-from accounts.account_page import AccountPageMixin
 from accounts.errors import AccountFault, refuse, refused
 from accounts.factors.adapter import FactorAdapter
 from accounts.factors.authenticators import (
@@ -33,9 +35,9 @@ from accounts.factors.authenticators import (
 )
 from accounts.factors.forms import PasskeySignInForm
 from accounts.models import User
-from accounts.retry_after import RetryLaterMixin, too_many_requests
+from accounts.pages import AccountPageMixin, RetryLaterMixin, too_many_requests
 from accounts.return_path import StepMixin
-from accounts.sessions import sign_in_state
+from accounts.sessions import credential_changes
 
 # Signing in ----------------------------------------------------------------------------------------------------------
 
@@ -72,16 +74,14 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
 class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
     """Asks for the second factor after the password: a code, or a passkey if the person has one."""
 
-    auth_form: Any
-    webauthn_form: Any
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        types, person = self.auth_form.types, self.auth_form.user
-        if Authenticator.Type.WEBAUTHN not in types and not self.webauthn_form.is_bound:
-            self.webauthn_form = None
         context: dict[str, Any] = super().get_context_data(**kwargs)
+        form = context["form"]
+        types, person = form.types, form.user
+        if Authenticator.Type.WEBAUTHN not in types and not context["webauthn_form"].is_bound:
+            del context["webauthn_form"], context["js_data"]
         return context | {
-            "form": self.auth_form if types - {Authenticator.Type.WEBAUTHN} else None,
+            "form": form if types - {Authenticator.Type.WEBAUTHN} else None,
             "has_app": Authenticator.Type.TOTP in types,
             "needs_device": types == {Authenticator.Type.WEBAUTHN},
             "other_hosts": other_hosts(person) if not types else [],
@@ -93,11 +93,10 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
 
         Otherwise this page and the sign-in page would redirect to each other forever.
         """
-        response = super().dispatch(request, *args, **kwargs)
-        stage = getattr(request, "_login_stage", None)
+        stage = LoginStageController.enter(request, AuthenticateStage.key)
         if stage and not request.user.is_authenticated and not is_asked_after_password(stage.login.user):
-            _end(stage)
-        return response
+            return return_path.carry(request, _end(stage))
+        return super().dispatch(request, *args, **kwargs)
 
 
 class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
@@ -133,16 +132,16 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
 
         Without this check, somebody who still has the page open could add a passkey after the owner has set a password.
         """
-        stage = self._login_stage
+        stage = LoginStageController.enter(self.request, PasskeySignupStage.key)
         known = [stage.login.user.pk] if stage.login.user else []
         person = User.objects.select_for_update().filter(pk__in=known).first()
-        is_current = person is not None and sign_in_state.is_current(self.request, person)
+        is_current = person is not None and credential_changes.is_sign_in_current(self.request, person)
         return cast(HttpResponse, handler(self.request) if is_current else _end(stage))
 
 
 def _end(stage: Any) -> Any:
     """Abort the sign-in, because the account has changed since the sign-in began."""
-    sign_in_state.report_ended(stage.request, stage.login.user)
+    credential_changes.report_changed(stage.request, stage.login.user)
     return stage.abort()
 
 
@@ -164,6 +163,8 @@ class ConfirmByPasskeyView(SecurityPageMixin, webauthn.ReauthenticateWebAuthnVie
             messages.error(self.request, str(error))
         return HttpResponseRedirect(self.request.get_full_path())
 
+
+_CODES_SALT = "accounts.factors.recovery_codes"
 
 # The page "Security" -------------------------------------------------------------------------------------------------
 
@@ -193,8 +194,7 @@ class ActivateTOTPView(NewFactorMixin, SecurityPageMixin, totp.ActivateTOTPView)
     def form_valid(self, form: Form) -> HttpResponse:
         """Mark the code of the set-up as used, so that the same code cannot also sign in. RFC 6238 §5.2."""
         response = super().form_valid(form)
-        for app in Authenticator.objects.filter(user_id=self.request.user.pk, type=Authenticator.Type.TOTP):
-            mark_used(app, form.cleaned_data["code"])
+        mark_used(self.request.user, form.cleaned_data["code"])
         return response
 
 
@@ -206,22 +206,19 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
     """Shows the codes only at the first GET. If a page required a second factor, links to that page."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**kwargs) | {"onward": return_path.take(self.request)}
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        signed = signing.dumps(context["unused_codes"], salt=_CODES_SALT)
+        return context | {"onward": return_path.take(self.request), "signed_codes": signed}
 
     def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Answer HEAD without the codes, so that the next GET still shows the codes."""
         return HttpResponse()
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Return the posted codes as a file if they are a complete set of unused codes.
-
-        The file contains only codes that the sender knows already. Only a complete set is compared, so the page does
-        not reveal whether a single guess is an unused code.
-        """
-        rows = Authenticator.objects.filter(user_id=request.user.pk, type=Authenticator.Type.RECOVERY_CODES)
-        codes = request.POST.get("codes", "").split()
-        is_complete = len(codes) == app_settings.RECOVERY_CODE_COUNT
-        if not is_complete or codes not in [row.wrap().get_unused_codes() for row in rows]:
+        """Return the codes of the page as a file. The page has signed them, so no code is read from the database."""
+        try:
+            codes = signing.loads(request.POST.get("codes", ""), salt=_CODES_SALT)
+        except signing.BadSignature:
             return redirect("mfa_view_recovery_codes")
         file = render(request, "mfa/recovery_codes/file.txt", {"codes": codes}, "text/plain; charset=utf-8")
         file["Content-Disposition"] = 'attachment; filename="recovery-codes.txt"'

@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from email.utils import format_datetime
 from queue import Empty, SimpleQueue
 from smtplib import SMTPDataError, SMTPRecipientsRefused
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -31,7 +31,6 @@ from django.db.models import Count, F, Max, Min
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
-from accounts.mail.composing import Email
 from accounts.models import OutgoingMail
 from config.infrastructure import rate_limits, sealing, smtp
 from config.infrastructure.network import site_of
@@ -48,6 +47,13 @@ NOTICE_LIFETIME = timedelta(days=3)
 # A page waits at most PAGE_SECONDS for its e-mail. After a timeout, no page waits in the next PAUSE_OF_PAGES_SECONDS.
 PAGE_SECONDS, PAUSE_OF_PAGES_SECONDS = 1.0, 30.0
 PURPOSE = "accounts.outbox"
+
+
+class Email(NamedTuple):
+    to: str
+    subject: str
+    text: str
+    html: str
 
 
 class Outcome(enum.Enum):
@@ -79,7 +85,6 @@ def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_li
 
 
 def is_known(once: str) -> bool:
-    """Return whether a notice with the name `once` was stored within NOTICE_LIFETIME."""
     return not unknown([once])
 
 

@@ -5,7 +5,11 @@ Specification 2.4; D16. Every picture is a square PNG that this service made; up
 
 from __future__ import annotations
 
+import colorsys
+import functools
 import hashlib
+import io
+import unicodedata
 import uuid
 
 from django.conf import settings
@@ -14,14 +18,14 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils.cache import get_conditional_response
 from django.views.decorators.http import require_safe
+from PIL import Image, ImageDraw, ImageFont
 
-from accounts.models import User
-from accounts.pictures import stored_pictures
-from accounts.pictures.initials import drawn_avatar
+from accounts.models import StoredPicture, User
 from accounts.pictures.reencoder_runner import SIZE_PIXELS
 
 AVATAR_AGE_SECONDS = 30 * 24 * 3600
 OLD_AVATAR_AGE_SECONDS = 60
+WHITE = "#ffffff"
 
 
 def avatar_url(user: User) -> str:
@@ -65,19 +69,19 @@ def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBa
 
 def png(user: User) -> bytes | None:
     """Return the upload, or a drawing if there is no upload. Return None if the upload is missing from the database."""
-    return stored_pictures.read(user.avatar) if user.avatar else drawn(user)
+    return StoredPicture.read(user.avatar) if user.avatar else drawn(user)
 
 
 def drawn(user: User) -> bytes:
-    """Return a drawing of the nickname's initials. The e-mail address is never used."""
-    return drawn_avatar(user.pk, user.nickname, SIZE_PIXELS)
+    """Return a square PNG with the nickname's initials, which depends only on `sub` and the nickname."""
+    return _draw(initials(user.nickname), background(user.pk))
 
 
 @transaction.atomic
 def set_picture(user: User, picture: bytes) -> None:
     """Replace the person's picture with a result of `reencode`."""
     name = f"avatars/{uuid.uuid4().hex}.png"
-    stored_pictures.store(name, picture)
+    StoredPicture.objects.create(name=name, content=picture)
     _replace(user, name)
 
 
@@ -86,14 +90,51 @@ def remove_picture(user: User) -> None:
     _replace(user, "")
 
 
-def delete_file(name: str) -> None:
-    """Delete a stored picture. The caller removes its name from the person's row in the same transaction."""
-    stored_pictures.delete(name)
-
-
 def _replace(user: User, name: str) -> None:
     # The lock serializes simultaneous uploads, so each upload deletes the picture that it replaces.
     before = User.objects.select_for_update().values_list("avatar", flat=True).get(pk=user.pk)
     if before != name:  # equal if there was no picture to remove
         user.change_profile(avatar=name)
-        delete_file(before)
+        StoredPicture.objects.filter(name=before).delete()
+
+
+def initials(nickname: str) -> str:
+    """Return one or two capital letters, or an empty string if the built-in font lacks one of them."""
+    words = nickname.split()
+    ends = words[:1] + words[1:][-1:]
+    letters = [_first_letter(word) for word in ends]
+    return "".join(letters) if all(letters) else ""
+
+
+def background(sub: uuid.UUID) -> str:
+    """Return the person's colour as #rrggbb. Each hue is dark enough for white letters (contrast 4.5)."""
+    hue = hashlib.sha256(sub.bytes).digest()[0] / 256
+    return f"#{bytes(round(value * 255) for value in colorsys.hls_to_rgb(hue, 0.3, 0.5)).hex()}"
+
+
+def _first_letter(word: str) -> str:
+    """Return the first letter or digit of a word, without accents.
+
+    If the result is not ASCII, return an empty string, because the font has only ASCII characters.
+    """
+    for character in unicodedata.normalize("NFKD", word):
+        if character.isalnum():
+            return character.upper() if character.isascii() else ""
+    return ""
+
+
+@functools.lru_cache(maxsize=512)
+def _draw(text: str, colour: str) -> bytes:
+    size = SIZE_PIXELS
+    picture = Image.new("RGB", (size, size), colour)
+    drawing = ImageDraw.Draw(picture)
+    if text:
+        font = ImageFont.load_default(size=size * (0.42 if len(text) == 2 else 0.5))
+        drawing.text((size / 2, size / 2 + size * 0.14), text, fill=WHITE, font=font, anchor="ms")
+    else:
+        middle, unit = size / 2, size / 100  # a head and shoulders
+        drawing.ellipse((middle - 17 * unit, 20 * unit, middle + 17 * unit, 54 * unit), fill=WHITE)
+        drawing.ellipse((middle - 32 * unit, 62 * unit, middle + 32 * unit, 138 * unit), fill=WHITE)
+    output = io.BytesIO()
+    picture.save(output, "PNG", optimize=True)
+    return output.getvalue()

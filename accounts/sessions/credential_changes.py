@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.core.signing import BadSignature, TimestampSigner
 from django.db import transaction
 from django.db.models import F, QuerySet
+from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts import audit_trail
-from accounts.administrators import keep_one
+from accounts.errors import AccountFault, refuse
 from accounts.models import User
+from accounts.rights import keep_one
 from accounts.sessions.store import digest
 from config.infrastructure import events
 from config.infrastructure.events import Event
@@ -84,3 +92,57 @@ def deactivate_all(people: QuerySet[User]) -> int:
 def _next_version(user: User) -> None:
     User.objects.filter(pk=user.pk).update(credentials_version=F("credentials_version") + 1)
     user.refresh_from_db(fields=["credentials_version"])
+
+
+# The state of an unfinished sign-in, by which the next step notices that the account has changed ----------------------
+
+_STATE = "sign_in_begun"
+
+
+def begin_sign_in(request: HttpRequest, user: AbstractBaseUser) -> None:
+    request.session[_STATE] = _state(user)
+
+
+def is_sign_in_current(request: HttpRequest, user: AbstractBaseUser) -> bool:
+    """Return whether the account is active and its `credentials_version` has not changed during this sign-in."""
+    return request.session.get(_STATE) == _state(user) and user.is_active
+
+
+def end_sign_in(request: HttpRequest) -> None:
+    request.session.pop(_STATE, None)
+
+
+def report_changed(request: HttpRequest, user: AbstractBaseUser | None) -> None:
+    """Report that the account has changed during the sign-in, and tell the person on the next page."""
+    refuse(AccountFault.SIGN_IN_ENDED, person=user.pk if user else None)
+    messages.warning(request, AccountFault.SIGN_IN_ENDED.translate())
+
+
+def _state(user: AbstractBaseUser) -> list[str | int]:
+    return [str(user.pk), cast(User, user).credentials_version]
+
+
+# The keys of reset links --------------------------------------------------------------------------------------------
+
+
+class ResetTokenGenerator:
+    """Makes the keys of reset links. A key is valid until the next sign-in or the end of the person's credentials.
+
+    Making a key runs no SQL statement, so the response time does not reveal whether an account exists.
+    """
+
+    def make_token(self, user: User) -> str:
+        return _signer(user).sign("reset")
+
+    def check_token(self, user: User | None, token: str) -> bool:
+        if user is None or not user.is_active:
+            return False
+        try:
+            return bool(_signer(user).unsign(token, max_age=settings.PASSWORD_RESET_TIMEOUT))
+        except BadSignature:
+            return False
+
+
+def _signer(user: User) -> TimestampSigner:
+    state = user.pk, user.email, user.password, user.last_login, user.credentials_version
+    return TimestampSigner(sep=".", salt=" ".join(map(str, ("accounts.reset_links", *state))))

@@ -10,7 +10,8 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, middlewar
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.sessions import middleware as sessions
 from django.contrib.sessions.exceptions import SessionInterrupted
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.crypto import constant_time_compare
@@ -31,15 +32,16 @@ class SessionMiddleware(sessions.SessionMiddleware):
     session, after the view has answered.
     """
 
-    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
         try:
-            return super().process_response(request, response)
+            return cast(HttpResponseBase, super().__call__(request))
         except SessionInterrupted:
             if request.method != "POST" or not request.user.is_authenticated:
                 raise
-        location = response.get("Location", "")
+        answer: HttpResponseBase = request.answer  # type: ignore[attr-defined]
+        location = answer.get("Location", "")
         if location and not return_path.is_own_path(location):  # the redirect leads to an application
-            return response
+            return answer
         was_refused = getattr(request, "was_refused", False)
         is_done = location and not was_refused and location.partition("?")[0] not in map(reverse, _ASKING_FIRST)
         sign_in_url = return_path.sign_in_url(location if is_done else request.get_full_path())
@@ -51,8 +53,11 @@ class SessionMiddleware(sessions.SessionMiddleware):
 class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
     """Sets `request.user` as Django's middleware does, without a second statement for the person."""
 
-    def process_request(self, request: HttpRequest) -> None:
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
         request.user = cast(User, SimpleLazyObject(lambda: _signed_in_person(request) or AnonymousUser()))
+        answer: HttpResponseBase = self.get_response(request)  # type: ignore[assignment]
+        request.answer = answer  # type: ignore[attr-defined]  # for SessionMiddleware
+        return answer
 
 
 def _signed_in_person(request: HttpRequest) -> User | None:

@@ -20,19 +20,18 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import get_language, gettext_lazy
 
-from accounts import language_choice, return_path, throttling
+from accounts import return_path, throttling
 from accounts.errors import AccountFault, refuse
 from accounts.factors import authenticators
-from accounts.mail import account_mails, outbox
-from accounts.mail.composing import Email, compose
+from accounts.mail import composing, outbox
+from accounts.mail.composing import compose
+from accounts.mail.outbox import Email
 from accounts.models import User
-from accounts.retry_after import too_many_requests
-from accounts.sessions import credential_changes, known_browsers, sign_in_state, store, user_agents
+from accounts.pages import too_many_requests
+from accounts.sessions import credential_changes, known_browsers, store, user_agents
 from accounts.sign_in import password_check, reauthentication, sign_up, verification
 from config.infrastructure import events
 from config.infrastructure.network import client_address
-
-RESET_TEMPLATES = ("password_reset_key", "unknown_account")
 
 
 def _too_many_sign_ins(request: HttpRequest, seconds: int, person: User, cause: str) -> HttpResponse:
@@ -49,7 +48,9 @@ class AccountAdapter(DefaultAccountAdapter):
     }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        return sign_up.may_sign_up(request)
+        """Unless SIGN_UP is open, the form requires the invited address."""
+        is_invited = settings.SIGN_UP == "invitation" and bool(sign_up.invited_address(request))
+        return settings.SIGN_UP == "open" or is_invited
 
     def save_user(self, request: HttpRequest, user: AbstractBaseUser, form: Any, commit: bool = True) -> User:
         person = cast(User, user)
@@ -96,7 +97,7 @@ class AccountAdapter(DefaultAccountAdapter):
         response: HttpResponse | None = super().pre_login(request, user, **kwargs)
         if response is None:
             verification.align(cast(User, user))
-            sign_in_state.begin(request, user)
+            credential_changes.begin_sign_in(request, user)
         return response
 
     def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
@@ -109,12 +110,12 @@ class AccountAdapter(DefaultAccountAdapter):
         Only a completed sign-in is counted and ends old sessions. A right password is not enough. Raises
         ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of sign-ins is reached.
         """
-        is_current = sign_in_state.is_current(request, user)
-        sign_in_state.delete(request)
+        is_current = credential_changes.is_sign_in_current(request, user)
+        credential_changes.end_sign_in(request)
         if not user.is_active:
             raise ImmediateHttpResponse(self.respond_user_inactive(request, user))
         if not is_current:
-            sign_in_state.report_ended(request, user)
+            credential_changes.report_changed(request, user)
             raise ImmediateHttpResponse(redirect("account_login"))
         person = cast(User, user)
         was_known = bool(known_browsers.find(request, person.email))
@@ -125,9 +126,9 @@ class AccountAdapter(DefaultAccountAdapter):
         events.write(events.Event.SIGNED_IN, person=person.pk, in_known_browser=was_known)
         if authenticators.is_enough_by_link(request, person):
             hosts = ", ".join(authenticators.other_hosts(person))
-            account_mails.tell(request, person, "signed_in_by_link", hosts=hosts)
+            composing.tell(request, person, "signed_in_by_link", hosts=hosts)
         elif not is_first and known_browsers.is_new(request, person):
-            account_mails.new_browser(request, person)
+            composing.new_browser(request, person)
         browser = user_agents.describe(request.headers.get("User-Agent", ""))
         store.describe(request.session, browser=browser, was_known=was_known)
         store.keep_newest(person, request.session.session_key)
@@ -138,7 +139,9 @@ class AccountAdapter(DefaultAccountAdapter):
         response: HttpResponse = super().post_login(request, user, **kwargs)
         person = cast(User, user)
         known_browsers.add(request, response, person)
-        language_choice.learn(person)
+        if not person.language:
+            person.language = get_language() or ""
+            User.objects.filter(pk=person.pk, language="").update(language=person.language)
         return_path.drop(request)
         return response
 
@@ -149,8 +152,10 @@ class AccountAdapter(DefaultAccountAdapter):
         """Sign out, but keep the return path: a password reset signs out, then continues at the return path."""
         if request.user.is_authenticated:
             events.write(events.Event.SIGNED_OUT, person=request.user.pk)
-        with return_path.kept(request):
-            super().logout(request)
+        return_to = return_path.kept_path(request)
+        super().logout(request)
+        if return_to:
+            return_path.keep(request, return_to)
 
     # Address and password ----------------------------------------------------------------------------------------
 
@@ -196,20 +201,18 @@ class AccountAdapter(DefaultAccountAdapter):
 
     # E-mail ------------------------------------------------------------------------------------------------------
 
-    def get_reset_password_from_key_url(self, key: str) -> str:
-        """Return the link of a reset e-mail. The link begins with AUTH_URL and does not use the Host header. D1."""
-        user_id, _dash, token = key.partition("-")
-        path = reverse("account_reset_password_from_key", kwargs={"uidb36": user_id, "key": token})
-        return f"{settings.AUTH_URL}{path}"
+    def send_reset_mail(self, person: User) -> None:
+        """Send the link for a new password or, if the account is not active, an e-mail that says that there is none.
 
-    def send_password_reset_mail(self, user: AbstractBaseUser, email: str, context: dict[str, Any]) -> None:
-        """Send the link to the address of `user`. If there is no active account, send an e-mail that says so.
-
-        Both e-mails are rendered, so that the response time does not reveal which one is sent.
+        The link begins with AUTH_URL and does not use the Host header (D1). Both e-mails are rendered, so that the
+        response time does not reveal which one is sent.
         """
-        address = cast(User, user).email
-        link, no_account = (self._compose(kind, address, context) for kind in RESET_TEMPLATES)
-        self._send_now(*(link if user.is_active else no_account))
+        key = credential_changes.ResetTokenGenerator().make_token(person)
+        path = reverse("account_reset_password_from_key", kwargs={"uidb36": person.pk.hex, "key": key})
+        context = {"password_reset_url": f"{settings.AUTH_URL}{path}"}
+        kinds = ("password_reset_key", "unknown_account")
+        link, no_account = (self._compose(kind, person.email, context) for kind in kinds)
+        self._send_now(*(link if person.is_active else no_account))
 
     def send_confirmation_mail(self, request: HttpRequest, emailconfirmation: Any, signup: bool) -> None:
         """Send the code. An e-mail to a new address has another text: the recipient may not know the account.
@@ -266,5 +269,5 @@ class AccountAdapter(DefaultAccountAdapter):
         """Raises ImmediateHttpResponse: the network address has reached its limit of e-mails."""
         if seconds := throttling.mail_wait(self.request, mail.to):
             raise ImmediateHttpResponse(too_many_requests(self.request, seconds, cause="mails_limited"))
-        report = functools.partial(account_mails.report, self.request, expires_at)
+        report = functools.partial(composing.report, self.request, expires_at)
         outbox.send_now(kind, mail, expires_at, client_address(self.request), report)

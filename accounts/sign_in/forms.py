@@ -17,7 +17,6 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import AccountFault, FormError, recorded, refused
 from accounts.form_fields import CodeField, EmailField, HiddenEmailInput, NewPasswordField, PasswordField
-from accounts.models import User
 from accounts.passwords import hashing
 
 
@@ -32,16 +31,24 @@ class PasswordFormMixin(forms.Form):
         self.fields[password].widget.attrs["autofocus"] = True
         self.add_error(None, refused(AccountFault.PASSWORD_BUSY, "busy", seconds=hashing.RETRY_AFTER_SECONDS))
 
-    def check_present_password(self, user: User, field: str) -> None:
-        """Check the person's password. If the password is wrong, add an error and count a failed sign-in (D21).
 
-        Raises ValidationError: the limit of failed sign-ins is reached.
-        """
-        try:
-            if not get_adapter().reauthenticate(user, self.cleaned_data[field]):
-                self.add_error(field, FormError(AccountFault.PRESENT_PASSWORD_WRONG, "wrong_password"))
-        except hashing.HashingBusy:
-            self.add_busy_error(field)
+class PresentPasswordMixin(PasswordFormMixin):
+    """Checks the password of `user` last: the check computes a hash, and a wrong password counts as a failure (D21)."""
+
+    user: Any
+    present_password: str  # the name of the field
+
+    def clean(self) -> Any:
+        """Raises ValidationError: the limit of failed sign-ins is reached."""
+        cleaned = super().clean()
+        if not self.errors:
+            try:
+                if not get_adapter().reauthenticate(self.user, self.cleaned_data[self.present_password]):
+                    fault = AccountFault.PRESENT_PASSWORD_WRONG
+                    self.add_error(self.present_password, FormError(fault, "wrong_password"))
+            except hashing.HashingBusy:
+                self.add_busy_error(self.present_password)
+        return cleaned
 
 
 class SignInForm(PasswordFormMixin, LoginForm):
@@ -71,62 +78,36 @@ class NewPasswordFormMixin(PasswordFormMixin):
 
     user: Any
 
-    @staticmethod
-    def new_password_fields() -> dict[str, forms.Field]:
-        return {
-            "password1": NewPasswordField(),
-            "password2": PasswordField(_("New password again"), "new-password"),
-        }
+    password1 = NewPasswordField()
+    password2 = PasswordField(_("New password again"), "new-password")
 
     def clean_password1(self) -> str:
         return str(get_adapter().clean_password(self.cleaned_data["password1"], user=self.user))
 
 
-class PasswordChangeForm(NewPasswordFormMixin, ChangePasswordForm):
-    """Checks the current password last: the check computes a hash, and a wrong password counts as a failure."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields = {
-            "oldpassword": PasswordField(_("Present password"), "current-password"),
-            **self.new_password_fields(),
-        }
+class PasswordChangeForm(PresentPasswordMixin, NewPasswordFormMixin, ChangePasswordForm):
+    present_password = "oldpassword"
+    oldpassword = PasswordField(_("Present password"), "current-password")
+    field_order = ("oldpassword", "password1", "password2")
 
     def clean_oldpassword(self) -> str:
         return str(self.cleaned_data["oldpassword"])
 
-    def clean(self) -> Any:
-        cleaned = super().clean()
-        if not self.errors:
-            self.check_present_password(self.user, "oldpassword")
-        return cleaned
 
-
-class ConfirmForm(PasswordFormMixin, ReauthenticateForm):
+class ConfirmForm(PresentPasswordMixin, ReauthenticateForm):
     """Asks a signed-in person for the password again."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields = {"password": PasswordField(_("Password"), "current-password")}
+    present_password = "password"
+    password = PasswordField(_("Password"), "current-password")
 
     def clean_password(self) -> str:
         return str(self.cleaned_data["password"])
-
-    def clean(self) -> Any:
-        cleaned = super().clean()
-        if not self.errors:
-            self.check_present_password(self.user, "password")
-        return cleaned
 
 
 class NewAddressForm(AddEmailForm):
     """The form does not look up the new address, so it reveals no account. The code page refuses a taken address."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        field = EmailField("email")
-        field.label = _("New e-mail address")
-        self.fields = {"email": field}
+    email = EmailField("email", _("New e-mail address"))
 
     def clean_email(self) -> str:
         email: str = self.cleaned_data["email"]
@@ -136,9 +117,7 @@ class NewAddressForm(AddEmailForm):
 
 
 class CodeForm(ConfirmEmailVerificationCodeForm):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields["code"] = CodeField(_("Code from the mail"), autocapitalize="characters")
+    code = CodeField(_("Code from the mail"), autocapitalize="characters")
 
     def clean_code(self) -> str:
         faults = {"incorrect_code": AccountFault.MAIL_CODE_WRONG, "email_taken": AccountFault.ADDRESS_TAKEN}

@@ -15,10 +15,10 @@ def authenticate(request: HttpRequest, email: str, password: str) -> User | None
     The function replaces allauth's limits, by which six wrong passwords from any network lock the owner out. Raises
     FormError: a limit of failed sign-ins is reached. Raises HashingBusy.
     """
-    wait = throttling.sign_in_wait(request, email)
-    if wait.seconds:
+    seconds, limit, owner = throttling.sign_in_wait(request, email)
+    if seconds:
         fault = AccountFault.SIGN_IN_LIMITED
-        raise refused(fault, "throttled", person=wait.person, cause=wait.cause, login=email, seconds=wait.seconds)
+        raise refused(fault, "throttled", person=owner, cause=limit, login=email, seconds=seconds)
     person, cause = check(email, password)
     if not cause:
         return person

@@ -1,6 +1,6 @@
 """Change the password, or choose a new password with a mailed link. allauth implements the flows.
 
-`reset_tokens` makes the keys of the links. `adapter.AccountAdapter.send_password_reset_mail` chooses the e-mail.
+`AccountAdapter.send_reset_mail` makes the link and chooses the e-mail.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from allauth.account import views as library
 from allauth.account.adapter import get_adapter
-from allauth.account.forms import ResetPasswordForm, ResetPasswordKeyForm
+from allauth.account.forms import ResetPasswordKeyForm
 from django import forms
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
@@ -20,12 +20,11 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
 from accounts import return_path, throttling
-from accounts.account_page import AccountPageMixin
 from accounts.errors import AccountFault, refuse
 from accounts.form_fields import EmailField, HiddenEmailInput
 from accounts.models import User
+from accounts.pages import AccountPageMixin, RetryLaterMixin, too_many_requests
 from accounts.passwords.hashing import HashingBusy
-from accounts.retry_after import RetryLaterMixin, too_many_requests
 from accounts.sessions import known_browsers
 from accounts.sign_in import verification
 from accounts.sign_in.forms import NewPasswordFormMixin, PasswordFormMixin
@@ -46,43 +45,34 @@ class NewPasswordMixin(RetryLaterMixin):
             return self.form_invalid(form)
 
 
-class ResetRequestForm(ResetPasswordForm):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.fields = {"email": EmailField()}
+class ResetRequestForm(forms.Form):
+    email = EmailField()
 
-    def clean_email(self) -> str:
-        """Find the active account in one statement. If no account is found, use an unsaved `User`."""
-        email: str = self.cleaned_data["email"]
-        self.users = list(User.objects.filter(email=email, is_active=True)) or [User(email=email, is_active=False)]
-        return email
-
-    def save(self, request: HttpRequest, **kwargs: Any) -> str:
-        """Send a link. If there is no account, send an e-mail that says so.
+    def save(self, request: HttpRequest) -> None:
+        """Send a link. If there is no active account, send an e-mail that says so.
 
         The steps and the page are the same with and without an account. Beyond the limit, no e-mail is sent, and the
         page does not say so. The links of earlier e-mails still work. So repeated requests cannot flood the owner's
         mailbox or lock the owner out.
         """
         email: str = self.cleaned_data["email"]
+        found = User.objects.filter(email=email, is_active=True).first()
+        person = found.pk if found else None
         if not throttling.may_send_reset_email(request, email):
-            refuse(AccountFault.RESET_MAIL_LIMITED, person=self.users[0].pk if self.users[0].is_active else None)
-            return email
-        [person] = self.users
-        events.write(Event.PASSWORD_RESET_ASKED, person=person.pk if person.is_active else None)
-        return str(super().save(request, **kwargs))
+            refuse(AccountFault.RESET_MAIL_LIMITED, person=person)
+            return
+        events.write(Event.PASSWORD_RESET_ASKED, person=person)
+        get_adapter().send_reset_mail(found or User(email=email, is_active=False))
 
 
 class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
+    # This field tells a password manager which account the password belongs to. The posted value is not read.
+    account = forms.CharField(required=False, widget=HiddenEmailInput({"autocomplete": "username", "hidden": True}))
+    field_order = ("account",)
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # This field tells a password manager which account the password belongs to. The posted value is not read.
-        account = forms.CharField(
-            required=False,
-            initial=self.user.email if self.user else "",
-            widget=HiddenEmailInput({"autocomplete": "username", "hidden": True}),
-        )
-        self.fields = {"account": account, **self.new_password_fields()}
+        self.initial["account"] = self.user.email if self.user else ""
 
     def save(self) -> None:
         """Save the password and begin a new session. Mark the address as verified: it received the link.

@@ -22,8 +22,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.cache import never_cache
 
 from accounts import return_path
-from accounts.account_page import AccountPageMixin
-from accounts.retry_after import RetryLaterMixin
+from accounts.pages import AccountPageMixin, RetryLaterMixin
 
 View = Callable[..., HttpResponseBase]
 
@@ -32,16 +31,12 @@ View = Callable[..., HttpResponseBase]
 _TIMES_FOR_FORMS = 3
 
 
-def is_fresh(request: HttpRequest, *, times: int = 1) -> bool:
-    """Return whether the latest sign-in or proof is younger than `times` × ACCOUNT_REAUTHENTICATION_TIMEOUT seconds."""
+def is_fresh_enough(request: HttpRequest) -> bool:
+    """Return whether the latest sign-in or proof is at most ACCOUNT_REAUTHENTICATION_TIMEOUT seconds old."""
     records = get_authentication_records(request, request.user)
     age = time.time() - records[-1]["at"] if records else float("inf")
+    times = _TIMES_FOR_FORMS if request.method == "POST" else 1
     return 0 <= age < times * settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
-
-
-def is_fresh_enough(request: HttpRequest) -> bool:
-    """Return whether the latest proof is recent enough for the request: for a POST, it may be older."""
-    return is_fresh(request, times=_TIMES_FOR_FORMS if request.method == "POST" else 1)
 
 
 @receiver(authentication_step_completed)
@@ -71,10 +66,7 @@ def fresh_sign_in_required(view: View) -> View:
 
 
 def proof_first(request: HttpRequest) -> HttpResponseBase | None:
-    """Return a redirect that asks a signed-in person for a proof of identity, or None if the latest proof is recent.
-
-    A page asks for the proof on GET, before the person types anything. On POST, an older proof is accepted.
-    """
+    """Return a redirect that asks a signed-in person for a proof of identity, or None if the latest proof is recent."""
     return None if is_fresh_enough(request) and _can_prove(request) else ask_for_proof(request)
 
 

@@ -23,7 +23,7 @@ from accounts.errors import AccountFault, refuse, refused
 from accounts.factors import authenticators
 from accounts.form_fields import EmailField, NewPasswordField, NicknameField
 from accounts.models import User
-from accounts.retry_after import too_many_requests
+from accounts.pages import too_many_requests
 from accounts.return_path import StepMixin
 from accounts.sign_in import password_check
 from accounts.sign_in.forms import PasswordFormMixin
@@ -48,11 +48,6 @@ def invited_address(request: HttpRequest) -> str:
         return str(signing.loads(sealed, salt=_SALT, max_age=settings.INVITATION_AGE))
     except (signing.BadSignature, ValueError):
         return ""
-
-
-def may_sign_up(request: HttpRequest) -> bool:
-    """Return whether the request may make an account. Unless SIGN_UP is open, the form requires the invited address."""
-    return settings.SIGN_UP == "open" or (settings.SIGN_UP == "invitation" and bool(invited_address(request)))
 
 
 def can_begin_again(request: HttpRequest, email: str) -> bool:
@@ -151,7 +146,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         unconfirmed. D21.
         """
         email, password = self.cleaned_data["email"], self.cleaned_data["password1"]
-        if throttling.sign_in_wait(request, email).seconds:
+        if throttling.sign_in_wait(request, email)[0]:
             User().set_password(password)
             return None
         person, cause = password_check.check(email, password)

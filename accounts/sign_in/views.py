@@ -7,6 +7,7 @@ from typing import Any, cast
 from allauth.account import views as library
 from allauth.account.adapter import get_adapter
 from allauth.account.decorators import verified_email_required
+from allauth.account.stages import EmailVerificationStage, LoginStageController
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
@@ -18,16 +19,15 @@ from django.views.decorators.http import require_POST
 from django.views.generic.edit import FormView
 
 from accounts import return_path, throttling
-from accounts.account_page import AccountPageMixin, person_context
 from accounts.email_addresses import EMAIL_MAX_LENGTH, looked_up_email
 from accounts.errors import AccountFault, refuse
 from accounts.factors import authenticators
 from accounts.models import User
-from accounts.retry_after import RetryLaterMixin, too_many_requests
+from accounts.pages import AccountPageMixin, RetryLaterMixin, person_context, too_many_requests
 from accounts.sessions import known_browsers
 from accounts.sessions.store import SessionStore
 from accounts.sign_in import sign_up, verification
-from accounts.sign_in.forms import CodeForm, NewAddressForm, SignInForm
+from accounts.sign_in.forms import NewAddressForm, SignInForm
 from accounts.sign_in.reauthentication import fresh_sign_in_required
 from config.infrastructure import events
 from config.infrastructure.events import Event
@@ -173,9 +173,10 @@ class CodeView(return_path.StepMixin, library.ConfirmEmailVerificationCodeView):
         return cast(HttpResponse, super().post(request, *args, **kwargs))
 
     def form_valid(self, form: Any) -> HttpResponse:
-        if isinstance(form, CodeForm) and form.user is None:  # the account was deleted meanwhile
+        stage = LoginStageController.enter(self.request, EmailVerificationStage.key)
+        if stage and stage.login.user is None:  # the account was deleted meanwhile
             refuse(AccountFault.MAIL_CODE_EXPIRED, cause="account_deleted")
-            return cast(HttpResponse, self.stage.abort() if self.stage else redirect("account_login"))
+            return cast(HttpResponse, stage.abort())
         before = getattr(self.request.user, "email", None)
         response = cast(HttpResponse, super().form_valid(form))
         person = self.request.user

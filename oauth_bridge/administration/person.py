@@ -12,9 +12,9 @@ from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
-from accounts.account_page import person_context
 from accounts.factors import authenticators as factors
 from accounts.models import Session, User
+from accounts.pages import person_context
 from accounts.sessions import user_agents
 from oauth_bridge.activity import attempts
 from oauth_bridge.activity.reading import Filters

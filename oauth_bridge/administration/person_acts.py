@@ -14,10 +14,10 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from accounts import administrators, audit_trail
-from accounts.administrators import LastAdministrator
+from accounts import audit_trail, rights
 from accounts.factors import authenticators as factors
 from accounts.models import Session, User
+from accounts.rights import LastAdministrator
 from accounts.sessions.credential_changes import end_credentials, set_active
 from accounts.sign_in import verification
 from accounts.sign_in.password_pages import ResetRequestForm
@@ -171,7 +171,7 @@ def _set_active(is_active: bool) -> Callable[[HttpRequest, User, Answers], str]:
         try:
             set_active(found, is_active)
         except LastAdministrator:
-            raise ValidationError(administrators.ADVICE) from None
+            raise ValidationError(rights.ADVICE) from None
         if is_active:
             return _("The account is switched on again.")
         return _("The account is switched off, and signed out everywhere.")

@@ -7,7 +7,7 @@ import uuid
 
 from django.http import Http404, HttpRequest, HttpResponse
 
-from accounts.pictures import stored_pictures
+from accounts.models import StoredPicture
 from oauth_bridge.models import Application
 
 NAME = re.compile(r"[0-9a-f]{32}\.png")
@@ -20,15 +20,15 @@ def replace(application: Application, picture: bytes | None) -> None:
     The caller saves the application in the same transaction.
     """
     if application.logo:
-        stored_pictures.delete(f"logos/{application.logo}")
+        StoredPicture.objects.filter(name=f"logos/{application.logo}").delete()
     application.logo = f"{uuid.uuid4().hex}.png" if picture else ""
     if picture:
-        stored_pictures.store(f"logos/{application.logo}", picture)
+        StoredPicture.objects.create(name=f"logos/{application.logo}", content=picture)
 
 
 def logo(request: HttpRequest, name: str) -> HttpResponse:
     """Serve a logo. A new logo gets a new name, so the picture at a URL never changes."""
-    picture = stored_pictures.read(f"logos/{name}") if NAME.fullmatch(name) else None
+    picture = StoredPicture.read(f"logos/{name}") if NAME.fullmatch(name) else None
     if picture is None:
         raise Http404
     response = HttpResponse(picture, content_type="image/png")

@@ -18,8 +18,7 @@ from django.utils.translation import gettext as _
 
 from accounts import audit_trail
 from accounts.audit_trail import Subject
-from accounts.models import AuditEntry, User
-from accounts.pictures import stored_pictures
+from accounts.models import AuditEntry, StoredPicture, User
 from config.infrastructure import events
 from config.infrastructure.errors import RequestError
 from config.infrastructure.events import Event
@@ -176,7 +175,7 @@ def delete(application: Application) -> None:
     values = {name: (value, None) for name, value in _stored(application).items() if value}
     audit_trail.write("application_deleted", subject(application), values)
     events.write(Event.APPLICATION_DELETED, client_id=application.client_id)
-    stored_pictures.delete(f"logos/{application.logo}")
+    StoredPicture.objects.filter(name=f"logos/{application.logo}").delete()
     application.delete()
 
 

@@ -15,8 +15,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from accounts import return_path
-from accounts.account_page import person_context
-from accounts.profile import export
+from accounts.pages import person_context
+from accounts.profile import own_data
 from accounts.sign_in import views
 from oauth_bridge.consent import consents
 from oauth_bridge.consent.consents import Connection
@@ -85,9 +85,9 @@ def _row(connection: Connection) -> dict[str, Any]:
     }
 
 
-class ExportView(export.ExportView):
+class ExportView(own_data.ExportView):
     def data(self, person: User) -> dict[str, Any]:
-        return super().data(person) | stored_about(person, export.ENTRIES)
+        return super().data(person) | stored_about(person, own_data.ENTRIES)
 
 
 _COLUMNS = {

@@ -16,7 +16,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from accounts import return_path
-from accounts.account_page import person_context
+from accounts.pages import person_context
 from accounts.profile.page import shown_claims
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents

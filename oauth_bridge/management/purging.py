@@ -21,7 +21,7 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import FailedFactor, OutgoingMail, Session, User
-from accounts.profile.deletion import delete_never_confirmed
+from accounts.profile.own_data import delete_never_confirmed
 from oauth_bridge.activity import counts
 from oauth_bridge.credentials import issued_codes, tokens
 from oauth_bridge.credentials.secret_rotation import EXPIRED_KEPT_FOR

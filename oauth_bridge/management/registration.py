@@ -21,7 +21,7 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, OutputWrapper
 from django.db import IntegrityError, transaction
 
-from accounts import groups
+from accounts import rights
 from config.infrastructure.texts import command_error, shown
 from oauth_bridge.administration.application_form import ApplicationForm
 from oauth_bridge.applications import fields as application_fields
@@ -40,7 +40,7 @@ class GroupNames(forms.Field):
 
     def clean(self, value: Any) -> list[str]:
         try:
-            return groups.validated(value)
+            return rights.validated_groups(value)
         except ValidationError as problem:
             raise ValidationError(problem.messages) from None
 
@@ -117,7 +117,7 @@ def store(application: Application, values: dict[str, Any]) -> Change:
     change.before = {} if change.is_new else {name: before[name] for name in differing}
     chosen = None
     if "groups" in differing:
-        chosen, made = groups.named(after["groups"])
+        chosen, made = rights.named_groups(after["groups"])
         change.notes += [f"The group {name} did not exist, so it is made. Nobody is in it yet." for name in made]
     if change.is_new:
         registry.add(application, chosen or ())

@@ -133,7 +133,7 @@ class Application(AbstractApplication):
     # constraint, because a constraint would prevent that release from deleting an application.
     groups = models.ManyToManyField(Group, verbose_name=_("groups"), related_name="+", blank=True, db_constraint=False)
     # The owners are administrators who have the rights of `administration.rights`. `applications.registry.set_owners`
-    # writes the owners; `accounts.administrators.end_ownerships` ends what a person owns.
+    # writes the owners; `accounts.rights.end_ownerships` ends what a person owns.
     owners = models.ManyToManyField(
         settings.AUTH_USER_MODEL,
         verbose_name=_("owners"),

@@ -18,12 +18,12 @@ from django.db import connection, transaction
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
-from accounts.administrators import LastAdministrator
 from accounts.factors import failures
 from accounts.factors.authenticators import mark_used
 from accounts.models import FailedFactor, User
 from accounts.passwords import hashing
-from accounts.profile.deletion import delete_account
+from accounts.profile.own_data import delete_account
+from accounts.rights import LastAdministrator
 from accounts.sessions.credential_changes import set_active
 from tests.factories import PersonFactory
 from tests.faults.races import at_once, begin
@@ -35,7 +35,7 @@ from tests.pages import CODE_PAGE, SIGN_UP, proven, with_session
 def test_one_of_ten_that_send_a_code_at_once_is_the_first(postgresql: None) -> None:
     app = Authenticator.objects.create(user=PersonFactory(), type="totp", data={"secret": "none"})
     for code in range(10):
-        assert sum(at_once(*[partial(mark_used, app, f"{code:06}")] * 10)) == 1
+        assert sum(at_once(*[partial(mark_used, app.user, f"{code:06}")] * 10)) == 1
     app.refresh_from_db()
     assert app.data["secret"] == "none"
     assert len(app.data["used_codes"]) == 10

@@ -10,8 +10,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import Client
 
-from accounts.models import AuditEntry
-from accounts.pictures import stored_pictures
+from accounts.models import AuditEntry, StoredPicture
 from tests.databases import Cluster, in_use, migrate
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
 
@@ -37,7 +36,7 @@ def test_everything_is_copied_and_new_rows_get_new_numbers(own_postgresql: Clust
             factory(user=alice, application=application.row)
         token = TokenFactory(user=alice, application=application.row)
         AuditEntry.objects.create(action="registered", kind="application", changes={"name": ["", "ä"]})
-        stored_pictures.store("avatars/a.png", b"\x89PNG of a test")
+        StoredPicture.objects.create(name="avatars/a.png", content=b"\x89PNG of a test")
         before = dumped(tmp_path / "everything.jsonl")
     migrate(target)
     with in_use(target):

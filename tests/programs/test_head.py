@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 from urllib.parse import urlsplit
 
-from accounts.pictures import current_picture, stored_pictures
+from accounts.models import StoredPicture
+from accounts.pictures import current_picture
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.factories import PersonFactory, TokenFactory
@@ -49,7 +50,7 @@ def check(server: Server, path: str, status: int, *headers: str) -> None:
 @contract("D19.head")
 def test_head_is_answered_by_the_headers_of_get_alone(provider: Server, committed: None) -> None:
     logo = f"logos/{'0' * 32}.png"
-    stored_pictures.store(logo, b"picture")
+    StoredPicture.objects.create(name=logo, content=b"picture")
     for path, status, *headers in (
         ("/accounts/sign-in", 200),
         ("/accounts/profile", 302),

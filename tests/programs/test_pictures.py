@@ -7,7 +7,6 @@ import zlib
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.files.uploadedfile import SimpleUploadedFile
 from PIL import ExifTags, Image, ImageCms, PngImagePlugin
@@ -28,12 +27,6 @@ def made(content: bytes, size: int = 256, crop: Crop = reencoder_runner.MIDDLE) 
 def reencode(file: SimpleUploadedFile) -> bytes:
     """An upload of a new person, who has reached no limit."""
     return reencoder_runner.reencode(file, User())
-
-
-def code_of(content: bytes) -> str:
-    with pytest.raises(ValidationError) as refusal:
-        reencode(upload(content))
-    return str(refusal.value.code)
 
 
 def is_near(colour: Any, other: tuple[int, ...]) -> bool:
@@ -171,11 +164,6 @@ def test_metadata_is_gone() -> None:
 def test_anything_else_is_refused_with_a_sentence(content: bytes) -> None:
     with pytest.raises(ValidationError, match="not a picture that can be read"):
         reencode(upload(content))
-
-
-def test_more_than_25_mb_are_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reencoder_runner, "_run", lambda *_: pytest.fail("read"))
-    assert code_of(picture() + bytes(settings.PICTURE_MAX_BYTES)) == "too_large"
 
 
 @pytest.mark.parametrize(("size", "kind"), [((50_000, 50_000), "PNG"), ((10_000, 5_201), "GIF")])

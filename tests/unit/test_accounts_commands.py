@@ -7,14 +7,14 @@ import json
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, Permission
+from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts.models import AuditEntry, User
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import Log
-from tests.pages import SECOND, Account, browser_of, code_of, known_browser, sign_in, with_session
+from tests.pages import SECOND, Account, browser_of, code_of, known_browser, sign_in
 
 pytestmark = pytest.mark.django_db
 
@@ -171,16 +171,6 @@ def test_unlock_ends_the_limit_of_second_factors(account: Account) -> None:
     assert browser.post(SECOND, {"code": code_of(account.secret)}).status_code != 302
     run("unlock", account.person.email)
     assert browser.post(SECOND, {"code": code_of(account.secret)}).status_code == 302
-
-
-def test_the_administration_unlocks_too_but_not_for_who_may_only_look(alice: User, admin_client: Client) -> None:
-    mallory = PersonFactory(is_staff=True)
-    mallory.user_permissions.add(Permission.objects.get(codename="view_user"))
-    lock_out(alice)
-    action = f"/admin/accounts/user/{alice.pk}/?act=unlock"
-    assert with_session(mallory).post(action).status_code == 403
-    admin_client.post(action)
-    assert sign_in(Client(), alice.email, address="192.0.2.1").status_code == 302
 
 
 # Administrators -------------------------------------------------------------------------------------------------------

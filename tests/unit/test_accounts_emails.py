@@ -10,7 +10,8 @@ import pytest
 from django.conf import settings
 from django.utils import timezone, translation
 
-from accounts.mail.composing import Email, compose
+from accounts.mail.composing import compose
+from accounts.mail.outbox import Email
 
 FOLDER = Path(settings.BASE_DIR) / "templates" / "account" / "email"
 KINDS = sorted(path.name.removesuffix("_subject.txt") for path in FOLDER.glob("*_subject.txt"))

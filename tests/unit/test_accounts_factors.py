@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 import time_machine
 from allauth.mfa.models import Authenticator
-from django.core import mail
+from django.core import mail, signing
 from django.core.cache import caches
 from django.core.management import call_command
 from django.http import HttpResponse
 from django.test import Client, RequestFactory
 
-from accounts.factors import authenticators
 from accounts.models import User
 from accounts.sessions import known_browsers
 from tests.factories import PersonFactory, database_text
@@ -108,16 +107,6 @@ def test_a_recovery_code_works_once_in_either_spelling(account: Account) -> None
         assert is_signed_in(browser) is (expected == 302)
 
 
-def test_a_wrong_code_is_told_to_wait_only_where_waiting_helps(account: Account) -> None:
-    browser = account.browser_before_code()
-    assert "Wait for the next one" in html_of(browser.post(SECOND, {"code": "000000"}))
-    answer = html_of(browser.post(SECOND, {"code": "00000000"}))
-    assert ("no recovery code of yours that is still unused" in answer, "Wait" in answer) == (True, False)
-    for nonsense in ("", "\x00", "1" * 5000, "١٢٣٤٥٦"):
-        assert browser.post(SECOND, {"code": nonsense}).status_code == 200
-    assert not is_signed_in(browser)
-
-
 def test_factors_that_an_operator_removes_during_a_sign_in_let_it_start_again(account: Account) -> None:
     browser, person = account.browser_before_code(), account.person
     call_command("account", "remove-factors", person.email)
@@ -153,6 +142,24 @@ def test_recovery_codes_are_shown_once_and_replaced_by_new_ones(alice: User) -> 
     browser.post(f"{CODES}/new")
     sign_in(client := Client(), alice.email)
     assert client.post(SECOND, {"code": codes[0]}).status_code == 200
+
+
+def test_recovery_codes_are_downloaded_by_whoever_has_seen_them(account: Account) -> None:
+    page = account.browser.get(account.browser.post(f"{CODES}/new").headers["Location"])
+    account.codes = codes_on(page)
+    [signed] = re.findall(r'name="codes" value="([^"]+)"', html_of(page))
+    answer = account.browser.post(CODES, {"codes": signed})
+    assert answer["Content-Disposition"] == 'attachment; filename="recovery-codes.txt"'
+    assert answer["Content-Type"] == "text/plain; charset=utf-8"
+    assert "no-store" in answer["Cache-Control"]
+    lines = html_of(answer).splitlines()
+    assert lines[0] == f"Recovery codes of {account.person.email} at Delegated Sign-In"
+    assert lines[2:12] == account.codes
+
+
+def test_codes_that_the_page_has_not_signed_are_no_file(account: Account) -> None:
+    for codes in ("", " ".join(account.codes), signing.dumps(account.codes)):
+        assert account.browser.post(CODES, {"codes": codes})["Location"] == CODES
 
 
 def test_switched_off_the_password_is_enough_again_and_both_is_told_by_mail(account: Account) -> None:
@@ -193,12 +200,6 @@ def test_with_another_secret_key_no_code_fits_unless_the_old_one_is_a_fallback(a
 
 
 # Passkeys ------------------------------------------------------------------------------------------------------------
-
-
-def test_passkeys_need_a_host_name(settings: Any) -> None:
-    for url, expected in (("https://a.example", True), ("http://127.0.0.1:8000", False), ("http://[::1]", False)):
-        settings.AUTH_URL = url
-        assert authenticators.passkeys_are_possible() is expected
 
 
 def test_the_options_name_the_host_of_the_pages_and_no_account(client: Client) -> None:

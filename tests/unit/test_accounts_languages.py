@@ -19,7 +19,6 @@ from tests.pages import deliver_all, sign_in, sign_up
 pytestmark = pytest.mark.django_db
 
 PAGE = {"accept": "text/html"}
-FORM = "application/x-www-form-urlencoded"
 CHOOSE = "/accounts/language"
 SIGN_IN = "/accounts/sign-in"
 

@@ -18,7 +18,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import Session, User
-from accounts.profile.deletion import delete_account
+from accounts.profile.own_data import delete_account
 from oauth_bridge.activity import counts
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step

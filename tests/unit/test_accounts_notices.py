@@ -132,9 +132,3 @@ def test_an_unconfirmed_address_is_not_told_of_removed_factors(account: Account)
     User.objects.filter(pk=account.person.pk).update(email_verified_at=None)
     by_command(account.person)
     assert not delivered("Your second factors were removed at Delegated Sign-In")
-
-
-def test_the_person_is_told_of_each_own_removal(account: Account) -> None:
-    account.browser.post("/accounts/security/authenticator/off")
-    (message,) = delivered("The authenticator app was switched off at Delegated Sign-In")
-    assert message.to == [account.person.email]

@@ -5,10 +5,7 @@ Until the mail server has taken it, and no longer than what is in it works.
 
 from __future__ import annotations
 
-import itertools
 import re
-import time
-import uuid
 from datetime import timedelta
 from typing import Any
 from unittest.mock import DEFAULT, Mock
@@ -141,18 +138,6 @@ def test_a_mail_is_sent_and_its_outcome_told_once_the_transaction_is_committed(a
             transaction.set_rollback(is_rolled_back)
         assert told == outcomes
         assert deliver_all() == len(outcomes)
-
-
-@pytest.mark.integration
-def test_no_other_process_sends_a_mail_while_an_attempt_may_be_under_way(alice: User, settings: Any) -> None:
-    row = notify(alice)
-    longest = settings.EMAIL_TIMEOUT + 60  # the conversation, and the search for the server's address
-    attempts = []
-    for seconds in (0, 0, longest, outbox.LEASE.total_seconds() + 1):
-        with time_machine.travel(row.created_at + timedelta(seconds=seconds)):
-            claimed = outbox.claim()
-        attempts.append(claimed and (claimed.pk, claimed.attempts))
-    assert attempts == [(row.pk, 1), None, None, (row.pk, 2)]
 
 
 def test_an_attempt_that_fails_after_another_process_claimed_the_mail_changes_nothing(
@@ -385,13 +370,3 @@ def test_a_page_gets_the_outcome_of_its_own_mail_and_while_it_waits_no_other_doe
     monkeypatch.setattr(outbox, "_wake", deliver)
     send()
     assert told == [Outcome.ON_ITS_WAY, Outcome.SENT]
-
-
-@pytest.mark.usefixtures("no_attempt_here")
-def test_after_a_wait_in_vain_no_page_waits_for_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    key = uuid.uuid4()
-    assert outbox._wait_for(key) is Outcome.ON_ITS_WAY
-    monkeypatch.setattr(outbox, "SimpleQueue", lambda: pytest.fail("a page waits"))
-    for seconds in (0.0, outbox.PAUSE_OF_PAGES_SECONDS - 1):
-        monkeypatch.setattr("time.monotonic", itertools.repeat(time.monotonic() + seconds).__next__)
-        assert outbox._wait_for(key) is Outcome.ON_ITS_WAY

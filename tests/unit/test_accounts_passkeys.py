@@ -39,7 +39,6 @@ from tests.pages import (
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("passkeys_over_http")]
 
 SECURITY = "/accounts/security"
-CHOICE = "Also ask for a passkey after my password"
 NONSENSE = [1, 10**10, 10**30, [], {}, True, "\ud800", "\x00", "é", "A" * 7000, "oaGhoaE", "gYGB" * 2000]
 
 

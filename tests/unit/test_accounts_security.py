@@ -26,15 +26,6 @@ def change(browser: Client, present: str = PASSWORD, new: str = NEW_PASSWORD, ag
     return browser.post(CHANGE, form)
 
 
-@pytest.mark.parametrize("path", ["/accounts/security", CHANGE, CONFIRM])
-def test_the_pages_are_for_people_signed_in_and_no_cache_keeps_them(browser: Client, path: str) -> None:
-    for answer in (Client().get(path), Client().post(path)):
-        assert answer.status_code == 302
-        assert answer["Location"].startswith("/accounts/sign-in")
-    assert "no-store" in browser.get(path)["Cache-Control"]
-    assert f'href="{CHANGE}"' in browser.get("/accounts/security").content.decode()
-
-
 def test_a_new_password_replaces_the_old_one_ends_other_sessions_and_is_told(client: Client, alice: User) -> None:
     client.force_login(alice)  # so there is no row in the table of addresses
     elsewhere, key = with_session(alice), client.session.session_key

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
@@ -14,6 +14,7 @@ from accounts import return_path
 from accounts.errors import AccountFault
 from accounts.models import Session, User
 from accounts.sessions import known_browsers
+from oauth_bridge.models import Caption
 from tests.factories import PersonFactory
 from tests.grants import pending_path
 from tests.pages import SIGN_UP, html_of, known_browser, sign_in, sign_up, text_of, with_session
@@ -93,12 +94,6 @@ def test_signing_in_leads_back(client: Client, alice: User) -> None:
         assert sign_in(Client(), alice.email, next=way)["Location"] == way
 
 
-def test_somebody_signed_in_already_goes_straight_on(client: Client, alice: User) -> None:
-    client.force_login(alice)
-    assert client.get(return_path.sign_in_url(AUTHORIZE))["Location"] == AUTHORIZE
-    assert client.get("/accounts/sign-in")["Location"] == "/accounts/profile"
-
-
 @pytest.mark.parametrize("evil", EVIL)
 def test_a_return_path_to_another_site_is_ignored(client: Client, alice: User, evil: str) -> None:
     page = client.get("/accounts/sign-in", {"next": evil})
@@ -119,10 +114,22 @@ def test_the_page_says_who_asks(client: Client) -> None:
     assert b"<Printer>" not in page.content
 
 
-def test_mallory_can_not_write_a_caption(client: Client) -> None:
-    signed = pending_path()
-    for there in (AUTHORIZE, signed[:-1], signed.replace("/oauth/authorize", "/accounts/profile")):
-        assert not client.get("/accounts/sign-in", {"next": there}).context["caption"]
+def test_the_way_to_a_new_password_and_back_names_the_application(client: Client) -> None:
+    page = html_of(client.get(return_path.sign_in_url(pending_path("Photo <Printer>"))))
+    (link,) = re.findall(r'<a href="([^"]+)">Forgot it\?</a>', page)
+    assert page.index('name="password"') < page.index(link) < page.index('type="submit"')
+    reset = html_of(client.get(unescape(link)))
+    (back,) = re.findall(r'<a href="([^"]+)">Back to sign-in</a>', reset)
+    assert "Photo &lt;Printer&gt;" in html_of(client.get(unescape(back)))
+    action = re.findall(r'<form method="post" action="([^"]+)"', reset)[0]
+    for page in (reset, html_of(client.post(unescape(action), {"email": "nobody"}))):
+        assert "client.example" in page, "with an error too"
+
+
+def test_the_letter_in_place_of_a_logo_is_what_a_reader_sees_as_one_character() -> None:
+    for whole in ("", "R", "É", "E\u0301", "👩🏽‍🚀", "❤️", "👍🏿", "नि"):
+        assert Caption(whole and f"{whole}🇳🇴 List").initial == whole
+    assert Caption("🇳🇴🇳🇴").initial == "🇳🇴"
 
 
 def test_sign_up_is_closed_by_default(client: Client) -> None:
@@ -145,20 +152,6 @@ def test_signing_out_asks_first_and_ends_the_session(client: Client, alice: User
     assert client.get("/accounts/profile").status_code == 302
     assert client.get("/accounts/sign-out")["Location"] == "/accounts/sign-in"
     assert client.post("/accounts/sign-out")["Location"] == "/accounts/sign-in"
-
-
-def test_not_you_keeps_the_way_back_and_the_caption(client: Client, alice: User) -> None:
-    client.force_login(alice)
-    there = pending_path()
-    address = return_path.url_of("/accounts/sign-out", there)
-    assert "continue to Photo Printer" in text_of(client.get(address))
-    onward = client.post(address)["Location"]
-    page = client.get(onward)
-    assert onward.startswith("/accounts/sign-in?")
-    assert page.context["return_to"] == there
-    assert page.context["caption"].name == "Photo Printer"
-    assert sign_in(client, PersonFactory().email, query=f"?{urlsplit(onward).query}")["Location"] == there
-    assert client.post("/accounts/sign-out", {"next": AUTHORIZE})["Location"] == return_path.sign_in_url(AUTHORIZE)
 
 
 # Old forms ------------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 
 from accounts.factors.adapter import FactorAdapter
 from accounts.mail import outbox
-from accounts.mail.composing import Email
+from accounts.mail.outbox import Email
 from accounts.models import OutgoingMail, User
 from accounts.sessions.store import SessionStore
 from config.infrastructure import sealing

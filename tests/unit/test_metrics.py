@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY
 from redis.exceptions import RedisError
 
 from accounts.mail import outbox
-from accounts.mail.composing import Email
+from accounts.mail.outbox import Email
 from accounts.models import OutgoingMail
 from accounts.passwords import hashing
 from config import health

@@ -20,11 +20,11 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from accounts import administrators, audit_trail, groups
-from accounts.administrators import LastAdministrator
+from accounts import audit_trail, rights
 from accounts.email_addresses import looked_up_email, normalise_email
 from accounts.factors import authenticators as factors
 from accounts.models import User
+from accounts.rights import LastAdministrator
 from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in.sign_up import invitation_link
 from accounts.sign_in.verification import mark_verified
@@ -78,22 +78,27 @@ class Command(BaseCommand):
             action.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if options["action"] == "invite":
-            self.stdout.write(_invitation(options))
-            return
-        if options["action"] in ("list", "show"):
-            getattr(self, "_" + options["action"])(options)
-            return
         method = getattr(self, "_" + options["action"].replace("-", "_"))
+        if options["action"] in ("invite", "list", "show"):
+            method(options)
+            return
         with transaction.atomic(), audit_trail.by_command():
-            user, sentence = method(options)
-        if options["as_json"]:
-            described: dict[str, Any] = {"sub": str(user.pk), "email": user.email, "nickname": user.nickname}
-            if options["action"] == "set":
-                described["groups"] = sorted(user.groups.values_list("name", flat=True))
-            self.stdout.write(json.dumps(described, ensure_ascii=False))
-        else:
-            self.stdout.write(sentence)
+            person = User(email=_address(options)) if options["action"] == "create" else _person(options)
+            sentence = method(person, options)
+        described: dict[str, Any] = {"sub": str(person.pk), "email": person.email, "nickname": person.nickname}
+        if options["action"] == "set":
+            described["groups"] = sorted(person.groups.values_list("name", flat=True))
+        self.stdout.write(json.dumps(described, ensure_ascii=False) if options["as_json"] else sentence)
+
+    def _invite(self, options: dict[str, Any]) -> None:
+        """Print an invitation link, which expires after seven days. The link is not stored, so nobody can revoke it."""
+        email = _address(options)
+        if settings.SIGN_UP == "closed":
+            raise CommandError("Nobody may sign up: set SIGN_UP to invitation first.")
+        if User.objects.filter(email=email).exists():
+            raise CommandError(f"{email} has an account already.")
+        url = invitation_link(email)
+        self.stdout.write(json.dumps({"email": email, "url": url}) if options["as_json"] else url)
 
     def _list(self, options: dict[str, Any]) -> None:
         """Print at most `--limit` accounts, by address. Rows are read in batches while accounts are printed."""
@@ -119,8 +124,8 @@ class Command(BaseCommand):
         lines = (f"{name + ':':18} {shown(_word(value))}" for name, value in found.items())
         self.stdout.write(json.dumps(found, ensure_ascii=False) if options["as_json"] else "\n".join(lines))
 
-    def _create(self, options: dict[str, Any]) -> tuple[User, str]:
-        user = User(email=_address(options), nickname=options["nickname"].strip())
+    def _create(self, user: User, options: dict[str, Any]) -> str:
+        user.nickname = options["nickname"].strip()
         user.set_password(_password(options, user))
         try:
             refuse_control_characters(user.nickname)
@@ -133,74 +138,57 @@ class Command(BaseCommand):
         audit_trail.write("account_created", audit_trail.of_person(user))
         if not options["unverified"]:
             mark_verified(user)
-        return user, f"{user.email} has an account now. Its user ID is {user.pk}."
+        return f"{user.email} has an account now. Its user ID is {user.pk}."
 
-    def _set_password(self, options: dict[str, Any]) -> tuple[User, str]:
-        user = _person(options)
+    def _set_password(self, user: User, options: dict[str, Any]) -> str:
         set_password(user, _password(options, user))
-        return user, f"{user.email} has a new password and is signed out everywhere."
+        return f"{user.email} has a new password and is signed out everywhere."
 
-    def _remove_factors(self, options: dict[str, Any]) -> tuple[User, str]:
-        user = _person(options)
+    def _remove_factors(self, user: User, options: dict[str, Any]) -> str:
         factors.remove_all(user)
-        return user, f"{user.email} signs in with the password alone now, and is signed out everywhere."
+        return f"{user.email} signs in with the password alone now, and is signed out everywhere."
 
-    def _set(self, options: dict[str, Any]) -> tuple[User, str]:
-        user = _person(options)
+    def _set(self, user: User, options: dict[str, Any]) -> str:
         if options["groups"] is None:
             raise CommandError("Nothing to change was given. See `account set --help`.")
         try:
-            chosen, made = groups.named(options["groups"])
+            chosen, made = rights.named_groups(options["groups"])
         except ValidationError as error:
-            raise command_error(error, {groups.FIELD: "--group"}) from error
+            raise command_error(error, {rights.GROUP_FIELD: "--group"}) from error
         for name in made:
             self.stderr.write(f"The group {name} did not exist and was made.")
         with audit_trail.changes("account_changed", audit_trail.of_person(user), lambda: _groups_of(user)):
             user.groups.set(chosen)
-        return user, f"{user.email} is in {', '.join(group.name for group in chosen) or 'no group'} now."
+        return f"{user.email} is in {', '.join(group.name for group in chosen) or 'no group'} now."
 
-    def _unlock(self, options: dict[str, Any]) -> tuple[User, str]:
-        user = _person(options)
+    def _unlock(self, user: User, options: dict[str, Any]) -> str:
         factors.unlock(user)
-        return user, f"{user.email} can try to sign in again at once."
+        return f"{user.email} can try to sign in again at once."
 
-    def _make_administrator(self, options: dict[str, Any]) -> tuple[User, str]:
-        user, names = _person(options), options["permission"]
+    def _make_administrator(self, user: User, options: dict[str, Any]) -> str:
+        names = options["permission"]
         try:
-            ended = administrators.make(user, _permissions(names))
+            ended = rights.make(user, _permissions(names))
         except LastAdministrator:
             sentence = "--permission: this is the last administrator with every right. Make another one first."
             raise CommandError(sentence) from None
         if not user.is_active:
             self.stderr.write("The account is deactivated: nobody can sign in with it until `account activate`.")
-        rights = "has every right" if not names else f"may use {', '.join(sorted(set(names)))}"
+        given = "has every right" if not names else f"may use {', '.join(sorted(set(names)))}"
         owned = f" The person owned {ended} application{'s'[: ended != 1]}, and owns none now." if ended else ""
-        return user, f"{user.email} is an administrator now and {rights}.{owned}"
+        return f"{user.email} is an administrator now and {given}.{owned}"
 
-    def _activate(self, options: dict[str, Any]) -> tuple[User, str]:
-        user = _person(options)
+    def _activate(self, user: User, options: dict[str, Any]) -> str:
         set_active(user, True)
-        return user, f"{user.email} can sign in again."
+        return f"{user.email} can sign in again."
 
-    def _deactivate(self, options: dict[str, Any]) -> tuple[User, str]:
-        user = _person(options)
+    def _deactivate(self, user: User, options: dict[str, Any]) -> str:
         try:
             set_active(user, False)
         except LastAdministrator as error:
             sentence = "Nobody could administer the service then. Make another administrator first: make-administrator."
             raise CommandError(sentence) from error
-        return user, f"{user.email} can't sign in any more and is signed out everywhere."
-
-
-def _invitation(options: dict[str, Any]) -> str:
-    """Return an invitation link, which expires after seven days. The link is not stored, so nobody can revoke it."""
-    email = _address(options)
-    if settings.SIGN_UP == "closed":
-        raise CommandError("Nobody may sign up: set SIGN_UP to invitation first.")
-    if User.objects.filter(email=email).exists():
-        raise CommandError(f"{email} has an account already.")
-    url = invitation_link(email)
-    return json.dumps({"email": email, "url": url}) if options["as_json"] else url
+        return f"{user.email} can't sign in any more and is signed out everywhere."
 
 
 def _address(options: dict[str, Any]) -> str:
@@ -245,7 +233,7 @@ def _sentence(error: ValidationError) -> str:
 def _permissions(names: list[str]) -> list[Permission]:
     offered = {
         f"{each.content_type.app_label}.{each.codename}": each
-        for each in administrators.offered_permissions(admin.site).select_related("content_type")
+        for each in rights.offered_permissions(admin.site).select_related("content_type")
     }
     for name in names:
         if name not in offered:

@@ -1,33 +1,82 @@
-"""The page on which a person deletes their account."""
+"""The pages on which people download or delete their data. `oauth_bridge` adds the data that it stores to the file."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from django import forms
 from django.contrib import messages
 from django.db import transaction
-from django.http import HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
+from django.views.generic import TemplateView
 from django.views.generic.edit import FormView
 
-from accounts.account_page import AccountPageMixin
-from accounts.administrators import LastAdministrator, keep_one
 from accounts.errors import AccountFault, refused
+from accounts.factors import authenticators as factors
 from accounts.form_fields import EmailField
-from accounts.mail import account_mails
-from accounts.models import User
+from accounts.mail import composing
+from accounts.models import StoredPicture, User
+from accounts.pages import AccountPageMixin
 from accounts.pictures import current_picture
+from accounts.rights import LastAdministrator, keep_one
 from accounts.sessions import known_browsers
 from accounts.sign_in.reauthentication import fresh_sign_in_required
 from config.infrastructure import events
 from config.infrastructure.events import Event
+
+_COLUMNS = (
+    "email",
+    "email_verified_at",
+    "nickname",
+    "language",
+    "created_at",
+    "last_login",
+    "password_changed_at",
+    "profile_changed_at",
+    "is_staff",
+)
+# The export contains only the newest ENTRIES entries of each list: an application can cause thousands of codes and
+# tokens for a person.
+ENTRIES = 100
+_SESSION_COLUMNS = ("browser", "created_at", "last_used_at", "expire_date")
+
+
+@method_decorator([fresh_sign_in_required, never_cache], name="dispatch")
+class ExportView(AccountPageMixin, TemplateView):
+    """GET describes the content of the file. POST downloads the file."""
+
+    template_name = "accounts/export.html"
+    section = "profile"
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return super().get_context_data(**kwargs) | {"entries": ENTRIES}
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        data = self.data(User.objects.get(pk=cast(User, request.user).pk))
+        response = JsonResponse(data, json_dumps_params={"indent": 2, "ensure_ascii": False})
+        response["Content-Disposition"] = 'attachment; filename="account.json"'
+        return response
+
+    def data(self, person: User) -> dict[str, Any]:
+        """Return all stored data except credentials. The digests of credentials would help only a thief."""
+        picture = current_picture.png(person) if person.avatar else None
+        return {
+            "sub": person.pk,
+            **{name: getattr(person, name) for name in _COLUMNS},
+            "groups": sorted(person.groups.values_list("name", flat=True)),
+            "picture_png_base64": base64.b64encode(picture).decode() if picture else None,
+            "factors": factors.described(person),
+            "entries_of_each_list_at_most": ENTRIES,
+            "browsers": list(person.sessions.order_by("-created_at").values(*_SESSION_COLUMNS)[:ENTRIES]),
+        }
 
 
 def delete_account(person: User) -> None:
@@ -41,7 +90,7 @@ def delete_account(person: User) -> None:
         current = User.objects.filter(pk=person.pk).first()
         if current is None:  # another tab deleted the account first
             return
-        current_picture.delete_file(current.avatar)
+        StoredPicture.objects.filter(name=current.avatar).delete()
         current.delete()
         events.write(Event.ACCOUNT_DELETED, person=person.pk)
 
@@ -56,13 +105,11 @@ def delete_never_confirmed(people: Iterable[UUID]) -> int:
 
 
 class DeletionForm(forms.Form):
+    email = EmailField("off", gettext_lazy("Your e-mail address, to confirm"))
+
     def __init__(self, *args: Any, person: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.person = person
-        field = EmailField()
-        field.label = gettext_lazy("Your e-mail address, to confirm")
-        field.widget.attrs["autocomplete"] = "off"
-        self.fields["email"] = field
 
     def clean_email(self) -> str:
         email: str = self.cleaned_data["email"]
@@ -83,7 +130,7 @@ class DeletionView(AccountPageMixin, FormView):  # type: ignore[type-arg]
     def form_valid(self, form: DeletionForm) -> HttpResponse:
         try:
             with transaction.atomic():
-                account_mails.account_deleted(self.request, form.person)
+                composing.account_deleted(self.request, form.person)
                 delete_account(form.person)
         except LastAdministrator:
             form.add_error(None, refused(AccountFault.LAST_ADMINISTRATOR, person=form.person.pk))

@@ -1,6 +1,8 @@
-"""Make people administrators, set their permissions, and make sure that an administrator remains.
+"""Administrators, their permissions, and groups.
 
-Every function that deletes, deactivates or demotes an administrator calls `keep_one`. P16.
+Every function that deletes, deactivates or demotes an administrator calls `keep_one`. P16. A group decides who may use
+an application, and may also give permissions. Only a superuser may give permissions to a group, or add or remove
+members of a group that has permissions. D23.
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from uuid import UUID
 
 from django.apps import apps
 from django.contrib.admin import AdminSite
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
@@ -20,10 +23,13 @@ from accounts import audit_trail
 from accounts.models import User
 from config.infrastructure import events
 from config.infrastructure.events import Event
+from config.infrastructure.texts import refuse_control_characters
 
 # REQUIRED names the columns that are true for an administrator who can make other people administrators.
 REQUIRED = ("is_active", "is_staff", "is_superuser")
 ADVICE = _("Nobody could administer the service then. Make somebody else an administrator with superuser status first.")
+
+GROUP_FIELD = "group"
 
 _administrators = User.objects.filter(**dict.fromkeys(REQUIRED, True)).order_by("pk")
 
@@ -101,3 +107,46 @@ def _rights(person: User) -> dict[str, object]:
 
 def _lock_all() -> set[UUID]:
     return {each.pk for each in _administrators.select_for_update(no_key=True)}
+
+
+# Groups ---------------------------------------------------------------------------------------------------------------
+
+
+def groups_without_permissions() -> QuerySet[Group]:
+    """Return the groups whose members may also be chosen by administrators who are not superusers."""
+    return Group.objects.filter(permissions=None)
+
+
+def validated_groups(names: Collection[str]) -> list[str]:
+    """Return the names in alphabetical order, without repetitions. A single empty name means no group.
+
+    Raises ValidationError for the field "group": a name is too long, contains a control character, or is empty in a
+    list with other names.
+    """
+    cleaned = sorted({name.strip() for name in names})
+    if cleaned == [""]:
+        return []
+    for name in cleaned:
+        if not name:
+            raise ValidationError({GROUP_FIELD: "An empty name means no group, so it can't be given beside others."})
+        try:
+            refuse_control_characters(name)
+            Group(name=name).clean_fields()
+        except ValidationError as problem:
+            raise ValidationError({GROUP_FIELD: problem.messages}) from None
+    return cleaned
+
+
+def named_groups(names: Collection[str]) -> tuple[list[Group], list[str]]:
+    """For a command, return the groups with the given names, and the names of new groups, without permissions.
+
+    Call this in a transaction. Raises the ValidationError of `validated_groups`.
+    """
+    found, made = [], []
+    for name in validated_groups(names):
+        group, is_new = Group.objects.get_or_create(name=name)
+        found.append(group)
+        if is_new:
+            made.append(name)
+            audit_trail.write("group_created", audit_trail.of_group(group))
+    return found, made
