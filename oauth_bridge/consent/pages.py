@@ -188,26 +188,14 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
     return render(request, "oauth_bridge/stopped.html", context, status=403)
 
 
-def not_admitted(request: HttpRequest, application: Application, pending: PendingRequest, url: str) -> HttpResponse:
-    """Render the page for a person who may not use the application. D23.
-
-    The page links to `url`, the callback address with the error.
-    """
-    return _of_this_account(request, "not_admitted", application, pending, url)
-
-
-def other_account(request: HttpRequest, application: Application, pending: PendingRequest, url: str) -> HttpResponse:
-    """Render the page for a person who is signed in with another account than the application expects.
-
-    The page links to the sign-in page, and to `url`, the callback address with the error.
-    """
-    return _of_this_account(request, "other_account", application, pending, url)
-
-
-def _of_this_account(
-    request: HttpRequest, name: str, application: Application, pending: PendingRequest, url: str
+def wrong_account(
+    request: HttpRequest, template: str, application: Application, pending: PendingRequest, url: str
 ) -> HttpResponse:
-    """Render a page that names the account, because a person with two accounts may use the wrong one."""
+    """Render the page for a person who may not use the application (D23), or whom the application does not expect.
+
+    The page names the account, because a person with two accounts may use the wrong one. It links to the sign-in page
+    and to `url`, the callback address with the error.
+    """
     context = {
         "application": application.caption,
         "person": person_context(cast("User", request.user)),
@@ -216,7 +204,7 @@ def _of_this_account(
         "switch_next": authorize_path(pending),
         "language_next": authorize_path(pending),
     }
-    return render(request, f"oauth_bridge/{name}.html", context, status=403)
+    return render(request, template, context, status=403)
 
 
 def asking_application(request: HttpRequest) -> Caption | None:
