@@ -15,18 +15,8 @@ from accounts.sign_in.reauthentication import ONE_FACTOR, TWO_FACTORS
 from config.infrastructure import paths
 from oauth_bridge.openid import claims, signing_keys
 
-TOKEN_CLAIMS = [
-    "iss",
-    "aud",
-    "exp",
-    "iat",
-    "auth_time",
-    "nonce",
-    "acr",
-    "amr",
-    "azp",
-    "at_hash",
-]  # of the ID token itself
+# Of the ID token itself.
+TOKEN_CLAIMS = ["iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "at_hash"]
 SECRET_METHODS = ["client_secret_basic", "client_secret_post"]
 
 
