@@ -146,7 +146,7 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
 
 def _asked(request: HttpRequest) -> HttpResponse:
     authorization.refuse_speculation(request)
-    throttling.logout(request)
+    throttling.page("logout", request)
     subject().person = request.user.pk
     asked = read(parameters.of_query(request))
     application = verify(asked)
@@ -175,7 +175,7 @@ def _answered(request: HttpRequest) -> HttpResponse:
 
     If the page is old or was made for another person, the signed-in person is asked again.
     """
-    throttling.logout(request)
+    throttling.page("logout", request)
     sealed = parameters.of_form(request, has_been_read=True).get(FIELD_NAME, "")
     asked = LogoutRequest.unseal(sealed)
     if asked is None:

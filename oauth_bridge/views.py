@@ -59,7 +59,7 @@ class AuthorizeView(BaseAuthorizationView):
         """Verify the request, then ask for a sign-in. The toolkit's method would ask for the sign-in first."""
         if request.method != "POST":
             authorization.refuse_speculation(request)
-        throttling.authorize(request)
+        throttling.page("authorize", request)
         errors.subject().person = request.user.pk
         try:
             _scopes, self.verified = self.validate_authorization_request(request)
@@ -177,7 +177,9 @@ class AuthorizeView(BaseAuthorizationView):
             return lead_back(self.request, self.application, callback, url, by_page=True)
         if need is prompts.Need.OTHER_ACCOUNT:
             url = callback.error_url(RequestError(OAuthFault.LOGIN_REQUIRED))
-            return pages.other_account(self.request, self.application, self.pending, url)
+            return pages.wrong_account(
+                self.request, "oauth_bridge/other_account.html", self.application, self.pending, url
+            )
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
@@ -188,7 +190,7 @@ class AuthorizeView(BaseAuthorizationView):
         codes.discard(UUID(self.pending.attempt), self.person.pk)
         errors.subject().step = Step.CONSENT
         url = self.verified.callback.error_url(RequestError(OAuthFault.NOT_ADMITTED))
-        return pages.not_admitted(self.request, self.application, self.pending, url)
+        return pages.wrong_account(self.request, "oauth_bridge/not_admitted.html", self.application, self.pending, url)
 
     def _report(self, fault: OAuthFault) -> None:
         """Report an error of the consent, which this service answers with a page of its own or a redirect."""

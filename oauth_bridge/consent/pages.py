@@ -69,9 +69,9 @@ def sign_in_url(pending: PendingRequest) -> str:
     return return_path.sign_in_url(authorize_path(pending), login=login)
 
 
-def switch_account_url(pending: PendingRequest) -> str:
-    """Return the URL of the form "Not you?", which signs the person out and shows the sign-in page of the request."""
-    return return_path.url_of(reverse("account_logout"), authorize_path(pending))
+def _switch_account(path: str) -> dict[str, str]:
+    """The form "Not you?", which signs the person out and shows the sign-in page of the request at `path`."""
+    return {"switch_account_url": return_path.url_of(reverse("account_logout"), path), "switch_next": path}
 
 
 def consent(
@@ -83,7 +83,7 @@ def consent(
     """
     person = cast("User", request.user)
     notice = notice and (notice if notice in NOTICES else OUTDATED)
-    again = consents.has_allowed_before(person, application, facts)
+    again, path = consents.has_allowed_before(person, application, facts), authorize_path(pending)
     context = {
         "application": application.caption,
         "about": _about(application),
@@ -95,12 +95,11 @@ def consent(
         "destination": destination(pending.redirect_uri),
         "is_always_asked": application.has_own_port(pending.redirect_uri),
         "pending": pending.bind(request).seal(),
-        "switch_account_url": switch_account_url(pending),
-        "switch_next": authorize_path(pending),
+        **_switch_account(path),
         "notice": _(NOTICES[notice]) if notice else "",
         # A change of language redirects to `language_next`, not to the application's link, which may be too long for a
         # redirect. With the parameter NOTICE, authorize shows the consent page again.
-        "language_next": authorize_path(pending, **({NOTICE: notice} if notice else {})),
+        "language_next": authorize_path(pending, **{NOTICE: notice}) if notice else path,
     }
     response = render(request, "oauth_bridge/consent.html", context)
     response.leads_to_application = True  # type: ignore[attr-defined]  # read by config.http.response_headers
@@ -188,35 +187,23 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
     return render(request, "oauth_bridge/stopped.html", context, status=403)
 
 
-def not_admitted(request: HttpRequest, application: Application, pending: PendingRequest, url: str) -> HttpResponse:
-    """Render the page for a person who may not use the application. D23.
-
-    The page links to `url`, the callback address with the error.
-    """
-    return _of_this_account(request, "not_admitted", application, pending, url)
-
-
-def other_account(request: HttpRequest, application: Application, pending: PendingRequest, url: str) -> HttpResponse:
-    """Render the page for a person who is signed in with another account than the application expects.
-
-    The page links to the sign-in page, and to `url`, the callback address with the error.
-    """
-    return _of_this_account(request, "other_account", application, pending, url)
-
-
-def _of_this_account(
-    request: HttpRequest, name: str, application: Application, pending: PendingRequest, url: str
+def wrong_account(
+    request: HttpRequest, template: str, application: Application, pending: PendingRequest, url: str
 ) -> HttpResponse:
-    """Render a page that names the account, because a person with two accounts may use the wrong one."""
+    """Render the page for a person who may not use the application (D23), or whom the application does not expect.
+
+    The page names the account, because a person with two accounts may use the wrong one. It links to the sign-in page
+    and to `url`, the callback address with the error.
+    """
+    path = authorize_path(pending)
     context = {
         "application": application.caption,
         "person": person_context(cast("User", request.user)),
         "url": url,
-        "switch_account_url": switch_account_url(pending),
-        "switch_next": authorize_path(pending),
-        "language_next": authorize_path(pending),
+        **_switch_account(path),
+        "language_next": path,
     }
-    return render(request, f"oauth_bridge/{name}.html", context, status=403)
+    return render(request, template, context, status=403)
 
 
 def asking_application(request: HttpRequest) -> Caption | None:

@@ -45,10 +45,6 @@ CLAIM = f"""
             ORDER BY issued_at LIMIT %(limit)s {{skip}})
     UPDATE {CODES} SET is_expiry_recorded = true WHERE id IN (SELECT id FROM expired) RETURNING id
 """  # noqa: S608
-NOTE_READ = f"""
-    UPDATE {CODES} SET profile_read_at = %(at)s
-     WHERE user_id = %(person_id)s AND attempt = %(attempt)s AND profile_read_at IS NULL RETURNING attempt
-"""  # noqa: S608 - the name of a table only
 # One statement stores a batch of reads.
 NOTE_READS = f"""
     UPDATE {CODES} c SET profile_read_at = r.at
@@ -151,7 +147,12 @@ def note_profile_reads(reads: Mapping[ProfileRead, datetime]) -> list[ProfileRea
         people, attempts = [read.person_id for read, _ in ordered], [read.attempt for read, _ in ordered]
         rows = fetch_all(NOTE_READS, people=people, attempts=attempts, times=[at for _, at in ordered])
         return [ProfileRead(attempt, person_id) for person_id, attempt in rows]
-    return [read for read, at in ordered if fetch_one(NOTE_READ, at=at, **read._asdict())]
+    unread = AuthorizationCode.objects.filter(profile_read_at=None)
+    return [
+        read
+        for read, at in ordered
+        if unread.filter(user=read.person_id, attempt=read.attempt).update(profile_read_at=at)
+    ]
 
 
 def newest(

@@ -38,7 +38,8 @@ NAMES = (
     "request_uri",
 )
 # Each of these may be sent once. Unknown parameters are ignored, even if repeated (RFC 6749 §3.1).
-KNOWN = (*NAMES, *openid_request.NAMES, "state", "ui_locales")
+OPENID_NAMES = (*NAMES, *openid_request.NAMES)
+KNOWN = (*OPENID_NAMES, "state", "ui_locales")
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # the method S256 (RFC 7636 §4.2)
 # The causes in the activity log for a missing `code_challenge_method` (None) and for the value `plain`.
 CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
@@ -71,9 +72,9 @@ class AuthorizationRequest:
             raise UnverifiedRequest(OAuthFault.MISSING, name="client_id").about(cause="client_id_missing")
         # Values are cut to `most` characters. Every valid redirect_uri is shorter, so a cut redirect_uri is always
         # invalid.
-        names = NAMES + openid_request.NAMES if claims.is_openid(query.text("scope")) else NAMES
+        names = OPENID_NAMES if claims.is_openid(query.text("scope")) else NAMES
         most = registration.MAX_LENGTH + 1
-        parameters = {name: value[:most] for name in names if (value := query.text(name))}
+        parameters = {name: value[:most] for name, value in query.texts_of(names).items()}
         if parameters.pop("id_token_hint", ""):  # an ID token is a credential, so it is not stored
             parameters[openid_request.HINT] = id_token.hinted(query.text("id_token_hint"))
         is_cut = query.lost("redirect_uri", KNOWN)

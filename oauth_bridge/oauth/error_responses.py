@@ -28,6 +28,23 @@ from oauth_bridge.errors import OAuthFault
 DISCOVERY = re.compile(
     r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(certs|keys|\.well-known)\b"
 )
+# The paths that operations have in other services. The last part of the path names the operation. Matching takes linear
+# time.
+ELSEWHERE = re.compile(
+    r"(?:/(?:api|auth|connect|login|o|oauth2?|oidc|openid-connect|protocol|realms/[^/]+|v[12]))*/(?P<name>[a-z_-]+)",
+    re.IGNORECASE,
+)
+OPERATION_OF = {
+    **dict.fromkeys(("auth", "authorization", "authorize"), paths.AUTHORIZE),
+    **dict.fromkeys(("end_session", "endsession"), paths.LOGOUT),
+    **dict.fromkeys(("introspect", "introspection"), paths.INTROSPECT),
+    **dict.fromkeys(("revocation", "revoke"), paths.REVOKE),
+    **dict.fromkeys(("access_token", "token"), paths.TOKEN),
+    **dict.fromkeys(("me", "user_info", "userinfo"), paths.USERINFO),
+}
+# The names of the operation that registers clients elsewhere (RFC 7591), which this service does not have.
+REGISTRATION = ("clients", "reg", "register", "registration")
+PROTECTED_RESOURCE = "/.well-known/oauth-protected-resource"  # RFC 9728 §3.1
 RETRYABLE = (429, 500, 503)
 SHOWN_ADDRESS_LENGTH = 400
 # The title and the sentence for people, by status, for all pages of the site.
@@ -122,21 +139,34 @@ def not_found(request: HttpRequest) -> HttpResponse:
 def _hint(path: str, *, is_at_pages: bool) -> TranslatableText:
     """Return what to do. `is_at_pages`: the request was sent to AUTH_URL."""
     docs = f"{settings.AUTH_URL}{paths.DOCS}"
-    bare = re.sub("/{2,}", "/", path).rstrip("/")
-    is_of_pages = paths.kind_of(bare).is_page
-    if bare in paths.OPERATIONS and path == f"{bare}/" and (is_at_pages or not is_of_pages):
+    once = re.sub("/{2,}", "/", path)
+    bare = once.rstrip("/")
+    match = ELSEWHERE.fullmatch(bare)
+    name = match["name"].lower() if match else ""
+    operation = bare if bare in paths.OPERATIONS else OPERATION_OF.get(name)
+    is_of_pages = paths.kind_of(operation or path).is_page
+    if operation == bare and once == path != bare and (is_at_pages or not is_of_pages):
         text = gettext_noop("Use {path} without the slash at the end. The documentation is at {docs}.")
         return TranslatableText(text, path=bare, docs=docs)
-    address = ""
-    if bare in paths.OPERATIONS:
-        address = (settings.AUTH_URL if is_of_pages else settings.BASE_URL) + bare
-    elif is_of_pages and not is_at_pages and is_valid_path(path):
-        address = settings.AUTH_URL + quote(path)
-    elif DISCOVERY.search(bare):
-        address = settings.BASE_URL + paths.OPENID_CONFIGURATION
-    if address:
-        text = gettext_noop("Use {address}. The documentation is at {docs}.")
-        return TranslatableText(text, address=address, docs=docs)
+    elsewhere = gettext_noop("Use {address}. The documentation is at {docs}.")
+    if operation:
+        address = (settings.AUTH_URL if is_of_pages else settings.BASE_URL) + operation
+        return TranslatableText(elsewhere, address=address, docs=docs)
+    if is_of_pages and not is_at_pages and is_valid_path(path):
+        return TranslatableText(elsewhere, address=settings.AUTH_URL + quote(path), docs=docs)
+    if DISCOVERY.search(once):
+        return TranslatableText(elsewhere, address=settings.BASE_URL + paths.OPENID_CONFIGURATION, docs=docs)
+    if name in REGISTRATION:
+        text = gettext_noop(
+            "No program registers itself here: an administrator registers applications. The documentation is at {docs}."
+        )
+        return TranslatableText(text, docs=docs)
+    if once.startswith(PROTECTED_RESOURCE):
+        text = gettext_noop(
+            "This is the authorization server: its metadata is at {address}, and an administrator registers"
+            " applications. The documentation is at {docs}."
+        )
+        return TranslatableText(text, address=settings.BASE_URL + paths.SERVER_METADATA, docs=docs)
     return TranslatableText(gettext_noop("Compare it with the documentation at {docs}."), docs=docs)
 
 

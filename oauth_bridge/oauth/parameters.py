@@ -53,10 +53,10 @@ class Parameters:
         for pair in encoded.split(b"&"):
             if pair:
                 name, _, value = pair.replace(b"+", b" ").partition(b"=")
-                key = unquote_to_bytes(name).decode("utf-8", "replace")
+                key = _unquoted(name).decode("utf-8", "replace")
                 if key in self._values:
                     self._repeated.add(key)
-                self._values.setdefault(key, []).append(unquote_to_bytes(value))
+                self._values.setdefault(key, []).append(_unquoted(value))
 
     def names(self) -> list[str]:
         return list(self._values)
@@ -68,6 +68,11 @@ class Parameters:
     def text(self, name: str) -> str:
         """The first value, or an empty string. An empty value counts as omitted (RFC 6749 §3.1)."""
         return self._values.get(name, [b""])[0].decode("utf-8", "replace")
+
+    def texts_of(self, names: Collection[str]) -> dict[str, str]:
+        """The first value of each of these parameters that has a value."""
+        found = {name: values[0].decode("utf-8", "replace") for name, values in self._values.items() if name in names}
+        return {name: text for name, text in found.items() if text}
 
     def percent_encoded(self, name: str) -> str | None:
         """The first value, percent-encoded byte by byte for a URL; None if the parameter was not sent."""
@@ -108,6 +113,10 @@ class Parameters:
             if CONTROL_CHARACTERS.search(texts[name]):
                 raise RequestError(OAuthFault.MALFORMED, name=name)
         return {name: text for name, text in texts.items() if text}
+
+
+def _unquoted(part: bytes) -> bytes:
+    return unquote_to_bytes(part) if b"%" in part else part
 
 
 def _media_type(request: HttpRequest) -> str:

@@ -19,14 +19,9 @@ from oauth_bridge.credentials.random_values import digest_of
 SHARE_OF_ONE_PERSON = 0.1
 
 
-def authorize(request: HttpRequest) -> None:
-    """Limit authorization requests from one network address. The rate is RATE_AUTHORIZE."""
-    _raise_if("authorize", rate_limits.count(*rate_limits.by_address("authorize", client_address(request))))
-
-
-def logout(request: HttpRequest) -> None:
-    """Limit sign-outs and answers to the logout page from one network address. The rate is RATE_AUTHORIZE."""
-    _raise_if("logout", rate_limits.count(*rate_limits.by_address("logout", client_address(request))))
+def page(limit: str, request: HttpRequest) -> None:
+    """Limit the requests to "authorize" or "logout" from one network address. The rate of both is RATE_AUTHORIZE."""
+    _raise_if(limit, rate_limits.count(*rate_limits.by_address(limit, client_address(request))))
 
 
 def before_exchange(application_id: int, *, is_public: bool) -> None:

@@ -15,6 +15,8 @@ from accounts.sign_in.reauthentication import ONE_FACTOR, TWO_FACTORS
 from config.infrastructure import paths
 from oauth_bridge.openid import claims, signing_keys
 
+# Of the ID token itself.
+TOKEN_CLAIMS = ["iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "at_hash"]
 SECRET_METHODS = ["client_secret_basic", "client_secret_post"]
 
 
@@ -42,27 +44,11 @@ def document() -> dict[str, Any]:
         "id_token_signing_alg_values_supported": list(signing_keys.ALGORITHMS),
         "acr_values_supported": [ONE_FACTOR, TWO_FACTORS],
         "claim_types_supported": ["normal"],
-        "claims_supported": [
-            *claims.NAMES,
-            "iss",
-            "aud",
-            "exp",
-            "iat",
-            "auth_time",
-            "nonce",
-            "acr",
-            "amr",
-            "azp",
-            "at_hash",
-        ],
+        "claims_supported": [*claims.NAMES, *TOKEN_CLAIMS],
         "claims_parameter_supported": True,
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,  # the default of this member is true
         "prompt_values_supported": ["none", "login", "consent", "select_account"],
-        "ui_locales_supported": [_language_tag(code) for code, _name in settings.LANGUAGES],
+        # As BCP 47 spells them: pt-BR, zh-Hans.
+        "ui_locales_supported": [to_locale(code).replace("_", "-") for code, _name in settings.LANGUAGES],
     }
-
-
-def _language_tag(code: str) -> str:
-    """Spell a language code as BCP 47 does: pt-BR, zh-Hans."""
-    return to_locale(code).replace("_", "-")

@@ -94,7 +94,7 @@ def test_no_kind_of_speculation_gets_a_code(alice: User, application: Registered
 def test_a_post_leads_on_when_another_tab_has_signed_out_meanwhile(
     alice: User, link: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **_named: object) -> None:
         raise SessionInterrupted
 
     browser = with_session(alice)
