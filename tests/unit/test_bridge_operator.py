@@ -21,7 +21,7 @@ from oauth_bridge.applications.fields import FIELDS
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.models import Application, ApplicationSecret
 from tests.contract_coverage import contract
-from tests.factories import ApplicationFactory, Registered
+from tests.factories import ApplicationFactory, Registered, TokenFactory
 from tests.grants import Log
 
 pytestmark = pytest.mark.django_db
@@ -68,6 +68,7 @@ def registered() -> Registered:
     return made
 
 
+@contract("O.application.list", "O.application.show", "D15.digests")
 def test_only_the_command_that_makes_a_secret_prints_it() -> None:
     created = described("create", "Inner", "--redirect-uri", URI, "--trusted")
     assert set(created) == {"client_id", "client_secret", "name", "redirect_uris"}
@@ -75,14 +76,21 @@ def test_only_the_command_that_makes_a_secret_prints_it() -> None:
     assert len(created["client_secret"]) >= 43
     assert bytes(ApplicationSecret.objects.get().digest) == digest_of(created["client_secret"])
     assert Application.objects.get().is_trusted
-    for text in (run("list", "--json")[0], run("show", created["client_id"], "--json")[0]):
+    client_id = created["client_id"]
+    for arguments in (["list", "--json"], ["show", client_id, "--json"], ["list"], ["show", client_id]):
+        text = run(*arguments)[0]
+        assert client_id in text
         for hidden in (created["client_secret"], "client_secret", "digest"):
             assert hidden not in text
 
 
+@contract("O.application.disable")
 def test_disable_enable_and_delete_say_what_is_now_and_an_unknown_client_id_is_named() -> None:
-    client_id = ApplicationFactory().client_id
-    assert [described(action, client_id)["enabled"] for action in ("disable", "enable")] == [False, True]
+    token = TokenFactory()
+    client_id = token.row.application.client_id
+    for action in ("disable", "enable"):
+        assert described(action, client_id)["enabled"] is (action == "enable")
+        assert Client().get("/oauth/userinfo", headers={"Authorization": f"Bearer {token.raw}"}).status_code == 401
     assert "deleted" in run("delete", client_id)[0]
     for action in ("show", "rotate-secret", "disable", "enable", "delete"):
         with pytest.raises(CommandError, match=f"no application with the client_id {client_id}"):
