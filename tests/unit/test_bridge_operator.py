@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import AuditEntry
 from oauth_bridge.applications import registry
-from oauth_bridge.applications.fields import FIELDS
+from oauth_bridge.applications.fields import FIELDS, SECTIONS
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.models import Application, ApplicationSecret
 from tests.contract_coverage import contract
@@ -203,6 +203,8 @@ def test_one_change_is_one_entry_and_one_event(event_log: Log) -> None:
 def test_export_has_each_field_and_nothing_else(registered: Registered) -> None:
     (found,) = described("export")
     assert list(found) == ["client_id", *(field.name for field in FIELDS)]
+    on_page = {name for _title, options in SECTIONS for name in options["fields"]}
+    assert {field.column for field in FIELDS} - on_page == {"is_trusted", "is_enabled"}, "which acts change"
     assert found["groups"] == ["editors", "readers"]
     assert (found["trusted"], found["restricted"], found["enabled"]) == (True, True, True)
     text = run("export")[0]
