@@ -94,22 +94,6 @@ def test_a_deleted_application_is_gone_and_what_it_held_is_worth_nothing(
 # Accounts -------------------------------------------------------------------------------------------------------------
 
 
-@contract("O.account.create", "O.account.verified", "D16.email")
-def test_account_create_makes_a_person_who_can_sign_in(
-    manage: Manage, driver: OAuthDriver, application: Registered
-) -> None:
-    email = f"Made-{uuid.uuid4().hex}@Example.com"
-    options = ("--nickname", "Ål", "--password-stdin", "--json")
-    answer = answered(manage("account", "create", email, *options, stdin=f"{PASSWORD}\n"))
-    assert set(answer) == {"sub", "email", "nickname"}
-    assert answer["email"] == email.lower()
-    assert answer["nickname"] == "Ål"
-    callback = driver.authorize(driver.authorization_url(application), email, PASSWORD)
-    token = driver.exchange(application, callback.parameters["code"]).json()["access_token"]
-    profile = driver.userinfo(token).json()
-    assert (profile["sub"], profile["email"], profile["nickname"]) == (answer["sub"], answer["email"], "Ål")
-
-
 @contract("O.account.set-password")
 def test_a_password_that_was_set_works_and_the_old_one_does_not(
     manage: Manage, signed_in: OAuthDriver, another_driver: OAuthDriver, alice: Any

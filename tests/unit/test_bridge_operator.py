@@ -165,6 +165,7 @@ def test_what_is_wrong_names_the_option_and_changes_nothing() -> None:
     for arguments, option in (
         (["create", "a\nb", *uri], "NAME: "),
         (["create", "A", "--redirect-uri", ""], "--redirect-uri: "),
+        (["create", "A", "--redirect-uri", f"{URI}\n{URI}/b"], "--redirect-uri: "),
         (["create", "A", *uri, "--group", "x" * 151], "--group: "),
         (["create", "A", "--redirect-uri", "https://app.example/\x1b[2J\u202e"], "--redirect-uri: .*u001b"),
         (["set", row.client_id], "Nothing to change"),
@@ -340,7 +341,7 @@ def test_a_whole_installation_is_copied(registered: Registered) -> None:
         *(({name: "a\ud800"}, f"{name}: ") for name in ("name", "operator", "homepage", "client_type")),
         ({"groups": ["\ud800"]}, "groups: "),
         ({"homepage": "https://a.example/\x00"}, "homepage: "),
-        *(({"redirect_uris": uris}, "redirect_uris: ") for uris in ([], [URI, URI])),
+        *(({"redirect_uris": uris}, "redirect_uris: ") for uris in ([], [URI, URI], [f"{URI}\n{URI}/b"])),
         ({"redirect_uris": [7]}, "redirect_uris: it must be a list of texts."),
         ({"enabled": "yes"}, "enabled: it must be true or false."),
         ({"groups": ["made", ""]}, "groups: "),

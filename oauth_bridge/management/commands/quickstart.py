@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -145,7 +146,9 @@ def prepare(demo_url: str, new_passwords: bool) -> dict[str, Any]:
     is_file = database["ENGINE"] == "django.db.backends.sqlite3"
     path = (Path(database["NAME"]).parent if is_file else settings.VAR_DIR) / "quickstart.json"
     call_command("migrate", interactive=False, verbosity=0)
-    kept: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    kept: dict[str, str] = {}
+    with suppress(FileNotFoundError, ValueError):
+        kept = json.loads(path.read_text(encoding="utf-8"))
     admin = {"is_staff": True, "is_superuser": True}
     values = {
         "name": settings.SERVICE_NAME,
