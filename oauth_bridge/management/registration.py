@@ -27,6 +27,7 @@ from oauth_bridge.administration.application_form import ApplicationForm
 from oauth_bridge.applications import fields as application_fields
 from oauth_bridge.applications import look_alikes, registry
 from oauth_bridge.applications.fields import BY_NAME, FIELDS, NAMES
+from oauth_bridge.callback_addresses.registration import split_lines
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application
 
@@ -106,6 +107,9 @@ def store(application: Application, values: dict[str, Any]) -> Change:
     elif "restricted" in given:
         given["groups"] = before["groups"]
     lines = {name: "\n".join(value) for name, value in given.items() if isinstance(value, list) and name != "groups"}
+    for name in lines:  # otherwise one value could register two addresses
+        if given[name] != [""] and any(len(split_lines(uri)) != 1 for uri in given[name]):
+            change.problems[name] = ["An address is empty or has a line break."]
     form = CommandForm(application, {BY_NAME[name].column: value for name, value in (given | lines).items()})
     for column, messages in form.errors.items():
         change.problems.setdefault(NAMES.get(column, column), []).extend(map(str, messages))

@@ -73,36 +73,6 @@ def test_application_create_prints_what_a_developer_needs(manage: Manage, driver
     assert refused.stderr.strip()
 
 
-@contract("O.application.list", "O.application.show", "D15.digests")
-def test_list_and_show_tell_everything_but_the_secret(manage: Manage, application: Registered) -> None:
-    listed = answered(manage("application", "list", "--json"))
-    assert application.client_id in [one["client_id"] for one in listed]
-    shown = answered(manage("application", "show", application.client_id, "--json"))
-    assert shown["name"] == application.row.name
-    assert shown["redirect_uris"] == application.row.callback_addresses
-    assert "client_secret" not in shown
-    for result in (manage("application", "list"), manage("application", "show", application.client_id)):
-        assert result.returncode == 0
-        assert application.client_id in result.stdout
-        assert application.client_secret not in result.stdout
-
-
-@contract("O.application.disable", "D17.application")
-def test_a_disabled_application_is_refused_until_it_is_enabled(
-    manage: Manage, driver: OAuthDriver, application: Registered
-) -> None:
-    token = TokenFactory(application=application).raw
-    assert driver.userinfo(token).status_code == 200
-    answered(manage("application", "disable", application.client_id, "--json"))
-    error_of(driver.userinfo(token), 401, "invalid_token")
-    answered(manage("application", "enable", application.client_id, "--json"))
-    error_of(driver.userinfo(token), 401, "invalid_token")
-    application.row.refresh_from_db()
-    later = CodeFactory(application=application, application_version=application.row.credentials_version)
-    token = driver.exchange(application, later.raw).json()["access_token"]
-    assert driver.userinfo(token).status_code == 200
-
-
 @contract("O.application.delete")
 def test_a_deleted_application_is_gone_and_what_it_held_is_worth_nothing(
     manage: Manage, driver: OAuthDriver, application: Registered
@@ -122,22 +92,6 @@ def test_a_deleted_application_is_gone_and_what_it_held_is_worth_nothing(
 
 
 # Accounts -------------------------------------------------------------------------------------------------------------
-
-
-@contract("O.account.create", "O.account.verified", "D16.email")
-def test_account_create_makes_a_person_who_can_sign_in(
-    manage: Manage, driver: OAuthDriver, application: Registered
-) -> None:
-    email = f"Made-{uuid.uuid4().hex}@Example.com"
-    options = ("--nickname", "Ål", "--password-stdin", "--json")
-    answer = answered(manage("account", "create", email, *options, stdin=f"{PASSWORD}\n"))
-    assert set(answer) == {"sub", "email", "nickname"}
-    assert answer["email"] == email.lower()
-    assert answer["nickname"] == "Ål"
-    callback = driver.authorize(driver.authorization_url(application), email, PASSWORD)
-    token = driver.exchange(application, callback.parameters["code"]).json()["access_token"]
-    profile = driver.userinfo(token).json()
-    assert (profile["sub"], profile["email"], profile["nickname"]) == (answer["sub"], answer["email"], "Ål")
 
 
 @contract("O.account.set-password")

@@ -182,7 +182,6 @@ def test_who_names_a_port_is_always_asked_about(signed_in: OAuthDriver) -> None:
     assert Page(signed_in.open(signed_in.authorization_url(tampered, **S256))).consent, "nothing was remembered"
 
 
-ONE_MACHINE = "the host (localhost and 127.0.0.1 are different addresses)"
 PARTS: dict[bytes, str] = {
     b"https://client.example/cb": "every part",
     b"http://client.example/cb/": "the scheme http and the slash at the end",

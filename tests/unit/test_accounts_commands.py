@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts.models import AuditEntry, User
+from tests.contract_coverage import contract
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import Log
 from tests.pages import SECOND, Account, browser_of, code_of, known_browser, sign_in
@@ -49,6 +50,7 @@ def can_sign_in(email: str, password: str = PASSWORD) -> bool:
 # Accounts and passwords -----------------------------------------------------------------------------------------------
 
 
+@contract("O.account.create", "O.account.verified")
 def test_create_answers_json_or_a_sentence_and_the_password_is_the_first_line(type_password: Any) -> None:
     answer = json.loads(type_password("create", "New@Example.com", "--nickname", "New", "--json", stdin=PASSWORD))
     user = User.objects.get(email="new@example.com")

@@ -17,11 +17,11 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import AuditEntry
 from oauth_bridge.applications import registry
-from oauth_bridge.applications.fields import FIELDS
+from oauth_bridge.applications.fields import FIELDS, SECTIONS
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.models import Application, ApplicationSecret
 from tests.contract_coverage import contract
-from tests.factories import ApplicationFactory, Registered
+from tests.factories import ApplicationFactory, Registered, TokenFactory
 from tests.grants import Log
 
 pytestmark = pytest.mark.django_db
@@ -68,6 +68,7 @@ def registered() -> Registered:
     return made
 
 
+@contract("O.application.list", "O.application.show", "D15.digests")
 def test_only_the_command_that_makes_a_secret_prints_it() -> None:
     created = described("create", "Inner", "--redirect-uri", URI, "--trusted")
     assert set(created) == {"client_id", "client_secret", "name", "redirect_uris"}
@@ -75,14 +76,21 @@ def test_only_the_command_that_makes_a_secret_prints_it() -> None:
     assert len(created["client_secret"]) >= 43
     assert bytes(ApplicationSecret.objects.get().digest) == digest_of(created["client_secret"])
     assert Application.objects.get().is_trusted
-    for text in (run("list", "--json")[0], run("show", created["client_id"], "--json")[0]):
+    client_id = created["client_id"]
+    for arguments in (["list", "--json"], ["show", client_id, "--json"], ["list"], ["show", client_id]):
+        text = run(*arguments)[0]
+        assert client_id in text
         for hidden in (created["client_secret"], "client_secret", "digest"):
             assert hidden not in text
 
 
+@contract("O.application.disable")
 def test_disable_enable_and_delete_say_what_is_now_and_an_unknown_client_id_is_named() -> None:
-    client_id = ApplicationFactory().client_id
-    assert [described(action, client_id)["enabled"] for action in ("disable", "enable")] == [False, True]
+    token = TokenFactory()
+    client_id = token.row.application.client_id
+    for action in ("disable", "enable"):
+        assert described(action, client_id)["enabled"] is (action == "enable")
+        assert Client().get("/oauth/userinfo", headers={"Authorization": f"Bearer {token.raw}"}).status_code == 401
     assert "deleted" in run("delete", client_id)[0]
     for action in ("show", "rotate-secret", "disable", "enable", "delete"):
         with pytest.raises(CommandError, match=f"no application with the client_id {client_id}"):
@@ -157,6 +165,7 @@ def test_what_is_wrong_names_the_option_and_changes_nothing() -> None:
     for arguments, option in (
         (["create", "a\nb", *uri], "NAME: "),
         (["create", "A", "--redirect-uri", ""], "--redirect-uri: "),
+        (["create", "A", "--redirect-uri", f"{URI}\n{URI}/b"], "--redirect-uri: "),
         (["create", "A", *uri, "--group", "x" * 151], "--group: "),
         (["create", "A", "--redirect-uri", "https://app.example/\x1b[2J\u202e"], "--redirect-uri: .*u001b"),
         (["set", row.client_id], "Nothing to change"),
@@ -195,6 +204,8 @@ def test_one_change_is_one_entry_and_one_event(event_log: Log) -> None:
 def test_export_has_each_field_and_nothing_else(registered: Registered) -> None:
     (found,) = described("export")
     assert list(found) == ["client_id", *(field.name for field in FIELDS)]
+    on_page = {name for _title, options in SECTIONS for name in options["fields"]}
+    assert {field.column for field in FIELDS} - on_page == {"is_trusted", "is_enabled"}, "which acts change"
     assert found["groups"] == ["editors", "readers"]
     assert (found["trusted"], found["restricted"], found["enabled"]) == (True, True, True)
     text = run("export")[0]
@@ -330,7 +341,7 @@ def test_a_whole_installation_is_copied(registered: Registered) -> None:
         *(({name: "a\ud800"}, f"{name}: ") for name in ("name", "operator", "homepage", "client_type")),
         ({"groups": ["\ud800"]}, "groups: "),
         ({"homepage": "https://a.example/\x00"}, "homepage: "),
-        *(({"redirect_uris": uris}, "redirect_uris: ") for uris in ([], [URI, URI])),
+        *(({"redirect_uris": uris}, "redirect_uris: ") for uris in ([], [URI, URI], [f"{URI}\n{URI}/b"])),
         ({"redirect_uris": [7]}, "redirect_uris: it must be a list of texts."),
         ({"enabled": "yes"}, "enabled: it must be true or false."),
         ({"groups": ["made", ""]}, "groups: "),

@@ -118,7 +118,7 @@ def test_a_name_is_never_a_template(named: tuple[Application, User, Group]) -> N
     posted(reverse("admin:accounts_user_change", args=[person.pk]), nickname=PERSON, is_active="on")
     posted("/admin/accounts/user/", action="deactivate", _selected_action=str(person.pk))
     posted(reverse("admin:accounts_user_delete", args=[person.pk]), post="yes", typed=EMAIL)
-    mails.code_replayed_to_owners(application.pk)
+    mails.code_replayed(person.pk, application.pk)
     posted(reverse("admin:oauth_bridge_application_delete", args=[application.pk]), post="yes", typed=APPLICATION)
     assert not Application.objects.filter(pk=application.pk).exists()
     assert not User.objects.filter(pk=person.pk).exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import http.client
 import json
 import os
@@ -12,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,7 @@ from oauth_bridge.models import Application
 DEMO_PACKAGES = ("authlib", "flask", "requests")
 DEMO_NAME = "Demo application"
 START_SECONDS = 60.0
+HOST = "127.0.0.1"
 WELCOME = """
 {name} is running, with an application that uses it.
 
@@ -67,15 +68,15 @@ class Command(BaseCommand):
         check_prerequisites()
         if port == demo_port:
             raise CommandError("--port and --demo-port must differ.")
-        addresses = free_addresses(port, "--port", "127.0.0.1", "[::1]")
-        demo_addresses = free_addresses(demo_port, "--demo-port", "127.0.0.1")
+        check_port(port, "--port")
+        check_port(demo_port, "--demo-port")
         os.umask(0o077)  # of both processes, too: passwords, e-mails and the database are for this user only
         # The service uses a host name and the application an IP address, so that a browser sees two sites, as in
         # production.
-        service_url, demo_url = f"http://localhost:{port}", f"http://127.0.0.1:{demo_port}"
+        service_url, demo_url = f"http://localhost:{port}", f"http://{HOST}:{demo_port}"
         origins = {"BASE_URL": service_url, "AUTH_URL": service_url}
         serve = [f"--config={settings.BASE_DIR / 'config' / 'gunicorn.py'}", "config.wsgi"]
-        variables = origins | {"BIND": addresses[0], "WEB_CONCURRENCY": "1", "SIGN_UP": "open", "ALLOWED_HOSTS": ""}
+        variables = origins | {"BIND": f"{HOST}:{port}", "WEB_CONCURRENCY": "1", "SIGN_UP": "open", "ALLOWED_HOSTS": ""}
         demo = ["--no-control-socket", "--threads=4", f"--chdir={settings.BASE_DIR / 'docs'}", "demo_application:app"]
         # SIGINT gets a handler too, because a background process of a shell script ignores this signal by default.
         for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -88,8 +89,8 @@ class Command(BaseCommand):
             client |= {"PORT": str(demo_port), "no_proxy": "localhost"}
             log.parent.mkdir(parents=True, exist_ok=True)
             with log.open("ab") as output:
-                processes["service"] = start(serve, addresses, variables, output)
-                processes["demo application"] = start(demo, demo_addresses, origins | client, output)
+                processes["service"] = start(serve, port, variables, output)
+                processes["demo application"] = start(demo, demo_port, origins | client, output)
             for name, number in (("service", port), ("demo application", demo_port)):
                 wait_for(name, number, processes, log)
             self.stdout.write(WELCOME.format(**values, service_url=service_url, demo_url=demo_url, log=log))
@@ -119,26 +120,17 @@ def check_prerequisites() -> None:
         )
 
 
-def free_addresses(port: int, option: str, *hosts: str) -> list[str]:
-    """Return the addresses at which a program can listen. Browsers may try `[::1]` first, which not every machine has.
-
-    Raises CommandError: the port is in use or not allowed.
-    """
+def check_port(port: int, option: str) -> None:
+    """Raises CommandError: the port is in use or not allowed."""
     if not 1 <= port <= 65535:
         raise CommandError(f"{option} must be from 1 to 65535.")
-    found = []
-    for host in hosts:
-        family = socket.AF_INET6 if host == "[::1]" else socket.AF_INET
-        try:
-            socket.create_server((host.strip("[]"), port), family=family).close()
-            found.append(f"{host}:{port}")
-        except OSError as error:
-            if error.errno in (errno.EADDRINUSE, errno.EACCES) or family == socket.AF_INET:
-                raise CommandError(
-                    f"Port {port} can't be used ({os.strerror(error.errno or 0)}); "
-                    f"end what uses it or choose another by {option}."
-                ) from None
-    return found
+    try:
+        socket.create_server((HOST, port)).close()
+    except OSError as error:
+        raise CommandError(
+            f"Port {port} can't be used ({os.strerror(error.errno or 0)}); "
+            f"end what uses it or choose another by {option}."
+        ) from None
 
 
 # The accounts and the application -------------------------------------------------------------------------------------
@@ -154,7 +146,9 @@ def prepare(demo_url: str, new_passwords: bool) -> dict[str, Any]:
     is_file = database["ENGINE"] == "django.db.backends.sqlite3"
     path = (Path(database["NAME"]).parent if is_file else settings.VAR_DIR) / "quickstart.json"
     call_command("migrate", interactive=False, verbosity=0)
-    kept: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    kept: dict[str, str] = {}
+    with suppress(FileNotFoundError, ValueError):
+        kept = json.loads(path.read_text(encoding="utf-8"))
     admin = {"is_staff": True, "is_superuser": True}
     values = {
         "name": settings.SERVICE_NAME,
@@ -216,9 +210,9 @@ def demo_application(demo_url: str, kept: dict[str, str]) -> Application:
 # The two processes ----------------------------------------------------------------------------------------------------
 
 
-def start(arguments: list[str], addresses: list[str], variables: dict[str, str], output: Any) -> Process:
+def start(arguments: list[str], port: int, variables: dict[str, str], output: Any) -> Process:
     return subprocess.Popen(
-        [sys.executable, "-m", "gunicorn", *arguments, *(f"--bind={each}" for each in addresses)],
+        [sys.executable, "-m", "gunicorn", *arguments, f"--bind={HOST}:{port}"],
         env={**os.environ, "GUNICORN_CMD_ARGS": "", **variables},
         stdin=subprocess.DEVNULL,
         stdout=output,
@@ -232,7 +226,7 @@ def wait_for(name: str, port: int, processes: dict[str, Process], log: Path) -> 
     while time.monotonic() < deadline:
         check_alive(processes, log)
         try:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+            connection = http.client.HTTPConnection(HOST, port, timeout=2)
             connection.request("GET", "/")
             connection.getresponse()
             return
