@@ -67,15 +67,13 @@ SIGN_IN_ROUTES = (
 STEPS_OF_ROUTES = dict.fromkeys(SIGN_IN_ROUTES, Step.SIGN_IN) | {"mfa_authenticate": Step.SECOND_FACTOR}
 
 
-def record(
-    request: HttpRequest, reported: Sequence[RequestError], written: Sequence[tuple[Event, dict[str, Member]]]
-) -> None:
-    """Record each error and each event that belongs to a step of a sign-in.
+def record(request: HttpRequest, written: Sequence[tuple[Event, dict[str, Member]]]) -> None:
+    """Record each reported error and each event that belongs to a step of a sign-in.
 
     This function never raises an error, because the answer is already made.
     """
     try:
-        for error in reported:
+        for error in subject().errors:
             _record_error(request, error)
         for event, members in written:
             _note_event(request, event, members)
