@@ -61,22 +61,21 @@ class RequestLogMiddleware:
         token = references.current.set(references.new())
         address = network.client_address(request)
         network.of_request.set(address)
-        reported: list[RequestError] = []
+        known = errors.Subject()
         written: list[tuple[Event, dict[str, Member]]] = []
-        errors.of_request.set(reported)
-        errors.of_subject.set(errors.Subject())
+        errors.of_subject.set(known)
         events.of_request.set(written)
         metrics.IN_FLIGHT.inc()
         try:
             response = self.get_response(request)
-            if response.status_code >= HTTPStatus.BAD_REQUEST and not reported and not _is_probe(request):
+            if response.status_code >= HTTPStatus.BAD_REQUEST and not known.errors and not _is_probe(request):
                 errors.report(_unexplained(request, response))
-            if reported:
+            if known.errors:
                 recording.note_account_page(request)
-            for error in reported:
+            for error in known.errors:
                 errors.write(error)
-            if reported or written:
-                recording.record(request, reported, written)
+            if known.errors or written:
+                recording.record(request, written)
             match, method, seconds = request.resolver_match, known_method(request), time.perf_counter() - started
             route = f"/{match.route}" if match else None
             events.write_line(
@@ -92,13 +91,12 @@ class RequestLogMiddleware:
             )
             counted = route or NO_ROUTE
             metrics.ANSWERS.labels(method, counted, f"{response.status_code // 100}xx").observe(seconds)
-            for error in reported:
+            for error in known.errors:
                 metrics.REFUSALS.labels(counted, error.fault.error, error.fault.name.lower()).inc()
         finally:
             metrics.IN_FLIGHT.dec()
             references.current.reset(token)
             network.of_request.set("")
-            errors.of_request.set(None)
             errors.of_subject.set(None)
             events.of_request.set(None)
         return response

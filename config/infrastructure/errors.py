@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Self
 from uuid import UUID
@@ -134,10 +134,10 @@ class SiteFault(Fault):
 
 @dataclass(slots=True)
 class Subject:
-    """What is known of a request: who sends it, for whom, and at which step of a sign-in. No answer contains it.
+    """What is known of a request: who sends it, for whom, at which step of a sign-in, and its reported errors.
 
-    Each function sets what it learns. The events "refused" and the activity log read it after the answer is made.
-    `is_proven`: the caller sent a secret, code or token of this service.
+    Each function sets what it learns. The events "refused" and the activity log read it after the answer is made, and
+    no answer contains it. `is_proven`: the caller sent a secret, code or token of this service.
     """
 
     client_id: str = ""
@@ -145,6 +145,7 @@ class Subject:
     attempt: UUID | None = None
     step: str = ""
     is_proven: bool = False
+    errors: list[RequestError] = field(default_factory=list)
 
 
 of_subject: ContextVar[Subject | None] = ContextVar("subject", default=None)
@@ -190,10 +191,6 @@ class RequestError(Exception):
         return self
 
 
-# The reported errors of the present request; None outside of a request.
-of_request: ContextVar[list[RequestError] | None] = ContextVar("errors", default=None)
-
-
 def report(error: RequestError) -> None:
     """Keep the error until the answer is made. The event "refused" and the activity log then record the error.
 
@@ -202,11 +199,11 @@ def report(error: RequestError) -> None:
     Such an answer is a page, JSON, a redirect to a callback, or a form that is shown again. The event has the `status`
     of the fault. The answer may have a different status.
     """
-    reported = of_request.get()
-    if reported is None:
+    known = of_subject.get()
+    if known is None:
         write(error)
     else:
-        reported.append(error)
+        known.errors.append(error)
 
 
 def write(error: RequestError) -> None:

@@ -67,15 +67,13 @@ SIGN_IN_ROUTES = (
 STEPS_OF_ROUTES = dict.fromkeys(SIGN_IN_ROUTES, Step.SIGN_IN) | {"mfa_authenticate": Step.SECOND_FACTOR}
 
 
-def record(
-    request: HttpRequest, reported: Sequence[RequestError], written: Sequence[tuple[Event, dict[str, Member]]]
-) -> None:
-    """Record each error and each event that belongs to a step of a sign-in.
+def record(request: HttpRequest, written: Sequence[tuple[Event, dict[str, Member]]]) -> None:
+    """Record each reported error and each event that belongs to a step of a sign-in.
 
     This function never raises an error, because the answer is already made.
     """
     try:
-        for error in reported:
+        for error in subject().errors:
             _record_error(request, error)
         for event, members in written:
             _note_event(request, event, members)
@@ -104,10 +102,13 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     if not known.step or cause not in CAUSES or (cause in (SCRIPT, FRAME) and not known.client_id):
         return
     step, client_id, person, attempt = Step(known.step), known.client_id, known.person, known.attempt
+    # What an exchange sent that was refused before it read its code. One statement reads its rows.
+    presented: Any = error.private.get("presented") if attempt is None else None
+    is_read = presented and not client_id and cause not in ("client_unknown", "client_deleted")
+    if is_read:  # the budget is that of the application
+        attempt, person, client_id = issued_codes.presented(*presented)
     has_room = counts.has_room(client_id, *_caller(request, step))
-    presented = error.private.get("presented")
-    if has_room and attempt is None and isinstance(presented, tuple):
-        # The exchange was refused before it read its code. This runs one statement.
+    if has_room and presented and not is_read:
         attempt, person, found = issued_codes.presented(*presented)
         client_id = client_id or found
     outcome = Outcome.FAILED if error.fault.status >= SERVER_ERRORS else Outcome.REFUSED

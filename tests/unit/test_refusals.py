@@ -16,7 +16,7 @@ from accounts.models import User
 from accounts.passwords.hashing import HashingBusy
 from accounts.pictures.current_picture import avatar_url
 from config.infrastructure import paths, references
-from config.infrastructure.errors import RequestError, SiteFault, Subject, of_subject, report
+from config.infrastructure.errors import RequestError, SiteFault, Subject, of_subject, write
 from oauth_bridge.models import AuthorizationCode
 from tests.factories import PersonFactory, TokenFactory
 from tests.grants import HTML, Attempt, Log, example_paths
@@ -166,7 +166,7 @@ def test_a_fault_of_ours_is_an_event_and_its_page_shows_the_reference(
 def test_the_event_names_client_and_person_and_no_other_private_detail(event_log: Log) -> None:
     given = Attempt()
     of_subject.set(Subject(given.application.client_id, given.person.pk))
-    report(RequestError(SiteFault.BAD_REQUEST, what="public").about(cause="queue_too_slow", age=3))
+    write(RequestError(SiteFault.BAD_REQUEST, what="public").about(cause="queue_too_slow", age=3))
     of_subject.set(None)
     [line] = event_log.of("refused")
     members = ("code", "status", "cause", "client_id", "person")
