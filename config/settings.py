@@ -72,9 +72,9 @@ MIDDLEWARE = [
     "config.http.middleware.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "accounts.sessions.middleware.SessionMiddleware",
+    "accounts.sessions.store.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "accounts.sessions.middleware.AuthenticationMiddleware",
+    "accounts.sessions.store.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
 ]
@@ -148,7 +148,7 @@ RATELIMIT_ENABLE, RATELIMIT_CACHE_PREFIX, RATELIMIT_HASH_ALGORITHM = True, "rl:"
 AUTH_USER_MODEL = "accounts.User"
 # Every session names this backend. The backend also decides about the permissions of administrators. It checks no
 # passwords, because accounts.sign_in.password_check checks them. It accepts inactive people. allauth refuses them after
-# the password; accounts.sessions.middleware refuses them at each request.
+# the password; accounts.sessions.store refuses them at each request.
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBackend"]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "profile"

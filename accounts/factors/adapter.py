@@ -70,7 +70,7 @@ class FactorAdapter(DefaultMFAAdapter):
         return content.decode()
 
     def build_totp_svg(self, url: str) -> SafeString:
-        """Return the QR code as an SVG element of a fifth of allauth's size."""
+        """Return the QR code as an SVG element of a fifth of allauth's size: the page has at most 50 kB."""
         code = QRCode(border=4)
         code.add_data(url)
         rows = ["".join("#" if is_dark else " " for is_dark in row) for row in code.get_matrix()]

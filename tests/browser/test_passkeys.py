@@ -1,6 +1,6 @@
 """Passkeys and recovery codes in a real browser, with Chromium's virtual authenticator.
 
-What the pages say and which factors are asked for: tests/unit/test_accounts_passkey_choice.py.
+What the pages say and which factors are asked for: tests/unit/test_accounts_passkeys.py.
 """
 
 from __future__ import annotations

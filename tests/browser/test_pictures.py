@@ -29,8 +29,8 @@ def photo(tmp_path: Path) -> Path:
     return tmp_path / "photo.jpg"
 
 
-def open_profile(way: Way, *, script: bool = True) -> Page:
-    page = way.page(java_script_enabled=script)
+def open_profile(way: Way) -> Page:
+    page = way.page()
     way.sign_in(page, path="/accounts/sign-in?next=/accounts/profile")
     return page
 
@@ -72,13 +72,6 @@ def test_the_chosen_part_is_shown_before_it_is_saved_and_is_what_is_stored(
     expect(page.get_by_label("From top to bottom")).to_be_enabled()
     assert flaws(page) == []
     assert is_near(middle_after_save(page, way, settings), BLUE)
-
-
-def test_without_script_the_middle_is_stored(way: Way, photo: Path, settings: Any) -> None:
-    page = open_profile(way, script=False)
-    expect(page.get_by_label("Zoom")).to_be_hidden()
-    page.locator("[type=file]").set_input_files(photo)
-    assert is_near(middle_after_save(page, way, settings), GREEN)
 
 
 def test_a_file_that_is_too_large_or_that_the_browser_can_not_show_gets_a_message(

@@ -176,14 +176,3 @@ def test_a_person_who_is_deactivated_at_the_consent_is_told_so(way: Way, mallory
     expect(stranger.get_by_text(SWITCHED_OFF)).to_have_count(0)
     way.sign_in(page, mallory)
     way.ends(page)
-
-
-def test_a_person_who_is_deactivated_at_the_second_factor_is_told_so(way: Way, codes: list[str]) -> None:
-    page = at_the_factor(way)
-    User.objects.filter(pk=way.person.pk).update(is_active=False)
-    type_code(page, codes[0])
-    expect(page.get_by_role("heading", name="This account is switched off")).to_be_visible()
-    expect(page.get_by_role("main")).to_contain_text(way.application.row.name)
-    expect(page.get_by_text("Reference")).to_be_visible()
-    page.get_by_role("link", name="Use another account").click()
-    names(way, page, SIGN_IN)
