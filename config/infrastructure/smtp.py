@@ -6,6 +6,7 @@ The connection to each address of the server has the same limit, and the convers
 from __future__ import annotations
 
 import smtplib
+import ssl
 import time
 from email.utils import parseaddr
 from typing import Any
@@ -77,10 +78,23 @@ class _BoundedTLS(_Bounded, smtplib.SMTP_SSL):
 
 
 class EmailBackend(smtp.EmailBackend):
-    @property
-    def connection_class(self) -> Any:
-        return self._connect
-
-    def _connect(self, host: str, port: int, **options: Any) -> smtplib.SMTP:
-        connection = _BoundedTLS if self.use_ssl else _Bounded
-        return connection(host, port, **(options | {"local_hostname": greeting()}))
+    def open(self) -> bool:
+        """Connect, encrypt and log in, unless this backend is connected. Return whether it was not."""
+        if self.connection:
+            return False
+        tls = ssl.create_default_context()
+        options: Any = {"local_hostname": greeting(), "timeout": self.timeout}
+        if self.use_ssl:
+            connection: smtplib.SMTP = _BoundedTLS(self.host, self.port, context=tls, **options)
+        else:
+            connection = _Bounded(self.host, self.port, **options)
+        try:
+            if self.use_tls:
+                connection.starttls(context=tls)
+            if self.username and self.password:
+                connection.login(self.username, self.password)
+        except BaseException:
+            connection.close()
+            raise
+        self.connection = connection
+        return True
