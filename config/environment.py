@@ -276,6 +276,17 @@ def redis(name: str, default: str) -> str:
         return value
 
 
+def redis_options() -> dict[str, Any]:
+    """Return the options of the Redis client."""
+    from redis.backoff import NoBackoff
+    from redis.exceptions import ConnectionError
+    from redis.retry import Retry
+
+    # Repeat a call once, because Redis may have closed an idle connection. After a time-out, do not repeat it.
+    retry = Retry(NoBackoff(), 1, supported_errors=(ConnectionError,))
+    return {"socket_timeout": 0.25, "socket_connect_timeout": 0.25, "retry": retry}  # seconds
+
+
 def email(name: str, default: str) -> dict[str, Any]:
     """Return Django's `EMAIL_…` settings."""
     form = "smtp://, smtp+tls:// or smtp+ssl://user:password@host:port, filemail:///folder or consolemail://"

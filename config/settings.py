@@ -113,6 +113,7 @@ CACHES = {
         "BACKEND": "config.infrastructure.rate_limits.FailOpenRedisCache",
         "LOCATION": [REDIS_URL],
         "KEY_PREFIX": "delegated",
+        "OPTIONS": env.redis_options(),
     }
     if REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 100_000}}

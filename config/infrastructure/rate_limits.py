@@ -21,9 +21,7 @@ from django.core.cache.backends.locmem import LocMemCache
 from django.core.cache.backends.redis import RedisCache
 from django_ratelimit.core import get_usage
 from redis import Redis
-from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError, RedisError
-from redis.retry import Retry
+from redis.exceptions import RedisError
 
 from config.infrastructure import events as security_events
 from config.infrastructure import metrics
@@ -52,7 +50,7 @@ WITHOUT_REDIS = frozenset(
 _own_lock = threading.Lock()
 _own_counts = LocMemCache("rate_limits", {"OPTIONS": {"MAX_ENTRIES": 20_000}})
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-RETRY_AFTER_SECONDS, LOG_EVERY_SECONDS, SOCKET_TIMEOUT_SECONDS = 1.0, 10.0, 0.25
+RETRY_AFTER_SECONDS, LOG_EVERY_SECONDS = 1.0, 10.0
 
 
 class Rate(NamedTuple):
@@ -155,7 +153,7 @@ def _own_usage(name: str, key: str, rate: Rate, *, increment: bool) -> dict[str,
 
 
 class Outage:
-    """Whether a Redis is away. The threads share it, but each thread has its own cache object."""
+    """Whether Redis is away. The threads share it, but each thread has its own cache objects."""
 
     is_on = False
     try_again_at = log_again_at = 0.0  # in monotonic time
@@ -171,7 +169,7 @@ class Outage:
             logger.error("Redis is away: limits are not counted.", extra={"cause": type(error).__name__})
 
 
-_outages: dict[str, Outage] = {}  # by the URL of Redis
+outage = Outage()
 
 
 class FailOpenRedisCache(RedisCache):
@@ -180,35 +178,25 @@ class FailOpenRedisCache(RedisCache):
     One call per second then tries Redis, and the others do not wait for it. Further methods raise RedisError.
     """
 
-    def __init__(self, server: str | list[str], params: dict[str, Any]) -> None:
-        self.options = {
-            "socket_timeout": SOCKET_TIMEOUT_SECONDS,
-            "socket_connect_timeout": SOCKET_TIMEOUT_SECONDS,
-            # Repeat a call once, because Redis may have closed an idle connection. After a time-out, do not repeat it.
-            "retry": Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
-        }
-        super().__init__(server, {**params, "OPTIONS": self.options})
-        self.url = server if isinstance(server, str) else server[0]
-        self.outage = _outages.setdefault(self.url, Outage())
-
     @functools.cached_property
     def client(self) -> Redis:
         """A client with one connection. Only one thread uses it."""
-        return Redis.from_url(self.url, single_connection_client=True, **self.options)
+        options: Any = settings.CACHES["default"]["OPTIONS"]
+        return Redis.from_url(settings.REDIS_URL, single_connection_client=True, **options)
 
     def call(self, operation: Callable[[], T], fallback: T) -> T:
         """Return the result of the operation, or the fallback while Redis does not answer."""
-        if self.outage.is_on:
-            if time.monotonic() < self.outage.try_again_at:
+        if outage.is_on:
+            if time.monotonic() < outage.try_again_at:
                 return fallback
-            self.outage.try_again_at = time.monotonic() + RETRY_AFTER_SECONDS
+            outage.try_again_at = time.monotonic() + RETRY_AFTER_SECONDS
         try:
             value = operation()
         except (RedisError, OSError) as error:
-            self.outage.change(error)
+            outage.change(error)
             return fallback
-        if self.outage.is_on:
-            self.outage.change(None)
+        if outage.is_on:
+            outage.change(None)
         return value
 
     def add(self, *args: Any, **options: Any) -> bool:
@@ -279,7 +267,7 @@ class RateLimitCache(FailOpenRedisCache):
         following, last = _blocks.get(name, (1, 0))
         if following > last:
             # Redis may count after this process has stopped waiting, so a block could be lost at each try.
-            taken = events if self.outage.is_on else events * size
+            taken = events if outage.is_on else events * size
             count = self._add(name, taken, seconds)
             if count is None or not events:
                 return count

@@ -60,7 +60,7 @@ def test_each_private_name_that_is_used_is_listed() -> None:
     listed = {
         (file, part) for name, _, where, *_ in rows() for file in quoted(where) for part in re.findall(r"\w+", name)
     }
-    assert len(used) >= 4  # so that a test that finds nothing fails
+    assert len(used) >= 3  # so that a test that finds nothing fails
     assert used <= listed
 
 

@@ -16,7 +16,6 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from config.infrastructure import rate_limits
 from oauth_bridge.activity_models import ActivityCount, ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application, AuthorizationCode
 from oauth_bridge.storage import activity_counts
@@ -308,15 +307,15 @@ def test_while_it_is_quiet_each_failure_is_found_by_its_reference() -> None:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("without", ["nothing", "limits", "redis"])
-def test_a_flood_is_bounded_and_takes_no_record_from_others(settings: Any, without: str) -> None:
+def test_a_flood_is_bounded_and_takes_no_record_from_others(
+    settings: Any, without: str, request: pytest.FixtureRequest
+) -> None:
     """Many addresses may hide records of strangers, one address hides nobody's."""
     settings.RATES_OF_RECORDS = {"records_of_caller": "6/h", "records_of_kind": "10/h"}
     if without == "limits":
         settings.RATES = {}
     if without == "redis":
-        rate_limits._own_counts.clear()
-        away = {"BACKEND": "config.infrastructure.rate_limits.RateLimitCache", "LOCATION": "redis://127.0.0.1:1/0"}
-        settings.CACHES = {**settings.CACHES, "limits": away}
+        request.getfixturevalue("redis_away")
     attacked, other = Tried(), Tried()
 
     def refused(tried: Tried, address: str) -> None:
