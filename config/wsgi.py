@@ -48,10 +48,10 @@ class WholeBody:
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Call Django, after removing everything but the media type and the boundary from `Content-Type`.
+    """Call Django with the media type and the boundary of `Content-Type` alone.
 
-    Django parses this header before the first middleware runs, and fails if a `charset` or an extended parameter (RFC
-    2231) names an unknown codec. No `charset` is needed, because every form and body is UTF-8.
+    Django parses this header before any middleware, and fails if a `charset` or an extended parameter (RFC 2231) names
+    an unknown codec.
     """
     if content_type := environ.get("CONTENT_TYPE", "")[:CONTENT_TYPE_MAX_LENGTH]:
         boundary = BOUNDARY.search(content_type)

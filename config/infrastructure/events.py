@@ -1,7 +1,6 @@
 """The table of all security events. Every event is logged, and the activity log also counts some events.
 
-A member of an event is a number or a short text that this service made. It is never a credential, a `state` or typed
-text. Technical problems, such as a full disk, are no security events: the modules log these problems themselves.
+A member of an event is a number or a short text that this service made, never a credential, a `state` or typed text.
 """
 
 from __future__ import annotations
@@ -30,7 +29,6 @@ class Event(Enum):
         self.message = message
         self.members = frozenset(members)
 
-    # `infrastructure.errors.report` writes this event for any error, such as a failed sign-in.
     REFUSED = INFO, "refused", "code", "status", "cause", "client_id", "person"
     LIMIT_REACHED = INFO, "limit reached", "limit"
     HOST_NOT_SERVED = WARNING, "host not served", "host", "allowed_hosts"
@@ -85,10 +83,8 @@ class Event(Enum):
 # The events of the present request, except `REFUSED`, with their members; None outside of a request.
 of_request: ContextVar[list[tuple[Event, dict[str, Member]]] | None] = ContextVar("events", default=None)
 
-
-# `write` logs these events at once, without checking for a transaction. The first two occur after the commit of their
-# transaction, and the check would cost as much as writing the line. The others report attempts, which must be logged
-# even if the transaction is rolled back.
+# Written without checking for a transaction. The first two occur after the commit, and the check would cost as much as
+# writing the line. The others report attempts, which must be logged even if the transaction is rolled back.
 _AT_ONCE = {
     Event.CODE_ISSUED,
     Event.CODE_REDEEMED,

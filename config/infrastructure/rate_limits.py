@@ -37,9 +37,8 @@ logger = logging.getLogger(__name__)
 ROTATING = 10
 # An IPv6 site (a /48, which contains 65,536 /64s) may use this multiple of the rate of one address.
 SITE = 4
-# For these limits, a process takes 1 % of the counts from Redis at once, if the limit is at least IN_BLOCKS_FROM_EVENTS
-# in a period of at most IN_BLOCKS_UP_TO_SECONDS. The limit is then never exceeded, but may be reached early, by less
-# than 1 % for each process. A process that ends loses the rest, and in a longer period many processes may end.
+# Of these limits, if they are large and short, a process takes 1 % of the counts from Redis at once. A limit is never
+# exceeded, but may be reached early, by less than 1 % for each process: one that ends loses the rest.
 IN_BLOCKS = frozenset({"token", "userinfo"})
 IN_BLOCKS_FROM_EVENTS, IN_BLOCKS_UP_TO_SECONDS = 600, 60
 # While Redis does not answer, each process counts these limits by itself, and no other.
@@ -54,24 +53,19 @@ RETRY_AFTER_SECONDS, LOG_EVERY_SECONDS = 1.0, 10.0
 
 
 class Rate(NamedTuple):
-    """A number of events in a number of seconds."""
-
     events: int
     seconds: int
 
 
 @functools.lru_cache
 def parse(rate: str) -> Rate:
-    """Return the rate of a text such as "600/m" or "10/15m", which `config.environment` has checked."""
+    """Return the rate of a text such as "600/m" or "10/15m"."""
     events, _, period = rate.partition("/")
     return Rate(int(events), int(period[:-1] or 1) * _SECONDS[period[-1]])
 
 
 class Counter(NamedTuple):
-    """The name of a limit in `settings.RATES` or `settings.RATES_OF_RECORDS`, and the key of a count.
-
-    The limit is the rate multiplied by `times`, but at least one event.
-    """
+    """The name and key of a limit, which is its rate multiplied by `times`, but at least one event."""
 
     name: str
     key: str
@@ -98,9 +92,8 @@ def count(*counters: Counter) -> int:
 def exceeded(*counters: Counter) -> int:
     """Return 0, or the seconds (at least 1) to wait if a limit is full. Count nothing.
 
-    Pass the narrowest limit first, as to `count`. The widest limit is checked first. While this limit is full, the
-    other limits are not checked, so invented keys make no new counters. Without Redis, even a check makes a counter. A
-    narrower limit may be full for longer, so the next attempt may also be refused.
+    Pass the narrowest limit first, as to `count`. The widest one is checked first; while it is full, the others are not
+    checked, so invented keys make no new counters.
     """
     return next((seconds for each in reversed(counters) if (seconds := _seconds_to_wait(each, increment=False))), 0)
 
@@ -218,8 +211,7 @@ def is_redis_answering() -> bool:
     return isinstance(cache, FailOpenRedisCache) and cache.call(lambda: bool(cache.client.ping()), False)
 
 
-# For a large limit, this process takes several counts from Redis at once. For the name of such a count, `_blocks` has
-# the next unused number and the last one. The names of ended periods are the oldest; there are at most BLOCKS.
+# The next unused number and the last one of each block of counts. The oldest ones are of ended periods.
 BLOCKS = 1_000
 _blocks: dict[str, tuple[int, int]] = {}
 _lock = threading.Lock()
@@ -228,9 +220,9 @@ _lock = threading.Lock()
 class RateLimitCache(FailOpenRedisCache):
     """The cache in which django-ratelimit counts. An event takes at most one round trip to Redis instead of three.
 
-    django-ratelimit calls `add` and, if `add` returns False, `incr` or `get`. Here `add` counts, keeps the count in the
-    instance and returns False; `incr` and `get` return the kept count, or None while Redis does not answer. The caller
-    may set `block_size`, the number of counts to take from Redis at once, before each event.
+    django-ratelimit calls `add` and, if `add` returns False, `incr` or `get`. Here `add` counts and returns False;
+    `incr` and `get` return the count, or None while Redis does not answer. The caller may set `block_size`, the number
+    of counts to take from Redis at once, before each event.
     """
 
     block_size = 1

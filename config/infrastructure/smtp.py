@@ -1,7 +1,4 @@
-"""Send e-mails with Django's SMTP backend. EMAIL_TIMEOUT limits the whole conversation with the server, not each step.
-
-The connection to each address of the server has the same limit, and the conversation begins with the greeting. E2.
-"""
+"""Send e-mails with Django's SMTP backend. EMAIL_TIMEOUT limits the whole conversation, not each step. E2."""
 
 from __future__ import annotations
 
@@ -79,7 +76,6 @@ class _BoundedTLS(_Bounded, smtplib.SMTP_SSL):
 
 class EmailBackend(smtp.EmailBackend):
     def open(self) -> bool:
-        """Connect, encrypt and log in, unless this backend is connected. Return whether it was not."""
         if self.connection:
             return False
         tls = ssl.create_default_context()

@@ -21,8 +21,8 @@ M = TypeVar("M", bound=Model)
 class Rows(Generic[M]):
     """Lists a model's columns for a SELECT, and makes instances of the model from the rows.
 
-    `names` are the fields to list, by default all of them. `without` are fields to leave out. Django loads a missing
-    field on access.
+    `names` are the fields to list, by default all; `without` are fields to leave out. Django loads a missing field on
+    access.
     """
 
     def __init__(self, model: type[M], *names: str, without: Collection[str] = ()) -> None:
@@ -33,8 +33,7 @@ class Rows(Generic[M]):
             if (not names or field.attname in names) and field.attname not in without
         ]
         self.names = [field.attname for field in self._fields]
-        # Each field of the model gets its value from the row. A field that is not in `names` gets DEFERRED, which
-        # `instance` appends to the row.
+        # A field of the model that is not in `names` gets DEFERRED, which `instance` appends to the row.
         places = {name: place for place, name in enumerate(self.names)}
         self._all_of = itemgetter(*(places.get(field.attname, -1) for field in model._meta.concrete_fields))
 
