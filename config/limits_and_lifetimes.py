@@ -26,8 +26,8 @@ if RATES:
         "logout": RATES["authorize"],
         "revoke": RATES["userinfo"],
         "introspect": RATES["userinfo"],
-        # Failed sign-ins of all unknown browsers together: half a core hashes 1,200 passwords a minute. One machine, with
-        # an IPv4 address and an IPv6 site, fails at most 250 times in 15 minutes (RATE_SIGN_IN_ADDRESS).
+        # Failed sign-ins of all unknown browsers together: half a core hashes 1,200 passwords a minute. One machine fails
+        # at most 250 times in 15 minutes (RATE_SIGN_IN_ADDRESS, for an IPv4 address and an IPv6 site).
         "sign_in": "1200/m",
         "sign_in_begun": RATES["sign_in_done"],  # right passwords, by account and address
         "reset": "20/m",  # requests for a reset link, by address
@@ -44,7 +44,7 @@ if RATES:
         # Mails that strangers can cause, by mailbox: "you already have an account", and codes of each kind.
         "taken_mail": "5/h",
         "code_mail": "10/h",
-        # Mails of one kind about an account or, for each application and for all together, about applications, by mailbox.
+        # Mails of one kind, by mailbox: about an account or an application, and about all applications together.
         "notice": "5/h",
         "notice_of_all": "20/h",
         # Changes on pages, by administrator, because the audit trail keeps each for ever; and acts such as switching
