@@ -26,8 +26,8 @@ if RATES:
         "logout": RATES["authorize"],
         "revoke": RATES["userinfo"],
         "introspect": RATES["userinfo"],
-        # Failed sign-ins of all unknown browsers together: half a core hashes 1,200 passwords a minute. One machine fails
-        # at most 250 times in 15 minutes (RATE_SIGN_IN_ADDRESS, for an IPv4 address and an IPv6 site).
+        # Failed sign-ins of all unknown browsers together: half a core hashes 1,200 passwords a minute. One machine
+        # with an IPv4 address and an IPv6 site, fails at most 250 times in 15 minutes.
         "sign_in": "1200/m",
         "sign_in_begun": RATES["sign_in_done"],  # right passwords, by account and address
         "reset": "20/m",  # requests for a reset link, by address
