@@ -20,8 +20,8 @@ from django.utils.module_loading import import_string
 from redis import Redis
 from redis.exceptions import RedisError
 
+from accounts.mail import smtp
 from config import environment, health
-from config.infrastructure import smtp
 from config.infrastructure.network import is_proxy
 from oauth_bridge.maintenance import purging
 

@@ -298,7 +298,7 @@ def email(name: str, default: str) -> dict[str, Any]:
         settings = {"EMAIL_USE_TLS": False, "EMAIL_USE_SSL": False, **{key: each or "" for key, each in read.items()}}
         settings["EMAIL_PORT"] = settings["EMAIL_PORT"] or EMAIL_PORTS.get(parts.scheme, 25)
         if parts.scheme in EMAIL_PORTS:
-            settings["EMAIL_BACKEND"] = "config.infrastructure.smtp.EmailBackend"
+            settings["EMAIL_BACKEND"] = "accounts.mail.smtp.EmailBackend"
         if parts.scheme == "filemail":  # django-environ returns a relative path
             settings["EMAIL_FILE_PATH"] = "/" + unquote(parts.path).lstrip("/")
         return settings

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from config.http.error_handlers import bad_request, host_changed
 from config.http.languages import answer_in_language
-from config.infrastructure import errors, events, metrics, network, paths, references
+from config.infrastructure import errors, events, network, paths, references
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.events import Event, Member
 from oauth_bridge import activity_recording
@@ -63,7 +63,7 @@ class RequestLogMiddleware:
         errors.of_request.set(reported)
         errors.of_subject.set(errors.Subject())
         events.of_request.set(written)
-        metrics.IN_FLIGHT.inc()
+        events.IN_FLIGHT.inc()
         try:
             response = self.get_response(request)
             if response.status_code >= HTTPStatus.BAD_REQUEST and not reported and not _is_probe(request):
@@ -88,11 +88,11 @@ class RequestLogMiddleware:
                 **proxy_ids(request),
             )
             counted = route or NO_ROUTE
-            metrics.ANSWERS.labels(method, counted, f"{response.status_code // 100}xx").observe(seconds)
+            events.ANSWERS.labels(method, counted, f"{response.status_code // 100}xx").observe(seconds)
             for error in reported:
-                metrics.REFUSALS.labels(counted, error.fault.error, error.fault.name.lower()).inc()
+                events.REFUSALS.labels(counted, error.fault.error, error.fault.name.lower()).inc()
         finally:
-            metrics.IN_FLIGHT.dec()
+            events.IN_FLIGHT.dec()
             references.current.reset(token)
             network.of_request.set("")
             errors.of_request.set(None)

@@ -24,7 +24,6 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from config.infrastructure import events as security_events
-from config.infrastructure import metrics
 from config.infrastructure.events import Event
 from config.infrastructure.network import site_of
 
@@ -154,7 +153,7 @@ class Outage:
     def change(self, error: Exception | None) -> None:
         now, self.is_on = time.monotonic(), error is not None
         self.try_again_at = now + RETRY_AFTER_SECONDS
-        metrics.REDIS_AWAY.set(int(self.is_on))
+        security_events.REDIS_AWAY.set(int(self.is_on))
         if error is None:
             logger.warning("Redis answers again.")
         elif now >= self.log_again_at:
