@@ -5,8 +5,6 @@ from django.contrib.admin.apps import SimpleAdminConfig
 
 
 class WiringConfig(AppConfig):
-    """Registers the system checks of `config.checks`."""
-
     name = "config"
 
     def ready(self) -> None:

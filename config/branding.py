@@ -56,10 +56,8 @@ _logos: dict[str, File] = {}
 def logo(name: str) -> File | None:
     """Return the picture at the path in the variable, or None if the variable is not set.
 
-    If the file is no picture any more, return the picture that this process or, before the fork, gunicorn's master
-    process read: without a picture, a new worker could not start, and gunicorn would exit.
-
-    Raises ImproperlyConfigured: the file is not a picture, and no picture was read from this path before.
+    If the file is no picture any more, return the one that this process or gunicorn's master has read: a new worker
+    must start. Raises ImproperlyConfigured: the file is not a picture, and none was read from this path before.
     """
     path = env.raw(name)
     if not path:

@@ -20,8 +20,8 @@ from django.utils.module_loading import import_string
 from redis import Redis
 from redis.exceptions import RedisError
 
+from accounts.mail import smtp
 from config import environment, health
-from config.infrastructure import smtp
 from config.infrastructure.network import is_proxy
 from oauth_bridge.management import purging
 
@@ -32,8 +32,7 @@ READ = """
     SELECT current_setting('server_version'), current_setting('server_encoding'),
            current_setting('transaction_read_only'), extract(epoch FROM clock_timestamp())::float
 """
-# For each error of a mail server, the problem and the fix. The first type that matches counts. The server's own text is
-# left out, because it may contain the name of the account.
+# Problem and fix of each error, of which the first type counts, without the server's text, which may name the account.
 MAIL_FAULTS: tuple[tuple[type[Exception], str, str], ...] = (
     (smtplib.SMTPAuthenticationError, "does not accept the login", "Are user and password right?"),
     (
@@ -58,8 +57,6 @@ MAIL_FAULTS: tuple[tuple[type[Exception], str, str], ...] = (
 
 
 class Finding(NamedTuple):
-    """The result of a check. `message` and `fix` are sentences; `fix` is empty if nothing is wrong."""
-
     name: str
     status: Literal["ok", "warning", "failed", "skipped"]
     message: str
@@ -67,7 +64,6 @@ class Finding(NamedTuple):
 
 
 def findings() -> Iterator[Finding]:
-    """Yield each finding as soon as it is known."""
     yield from variables()
     yield proxies()
     yield audit_log()
@@ -77,7 +73,6 @@ def findings() -> Iterator[Finding]:
 
 
 def variables() -> list[Finding]:
-    """Return the findings of `manage.py check --deploy`."""
     found = [each for each in checks.run_checks(include_deployment_checks=True) if not each.is_silenced()]
     return [
         Finding(str(each.id), "failed" if each.is_serious() else "warning", each.msg, each.hint or "Change it.")

@@ -276,6 +276,17 @@ def redis(name: str, default: str) -> str:
         return value
 
 
+def redis_options() -> dict[str, Any]:
+    """Return the options of the Redis client."""
+    from redis.backoff import NoBackoff
+    from redis.exceptions import ConnectionError
+    from redis.retry import Retry
+
+    # Repeat a call once, because Redis may have closed an idle connection. After a time-out, do not repeat it.
+    retry = Retry(NoBackoff(), 1, supported_errors=(ConnectionError,))
+    return {"socket_timeout": 0.25, "socket_connect_timeout": 0.25, "retry": retry}  # seconds
+
+
 def email(name: str, default: str) -> dict[str, Any]:
     """Return Django's `EMAIL_…` settings."""
     form = "smtp://, smtp+tls:// or smtp+ssl://user:password@host:port, filemail:///folder or consolemail://"
@@ -287,7 +298,7 @@ def email(name: str, default: str) -> dict[str, Any]:
         settings = {"EMAIL_USE_TLS": False, "EMAIL_USE_SSL": False, **{key: each or "" for key, each in read.items()}}
         settings["EMAIL_PORT"] = settings["EMAIL_PORT"] or EMAIL_PORTS.get(parts.scheme, 25)
         if parts.scheme in EMAIL_PORTS:
-            settings["EMAIL_BACKEND"] = "config.infrastructure.smtp.EmailBackend"
+            settings["EMAIL_BACKEND"] = "accounts.mail.smtp.EmailBackend"
         if parts.scheme == "filemail":  # django-environ returns a relative path
             settings["EMAIL_FILE_PATH"] = "/" + unquote(parts.path).lstrip("/")
         return settings

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import gunicorn.glogging
 import gunicorn.http.message
-import gunicorn.http.parser
 from django.core.exceptions import ImproperlyConfigured
 
 if TYPE_CHECKING:
@@ -55,10 +54,6 @@ worker_connections = min(500, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
 # lowers a larger limit to MAX_REQUEST_LINE (8,190 bytes), so this file raises MAX_REQUEST_LINE too.
 limit_request_line = 32 * 1024
 gunicorn.http.message.MAX_REQUEST_LINE = limit_request_line + 1
-# If no view has read a body, gunicorn reads and discards up to this many bytes. The nginx of docs/operations.md
-# forwards smaller bodies only. With its default of 64 kB, gunicorn would close the connection after a longer body,
-# although the response announced keep-alive. nginx would then answer the next request on the connection with 502.
-gunicorn.http.parser._DRAIN_MAX_BYTES = 42 * 1024 * 1024
 limit_request_fields = 64
 limit_request_field_size = 32 * 1024
 
@@ -77,8 +72,8 @@ accesslog = None
 logconfig_dict = settings.LOGGING
 logger_class = Logger
 
-# Without a time-out, a client that sends only a part of a request would occupy a thread for ever. A client that sends
-# single bytes still occupies a thread, so docs/operations.md requires a buffering proxy.
+# Without it, a client that sends a part of a request would occupy a thread for ever. One that sends single bytes still
+# does, so docs/operations.md requires a buffering proxy.
 SILENCE_SECONDS = 10
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
@@ -133,11 +128,9 @@ def post_fork(server: Arbiter, worker: Worker) -> None:
 
 
 def post_worker_init(worker: Worker) -> None:
-    """Limit the time of statements, and start the background threads.
+    """Limit the time of statements, and start the threads that send e-mails, write counts and read metrics.
 
-    The threads send e-mails, write the counts of the activity log, and read metrics.
-
-    The threads start in the worker, because a reload must import the new code, and because a fork copies no thread.
+    They start in the worker, because a reload must import the new code, and because a fork copies no thread.
     """
     import config.urls  # noqa: F401 - imports the views, so that the first request need not wait
     from accounts.mail import outbox

@@ -21,7 +21,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from accounts.models import OutgoingMail
-from config.infrastructure import metrics
+from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.rate_limits import is_redis_answering
 from config.infrastructure.worker import Worker
@@ -105,39 +105,39 @@ def _purge(is_ready: bool) -> dict[str, str | int | None]:
 
 def start() -> None:
     """Set the metrics that stay the same, and start the thread that reads the others."""
-    metrics.THREADS.set(settings.WEB_THREADS)
-    metrics.BUILD_INFO.labels(settings.VERSION, platform.python_version()).set(1)
+    events.THREADS.set(settings.WEB_THREADS)
+    events.BUILD_INFO.labels(settings.VERSION, platform.python_version()).set(1)
     for event in Event:  # Prometheus's `rate` includes the first event only if the count was 0 before
-        metrics.EVENTS.labels(event.name.lower())
+        events.EVENTS.labels(event.name.lower())
     Worker("metrics", read_metrics, PAUSE_SECONDS).start()
 
 
 def read_metrics() -> bool:
     """Set the metrics of the database, and return False. Raises Error: the database does not answer."""
-    limit = Timer(WAIT_SECONDS, metrics.DATABASE_UP.set, [0])
+    limit = Timer(WAIT_SECONDS, events.DATABASE_UP.set, [0])
     limit.start()
     try:
         _read_mails()
         if finished_at := purging.last_finished():
-            metrics.PURGE_AGE.set(_age(finished_at))
+            events.PURGE_AGE.set(_age(finished_at))
         keys = SigningKey.objects.filter(revoked_at=None).order_by().values_list("algorithm")
         for algorithm, made_at in keys.annotate(at=Max("made_at")):
-            metrics.SIGNING_KEY_AGE.labels(algorithm).set(_age(made_at))
+            events.SIGNING_KEY_AGE.labels(algorithm).set(_age(made_at))
     except Error:
-        metrics.DATABASE_UP.set(0)
+        events.DATABASE_UP.set(0)
         raise
     finally:
         limit.cancel()
-    metrics.DATABASE_UP.set(1)
+    events.DATABASE_UP.set(1)
     return False
 
 
 def _read_mails() -> None:
     rows, retried = OutgoingMail.objects.exclude(sealed=b""), Count("pk", filter=Q(attempts__gt=0))
     found = rows.order_by()[:MOST_ROWS].aggregate(waiting=Count("pk"), retried=retried, due_at=Min("due_at"))
-    metrics.QUEUE_WAITING.labels("mails").set(found["waiting"])
-    metrics.QUEUE_RETRIED.labels("mails").set(found["retried"])
-    metrics.QUEUE_OVERDUE.labels("mails").set(max(_age(found["due_at"]), 0) if found["due_at"] else 0)
+    events.QUEUE_WAITING.labels("mails").set(found["waiting"])
+    events.QUEUE_RETRIED.labels("mails").set(found["retried"])
+    events.QUEUE_OVERDUE.labels("mails").set(max(_age(found["due_at"]), 0) if found["due_at"] else 0)
 
 
 def _age(at: datetime) -> float:

@@ -26,9 +26,8 @@ if RATES:
         "logout": RATES["authorize"],
         "revoke": RATES["userinfo"],
         "introspect": RATES["userinfo"],
-        # Failed sign-ins of all unknown browsers together. Hashing a password takes 25 ms, so 1,200 passwords a minute
-        # occupy half a core. RATE_SIGN_IN_ADDRESS allows one machine, with an IPv4 address and an IPv6 site, at most
-        # 250 failures in 15 minutes. So one machine never reaches this limit.
+        # Failed sign-ins of all unknown browsers together: half a core hashes 1,200 passwords a minute. One machine
+        # with an IPv4 address and an IPv6 site, fails at most 250 times in 15 minutes.
         "sign_in": "1200/m",
         "sign_in_begun": RATES["sign_in_done"],  # right passwords, by account and address
         "reset": "20/m",  # requests for a reset link, by address
@@ -39,18 +38,17 @@ if RATES:
         "sign_up_day": "300/d",
         "passkey_options": "60/m",  # by address
         "new_passkey": "20/h",  # by person
-        # By mailbox. Each link works for an hour, so a mailbox that has reached this limit still has a valid link.
+        # By mailbox. Each link works for an hour, so a mailbox at this limit still has a valid link.
         "reset_mail": "5/h",
         "new_address": "5/h",  # codes that a person requests for new addresses; each may be sent again twice
         # Mails that strangers can cause, by mailbox: "you already have an account", and codes of each kind.
         "taken_mail": "5/h",
         "code_mail": "10/h",
-        # Mails of one kind about what happens to an account or an application, by mailbox; for some kinds, each
-        # application has this limit, and all applications together have the next one.
+        # Mails of one kind, by mailbox: about an account or an application, and about all applications together.
         "notice": "5/h",
         "notice_of_all": "20/h",
-        # Changes on pages, by administrator, because the audit trail keeps each change for ever. Acts with a page of
-        # their own, such as switching off, are small and urgent.
+        # Changes on pages, by administrator, because the audit trail keeps each for ever; and acts such as switching
+        # off, which are small and urgent.
         "administration": "300/h",
         "act": "3000/h",
         # Pictures that one person uploads, as the person's picture or as the logo of an application.
@@ -62,20 +60,16 @@ if RATES:
 RATES_OF_RECORDS = {"records_of_caller": "120/h", "records_of_kind": "1000/h"}
 # All unknown browsers together may request this multiple of `reset_mail` for one mailbox.
 RESET_MAILS_FROM_ALL = 3
-# The limit of e-mails about unknown browsers. A browser that keeps no cookies is unknown at each sign-in, and would
-# cause an e-mail each time.
+# E-mails about unknown browsers: one that keeps no cookies is unknown at each sign-in.
 NEW_BROWSER_MAILS_PER_DAY = 5
-# The limits that are None here are off in allauth: accounts.throttling counts sign-ups, sign-ins, confirmations by
-# password and requests for a reset link, and accounts.factors.failures counts second factors (D21). The value `False`
-# would also remove allauth's limit of codes that are sent by e-mail. For pages of allauth that this site does not have,
-# allauth's limits are unchanged.
+# None: off in allauth, because accounts.throttling and accounts.factors.failures count (D21). `False` would also remove
+# allauth's limit of codes that are sent by e-mail.
 ACCOUNT_RATE_LIMITS = {
-    **dict.fromkeys(("signup", "login", "login_failed", "change_password", "reauthenticate")),
-    **dict.fromkeys(("reset_password", "reset_password_from_key")),
+    **dict.fromkeys(("signup", "login", "login_failed", "change_password", "reauthenticate", "reset_password")),
+    "reset_password_from_key": None,
     "confirm_email": "1/10s/key" if RATES else None,
 }
 MFA_RATE_LIMITS = {"webauthn_login": None}  # accounts.throttling counts passkeys that are not accepted
-ACCOUNT_EMAIL_VERIFICATION_BY_CODE_MAX_ATTEMPTS = 3
 
 # Lifetimes, in seconds -----------------------------------------------------------------------------------------------
 

@@ -1,8 +1,6 @@
-"""The log: one JSON object per line on standard error, with the reference of the request.
+"""The log: one JSON object per line on standard error, and another place for security events (AUDIT_LOG).
 
-AUDIT_LOG may name another place for security events. The log contains no credential (D15). It contains the route
-pattern instead of the path. For an exception, it contains the type, the frames, and the first line of the message
-without quoted values. Library loggers that print paths, queries, codes or tokens are silenced.
+It contains no credential (D15). Library loggers that print paths, queries, codes or tokens are silenced.
 """
 
 from __future__ import annotations
@@ -109,12 +107,10 @@ class GunicornFilter(logging.Filter):
 
 
 class AuditHandler(logging.Handler):
-    """Appends each security event to the file or, without a path, sends it to syslog: of this machine or, by UDP, of
-    another host. RFC 5424, RFC 5426.
+    """Appends security events to the file, or sends them to this machine's or, by UDP, to the host's syslog. RFC 5424.
 
     The file or socket is opened for each event, so a rotation or a restart of syslog needs no signal. An event never
-    waits: one that cannot be written goes to standard error. Each line is one write, so the lines of several processes
-    do not mix.
+    waits: one that cannot be written goes to standard error. Each line is one write, so lines do not mix.
     """
 
     def __init__(self, path: str = "", host: str = "", port: int = 0) -> None:
@@ -154,10 +150,7 @@ class AuditHandler(logging.Handler):
 
 
 def keep_off_terminal() -> None:
-    """On a terminal, log only warnings and errors, because the command prints its output there.
-
-    Call this before the settings are read.
-    """
+    """On a terminal, log only warnings and errors. Call this before the settings are read."""
     if sys.stderr and sys.stderr.isatty():
         _SETTINGS["handlers"]["stderr"]["level"] = "WARNING"
 
@@ -197,7 +190,6 @@ _SETTINGS: dict[str, Any] = {
 
 
 def settings(events_handler: dict[str, Any]) -> dict[str, Any]:
-    """Return the value of LOGGING. Security events use `events_handler` or, if it is empty, the root handler."""
     if not events_handler:
         return _SETTINGS
     return {

@@ -1,7 +1,4 @@
-"""The Django settings, with those of config.limits_and_lifetimes.
-
-Many come from environment variables, which `docs/operations.md` explains.
-"""
+"""The Django settings. Many come from environment variables, which `docs/operations.md` explains."""
 
 from __future__ import annotations
 
@@ -36,7 +33,6 @@ ENVIRONMENT = env.text("ENVIRONMENT", "Production" if IS_HTTPS else "Development
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", env.hosts_of(BASE_URL, AUTH_URL))
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES", "")
 
-# For config/gunicorn.py.
 WEB_CONCURRENCY = env.number("WEB_CONCURRENCY", "1", largest=64)
 METRICS_BIND = env.bind("METRICS_BIND", "", taken=BIND)
 WEB_THREADS = env.number("WEB_THREADS", "8", largest=32)
@@ -113,6 +109,7 @@ CACHES = {
         "BACKEND": "config.infrastructure.rate_limits.FailOpenRedisCache",
         "LOCATION": [REDIS_URL],
         "KEY_PREFIX": "delegated",
+        "OPTIONS": env.redis_options(),
     }
     if REDIS_URL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": {"MAX_ENTRIES": 100_000}}
@@ -140,15 +137,15 @@ WHITENOISE_MAX_AGE = 300
 # Counters of the limits (django-ratelimit) ---------------------------------------------------------------------------
 
 RATELIMIT_USE_CACHE, RATELIMIT_FAIL_OPEN = "limits", True
-# These are the defaults of django-ratelimit. Without these lines, it would take longer to read them at each count.
+# The defaults of django-ratelimit, which it would take longer to read at each count.
 RATELIMIT_ENABLE, RATELIMIT_CACHE_PREFIX, RATELIMIT_HASH_ALGORITHM = True, "rl:", sha256
 
 # Sign-in, sessions, cookies ------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "accounts.User"
-# Every session names this backend. The backend also decides about the permissions of administrators. It checks no
-# passwords, because accounts.sign_in.password_check checks them. It accepts inactive people. allauth refuses them after
-# the password; accounts.sessions.store refuses them at each request.
+# Every session names this backend, which also decides about the permissions of administrators. It checks no passwords
+# (accounts.sign_in.password_check does) and accepts inactive people, whom allauth refuses after the password, and
+# accounts.sessions.store at each request.
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBackend"]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "profile"
@@ -156,10 +153,7 @@ LOGOUT_REDIRECT_URL = "account_login"
 PASSWORD_HASHERS = ["accounts.passwords.hashing.PasswordHasher"]
 # The order of the rules matters: a page names the first broken rule.
 AUTH_PASSWORD_VALIDATORS = [
-    {
-        "NAME": "accounts.passwords.validators.LengthValidator",
-        "OPTIONS": {"min_length": PASSWORD_MIN_LENGTH},
-    },
+    {"NAME": "accounts.passwords.validators.LengthValidator", "OPTIONS": {"min_length": PASSWORD_MIN_LENGTH}},
     {
         "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
         "OPTIONS": {"user_attributes": ["email", "nickname"]},
@@ -175,7 +169,6 @@ _cookie = "__Host-" if IS_HTTPS else "delegated_"
 # Failed sign-ins of other browsers do not lock out a browser that has signed in to the account before (D21).
 KNOWN_BROWSER_COOKIE_NAME = f"{_cookie}known"
 
-# This handler writes an upload to a temporary file, up to the size limit.
 FILE_UPLOAD_HANDLERS = ["accounts.pictures.reencoder_runner.BoundedUploadHandler"]
 
 SESSION_ENGINE = "accounts.sessions.store"
@@ -250,7 +243,6 @@ ACCOUNT_PREVENT_ENUMERATION = True
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 ACCOUNT_LOGIN_ON_PASSWORD_RESET = True
 ACCOUNT_PASSWORD_RESET_TOKEN_GENERATOR = "accounts.sessions.credential_changes.ResetTokenGenerator"
-ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 

@@ -244,11 +244,25 @@ def fresh_counters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("django_ratelimit.core.zlib", SimpleNamespace(crc32=lambda _key: just_ended))
 
 
+@pytest.fixture
+def redis_away(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service counts in Redis, and nothing listens at its port."""
+    monkeypatch.setattr(rate_limits, "outage", rate_limits.Outage())
+    rate_limits._own_counts.clear()
+    settings.REDIS_URL = url = "redis://127.0.0.1:1/0"
+    backends = {"default": "FailOpenRedisCache", "limits": "RateLimitCache"}
+    settings.CACHES = {
+        alias: {"BACKEND": f"config.infrastructure.rate_limits.{backend}", "LOCATION": url, "OPTIONS": {}}
+        for alias, backend in backends.items()
+    }
+
+
 @pytest.fixture(scope="session", autouse=True)
 def patience() -> Iterator[None]:
     """Time-outs that a slow or busy machine does not reach. Servers under test keep those of the service."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rate_limits, "SOCKET_TIMEOUT_SECONDS", 20)
+        for name in ("socket_timeout", "socket_connect_timeout") if settings.REDIS_URL else ():
+            patch.setitem(settings.CACHES["default"]["OPTIONS"], name, 20)
         patch.setattr(reencoder_runner, "RUN_SECONDS", 600.0)
         yield
 

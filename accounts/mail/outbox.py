@@ -31,8 +31,9 @@ from django.db.models import Count, F, Max, Min
 from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
+from accounts.mail import smtp
 from accounts.models import OutgoingMail
-from config.infrastructure import rate_limits, sealing, smtp
+from config.infrastructure import rate_limits, sealing
 from config.infrastructure.network import site_of
 from config.infrastructure.rate_limits import Counter
 from config.infrastructure.worker import Worker

@@ -16,7 +16,7 @@ from typing import TypeVar
 from django.conf import settings
 from django.contrib.auth.hashers import Argon2PasswordHasher, make_password
 
-from config.infrastructure import metrics
+from config.infrastructure import events
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ def in_turn(function: Callable[[str, str], T], *values: str) -> T:
     began = time.perf_counter()
 
     def run() -> T:
-        metrics.PASSWORD_WAIT.observe(time.perf_counter() - began)
+        events.PASSWORD_WAIT.observe(time.perf_counter() - began)
         return function(*values)
 
     if not places.acquire(blocking=False):

@@ -1,4 +1,4 @@
-"""Handlers of requests that no view can answer. config.urls and the settings refer to the handlers. D1, D2, D19."""
+"""Handlers of requests that no view can answer. D1, D2, D19."""
 
 from __future__ import annotations
 
@@ -53,10 +53,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """Return 400, or 413 for a form that is too large.
-
-    If a sign-out in another tab has ended the session, redirect to the page.
-    """
+    """Return 400, or 413 for a form that is too large. If another tab has ended the session, redirect to the page."""
     if isinstance(exception, DisallowedHost):
         return host_not_served(request)
     if isinstance(exception, RequestDataTooBig):
@@ -73,12 +70,7 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def host_not_served(request: HttpRequest) -> HttpResponse:
-    """Return 400 for a host outside ALLOWED_HOSTS. The log contains the refused and the allowed hosts.
-
-    The answer contains these hosts only with DEBUG, or if the client is on this machine. Only the host itself is shown,
-    because a client may omit the line end after the host. In that case, the value also contains the next header, such
-    as Authorization.
-    """
+    """Return 400 for a host outside ALLOWED_HOSTS. With DEBUG, or for a client on this machine, name the hosts."""
     host = _shown_host(request)
     hosts = ", ".join(settings.ALLOWED_HOSTS)
     events.write(Event.HOST_NOT_SERVED, host=host, allowed_hosts=hosts)
@@ -96,6 +88,7 @@ def host_changed(request: HttpRequest) -> HttpResponse:
 
 
 def _shown_host(request: HttpRequest) -> str:
+    """Return the host alone. If a client omits the line end, the next header, such as Authorization, follows it."""
     received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
     return NOT_ALLOWED.sub("?", NO_PART_OF_A_HOST.split(received)[0])[:SHOWN_HOST_CHARACTERS] or "(none)"
 
@@ -114,11 +107,9 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
 
 
 def _open_again(request: HttpRequest, fault: SiteFault) -> HttpResponse | None:
-    """Redirect to the page of the form. That page, or for a person who is signed in the next one, says why.
+    """Redirect to the page of the form, which says why; if another tab has signed in, it continues at `next`.
 
     Return None for the first forms of a browser that sends no cookies: it would send none with the next form either.
-
-    If another tab has signed the person in, the sign-in page continues at `next`.
     """
     return_to = return_path.requested(request)  # raises an exception if the form can't be read
     route, is_signed_in = getattr(request.resolver_match, "url_name", ""), request.user.is_authenticated
@@ -184,12 +175,11 @@ def _page_with_other_slash(path: str) -> str:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Return 503 for an unavailable database or a busy password hasher, 400 for an unreadable body, otherwise 500."""
+    """Return 503 for an unavailable database or a busy password hasher, 400 for an unread body, otherwise 500."""
     exception = sys.exc_info()[1]
     if isinstance(exception, DATABASE_AWAY):
         code = getattr(exception.__cause__, "sqlite_errorname", None) or getattr(exception.__cause__, "sqlstate", None)
-        extra = {"kind": type(exception).__name__, "code": code}
-        logger.error("database away", extra=extra)
+        logger.error("database away", extra={"kind": type(exception).__name__, "code": code})
         # Close the connection, because an SQLite file that was opened read-only stays read-only on that connection.
         connection.close()
         return error_response(request, RequestError(SiteFault.AWAY, {"Retry-After": RETRY_AFTER_SECONDS}))

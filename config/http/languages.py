@@ -37,11 +37,10 @@ def language_middleware(get_response: GetResponse) -> GetResponse:
 
 
 def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
-    """Call `get_response` in the language of the request, and restore the thread's language afterwards.
+    """Call `get_response` in the language of the request.
 
     The first source that gives a supported language decides: `ui_locales` of the application's link (OpenID Connect
-    Core §3.1.2.1), the person's choice, Accept-Language. Without such a source, the language is English. A cookie keeps
-    `ui_locales` for the following pages.
+    Core §3.1.2.1), which a cookie keeps for the following pages, the person's choice, Accept-Language, English.
     """
     path = request.path_info
     if not paths.kind_of(path).is_translated:
@@ -84,7 +83,6 @@ def _supported(query: str) -> str:
 
 
 def _keep(response: HttpResponse, language: str) -> None:
-    """Keep the language in a cookie until the browser's session ends. Without a language, delete the cookie."""
     name = settings.UI_LOCALES_COOKIE_NAME
     if language:
         set_cookie(response, name, language)
@@ -93,10 +91,9 @@ def _keep(response: HttpResponse, language: str) -> None:
 
 
 def switcher(request: HttpRequest) -> dict[str, Any]:
-    """Return the template context of the language form: the languages, and the address to return to.
+    """Return the template context of the language form: the languages, and the address to return to, without which
+    there is no form: at a host without cookies, and after a failed post to authorize or logout.
 
-    A view that answers a post with a page passes `language_next` itself. There is no form at a host without cookies. A
-    page after a failed post to authorize or logout has no form either, because it has no address to return to.
     `ui_locales` is removed from the address of an application's link, because it would override the choice.
     """
     is_repeatable = request.path_info not in (paths.AUTHORIZE, paths.LOGOUT) or request.method in ("GET", "HEAD")

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from config.http.error_handlers import bad_request, host_changed
 from config.http.languages import answer_in_language
-from config.infrastructure import errors, events, metrics, network, paths, references
+from config.infrastructure import errors, events, network, paths, references
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.events import Event, Member
 from oauth_bridge.activity import recording
@@ -44,12 +44,9 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
 class RequestLogMiddleware:
-    """Sets the reference and the time `received_at` of the request, and logs one line for the request.
+    """Gives the request a reference, and logs a line for it, with the route instead of a path that may contain a key.
 
-    The middleware records the errors and events of the request in the activity log, after all transactions of the view.
-
-    The log line contains the route pattern. The path and the query are left out, because they may contain a key or a
-    code.
+    The errors and events go to the activity log after all transactions of the view.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -65,7 +62,7 @@ class RequestLogMiddleware:
         written: list[tuple[Event, dict[str, Member]]] = []
         errors.of_subject.set(known)
         events.of_request.set(written)
-        metrics.IN_FLIGHT.inc()
+        events.IN_FLIGHT.inc()
         try:
             response = self.get_response(request)
             if response.status_code >= HTTPStatus.BAD_REQUEST and not known.errors and not _is_probe(request):
@@ -90,11 +87,11 @@ class RequestLogMiddleware:
                 **proxy_ids(request),
             )
             counted = route or NO_ROUTE
-            metrics.ANSWERS.labels(method, counted, f"{response.status_code // 100}xx").observe(seconds)
+            events.ANSWERS.labels(method, counted, f"{response.status_code // 100}xx").observe(seconds)
             for error in known.errors:
-                metrics.REFUSALS.labels(counted, error.fault.error, error.fault.name.lower()).inc()
+                events.REFUSALS.labels(counted, error.fault.error, error.fault.name.lower()).inc()
         finally:
-            metrics.IN_FLIGHT.dec()
+            events.IN_FLIGHT.dec()
             references.current.reset(token)
             network.of_request.set("")
             errors.of_subject.set(None)
@@ -103,13 +100,12 @@ class RequestLogMiddleware:
 
 
 def _is_probe(request: HttpRequest) -> bool:
-    """Return whether a load balancer asks if the service is ready. The answer "not ready" is not logged as an error."""
+    """Return whether a load balancer asks if the service is ready: "not ready" is not logged as an error."""
     match = request.resolver_match
     return match is not None and match.url_name == "ready" and request.method in ("GET", "HEAD")
 
 
 def known_method(request: HttpRequest) -> str:
-    """Return the method, or "other" for an unknown method, which may be any text."""
     method = request.method or ""
     return method if method in {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} else "other"
 
@@ -129,20 +125,17 @@ def proxy_ids(request: HttpRequest) -> dict[str, str]:
 
 def _unexplained(request: HttpRequest, response: HttpResponseBase) -> RequestError:
     """Return the error to report for a response that a library made, such as Django's 405."""
-    faults = {403: SiteFault.FORBIDDEN, 405: SiteFault.METHOD}
-    fault = faults.get(response.status_code, SiteFault.BAD_REQUEST)
+    fault = {403: SiteFault.FORBIDDEN, 405: SiteFault.METHOD}.get(response.status_code, SiteFault.BAD_REQUEST)
     return RequestError(fault, method=known_method(request), allow=response.headers.get("Allow", ""))
 
 
 class BoundsMiddleware:
     """Refuses a request with a long header, and a multipart body at a path that accepts no file. D12, D19.
 
-    A request for a file is served without the long header, because the error page loads files, and their requests have
-    the same header. Quoted cookies are removed: no cookie of the service is quoted, and old versions of Python parse
-    them in quadratic time (CVE-2024-7592). Django's CSRF check parses the body at every path, and Python's email parser
-    takes quadratic time for the headers of a part. The paths that accept a file bound their parts in
-    `accounts.pictures.upload_handler`. The token operation and user info have no CSRF check, and refuse the media type
-    themselves.
+    A file is served without the long header, because the error page loads files with the same header. Quoted cookies,
+    which the service does not set, are removed: old versions of Python parse them in quadratic time (CVE-2024-7592).
+    Django's CSRF check parses a body at every path, and the headers of a part in quadratic time. The paths that accept
+    a file bound their parts in `accounts.pictures.upload_handler`; operations refuse the media type themselves.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -170,9 +163,8 @@ class OriginMiddleware:
     """Serves only the configured origins. No request header determines an origin. D1.
 
     A request is secure if and only if `AUTH_URL` is https. Pages and cookies exist only at the host of `AUTH_URL`. At
-    another host, the path of a page redirects to `AUTH_URL`, and all other paths are served without cookies. The token
-    operation and user info are served without cookies at every host. A path with `paths.Kind.is_for_any_host` is also
-    served at hosts outside `ALLOWED_HOSTS`: its host is not read.
+    another host, the path of a page redirects to `AUTH_URL`, and all other paths are served without cookies, as the
+    operations are everywhere. The host of a path with `paths.Kind.is_for_any_host` is not read.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -193,8 +185,7 @@ class OriginMiddleware:
         if is_pages_host and not kind.is_cross_origin:
             request.is_at_pages = True  # type: ignore[attr-defined]  # for config.http.languages
             return self.get_response(request)
-        # A script's request is not redirected. A redirect would not help the script, and would leave no record in the
-        # activity log.
+        # A redirect would not help a script, and would leave no record in the activity log.
         if not is_pages_host and kind.is_page and not is_of_script(request):
             return host_changed(request) if self._would_return(request, host) else self._redirect_to_pages(request)
         request.COOKIES = {}
@@ -207,10 +198,9 @@ class OriginMiddleware:
         return self.pages_host is None or host.removesuffix(f":{self.default_port}") == self.pages_host
 
     def _would_return(self, request: HttpRequest, host: str) -> bool:
-        """Return whether a redirect to `AUTH_URL` would lead to the same request again, for ever.
+        """Return whether a redirect to `AUTH_URL` would lead to the same request again, because a proxy changes Host.
 
-        So it is if a proxy changes the Host header: it drops or replaces the port, or it says so in X-Forwarded-Host,
-        which decides nothing else.
+        It drops or replaces the port, or says so in X-Forwarded-Host, which decides nothing else.
         """
         if request.META.get("HTTP_X_FORWARDED_HOST", "").partition(",")[0].strip().lower() == self.pages_host:
             return True
@@ -223,7 +213,6 @@ class OriginMiddleware:
         return is_same_name and not is_same_port and host != urlsplit(settings.BASE_URL).netloc
 
     def _redirect_to_pages(self, request: HttpRequest) -> HttpResponse:
-        """Redirect to the same path and query at `AUTH_URL`."""
         if request.method not in ("GET", "HEAD"):
             raise Http404
         location = settings.AUTH_URL + paths.path_as_sent(request)

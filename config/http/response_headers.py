@@ -1,7 +1,4 @@
-"""The headers of all responses: of pages, and of other responses such as JSON, redirects and refusals (D20).
-
-The module also has the CORS headers for other origins (D22).
-"""
+"""The headers of pages, of all other responses (D20), and for other origins (D22)."""
 
 from __future__ import annotations
 
@@ -22,8 +19,6 @@ _COMMON = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 _DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
-# PAGE_HEADERS has no Content-Security-Policy, because the policy of pages depends on the settings.
-# ResponseHeadersMiddleware adds the policy.
 DATA_HEADERS = {**_COMMON, "Referrer-Policy": "no-referrer", "Content-Security-Policy": _DATA_POLICY}
 PAGE_HEADERS = {**_COMMON, "Referrer-Policy": "same-origin"}
 # For paths with `paths.Kind.is_cross_origin`. "*" allows no cookies (Fetch, CORS protocol and credentials).
@@ -44,10 +39,7 @@ class ResponseHeadersMiddleware:
 
     A page whose form leads to an application has the attribute `leads_to_application` and gets no CSP directive
     `form-action`: Chromium and WebKit apply it to every redirect after a form, and nobody knows where an application
-    redirects from its callback address.
-
-    A cacheable response has no `X-Reference`, because a cache would return the reference to other clients. This
-    middleware replaces Django's CommonMiddleware, which would only set the length.
+    redirects. A cacheable response has no `X-Reference`, because a cache would return it to other clients.
     """
 
     def __init__(self, get_response: GetResponse) -> None:

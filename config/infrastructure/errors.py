@@ -1,7 +1,7 @@
-"""The base of all errors of the service, and the faults of `config` itself. Specification 7; D19.
+"""The base of all errors, and the faults that can occur at any path. Specification 7; D19.
 
-Each package declares its own faults. The sentences of a fault contain only public facts, and only the characters that
-RFC 6749 §5.2 allows: ASCII without quotation mark and backslash.
+The sentences of a fault contain only public facts, and only the characters that RFC 6749 §5.2 allows: ASCII without
+quotation mark and backslash.
 """
 
 from __future__ import annotations
@@ -34,10 +34,7 @@ FULL_WIDTH_STOP = "\u3002"  # the Chinese full stop, after which no space follow
 
 
 class TranslatableText:
-    """A translatable part of a sentence. Several texts become a list: "a, b and c". `str` returns the English text.
-
-    The code that contains a text must mark it for translation. `details` are inserted in the text.
-    """
+    """A translatable part of a sentence, in which `details` are inserted. Several texts become "a, b and c"."""
 
     def __init__(self, *texts: str, **details: object) -> None:
         self.texts, self.details = texts, details
@@ -56,10 +53,7 @@ class TranslatableText:
 
 
 class Fault(Enum):
-    """A kind of error, with HTTP status, `error`, problem and fix. The name of the member is the code of the error.
-
-    `fix` is empty if `problem` also contains the fix. The name of a member is unique in all packages.
-    """
+    """A kind of error, with HTTP status, `error`, problem and fix. Its name, unique in all packages, is its code."""
 
     def __init__(self, status: int, error: str, problem: str, fix: str = "") -> None:
         self.status = status
@@ -69,7 +63,6 @@ class Fault(Enum):
 
     @property
     def sentence(self) -> str:
-        """The problem and the fix, with the placeholders of the details."""
         return f"{self.problem} {self.fix}".strip()
 
     def describe(self, **details: object) -> str:
@@ -87,8 +80,6 @@ class Fault(Enum):
 
 
 class SiteFault(Fault):
-    """Faults that can occur at any path."""
-
     def __init__(self, status: int, problem: str, fix: str = "") -> None:
         super().__init__(status, ERRORS.get(status, "invalid_request"), problem, fix)
 
@@ -134,10 +125,9 @@ class SiteFault(Fault):
 
 @dataclass(slots=True)
 class Subject:
-    """What is known of a request: who sends it, for whom, at which step of a sign-in, and its reported errors.
+    """What the functions learn of a request, and its reported errors, for the event "refused" and the activity log.
 
-    Each function sets what it learns. The events "refused" and the activity log read it after the answer is made, and
-    no answer contains it. `is_proven`: the caller sent a secret, code or token of this service.
+    No answer contains it. `is_proven`: the caller sent a secret, code or token of this service.
     """
 
     client_id: str = ""
@@ -157,13 +147,9 @@ def subject() -> Subject:
 
 
 class RequestError(Exception):
-    """Rejects the request. `fault` is the reason, and `headers` are added to the response.
+    """Rejects the request. `headers` are added to the response, and `details` are inserted in the public sentence.
 
-    `details` are inserted in the public sentence. The text of the exception is only the name of the fault, so a
-    traceback in the log shows no part of the request.
-
-    `about` sets the `cause`, by default the name of the fault in lower case, and facts about it in `private`. No answer
-    contains them. The log contains the cause.
+    The text of the exception is only the name of the fault, so a traceback in the log shows no part of the request.
     """
 
     def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:
@@ -185,19 +171,16 @@ class RequestError(Exception):
         return self._cause or self.fault.name.lower()
 
     def about(self, *, cause: str = "", **private: object) -> Self:
-        """Add private facts, and return this error. A fact that was set before is not replaced."""
+        """Add the cause and facts about it, which no answer contains, and return this error. The first ones stay."""
         self._cause = self._cause or cause
         self.private = {**private, **self.private}
         return self
 
 
 def report(error: RequestError) -> None:
-    """Keep the error until the answer is made. The event "refused" and the activity log then record the error.
+    """Keep the error for the event "refused" and the activity log, which record it after the answer is made.
 
-    Call this once for each answer that is an error, where the answer is made.
-
-    Such an answer is a page, JSON, a redirect to a callback, or a form that is shown again. The event has the `status`
-    of the fault. The answer may have a different status.
+    Call this once for each answer that is an error, where it is made: page, JSON, redirect, or a form shown again.
     """
     known = of_subject.get()
     if known is None:

@@ -1,7 +1,8 @@
-"""The table of all security events. Every event is logged, and the activity log also counts some events.
+"""The tables of all security events and of all metrics.
 
-A member of an event is a number or a short text that this service made. It is never a credential, a `state` or typed
-text. Technical problems, such as a full disk, are no security events: the modules log these problems themselves.
+Every event is logged, and the activity log also counts some. A member of an event is a number or a short text that this
+service made, never a credential, a `state` or typed text. No label of a metric contains a person, an application, an
+address or free text. With METRICS_BIND, each worker counts in files (`config/gunicorn.py`).
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from logging import INFO, WARNING
 from uuid import UUID
 
 from django.db import connection
+from prometheus_client import Counter, Gauge, Histogram
 
-from config.infrastructure import metrics, network
+from config.infrastructure import network
 
 Member = str | int | float | UUID | None
 
@@ -30,7 +32,6 @@ class Event(Enum):
         self.message = message
         self.members = frozenset(members)
 
-    # `infrastructure.errors.report` writes this event for any error, such as a failed sign-in.
     REFUSED = INFO, "refused", "code", "status", "cause", "client_id", "person"
     LIMIT_REACHED = INFO, "limit reached", "limit"
     HOST_NOT_SERVED = WARNING, "host not served", "host", "allowed_hosts"
@@ -85,10 +86,8 @@ class Event(Enum):
 # The events of the present request, except `REFUSED`, with their members; None outside of a request.
 of_request: ContextVar[list[tuple[Event, dict[str, Member]]] | None] = ContextVar("events", default=None)
 
-
-# `write` logs these events at once, without checking for a transaction. The first two occur after the commit of their
-# transaction, and the check would cost as much as writing the line. The others report attempts, which must be logged
-# even if the transaction is rolled back.
+# Written without checking for a transaction. The first two occur after the commit, and the check would cost as much as
+# writing the line. The others report attempts, which must be logged even if the transaction is rolled back.
 _AT_ONCE = {
     Event.CODE_ISSUED,
     Event.CODE_REDEEMED,
@@ -119,7 +118,7 @@ def _write(event: Event, members: dict[str, Member]) -> None:
     if written is not None and event is not Event.REFUSED:
         written.append((event, members))
     name = event.name.lower()
-    metrics.EVENTS.labels(name).inc()
+    EVENTS.labels(name).inc()
     line: dict[str, str | int | float | None] = {"event": name}
     for member, each in members.items():
         if each is not None:
@@ -134,3 +133,43 @@ def write_line(logger: logging.Logger, level: int, message: str, **members: str 
     if logger.isEnabledFor(level):
         names = {"name": logger.name, "levelno": level, "levelname": logging.getLevelName(level), "msg": message}
         logger.handle(logging.makeLogRecord({**names, **members}))
+
+
+# Metrics -------------------------------------------------------------------------------------------------------------
+
+ANSWERS = Histogram(
+    "delegated_http_request_duration_seconds",
+    "Time to answer.",
+    ["method", "route", "status"],
+    # User info takes about one millisecond, and hashing a password takes twenty to thirty.
+    buckets=(0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+REFUSALS = Counter("delegated_refusals", "Answers that are errors.", ["route", "error", "code"])
+EVENTS = Counter("delegated_events", "Security events.", ["event"])
+PASSWORD_WAIT = Histogram(
+    "delegated_password_wait_seconds",
+    "Wait for the turn to hash a password.",
+    buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+
+
+def _sum(name: str, text: str) -> Gauge:
+    """Return a gauge of each living worker. Prometheus gets the sum."""
+    return Gauge(f"delegated_{name}", text, multiprocess_mode="livesum")
+
+
+def _newest(name: str, text: str, *labels: str) -> Gauge:
+    """Return a gauge that all workers set to the same. Prometheus gets the newest value, and none before the first."""
+    return Gauge(f"delegated_{name}", text, labels, multiprocess_mode="livemostrecent")
+
+
+IN_FLIGHT = _sum("http_requests_in_flight", "Requests that are answered now. Each occupies a thread.")
+THREADS = _sum("threads", "Threads that answer requests.")
+REDIS_AWAY = _sum("redis_away_workers", "Workers that go on without Redis, because it does not answer.")
+BUILD_INFO = _newest("build_info", "1. The labels are the versions.", "version", "python")
+DATABASE_UP = _newest("database_up", "1 while the database answers, else 0.")
+QUEUE_WAITING = _newest("queue_waiting", "Rows that wait.", "queue")
+QUEUE_RETRIED = _newest("queue_retried", "Rows that wait after an attempt has failed.", "queue")
+QUEUE_OVERDUE = _newest("queue_overdue_seconds", "How long the oldest row that is due waits.", "queue")
+PURGE_AGE = _newest("purge_age_seconds", "Time since the last complete purge.")
+SIGNING_KEY_AGE = _newest("signing_key_age_seconds", "Age of the newest key of ID tokens.", "algorithm")

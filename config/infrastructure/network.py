@@ -19,11 +19,9 @@ IPV6_SITE_BITS = 48
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the network address for limits and the log; for IPv6, this is the /64 network, except for ::1. D21.
+    """Return the peer's address for limits and the log; of IPv6, the /64 network; of a Unix socket, "unknown". D21.
 
-    The address is that of the peer. If the peer is in `TRUSTED_PROXIES`, the address is the right-most one in
-    `X-Forwarded-For` that is not in `TRUSTED_PROXIES`. If the peer has no address (a Unix socket), the result is
-    "unknown".
+    If the peer is in `TRUSTED_PROXIES`, it is the right-most address in `X-Forwarded-For` that is not.
     """
     proxies = tuple(settings.TRUSTED_PROXIES)
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "") if proxies else ""

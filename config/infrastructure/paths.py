@@ -1,7 +1,6 @@
-"""The table of the site's paths. For each path, it has the properties that are the same for all requests to the path.
+"""The table of the site's paths, with the properties that are the same for all requests to a path.
 
-A new path needs a row, unless a row of `_BELOW` applies to the path. tests/unit/test_infrastructure_paths.py checks all
-URL patterns.
+A new path needs a row, unless a row of `_BELOW` applies to it.
 """
 
 from __future__ import annotations

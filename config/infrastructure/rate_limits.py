@@ -21,12 +21,9 @@ from django.core.cache.backends.locmem import LocMemCache
 from django.core.cache.backends.redis import RedisCache
 from django_ratelimit.core import get_usage
 from redis import Redis
-from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError, RedisError
-from redis.retry import Retry
+from redis.exceptions import RedisError
 
 from config.infrastructure import events as security_events
-from config.infrastructure import metrics
 from config.infrastructure.events import Event
 from config.infrastructure.network import site_of
 
@@ -39,9 +36,8 @@ logger = logging.getLogger(__name__)
 ROTATING = 10
 # An IPv6 site (a /48, which contains 65,536 /64s) may use this multiple of the rate of one address.
 SITE = 4
-# For these limits, a process takes 1 % of the counts from Redis at once, if the limit is at least IN_BLOCKS_FROM_EVENTS
-# in a period of at most IN_BLOCKS_UP_TO_SECONDS. The limit is then never exceeded, but may be reached early, by less
-# than 1 % for each process. A process that ends loses the rest, and in a longer period many processes may end.
+# Of these limits, if they are large and short, a process takes 1 % of the counts from Redis at once. A limit is never
+# exceeded, but may be reached early, by less than 1 % for each process: one that ends loses the rest.
 IN_BLOCKS = frozenset({"token", "userinfo"})
 IN_BLOCKS_FROM_EVENTS, IN_BLOCKS_UP_TO_SECONDS = 600, 60
 # While Redis does not answer, each process counts these limits by itself, and no other.
@@ -52,28 +48,23 @@ WITHOUT_REDIS = frozenset(
 _own_lock = threading.Lock()
 _own_counts = LocMemCache("rate_limits", {"OPTIONS": {"MAX_ENTRIES": 20_000}})
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-RETRY_AFTER_SECONDS, LOG_EVERY_SECONDS, SOCKET_TIMEOUT_SECONDS = 1.0, 10.0, 0.25
+RETRY_AFTER_SECONDS, LOG_EVERY_SECONDS = 1.0, 10.0
 
 
 class Rate(NamedTuple):
-    """A number of events in a number of seconds."""
-
     events: int
     seconds: int
 
 
 @functools.lru_cache
 def parse(rate: str) -> Rate:
-    """Return the rate of a text such as "600/m" or "10/15m", which `config.environment` has checked."""
+    """Return the rate of a text such as "600/m" or "10/15m"."""
     events, _, period = rate.partition("/")
     return Rate(int(events), int(period[:-1] or 1) * _SECONDS[period[-1]])
 
 
 class Counter(NamedTuple):
-    """The name of a limit in `settings.RATES` or `settings.RATES_OF_RECORDS`, and the key of a count.
-
-    The limit is the rate multiplied by `times`, but at least one event.
-    """
+    """The name and key of a limit, which is its rate multiplied by `times`, but at least one event."""
 
     name: str
     key: str
@@ -100,9 +91,8 @@ def count(*counters: Counter) -> int:
 def exceeded(*counters: Counter) -> int:
     """Return 0, or the seconds (at least 1) to wait if a limit is full. Count nothing.
 
-    Pass the narrowest limit first, as to `count`. The widest limit is checked first. While this limit is full, the
-    other limits are not checked, so invented keys make no new counters. Without Redis, even a check makes a counter. A
-    narrower limit may be full for longer, so the next attempt may also be refused.
+    Pass the narrowest limit first, as to `count`. The widest one is checked first; while it is full, the others are not
+    checked, so invented keys make no new counters.
     """
     return next((seconds for each in reversed(counters) if (seconds := _seconds_to_wait(each, increment=False))), 0)
 
@@ -155,7 +145,7 @@ def _own_usage(name: str, key: str, rate: Rate, *, increment: bool) -> dict[str,
 
 
 class Outage:
-    """Whether a Redis is away. The threads share it, but each thread has its own cache object."""
+    """Whether Redis is away. The threads share it, but each thread has its own cache objects."""
 
     is_on = False
     try_again_at = log_again_at = 0.0  # in monotonic time
@@ -163,7 +153,7 @@ class Outage:
     def change(self, error: Exception | None) -> None:
         now, self.is_on = time.monotonic(), error is not None
         self.try_again_at = now + RETRY_AFTER_SECONDS
-        metrics.REDIS_AWAY.set(int(self.is_on))
+        security_events.REDIS_AWAY.set(int(self.is_on))
         if error is None:
             logger.warning("Redis answers again.")
         elif now >= self.log_again_at:
@@ -171,7 +161,7 @@ class Outage:
             logger.error("Redis is away: limits are not counted.", extra={"cause": type(error).__name__})
 
 
-_outages: dict[str, Outage] = {}  # by the URL of Redis
+outage = Outage()
 
 
 class FailOpenRedisCache(RedisCache):
@@ -180,35 +170,25 @@ class FailOpenRedisCache(RedisCache):
     One call per second then tries Redis, and the others do not wait for it. Further methods raise RedisError.
     """
 
-    def __init__(self, server: str | list[str], params: dict[str, Any]) -> None:
-        self.options = {
-            "socket_timeout": SOCKET_TIMEOUT_SECONDS,
-            "socket_connect_timeout": SOCKET_TIMEOUT_SECONDS,
-            # Repeat a call once, because Redis may have closed an idle connection. After a time-out, do not repeat it.
-            "retry": Retry(NoBackoff(), 1, supported_errors=(ConnectionError,)),
-        }
-        super().__init__(server, {**params, "OPTIONS": self.options})
-        self.url = server if isinstance(server, str) else server[0]
-        self.outage = _outages.setdefault(self.url, Outage())
-
     @functools.cached_property
     def client(self) -> Redis:
         """A client with one connection. Only one thread uses it."""
-        return Redis.from_url(self.url, single_connection_client=True, **self.options)
+        options: Any = settings.CACHES["default"]["OPTIONS"]
+        return Redis.from_url(settings.REDIS_URL, single_connection_client=True, **options)
 
     def call(self, operation: Callable[[], T], fallback: T) -> T:
         """Return the result of the operation, or the fallback while Redis does not answer."""
-        if self.outage.is_on:
-            if time.monotonic() < self.outage.try_again_at:
+        if outage.is_on:
+            if time.monotonic() < outage.try_again_at:
                 return fallback
-            self.outage.try_again_at = time.monotonic() + RETRY_AFTER_SECONDS
+            outage.try_again_at = time.monotonic() + RETRY_AFTER_SECONDS
         try:
             value = operation()
         except (RedisError, OSError) as error:
-            self.outage.change(error)
+            outage.change(error)
             return fallback
-        if self.outage.is_on:
-            self.outage.change(None)
+        if outage.is_on:
+            outage.change(None)
         return value
 
     def add(self, *args: Any, **options: Any) -> bool:
@@ -230,8 +210,7 @@ def is_redis_answering() -> bool:
     return isinstance(cache, FailOpenRedisCache) and cache.call(lambda: bool(cache.client.ping()), False)
 
 
-# For a large limit, this process takes several counts from Redis at once. For the name of such a count, `_blocks` has
-# the next unused number and the last one. The names of ended periods are the oldest; there are at most BLOCKS.
+# The next unused number and the last one of each block of counts. The oldest ones are of ended periods.
 BLOCKS = 1_000
 _blocks: dict[str, tuple[int, int]] = {}
 _lock = threading.Lock()
@@ -240,9 +219,9 @@ _lock = threading.Lock()
 class RateLimitCache(FailOpenRedisCache):
     """The cache in which django-ratelimit counts. An event takes at most one round trip to Redis instead of three.
 
-    django-ratelimit calls `add` and, if `add` returns False, `incr` or `get`. Here `add` counts, keeps the count in the
-    instance and returns False; `incr` and `get` return the kept count, or None while Redis does not answer. The caller
-    may set `block_size`, the number of counts to take from Redis at once, before each event.
+    django-ratelimit calls `add` and, if `add` returns False, `incr` or `get`. Here `add` counts and returns False;
+    `incr` and `get` return the count, or None while Redis does not answer. The caller may set `block_size`, the number
+    of counts to take from Redis at once, before each event.
     """
 
     block_size = 1
@@ -279,7 +258,7 @@ class RateLimitCache(FailOpenRedisCache):
         following, last = _blocks.get(name, (1, 0))
         if following > last:
             # Redis may count after this process has stopped waiting, so a block could be lost at each try.
-            taken = events if self.outage.is_on else events * size
+            taken = events if outage.is_on else events * size
             count = self._add(name, taken, seconds)
             if count is None or not events:
                 return count

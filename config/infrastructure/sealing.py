@@ -1,7 +1,7 @@
 """Encryption by AES-GCM with a random nonce, which precedes the encrypted content. No other module encrypts.
 
-Sealing encrypts under a key that is derived from SECRET_KEY and the purpose. It protects the secrets in the database
-and in cookies that the service must read again (D15). A session is encrypted under a key that only its browser has.
+Sealing encrypts under a key that is derived from SECRET_KEY and the purpose (D15). A session is encrypted under a key
+that only its browser has.
 """
 
 from __future__ import annotations

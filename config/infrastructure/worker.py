@@ -33,7 +33,7 @@ class Worker(threading.Thread):
         self._woken.set()
 
     def stop(self) -> None:
-        """End the worker after the present piece of work, and wait at most STOP_SECONDS for its end."""
+        """End the worker, and wait at most STOP_SECONDS for its end."""
         self.end()
         self.join(STOP_SECONDS)
 

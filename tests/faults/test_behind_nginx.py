@@ -6,8 +6,6 @@ import json
 import re
 import secrets
 import socket
-import threading
-from collections import Counter
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -57,32 +55,6 @@ def test_a_state_of_4_kb_comes_back_after_a_whole_sign_in(
     callback = driver.callback(driver.decide(driver.sign_in(page, PersonFactory().email, PASSWORD)))
     assert callback.raw("state") == quote(state, safe="-_")
     assert driver.exchange(application, callback.parameters["code"]).status_code == 200
-
-
-def test_bodies_that_nobody_reads_cost_nobody_else_an_answer(server_behind_nginx: Server) -> None:
-    is_over = threading.Event()
-    answers: dict[str, Counter[int]] = {"unread": Counter(), "token": Counter()}
-
-    def send(name: str, path: str, body: bytes) -> None:
-        with requests.Session() as session:
-            while not is_over.is_set():
-                form = {"Content-Type": "application/x-www-form-urlencoded"}
-                answer = session.post(f"{server_behind_nginx.base_url}{path}", data=body, headers=form, timeout=60)
-                answers[name][answer.status_code] += 1
-
-    senders = [
-        threading.Thread(target=send, args=("unread", "/oauth/jwks", b"x" * 100_000)),
-        threading.Thread(target=send, args=("token", "/oauth/token", b"grant_type=authorization_code")),
-    ]
-    for sender in senders:
-        sender.start()
-    try:
-        wait_until(lambda: all(statuses.total() > 100 for statuses in answers.values()))
-    finally:
-        is_over.set()
-    for sender in senders:
-        sender.join()
-    assert {name: set(statuses) for name, statuses in answers.items()} == {"unread": {405}, "token": {400}}
 
 
 def test_a_line_of_nginx_leads_to_those_of_the_service_and_has_no_path(server_behind_nginx: Server) -> None:

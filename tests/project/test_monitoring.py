@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client import Counter, Gauge, Histogram
 
-from config.infrastructure import metrics
+from config.infrastructure import events
 from config.infrastructure.events import Event
 from tests.project.test_architecture import ROOT
 
@@ -23,15 +23,15 @@ OF_PROMETHEUS = {"instance", "job", "le"}
 @pytest.fixture
 def labels() -> dict[str, set[str]]:
     """The labels of each metric, by the name that Prometheus stores."""
-    metrics.ANSWERS.labels("GET", "/", "2xx")
-    metrics.REFUSALS.labels("/", "invalid_request", "bad_request")
-    metrics.EVENTS.labels("signed_in")
-    metrics.BUILD_INFO.labels("1.0", "3.11")
-    metrics.SIGNING_KEY_AGE.labels("ES256")
-    for each in (metrics.QUEUE_WAITING, metrics.QUEUE_RETRIED, metrics.QUEUE_OVERDUE):
+    events.ANSWERS.labels("GET", "/", "2xx")
+    events.REFUSALS.labels("/", "invalid_request", "bad_request")
+    events.EVENTS.labels("signed_in")
+    events.BUILD_INFO.labels("1.0", "3.11")
+    events.SIGNING_KEY_AGE.labels("ES256")
+    for each in (events.QUEUE_WAITING, events.QUEUE_RETRIED, events.QUEUE_OVERDUE):
         each.labels("mails")
     found: dict[str, set[str]] = {}
-    for metric in vars(metrics).values():
+    for metric in vars(events).values():
         for family in metric.collect() if isinstance(metric, Counter | Gauge | Histogram) else ():
             for sample in family.samples:
                 if not sample.name.endswith("_created"):  # not kept in the files of workers

@@ -14,7 +14,6 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import User
-from config.infrastructure import rate_limits
 from oauth_bridge.activity import counts as activity_counts
 from oauth_bridge.consent.account_pages import stored_about
 from oauth_bridge.models import Application, AuthorizationCode
@@ -223,15 +222,15 @@ def test_who_fails_forty_times_in_an_hour_finds_each_of_the_forty() -> None:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("without", ["nothing", "limits", "redis"])
-def test_a_flood_is_bounded_and_takes_no_record_from_others(settings: Any, without: str) -> None:
+def test_a_flood_is_bounded_and_takes_no_record_from_others(
+    settings: Any, without: str, request: pytest.FixtureRequest
+) -> None:
     """Many addresses may hide records of strangers, one address hides nobody's."""
     settings.RATES_OF_RECORDS = {"records_of_caller": "6/h", "records_of_kind": "10/h"}
     if without == "limits":
         settings.RATES = {}
     if without == "redis":
-        rate_limits._own_counts.clear()
-        away = {"BACKEND": "config.infrastructure.rate_limits.RateLimitCache", "LOCATION": "redis://127.0.0.1:1/0"}
-        settings.CACHES = {**settings.CACHES, "limits": away}
+        request.getfixturevalue("redis_away")
     attacked, other = Tried(), Tried()
 
     def refused(tried: Tried, address: str) -> None:

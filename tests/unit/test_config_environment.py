@@ -170,7 +170,7 @@ def test_unset_and_empty_variables_have_the_documented_defaults(monkeypatch: pyt
         ({"RATE_LIMITS": "off"}, {"RATES": {}}),
         (
             {"EMAIL_URL": "smtp://mail.example.com"},
-            {"EMAIL_BACKEND": "config.infrastructure.smtp.EmailBackend", "EMAIL_PORT": 25, "EMAIL_USE_TLS": False},
+            {"EMAIL_BACKEND": "accounts.mail.smtp.EmailBackend", "EMAIL_PORT": 25, "EMAIL_USE_TLS": False},
         ),
         (
             {"EMAIL_URL": "smtp+tls://u:p%40@mail.example.com"},

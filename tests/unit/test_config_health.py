@@ -102,12 +102,8 @@ def test_the_first_probe_of_a_worker_waits_for_the_first_write_of_its_thread(
 
 @pytest.mark.django_db
 def test_redis_and_the_age_of_the_last_purge_are_reported_and_do_not_change_the_status(
-    client: Client, settings: Any, time_machine: Any
+    client: Client, settings: Any, redis_away: None, time_machine: Any
 ) -> None:
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    settings.CACHES = {
-        "default": {"BACKEND": "config.infrastructure.rate_limits.FailOpenRedisCache", "LOCATION": settings.REDIS_URL}
-    }
     PurgeRun.objects.all().delete()
     assert client.get("/health/ready").json()["purge"] == {"last_finished": None, "age_seconds": None}
     time_machine.move_to(datetime(2026, 11, 21, 12, tzinfo=UTC), tick=False)

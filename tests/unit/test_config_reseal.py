@@ -15,7 +15,6 @@ from accounts.factors.adapter import FactorAdapter
 from accounts.mail import outbox
 from accounts.mail.outbox import Email
 from accounts.models import OutgoingMail, User
-from accounts.sessions.store import SessionStore
 from config.infrastructure import sealing
 from config.management.commands import reseal
 from oauth_bridge.openid import signing_keys
@@ -48,10 +47,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
 
 
 @pytest.mark.usefixtures("stored")
-def test_what_is_sealed_anew_opens_without_the_former_key(
-    settings: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(reseal, "BATCH", 2)
+def test_what_is_sealed_anew_opens_without_the_former_key(settings: Any, capsys: pytest.CaptureFixture[str]) -> None:
     rows = {"Authenticator apps": 1, "Recovery codes": 1, "Signing keys": 1, "Waiting e-mails": 3}
     dump, before = database_text(), {row.pk: row.data for row in Authenticator.objects.all()}
 
@@ -93,29 +89,6 @@ def test_what_no_key_opens_is_named_left_and_fails_the_command(
     assert database_text() == dump
 
 
-@pytest.mark.usefixtures("stored")
-def test_a_change_at_the_same_moment_is_kept_and_a_row_that_goes_is_not_counted(
-    settings: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    seal = sealing.seal
-
-    def used_meanwhile(*arguments: Any) -> bytes:
-        monkeypatch.setattr(sealing, "seal", seal)
-        row = Authenticator.objects.get(type="totp")
-        Authenticator.objects.filter(pk=row.pk).update(data=row.data | {"used_codes": ["another"]})
-        Authenticator.objects.filter(type="recovery_codes").delete()
-        return seal(*arguments)
-
-    monkeypatch.setattr(sealing, "seal", used_meanwhile)
-    apps, codes, *_others = run(capsys)
-    assert "1 sealed anew" in apps
-    assert codes.startswith("Recovery codes: 0 sealed anew, 0 under")
-    settings.SECRET_KEY_FALLBACKS = []
-    data = Authenticator.objects.get(type="totp").data
-    assert FactorAdapter().decrypt(data["secret"]) == "JBSWY3DP"
-    assert data["used_codes"] == ["another"]
-
-
 def test_each_purpose_that_is_sealed_is_resealed_or_a_cookie() -> None:
     """So that a later column, such as that of signing keys, is not forgotten."""
     not_stored = {"accounts.sessions.known_browsers"}  # a cookie
@@ -127,12 +100,6 @@ def test_each_purpose_that_is_sealed_is_resealed_or_a_cookie() -> None:
     }
     purposes = {import_module(name).PURPOSE for name in sealing_modules - not_stored - {reseal.__name__}}
     assert purposes == {column.purpose for column in reseal.SEALED_COLUMNS}
-
-
-def test_what_release_0_1_0_has_stored_is_read(settings: Any) -> None:
-    settings.SECRET_KEY = "a SECRET_KEY of the test of what earlier releases have stored"
-    assert SessionStore("k" * 32).decode("CIRK9wK6tAqEFOAtW0wp/1RV3z8gxS4A+DLXQe8SJi2jKJw=") == {"a": 1}
-    assert FactorAdapter().decrypt("ZdUp8rrtxBsgczQ/yDdNqiHgrzrzyR5NDH6xeFVQpD62Jgel") == "JBSWY3DP"
 
 
 def test_it_opens_only_unchanged_for_its_purpose_and_row() -> None:

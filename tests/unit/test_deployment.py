@@ -93,7 +93,7 @@ def test_mail_servers(
 def test_a_refused_greeting_is_told_from_a_refused_sender(
     refused: str, code: int, said: str, mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.EMAIL_BACKEND = "config.infrastructure.smtp.EmailBackend"
+    settings.EMAIL_BACKEND = "accounts.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail_server.port
     monkeypatch.setattr(f"smtplib.SMTP.{refused}", lambda *_given: (code, b""))
     assert said in deployment.mail().message

@@ -10,18 +10,34 @@ from typing import Any
 
 import pytest
 
+from config.environment import redis_options
 from config.infrastructure import rate_limits as module
 from config.infrastructure.rate_limits import FailOpenRedisCache, Outage, RateLimitCache
 
-SOCKET_TIMEOUT_SECONDS = module.SOCKET_TIMEOUT_SECONDS  # before tests get a longer one
+
+@pytest.fixture(autouse=True)
+def no_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "outage", Outage())
 
 
 @pytest.fixture
-def away() -> Iterator[FailOpenRedisCache]:
+def caches_of(settings: Any) -> Any:
+    """`caches_of(url, seconds)` makes both caches of a Redis, whose socket has this time-out."""
+
+    def make(url: str, seconds: float = 20) -> tuple[RateLimitCache, FailOpenRedisCache]:
+        options = {**redis_options(), "socket_timeout": seconds}
+        settings.REDIS_URL, settings.CACHES = url, {"default": {"OPTIONS": options}}
+        return RateLimitCache(url, {"OPTIONS": options}), FailOpenRedisCache(url, {"OPTIONS": options})
+
+    return make
+
+
+@pytest.fixture
+def away(caches_of: Any) -> Iterator[FailOpenRedisCache]:
     """A port where nothing listens, and nobody else can."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
-        yield FailOpenRedisCache(f"redis://127.0.0.1:{held.getsockname()[1]}/0", {})
+        yield caches_of(f"redis://127.0.0.1:{held.getsockname()[1]}/0")[1]
 
 
 ANSWERS: list[tuple[str, tuple[Any, ...], Any]] = [
@@ -48,9 +64,11 @@ def counted(cache: RateLimitCache, key: str, events: int) -> int | None:
 
 
 @pytest.mark.integration
-def test_limits_are_counted_again_when_redis_is_back(redis_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_are_counted_again_when_redis_is_back(
+    redis_server: Any, caches_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "RETRY_AFTER_SECONDS", 0)
-    cache, other = RateLimitCache(redis_server.url, {}), FailOpenRedisCache(redis_server.url, {})
+    cache, other = caches_of(redis_server.url)
     assert [(cache.add("key", 1, 60), cache.incr("key")) for _ in range(2)] == [(False, 1), (False, 2)]
     assert (cache.add("key", 0, 60), cache.get("key")) == (False, 2)
     assert [other.add("other", 1, 60), other.add("other", 1, 60), other.get("other")] == [True, False, 1]
@@ -64,13 +82,12 @@ def test_limits_are_counted_again_when_redis_is_back(redis_server: Any, monkeypa
     assert (counted(cache, "narrow", 2), counted(cache, "wide", 0)) == (2, 0), "the connection of before is closed"
 
 
-def test_a_silent_redis_costs_one_time_out_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SOCKET_TIMEOUT_SECONDS", SOCKET_TIMEOUT_SECONDS)
+def test_a_silent_redis_costs_one_time_out_a_second(caches_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     now, tries = [1000.0], []
     monkeypatch.setattr("config.infrastructure.rate_limits.time.monotonic", lambda: now[0])
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
         silent.setblocking(False)
-        cache = FailOpenRedisCache(f"redis://127.0.0.1:{silent.getsockname()[1]}/0", {})
+        _, cache = caches_of(f"redis://127.0.0.1:{silent.getsockname()[1]}/0", 0.25)
         for _second in range(3):
             assert all(cache.add("key", 1, 60) for _ in range(100))
             tries.append(0)
@@ -95,17 +112,18 @@ def test_the_outage_is_logged_once_in_ten_seconds(
         now[0] += 2
         away.get("key")
     assert [record.message for record in caplog.records] == ["Redis is away: limits are not counted."] * 2
-    another = FailOpenRedisCache(away.url, {})
-    assert another.call(lambda: True, False) is False, "caches of one server learn from each other"
+    another = RateLimitCache("", {})
+    assert another.call(lambda: True, False) is False, "the caches learn from each other"
 
 
 @pytest.mark.integration
-def test_a_late_answer_is_not_taken_for_the_next_one(redis_server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SOCKET_TIMEOUT_SECONDS", 2)
-    cache = RateLimitCache(redis_server.url, {})
+def test_a_late_answer_is_not_taken_for_the_next_one(
+    redis_server: Any, caches_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, _ = caches_of(redis_server.url, 2)
     assert counted(cache, "narrow", 7) == 7
     redis_server.pause()
     assert counted(cache, "narrow", 0) is None
     redis_server.go_on()
-    cache.outage = Outage()
+    monkeypatch.setattr(module, "outage", Outage())
     assert counted(cache, "wide", 1) == 1

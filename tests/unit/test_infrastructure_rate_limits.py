@@ -13,7 +13,6 @@ from config.infrastructure import rate_limits
 from config.infrastructure.rate_limits import Counter
 
 IN_MEMORY = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
-AWAY = {"BACKEND": "config.infrastructure.rate_limits.RateLimitCache", "LOCATION": "redis://127.0.0.1:1/0"}
 pytestmark = pytest.mark.integration
 needs_redis = pytest.mark.skipif(not configured.REDIS_URL, reason="needs Redis: set REDIS_URL to one")
 
@@ -52,10 +51,8 @@ def test_what_is_refused_by_one_limit_counts_for_no_wider_one(settings):
     assert rate_limits.exceeded(Counter("userinfo", "carol"), wide)
 
 
-def test_while_the_cache_is_away_only_some_limits_are_counted_in_the_process(settings, time_machine):
-    rate_limits._own_counts.clear()
+def test_while_the_cache_is_away_only_some_limits_are_counted_in_the_process(settings, redis_away, time_machine):
     settings.RATES = {"userinfo": "1/m", "sign_in_account": "2/15m"}
-    settings.CACHES = {**settings.CACHES, "limits": AWAY}
     time_machine.move_to(datetime(2026, 11, 21, 12, tzinfo=UTC), tick=False)
     assert not any(rate_limits.count(Counter("userinfo", "alice")) for _ in range(5))
     assert rate_limits.exceeded(Counter("userinfo", "alice")) == 0

@@ -6,14 +6,14 @@ The parameters of a statement have names, such as `%(now)s`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connection
-from django.db.models import DEFERRED, Model
+from django.db.models import DEFERRED, Field, Model
 
 M = TypeVar("M", bound=Model)
 
@@ -21,8 +21,8 @@ M = TypeVar("M", bound=Model)
 class Rows(Generic[M]):
     """Lists a model's columns for a SELECT, and makes instances of the model from the rows.
 
-    `names` are the fields to list, by default all of them. `without` are fields to leave out. Django loads a missing
-    field on access.
+    `names` are the fields to list, by default all; `without` are fields to leave out. Django loads a missing field on
+    access.
     """
 
     def __init__(self, model: type[M], *names: str, without: Collection[str] = ()) -> None:
@@ -33,8 +33,7 @@ class Rows(Generic[M]):
             if (not names or field.attname in names) and field.attname not in without
         ]
         self.names = [field.attname for field in self._fields]
-        # Each field of the model gets its value from the row. A field that is not in `names` gets DEFERRED, which
-        # `instance` appends to the row.
+        # A field of the model that is not in `names` gets DEFERRED, which `instance` appends to the row.
         places = {name: place for place, name in enumerate(self.names)}
         self._all_of = itemgetter(*(places.get(field.attname, -1) for field in model._meta.concrete_fields))
 
@@ -46,24 +45,15 @@ class Rows(Generic[M]):
 
     def instance(self, values: Sequence[Any]) -> M:
         """Return the instance with these values, which are in the order of `columns`."""
-        row = [*values, DEFERRED]
-        for position, convert in self._conversions:
-            row[position] = convert(row[position])
-        return self._model.from_db(DEFAULT_DB_ALIAS, self.names, self._all_of(row))
-
-    @functools.cached_property
-    def _conversions(self) -> list[tuple[int, Callable[[Any], Any]]]:
-        """Position and converter of each value to convert. On SQLite, these values are times, UUIDs and booleans."""
-        conversions: list[tuple[int, Callable[[Any], Any]]] = []
-        for position, field in enumerate(self._fields):
-            column = field.get_col(self._model._meta.db_table)
-            for convert in (*connection.ops.get_db_converters(column), *column.get_db_converters(connection)):
-                conversions.append((position, functools.partial(_convert, convert, column)))
-        return conversions
+        if not is_postgresql():
+            values = tuple(map(_from_sqlite, self._fields, values))
+        return self._model.from_db(DEFAULT_DB_ALIAS, self.names, self._all_of((*values, DEFERRED)))
 
 
-def _convert(convert: Callable[..., Any], column: Any, value: Any) -> Any:
-    return convert(value, column, connection)
+def _from_sqlite(field: Field[Any, Any], value: Any) -> Any:
+    """Return the time, UUID, boolean or other value that SQLite has stored as text or number. Times are in UTC."""
+    value = None if value is None else field.to_python(value)  # None, too, for a row that a join did not find
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
 
 
 @functools.cache
@@ -98,5 +88,5 @@ def as_uuid(value: UUID | str) -> UUID:
 
 def _adapted_for_sqlite(value: object) -> object:
     if isinstance(value, datetime):
-        return connection.ops.adapt_datetimefield_value(value)
+        return str(value.astimezone(UTC).replace(tzinfo=None))
     return value.hex if isinstance(value, UUID) else value

@@ -119,11 +119,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super().connect()
 
     def fetch_all(self, statement: str, values: Mapping[str, object]) -> list[Any]:
-        """Return all rows of the statement. The cursor of the statement is kept as long as the connection.
+        """Return all rows of the statement, whose cursor is kept as long as the connection.
 
         A new cursor would look up the adapters of all types again, which is half of the statement's cost in this
-        process. The cursor requests results in binary format, which psycopg reads in C. In text format, times would be
-        read by Django's loader, which is written in Python.
+        process. psycopg reads binary results in C, and times in text format by Django's loader in Python.
         """
         self.close_if_health_check_failed()
         self.ensure_connection()
@@ -148,8 +147,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def is_usable(self) -> bool:
         """Return whether the connection works. If the server has closed it, its socket has something to read.
 
-        Return False after an error, because prepared statements for a changed table fail permanently on this
-        connection.
+        After an error, prepared statements for a changed table fail permanently on the connection.
         """
         if self.errors_occurred:
             return False

@@ -5,25 +5,19 @@ from __future__ import annotations
 import base64
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError
-from django.db.models import QuerySet
+from django.db import transaction
 
 from accounts.factors import adapter
 from accounts.mail import outbox
 from config.infrastructure import sealing
 from oauth_bridge.openid import signing_keys
 
-# The number of rows in one read. Each row is written separately, so a request waits for at most one row.
-BATCH = 500
 
-
-@dataclass(frozen=True)
-class SealedColumn:
+class SealedColumn(NamedTuple):
     """A column of sealed values. If `member` is set, this member of a JSON object has the value, in base64."""
 
     kind: str
@@ -32,22 +26,6 @@ class SealedColumn:
     purpose: str
     member: str = ""
     is_bound: bool = False  # True if the value is bound to the row's id, a UUID
-
-    def rows(self) -> QuerySet[Any]:
-        rows: QuerySet[Any] = apps.get_model(self.model)._default_manager.order_by("pk")
-        if self.member:
-            return rows.filter(**{f"{self.column}__has_key": self.member})
-        return rows.exclude(**{self.column: b""}).exclude(**{self.column: None})
-
-    def sealed(self, stored: Any) -> bytes:
-        try:
-            return base64.b64decode(stored[self.member]) if self.member else bytes(stored)
-        except ValueError:
-            return b""  # bytes that no key can unseal
-
-    def stored(self, sealed: bytes, old: Any) -> Any:
-        """Return the new value of the column, which replaces `old`."""
-        return {**old, self.member: base64.b64encode(sealed).decode()} if self.member else sealed
 
 
 SEALED_COLUMNS = (
@@ -71,8 +49,9 @@ class Command(BaseCommand):
         unreadable = 0
         for column in SEALED_COLUMNS:
             counts: Counter[str] = Counter()
-            for row_id, stored in _read(column):
-                outcome = _reseal(column, row_id, stored, dry_run)
+            rows = apps.get_model(column.model)._default_manager.order_by("pk")
+            for row_id in list(rows.values_list("pk", flat=True)):
+                outcome = _reseal(column, row_id, dry_run)
                 counts[outcome] += 1
                 if outcome == "unreadable":
                     self.stderr.write(f"{column.kind}: no key opens row {row_id} of {column.model}.")
@@ -89,31 +68,27 @@ class Command(BaseCommand):
             )
 
 
-def _read(column: SealedColumn) -> Iterator[tuple[Any, Any]]:
-    """Yield the id and stored value of each row. It may skip new rows, which the first key has sealed."""
-    rows = column.rows().values_list("pk", column.column)
-    batch = list(rows[:BATCH])
-    while batch:
-        yield from batch
-        batch = list(rows.filter(pk__gt=batch[-1][0])[:BATCH])
-
-
-def _reseal(column: SealedColumn, row_id: Any, stored: Any, dry_run: bool) -> str:
-    """Seal an old row again. Return the former state of the row: "old", "current", "unreadable" or "deleted".
-
-    If a request has changed the column meanwhile, the row is not written, but read again.
-    """
+@transaction.atomic
+def _reseal(column: SealedColumn, row_id: Any, dry_run: bool) -> str:
+    """Lock the row and seal it again. Return its former state: "old", "current", "unreadable" or "empty"."""
+    row: Any = apps.get_model(column.model)._default_manager.select_for_update().filter(pk=row_id).first()
+    stored: Any = getattr(row, column.column, None)  # None: the row was deleted meanwhile
+    value = stored.get(column.member) if stored and column.member else stored
+    if not value:
+        return "empty"
+    try:
+        sealed = base64.b64decode(value) if column.member else bytes(value)
+    except ValueError:
+        return "unreadable"
     bound_to = row_id.bytes if column.is_bound else b""
-    rows = column.rows().filter(pk=row_id)
-    while stored is not None:
-        sealed = column.sealed(stored)
-        if sealing.is_under_first_key(column.purpose, sealed, bound_to):
-            return "current"
-        content = sealing.unseal(column.purpose, sealed, bound_to)
-        if content is None:
-            return "unreadable"
-        new = column.stored(sealing.seal(column.purpose, content, bound_to), stored)
-        if dry_run or rows.filter(**{column.column: stored}).update(**{column.column: new}):
-            return "old"
-        stored = rows.values_list(column.column, flat=True).first()
-    return "deleted"
+    if sealing.is_under_first_key(column.purpose, sealed, bound_to):
+        return "current"
+    content = sealing.unseal(column.purpose, sealed, bound_to)
+    if content is None:
+        return "unreadable"
+    if not dry_run:
+        sealed = sealing.seal(column.purpose, content, bound_to)
+        new = {**stored, column.member: base64.b64encode(sealed).decode()} if column.member else sealed
+        setattr(row, column.column, new)
+        row.save(update_fields=[column.column])
+    return "old"

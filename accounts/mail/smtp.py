@@ -1,11 +1,9 @@
-"""Send e-mails with Django's SMTP backend. EMAIL_TIMEOUT limits the whole conversation with the server, not each step.
-
-The connection to each address of the server has the same limit, and the conversation begins with the greeting. E2.
-"""
+"""Send e-mails with Django's SMTP backend. EMAIL_TIMEOUT limits the whole conversation, not each step. E2."""
 
 from __future__ import annotations
 
 import smtplib
+import ssl
 import time
 from email.utils import parseaddr
 from typing import Any
@@ -77,10 +75,22 @@ class _BoundedTLS(_Bounded, smtplib.SMTP_SSL):
 
 
 class EmailBackend(smtp.EmailBackend):
-    @property
-    def connection_class(self) -> Any:
-        return self._connect
-
-    def _connect(self, host: str, port: int, **options: Any) -> smtplib.SMTP:
-        connection = _BoundedTLS if self.use_ssl else _Bounded
-        return connection(host, port, **(options | {"local_hostname": greeting()}))
+    def open(self) -> bool:
+        if self.connection:
+            return False
+        tls = ssl.create_default_context()
+        options: Any = {"local_hostname": greeting(), "timeout": self.timeout}
+        if self.use_ssl:
+            connection: smtplib.SMTP = _BoundedTLS(self.host, self.port, context=tls, **options)
+        else:
+            connection = _Bounded(self.host, self.port, **options)
+        try:
+            if self.use_tls:
+                connection.starttls(context=tls)
+            if self.username and self.password:
+                connection.login(self.username, self.password)
+        except BaseException:
+            connection.close()
+            raise
+        self.connection = connection
+        return True

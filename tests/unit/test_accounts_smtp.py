@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.mail import EmailMessage
 
-from config.infrastructure.smtp import EmailBackend
+from accounts.mail.smtp import EmailBackend
 from tests.peers import HANGS, MailServer, certificate_for
 
 BOUND = 0.5
