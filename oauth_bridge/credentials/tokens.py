@@ -85,7 +85,7 @@ class Bearer(NamedTuple):
     client_id: str
     is_public: bool  # the application has no secret, and its tokens are on people's devices
     scope: str
-    attempt: UUID | None  # the attempt of the sign-in; None for a token of an earlier release
+    attempt: UUID | None  # the attempt of the sign-in, if known
     openid: str | None  # None: the request was plain OAuth 2.0
 
 
