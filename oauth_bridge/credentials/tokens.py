@@ -45,10 +45,19 @@ STORE_REDEEMED = f"""
 
 BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar", "profile_changed_at")
 
+# The conditions for a token that is neither expired nor revoked, each with the cause of a refusal. `READ` leaves out
+# the groups: `is_member` checks them, and only for a restricted application.
+CONDITIONS = {
+    "person_deactivated": "u.is_active",
+    "token_ended_person": "t.person_version = u.credentials_version",
+    "token_ended_application": "t.application_version = a.credentials_version",
+    "token_ended_group": admits("u.id"),
+    "client_disabled": "a.is_enabled",
+}
 _VALID = f"""
       FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
-     WHERE t.digest = %(digest)s AND t.expires_at > %(now)s AND t.revoked_at IS NULL AND u.is_active AND a.is_enabled
-       AND t.person_version = u.credentials_version AND t.application_version = a.credentials_version
+     WHERE t.digest = %(digest)s AND t.expires_at > %(now)s AND t.revoked_at IS NULL
+       AND {" AND ".join(sql for cause, sql in CONDITIONS.items() if cause != "token_ended_group")}
 """
 READ = f"""
     SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type, t.scope, t.attempt, t.openid,
@@ -61,11 +70,7 @@ READ_OWN = f"SELECT {OWN.columns('t')}, a.is_restricted {_VALID} AND t.applicati
 FIND_TOKEN = f"""
     SELECT t.id, t.application_id, t.user_id, t.expires_at, t.attempt, a.client_id,
            CASE WHEN t.revoked_at IS NOT NULL THEN coalesce(t.revoked_cause, 'token_revoked')
-                WHEN u.id IS NULL OR NOT u.is_active THEN 'person_deactivated'
-                WHEN t.person_version <> u.credentials_version THEN 'token_ended_person'
-                WHEN a.id IS NULL OR t.application_version <> a.credentials_version THEN 'token_ended_application'
-                WHEN NOT {admits("u.id")} THEN 'token_ended_group'
-                WHEN NOT a.is_enabled THEN 'client_disabled'
+                {" ".join(f"WHEN ({sql}) IS NOT TRUE THEN '{cause}'" for cause, sql in CONDITIONS.items())}
            END AS ended_by
       FROM {TOKENS} t LEFT JOIN {PEOPLE} u ON u.id = t.user_id LEFT JOIN {APPLICATIONS} a ON a.id = t.application_id
      WHERE t.digest = %(digest)s
@@ -80,7 +85,7 @@ class Bearer(NamedTuple):
     client_id: str
     is_public: bool  # the application has no secret, and its tokens are on people's devices
     scope: str
-    attempt: UUID | None  # the attempt of the sign-in; None for a token of an earlier release
+    attempt: UUID | None  # the attempt of the sign-in, if known
     openid: str | None  # None: the request was plain OAuth 2.0
 
 
