@@ -170,19 +170,13 @@ def add_arguments(parser: ArgumentParser, *, is_new: bool) -> None:
         parser.add_argument("name")
         parser.add_argument("--public", action="store_true", help="it can keep no secret: it has none, and uses PKCE")
     for each in FIELDS:
-        if not each.option or (is_new and each.name == "name"):
-            continue
-        if each.type is bool:
-            parser.add_argument(each.option, action=BooleanOptionalAction, dest=each.name, help=each.help)
-        else:
-            parser.add_argument(
-                each.option,
-                action="append" if each.type is list else "store",
-                dest=each.name,
-                metavar=each.option.strip("-").upper(),
-                required=is_new and each.name == "redirect_uris",
-                help=each.help,
-            )
+        if each.option and not (is_new and each.name == "name"):
+            more: dict[str, Any] = {"action": BooleanOptionalAction}
+            if each.type is not bool:
+                is_needed = is_new and each.name == "redirect_uris"
+                action = "append" if each.type is list else "store"
+                more = {"action": action, "metavar": each.option.strip("-").upper(), "required": is_needed}
+            parser.add_argument(each.option, dest=each.name, help=each.help, **more)
 
 
 @transaction.atomic
@@ -319,39 +313,3 @@ def _refuse(problems: Iterable[str]) -> None:
     """Raise CommandError if there are problems."""
     if lines := [shown(problem) for problem in problems]:
         raise CommandError("\n".join(["Nothing was changed.", *lines]))
-
-
-def described(each: Change) -> dict[str, Any]:
-    return {
-        "client_id": each.application.client_id,
-        "name": each.application.name,
-        "action": "register" if each.is_new else "change",
-        "before": each.before,
-        "after": each.after,
-    }
-
-
-def text_of(changes: list[Change], *, is_dry_run: bool) -> str:
-    """Format the changes for a terminal, field by field."""
-    if not changes:
-        return "no changes"
-    lines = []
-    for each in changes:
-        client_id = each.application.client_id
-        lines.append(f"{'new' if each.is_new else 'change'} {client_id}  {shown(each.application.name)}")
-        for name, after in each.after.items():
-            before = each.before.get(name)
-            if isinstance(after, list):
-                lines += [f"  {name}: - {_word(value)}" for value in before or () if value not in after]
-                lines += [f"  {name}: + {_word(value)}" for value in after if value not in (before or ())]
-            else:
-                lines.append(f"  {name}: {'' if each.is_new else _word(before) + ' -> '}{_word(after)}")
-        if each.is_new and not each.application.is_public:
-            lines.append(f"  It has no secret yet: `application rotate-secret {client_id}` makes one.")
-    new = sum(each.is_new for each in changes)
-    done = f"{new:,} new, {len(changes) - new:,} changed."
-    return "\n".join([*lines, done + (" Nothing was stored: this was a dry run." if is_dry_run else "")])
-
-
-def _word(value: object) -> str:
-    return shown(json.dumps(value, ensure_ascii=False))

@@ -10,6 +10,7 @@ import subprocess
 import uuid
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -40,13 +41,9 @@ def answered(result: subprocess.CompletedProcess[str]) -> Any:
     return json.loads(result.stdout)
 
 
-class Made:
+def made(answer: dict[str, Any]) -> Any:
     """An application that was created on the command line."""
-
-    def __init__(self, answer: dict[str, Any]) -> None:
-        self.client_id = answer["client_id"]
-        self.client_secret = answer["client_secret"]
-        self.redirect_uri = answer["redirect_uris"][0]
+    return SimpleNamespace(**answer, redirect_uri=answer["redirect_uris"][0])
 
 
 # Applications ---------------------------------------------------------------------------------------------------------
@@ -63,10 +60,10 @@ def test_application_create_prints_what_a_developer_needs(manage: Manage, driver
     assert re.fullmatch(r"[A-Za-z0-9_-]{43,}", answer["client_secret"])
     assert answer["client_secret"] != another["client_secret"]
     assert answer["client_id"] != another["client_id"]
-    made = Made(answer)
-    code = driver.authorize(driver.authorization_url(made), alice.email, PASSWORD).parameters["code"]
-    assert driver.exchange(made, code).status_code == 200
-    trusted = Made(answered(manage("application", "create", "T", *flags, "--trusted", "--json")))
+    created = made(answer)
+    code = driver.authorize(driver.authorization_url(created), alice.email, PASSWORD).parameters["code"]
+    assert driver.exchange(created, code).status_code == 200
+    trusted = made(answered(manage("application", "create", "T", *flags, "--trusted", "--json")))
     assert driver.callback(driver.get(driver.authorization_url(trusted))).address == uris[0], "without a consent page"
     refused = manage("application", "create", "A", "--redirect-uri", "http://a.example/", "--json")
     assert (refused.returncode, refused.stdout) == (1, "")

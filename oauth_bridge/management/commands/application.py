@@ -18,6 +18,7 @@ from oauth_bridge.administration import checks
 from oauth_bridge.applications import fields, registry
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.management import activity_listing, registration, secret_commands
+from oauth_bridge.management.registration import Change
 from oauth_bridge.models import Application
 
 AUDITED = 1000
@@ -83,8 +84,8 @@ class Command(BaseCommand):
         if action == "apply":
             is_dry_run = options["dry_run"]
             changes = registration.apply(options["file"], is_dry_run=is_dry_run, warnings=self.stderr)
-            text = registration.text_of(changes, is_dry_run=is_dry_run)
-            return [registration.described(each) for each in changes], lambda _result: text
+            end = " Nothing was stored: this was a dry run." if is_dry_run else ""
+            return [_change(each) for each in changes], lambda _result: _changed(changes, end)
         if action == "list":
             return [_described(each) for each in Application.objects.prefetch_related("groups")], _listed
         client_id = options["client_id"]
@@ -158,12 +159,45 @@ def _described(application: Application) -> dict[str, Any]:
     return {**fields.registered(application), "created": application.created.isoformat()}
 
 
+def _change(change: Change) -> dict[str, Any]:
+    return {
+        "client_id": change.application.client_id,
+        "name": change.application.name,
+        "action": "register" if change.is_new else "change",
+        "before": change.before,
+        "after": change.after,
+    }
+
+
 # Text for a terminal -------------------------------------------------------------------------------------------------
 
 
 def _listed(found: list[dict[str, Any]]) -> str:
     lines = (f"{one['client_id']}  {shown(one['name'])}{'' if one['enabled'] else '  (disabled)'}" for one in found)
     return "\n".join(lines)
+
+
+def _changed(changes: list[Change], end: str) -> str:
+    """Format the changes of `apply`, field by field."""
+    lines = []
+    for each in changes:
+        client_id = each.application.client_id
+        lines.append(f"{'new' if each.is_new else 'change'} {client_id}  {shown(each.application.name)}")
+        for name, after in each.after.items():
+            before = each.before.get(name)
+            if isinstance(after, list):
+                lines += [f"  {name}: - {_word(value)}" for value in before or () if value not in after]
+                lines += [f"  {name}: + {_word(value)}" for value in after if value not in (before or ())]
+            else:
+                lines.append(f"  {name}: {'' if each.is_new else _word(before) + ' -> '}{_word(after)}")
+        if each.is_new and not each.application.is_public:
+            lines.append(f"  It has no secret yet: `application rotate-secret {client_id}` makes one.")
+    new = sum(each.is_new for each in changes)
+    return "\n".join([*lines, f"{new:,} new, {len(changes) - new:,} changed.{end}"]) if changes else "no changes"
+
+
+def _word(value: object) -> str:
+    return shown(json.dumps(value, ensure_ascii=False))
 
 
 def _audited(entries: list[dict[str, Any]]) -> str:
