@@ -137,8 +137,9 @@ class ResetTokenGenerator:
     def check_token(self, user: User | None, token: str) -> bool:
         if user is None or not user.is_active:
             return False
+        max_age = settings.PASSWORD_RESET_TIMEOUT + 1  # the key has its time in whole seconds
         try:
-            return bool(_signer(user).unsign(token, max_age=settings.PASSWORD_RESET_TIMEOUT))
+            return bool(_signer(user).unsign(token, max_age=max_age))
         except BadSignature:
             return False
 

@@ -24,7 +24,7 @@ from oauth_bridge.models import Application
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory
 from tests.grants import HTML, Attempt
 from tests.pages import admin_browser, deliver_all, with_session
-from tests.unit.test_accounts_emails import KINDS, composed
+from tests.unit.test_accounts_notices import KINDS, composed
 
 SIGNS = "100% %(name)s %s {0} {name} {{ x }} %%"
 APPLICATION, PERSON, GROUP, OPERATOR = (f"{kind} {SIGNS}" for kind in ("Zapp", "Zperson", "Zgroup", "Zoperator"))
