@@ -19,7 +19,7 @@ from django.http import HttpRequest
 from accounts import return_path
 from accounts.email_addresses import looked_up_email
 from accounts.sessions import user_agents
-from config.infrastructure import references
+from config.infrastructure import network
 from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
@@ -128,7 +128,7 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
 def _record_of(request: HttpRequest, **columns: Any) -> ActivityRecord:
     return ActivityRecord(
         at=request.received_at,  # type: ignore[attr-defined]
-        reference=references.current.get(),
+        reference=network.reference.get(),
         address=client_address(request),
         browser=user_agents.describe(request.headers.get("User-Agent", "")),
         **columns,

@@ -14,7 +14,7 @@ from django.db.models import F, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
-from config.infrastructure import references
+from config.infrastructure import network
 from oauth_bridge.activity_causes import NEVER_EXCHANGED
 from oauth_bridge.activity_models import ActivityRecord, Outcome, Step
 from oauth_bridge.models import Application
@@ -149,7 +149,7 @@ def of(record: ActivityRecord, client_ids: Collection[str] | None = None) -> Att
 def _chosen(each: Attempt, filters: Filters) -> ActivityRecord | None:
     if not (filters.cause or filters.step or filters.reference):
         return None
-    reference = references.normalised(filters.reference)
+    reference = network.typed_reference(filters.reference)
     fitting = (
         event
         for event in reversed(each.events)
