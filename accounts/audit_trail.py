@@ -22,7 +22,7 @@ from django.contrib.auth.models import Group
 from django.http import HttpRequest
 
 from accounts.models import AuditEntry, User
-from config.infrastructure import events, rate_limits, references
+from config.infrastructure import events, network, rate_limits
 from config.infrastructure.events import Event
 from config.infrastructure.network import client_address
 from config.infrastructure.rate_limits import Counter
@@ -158,7 +158,7 @@ def _entry(actor: Actor, action: str, subject: Subject, kept: dict[str, Any]) ->
         key=subject.key,
         name=subject.name[:120],
         changes=kept,
-        reference=references.current.get(),
+        reference=network.reference.get(),
     )
 
 

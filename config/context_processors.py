@@ -16,7 +16,7 @@ from accounts import return_path
 from config import branding
 from config.http import languages
 from config.http.error_handlers import ACCOUNT_PAGES, REFUSED, REFUSED_FIELD_NAME
-from config.infrastructure import references
+from config.infrastructure import network
 from oauth_bridge.consent.pages import asking_application
 
 
@@ -55,7 +55,7 @@ def service(request: HttpRequest) -> dict[str, Any]:
     }
     return {
         "service": {"name": settings.SERVICE_NAME, **links, **brand},
-        "reference": references.current.get(),
+        "reference": network.reference.get(),
         **{name: SimpleLazyObject(partial(read, request)) for name, read in _WAY.items()},
         **languages.switcher(request),
     }

@@ -19,7 +19,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, cast
 
-from config.infrastructure import references
+from config.infrastructure import network
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            "reference": references.current.get(),
+            "reference": network.reference.get(),
         }
         for name, value in vars(record).items():
             if name not in OWN_ATTRIBUTES and isinstance(value, _LOGGED_TYPES):

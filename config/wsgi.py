@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from wsgiref.types import InputStream, StartResponse, WSGIEnvironment
 
@@ -27,12 +27,10 @@ class WholeBody:
         self.stream, self.left = stream, length
 
     def read(self, size: int = -1) -> bytes:
-        data = self.stream.read(size)
-        return self._counted(data, is_short=len(data) < size)
+        return self._counted(self.stream.read, size, lambda data: len(data) < size)
 
     def readline(self, size: int = -1) -> bytes:
-        data = self.stream.readline(size)
-        return self._counted(data, is_short=len(data) < size and not data.endswith(b"\n"))
+        return self._counted(self.stream.readline, size, lambda data: len(data) < size and not data.endswith(b"\n"))
 
     def discard(self) -> None:
         """Read what no view has read. Otherwise gunicorn would close a connection that nginx uses again."""
@@ -40,10 +38,13 @@ class WholeBody:
             while 0 < self.left <= DISCARDED_MAX_BYTES:
                 self.read(min(self.left, 64 * 1024))
 
-    def _counted(self, data: bytes, *, is_short: bool) -> bytes:
-        self.left -= len(data)
-        if is_short and self.left > 0:
+    def _counted(self, read: Callable[[int], bytes], size: int, is_short: Callable[[bytes], bool]) -> bytes:
+        left, self.left = self.left, 0  # after an error, such as the time-out of a silent client, nothing is discarded
+        data = read(size)
+        left -= len(data)
+        if is_short(data) and left > 0:
             raise UnreadablePostError("the body ended early")
+        self.left = left
         return data
 
 

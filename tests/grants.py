@@ -16,7 +16,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from accounts.factors.adapter import FactorAdapter
 from accounts.models import User
-from config.infrastructure import references
+from config.infrastructure import network
 from oauth_bridge.credentials.code_redemption import challenge_of
 from tests.factories import ApplicationFactory, CodeFactory, Issued, PersonFactory, Registered
 from tests.pages import ask_for_link, choose, html_of, is_signed_in, mailed_path, sign_in
@@ -77,7 +77,7 @@ class Log(logging.Handler):
         self.lines: list[dict[str, Any]] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append({**vars(record), "reference": references.current.get()})
+        self.lines.append({**vars(record), "reference": network.reference.get()})
 
     def of(self, event: str) -> list[dict[str, Any]]:
         return [line for line in self.lines if line["event"] == event]

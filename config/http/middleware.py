@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from config.http.error_handlers import bad_request, host_changed
 from config.http.languages import answer_in_language
-from config.infrastructure import errors, events, network, paths, references
+from config.infrastructure import errors, events, network, paths
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.events import Event, Member
 from oauth_bridge.activity import recording
@@ -55,7 +55,7 @@ class RequestLogMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         started = time.perf_counter()
         request.received_at = timezone.now()  # type: ignore[attr-defined]
-        token = references.current.set(references.new())
+        token = network.reference.set(network.new_reference())
         address = network.client_address(request)
         network.of_request.set(address)
         known = errors.Subject()
@@ -92,7 +92,7 @@ class RequestLogMiddleware:
                 events.REFUSALS.labels(counted, error.fault.error, error.fault.name.lower()).inc()
         finally:
             events.IN_FLIGHT.dec()
-            references.current.reset(token)
+            network.reference.reset(token)
             network.of_request.set("")
             errors.of_subject.set(None)
             events.of_request.set(None)

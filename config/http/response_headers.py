@@ -8,7 +8,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
-from config.infrastructure import paths, references
+from config.infrastructure import network, paths
 
 GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
@@ -68,7 +68,7 @@ class ResponseHeadersMiddleware:
             policy = self.policy_without_form_action if leads_to_application else self.page_policy
             headers["Content-Security-Policy"] = policy
         if "no-store" in headers["Cache-Control"]:
-            headers["X-Reference"] = references.current.get()
+            headers["X-Reference"] = network.reference.get()
         if isinstance(response, HttpResponse) and "content-length" not in present:
             headers["Content-Length"] = str(len(response.content))
         return response

@@ -17,7 +17,7 @@ from uuid import UUID
 from django.utils.translation import gettext
 from django.utils.translation import gettext_noop as _  # marks the sentences that a page may show
 
-from config.infrastructure import events, references
+from config.infrastructure import events, network
 from config.infrastructure.events import Event
 
 NOT_ALLOWED = re.compile(r"[^\x20-\x21\x23-\x5B\x5D-\x7E]")
@@ -164,7 +164,7 @@ class RequestError(Exception):
     @property
     def description(self) -> str:
         """The `error_description`: the public sentence, then the reference of the request. D19, D24."""
-        return references.added_to(self._sentence)
+        return network.with_reference(self._sentence)
 
     @property
     def cause(self) -> str:

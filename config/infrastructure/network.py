@@ -1,17 +1,22 @@
-"""The network address of a client, and the grammar of hosts for settings, callback addresses and passkeys."""
+"""What identifies a request: its reference (D24) and its client's network address (D21); and the grammar of hosts."""
 
 from __future__ import annotations
 
+import base64
 import functools
 import re
+import secrets
 from contextvars import ContextVar
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
 from django.conf import settings
 from django.http import HttpRequest
 
-# The `client_address` of the present request; empty outside of a request.
+from config.infrastructure.texts import typed_code
+
+# The `client_address` and the reference of the present request; empty outside of a request, such as in a command.
 of_request: ContextVar[str] = ContextVar("address", default="")
+reference: ContextVar[str] = ContextVar("reference", default="")
 
 UNKNOWN = "unknown"
 IPV6_PREFIX_BITS = 64
@@ -98,3 +103,24 @@ def is_ip_address(host: str) -> bool:
 def is_host(host: str) -> bool:
     """Return whether the text is an IP address without brackets, or a name in lower case, with or without a dot."""
     return is_ip_address(host) or _NAME.fullmatch(host) is not None
+
+
+# References ----------------------------------------------------------------------------------------------------------
+
+_CROCKFORD = bytes.maketrans(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", b"0123456789ABCDEFGHJKMNPQRSTVWXYZ")
+_MISREAD = str.maketrans("OIL", "011")
+
+
+def new_reference() -> str:
+    """Return 40 random bits as eight characters of Crockford's base 32 (no I, L, O, U), neither unique nor secret."""
+    return base64.b32encode(secrets.token_bytes(5)).translate(_CROCKFORD).decode()
+
+
+def typed_reference(text: str) -> str:
+    """Return the reference in a typed text, which may contain small letters, spaces, hyphens, O for 0, I or L for 1."""
+    return typed_code(text).upper().translate(_MISREAD)
+
+
+def with_reference(sentence: str) -> str:
+    """Return the sentence with the reference of the present request. Outside of a request, return it unchanged."""
+    return f"{sentence} Reference {reference.get()}." if reference.get() else sentence

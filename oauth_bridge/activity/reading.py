@@ -11,7 +11,7 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 
-from config.infrastructure import references, sealing
+from config.infrastructure import network, sealing
 from oauth_bridge.activity.causes import fix_of
 from oauth_bridge.callback_addresses.difference import reason
 from oauth_bridge.models.activity import ActivityRecord, Outcome
@@ -110,7 +110,7 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
         "client_id": filters.client_id,
         "cause": filters.cause,
         "step": filters.step,
-        "reference": references.normalised(filters.reference),
+        "reference": network.typed_reference(filters.reference),
         "person": filters.person_id,
         "id__gt": filters.after_id,
         "at__gte": filters.since,

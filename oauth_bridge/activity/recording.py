@@ -20,7 +20,7 @@ from accounts import return_path
 from accounts.email_addresses import looked_up_email
 from accounts.models import User
 from accounts.sessions import user_agents
-from config.infrastructure import references
+from config.infrastructure import network
 from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.events import Event, Member
 from config.infrastructure.network import client_address
@@ -129,7 +129,7 @@ def _record_of(request: HttpRequest, step: Step, outcome: Outcome, cause: str, *
         step=step,
         outcome=outcome,
         cause=cause,
-        reference=references.current.get(),
+        reference=network.reference.get(),
         address=client_address(request),
         browser=user_agents.describe(request.headers.get("User-Agent", "")),
         **known,

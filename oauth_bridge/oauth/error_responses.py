@@ -19,7 +19,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from config.infrastructure import errors, paths, references
+from config.infrastructure import errors, network, paths
 from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText
 from oauth_bridge.callback_addresses.difference import mark_likely_differences
 from oauth_bridge.errors import OAuthFault
@@ -184,7 +184,7 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
         title, message = SIGN_OUT_TITLE, SWITCHED_OFF_SIGN_OUT_MESSAGE if is_off else SIGN_OUT_MESSAGE
     if fault in HOST_FAULTS:
         title, message = HOST_TITLE, ""
-    sentence, reference = fault.translate(**error.details), references.current.get()
+    sentence, reference = fault.translate(**error.details), network.reference.get()
     sent_address, application = getattr(error, "sent_address", ""), getattr(error, "application", None)
     context: dict[str, Any] = {
         "status": status,

@@ -20,7 +20,7 @@ from accounts.models import Session, User
 from accounts.sessions.credential_changes import end_credentials
 from accounts.sessions.store import SessionStore, digest
 from accounts.sessions.user_agents import browser_name
-from oauth_bridge.activity_models import ActivityRecord
+from oauth_bridge.models.activity import ActivityRecord
 from tests.factories import ApplicationFactory, PersonFactory
 from tests.grants import PAGE, link_of
 from tests.pages import FIREFOX, is_signed_in, proven, sign_in, with_session

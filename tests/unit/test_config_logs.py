@@ -14,7 +14,7 @@ from django.test import Client, RequestFactory
 
 from config import logs
 from config.http.middleware import proxy_ids
-from config.infrastructure import references
+from config.infrastructure import network
 
 
 def formatted(**attributes: Any) -> dict[str, Any]:
@@ -26,9 +26,9 @@ def formatted(**attributes: Any) -> dict[str, Any]:
 
 
 def test_a_line_names_its_request() -> None:
-    token = references.current.set("abc123")
+    token = network.reference.set("abc123")
     line = formatted(client_id="x", attempt=2, request=object(), extra={"code": "x"})
-    references.current.reset(token)
+    network.reference.reset(token)
     assert line["reference"] == "abc123"
     assert (line["level"], line["message"], line["client_id"], line["attempt"]) == ("error", "it broke", "x", 2)
     assert not {"request", "extra"} & line.keys(), "objects are not written"

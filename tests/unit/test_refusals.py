@@ -15,7 +15,7 @@ from django.utils import timezone
 from accounts.models import User
 from accounts.passwords.hashing import HashingBusy
 from accounts.pictures.current_picture import avatar_url
-from config.infrastructure import paths, references
+from config.infrastructure import network, paths
 from config.infrastructure.errors import RequestError, SiteFault, Subject, of_subject, write
 from oauth_bridge.models import AuthorizationCode
 from tests.factories import PersonFactory, TokenFactory
@@ -179,7 +179,7 @@ def test_the_event_names_client_and_person_and_no_other_private_detail(event_log
 
 
 def test_the_alphabet_has_no_look_alikes_and_no_two_references_are_equal() -> None:
-    seen = {references.new() for _ in range(2000)}
+    seen = {network.new_reference() for _ in range(2000)}
     assert len(seen) == 2000
     assert all(REFERENCE.fullmatch(each) for each in seen)
     assert set("".join(seen)) == set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
