@@ -1,4 +1,4 @@
-"""The last administrator can't be deleted, deactivated or demoted, by whatever way. P16."""
+"""The last administrator can't be deleted, deactivated or demoted, by whatever way."""
 
 from __future__ import annotations
 
