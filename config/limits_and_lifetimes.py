@@ -33,7 +33,7 @@ if RATES:
         "reset": "20/m",  # requests for a reset link, by address
         "new_password": "20/m",  # of reset links, by address
         "mail": "200/h",  # codes and links that an address requests, for all mailboxes together
-        # Accounts that an address requests. The purge deletes an account that is unconfirmed after 30 days (P19).
+        # Accounts that an address requests. The purge deletes an account that is unconfirmed after 30 days.
         "sign_up": "20/m",
         "sign_up_day": "300/d",
         "passkey_options": "60/m",  # by address

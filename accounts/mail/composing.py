@@ -81,7 +81,7 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
 
 
 def new_browser(request: HttpRequest, person: User) -> None:
-    """Tell the person about a sign-in with a new browser, unless the mails of today have reached their limit. E5."""
+    """Tell the person about a sign-in with a new browser, unless the mails of today have reached their limit."""
     today = f"{timezone.now():%Y-%m-%d}"
     names = [f"new_browser {person.pk} {today} {number}" for number in range(settings.NEW_BROWSER_MAILS_PER_DAY)]
     if free := outbox.unknown(names):

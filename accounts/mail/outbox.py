@@ -4,7 +4,7 @@ The transaction that causes an e-mail also writes its row, so no e-mail is sent 
 credential, so it is encrypted under a key derived from SECRET_KEY, and deleted when the e-mail is sent or expires.
 
 One thread of each worker sends e-mails in the order of `turn`: the number of unsent e-mails that the same requester (a
-client or a recipient) already had. So the e-mails of one requester delay those of others by few attempts. E2.
+client or a recipient) already had. So the e-mails of one requester delay those of others by few attempts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Send e-mails with Django's SMTP backend. EMAIL_TIMEOUT limits the whole conversation, not each step. E2."""
+"""Send e-mails with Django's SMTP backend. EMAIL_TIMEOUT limits the whole conversation, not each step."""
 
 from __future__ import annotations
 

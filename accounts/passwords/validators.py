@@ -1,6 +1,6 @@
 """Password validators beside Django's. NIST SP 800-63B requires a blocklist, not composition rules.
 
-Passwords are hashed as typed, without Unicode normalisation. See docs/decisions.md, P9.
+Passwords are hashed as typed, without Unicode normalisation: a normalised one would not match its older hash.
 """
 
 from __future__ import annotations

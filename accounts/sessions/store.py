@@ -182,7 +182,7 @@ class SessionStore(DatabaseSessionStore):
             return {}
 
     def _payload_key(self) -> bytes:
-        """Derive the encryption key from the browser's key. The database does not store the browser's key. P5."""
+        """Derive the encryption key from the browser's key. The database does not store the browser's key."""
         return hmac.digest(b"accounts.sessions payload", (self.session_key or "").encode(), "sha256")
 
 

@@ -160,7 +160,7 @@ class AccountAdapter(DefaultAccountAdapter):
     # Address and password ----------------------------------------------------------------------------------------
 
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
-        """Confirm the address in both allauth's table and the person's row. A new address ends credentials. P12."""
+        """Confirm the address in both allauth's table and the person's row. A new address ends credentials."""
         user: User = email_address.user
         is_new = user.email != email_address.email
         try:

@@ -63,7 +63,7 @@ def code_replayed(person_id: UUID, application_id: int) -> None:
 
 
 def tell_of_ending_secrets(now: datetime) -> int:
-    """Tell the owners of all secrets that end soon, and return their number. `manage.py purge` calls this. C13.
+    """Tell the owners of all secrets that end soon, and return their number. `manage.py purge` calls this.
 
     One transaction stores the e-mails about a secret and marks the secret, so two simultaneous processes write them
     once. Secrets of switched-off applications are left out.

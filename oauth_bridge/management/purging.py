@@ -1,4 +1,4 @@
-"""Delete expired rows in batches, for `manage.py purge`. C13.
+"""Delete expired rows in batches, for `manage.py purge`.
 
 Each batch reads one range of a table, in the order in which rows are stored. The size of the range therefore bounds the
 cost of a batch, even if earlier batches left many deleted rows that are not yet vacuumed.

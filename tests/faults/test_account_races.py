@@ -29,7 +29,7 @@ from tests.factories import PersonFactory
 from tests.faults.races import at_once, begin
 from tests.pages import CODE_PAGE, SIGN_UP, proven, with_session
 
-# Second factors. D21, L7 ----------------------------------------------------------------------------------------------
+# Second factors. D21 --------------------------------------------------------------------------------------------------
 
 
 def test_one_of_ten_that_send_a_code_at_once_is_the_first(postgresql: None) -> None:
@@ -61,7 +61,7 @@ def test_of_guesses_at_once_no_more_than_the_limit_are_checked(postgresql: None,
     assert FailedFactor.objects.filter(user=person).count() == 5
 
 
-# The last two administrators remove each other, or themselves. P16 ----------------------------------------------------
+# The last two administrators remove each other, or themselves ---------------------------------------------------------
 
 
 def administrators() -> list[User]:

@@ -1,4 +1,4 @@
-"""Workers count a large limit together, in blocks of 1 %: it is never exceeded. D21; L9."""
+"""Workers count a large limit together, in blocks of 1 %: it is never exceeded. D21."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each private name of a library stands in docs/decisions.md, with a test and a cap of the library's version."""
+"""Each private name of a library stands in docs/architecture.md, with a test and a cap of the library's version."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def quoted(cell: str) -> list[str]:
 
 
 def rows() -> list[list[str]]:
-    """The cells of each: name, library and cap, where, what breaks, test, price."""
-    text = (ROOT / "docs" / "decisions.md").read_text(encoding="utf-8")
+    """The cells of each: name, library and cap, where, test, price."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     lines = re.findall(r"^\| .*", text.partition(HEADING)[2].partition("\n## ")[0], re.MULTILINE)
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[1:]]
 
@@ -68,7 +68,7 @@ def test_each_row_names_what_is_used_a_test_and_the_cap_of_the_library() -> None
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     required = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
     wrong = []
-    for name, cap_of_library, where, _breaks, test, _price in rows():
+    for name, cap_of_library, where, test, _price in rows():
         sources = "".join((ROOT / file).read_text(encoding="utf-8") for file in quoted(where))
         for each in quoted(name):
             last = re.split(r"[. ]", each)[-1] if re.fullmatch(r"[\w.]+", each) else each

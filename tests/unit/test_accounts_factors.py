@@ -1,4 +1,4 @@
-"""The second factor: codes of authenticator apps, recovery codes, passkeys, and what administrators need. F4."""
+"""The second factor: codes of authenticator apps, recovery codes, passkeys, and what administrators need."""
 
 from __future__ import annotations
 
