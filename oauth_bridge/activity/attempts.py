@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from config.infrastructure import references
 from oauth_bridge.activity.causes import NEVER_EXCHANGED
-from oauth_bridge.activity.reading import Filters, newest, records
+from oauth_bridge.activity.reading import Filters, newest, person_with, records
 from oauth_bridge.credentials import issued_codes
 from oauth_bridge.credentials.issued_codes import IssuedCode
 from oauth_bridge.models import Application
@@ -133,8 +133,10 @@ def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 2
     before = before or timezone.now()
     rows = list(newest(records(filters).filter(at__lt=before), limit * RECORDS_PER_ATTEMPT))
     codes = []
-    if not (filters.cause or filters.step or filters.reference or filters.who):
-        found = filters.client_id, filters.client_ids, filters.person_id, filters.since
+    person_id = filters.person_id or person_with(filters.who)
+    is_of_no_person = bool(filters.who) and person_id is None
+    if not (filters.cause or filters.step or filters.reference or filters.is_failure or is_of_no_person):
+        found = filters.client_id, filters.client_ids, person_id, filters.since
         codes = issued_codes.newest(*found, before, limit)
     return [replace(each, chosen=_chosen(each, filters)) for each in _combined(rows, codes, filters.client_ids)[:limit]]
 
@@ -147,7 +149,7 @@ def of(record: ActivityRecord, client_ids: Collection[str] | None = None) -> Att
 
 
 def _chosen(each: Attempt, filters: Filters) -> ActivityRecord | None:
-    if not (filters.cause or filters.step or filters.reference):
+    if not (filters.cause or filters.step or filters.reference or filters.is_failure):
         return None
     reference = references.normalised(filters.reference)
     fitting = (

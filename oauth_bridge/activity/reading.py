@@ -127,11 +127,19 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
     if filters.is_failure:
         rows = rows.exclude(outcome__in=[Outcome.SUCCEEDED, Outcome.UNFINISHED])
     if "@" in filters.who:
-        person = get_user_model().objects.filter(email=filters.who).values_list("pk", flat=True)
-        rows = rows.filter(Q(person__in=list(person)) | Q(login_mark__in=login_marks.all_of(filters.who)))
+        is_marked = Q(login_mark__in=login_marks.all_of(filters.who))
+        person_id = person_with(filters.who)
+        rows = rows.filter(is_marked | Q(person=person_id) if person_id else is_marked)
     elif filters.who:
         rows = rows.filter(address=filters.who)
     return rows.order_by("-id")
+
+
+def person_with(address: str) -> UUID | None:
+    """The id of the person with this e-mail address. None: no account has it, or it is a network address."""
+    people = get_user_model().objects.filter(email=address) if "@" in address else get_user_model().objects.none()
+    found: UUID | None = people.values_list("pk", flat=True).first()
+    return found
 
 
 def newest(rows: QuerySet[ActivityRecord], limit: int) -> QuerySet[ActivityRecord]:

@@ -29,6 +29,8 @@ T = TypeVar("T")
 class Act(Generic[T]):
     """`question` has %(name)s. `ends` is the text below the question, `brief` a shorter one for the list of acts.
 
+    `shows` is a value that the question is about, such as an address; `warnings` are sentences about it.
+
     `fits`: the act would change something. `change` performs the act and returns a sentence about the result, or raises
     ValidationError. `is_proven`: the act needs a fresh proof (`proof_first`). `initial`: the values of the form.
     """
@@ -39,6 +41,8 @@ class Act(Generic[T]):
     change: Callable[[HttpRequest, T, Answers], str]
     permission: str = ""
     button: Any = ""
+    shows: Callable[[T], str] = lambda _found: ""
+    warnings: Callable[[T], list[str]] = lambda _found: []
     brief: Any = ""
     fits: Callable[[T], bool] = lambda _found: True
     is_proven: bool = False
@@ -79,6 +83,8 @@ def confirm(request: HttpRequest, act: Act[T], found: T, *, name: str, of: Named
         "section": section,
         "of": of,
         "ends": act.ends(found),
+        "shows": act.shows(found),
+        "warnings": act.warnings(found),
         "label": act.label,
         "button": act.button or act.label,
         "form": form,

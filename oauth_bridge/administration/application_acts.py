@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from django import forms
+from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
@@ -15,11 +16,16 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.models import User
+from config.infrastructure import events
+from config.infrastructure.events import Event
 from config.infrastructure.validators import refuse_control_characters
-from oauth_bridge.administration import acts, rights, shown, summaries
+from oauth_bridge.activity import reading
+from oauth_bridge.administration import acts, checks, rights, shown
 from oauth_bridge.administration.acts import Act, Answers
 from oauth_bridge.administration.shown import Named
-from oauth_bridge.applications import registry
+from oauth_bridge.applications import audit, registry
+from oauth_bridge.callback_addresses.masking import MASK
+from oauth_bridge.callback_addresses.registration import MAX_COUNT, registration_problem, shown_host
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import REASON_MAX_LENGTH, Application, ApplicationSecret, Consent
 
@@ -95,7 +101,7 @@ def _people(found: Application) -> int:
 
 
 def _counted(found: Application) -> str:
-    people, month = _people(found), summaries.month(found)
+    people, month = _people(found), checks.month(found)
     return " ".join(
         [
             ngettext("%(count)d person has allowed it.", "%(count)d people have allowed it.", people)
@@ -151,6 +157,86 @@ def _trust(is_trusted: bool) -> Callable[[HttpRequest, Application, Answers], st
 def _set_owners(_request: HttpRequest, found: Application, answers: Answers) -> str:
     registry.set_owners(found, list(answers["owners"]))
     return _("The owners of %(name)s are saved.") % {"name": found.name}
+
+
+class Addition(NamedTuple):
+    """What an administrator reads before an address is added. If there is a `problem`, it cannot be added."""
+
+    problem: str
+    warnings: list[str]
+
+
+def addition(request: HttpRequest, sent: str, application: Application) -> Addition | None:
+    """Return None if the address is registered. Only administrators who see all applications learn of others."""
+    if application.is_callback(sent):
+        return None
+    if MASK in sent:
+        return Addition(_("Parts of it are masked, so it can’t be added from here"), [])
+    if problem := registration_problem(sent):
+        return Addition(_("It can’t be registered: %(problem)s") % {"problem": problem}, [])
+    if len(application.callback_addresses) >= MAX_COUNT:
+        return Addition(_("There are as many addresses as an application can have"), [])
+    warnings, host = [], shown_host(sent)
+    others = Application.objects.exclude(pk=application.pk).filter(redirect_uris__contains=sent)
+    if request.user.has_perm(rights.VIEW) and any(sent in other.callback_addresses for other in others[:100]):
+        warnings.append(_("Another application has registered it, too"))
+    if host not in {shown_host(address) for address in application.callback_addresses}:
+        text = _("Another host. Whoever runs %(host)s gets the sign-ins of everybody who uses %(name)s.")
+        warnings.append(text % {"host": host or sent, "name": application.name})
+    return Addition("", warnings)
+
+
+def may_add_address(request: HttpRequest, application: Application) -> bool:
+    model_admin = admin.site.get_model_admin(Application)
+    may_change: bool = model_admin.has_change_permission(request, application)
+    return may_change and "redirect_uris" not in model_admin.get_readonly_fields(request, application)
+
+
+def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """Ask before the callback address of the refused request is added to its application, and add it.
+
+    Raises PermissionDenied: the permission to see the activity or to change the addresses is missing. Raises Http404:
+    the record or its application does not exist, or the callback address is missing or cannot be added.
+    """
+    if not rights.may(request, rights.ACTIVITY):
+        raise PermissionDenied
+    entry = reading.entry(pk, rights.client_ids(request))
+    sent = entry.detail.get("sent", "") if entry else ""
+    found = Application.objects.filter(client_id=entry.client_id).first() if entry and entry.client_id else None
+    if entry is None or found is None or not sent:
+        raise Http404
+    if not may_add_address(request, found):
+        raise PermissionDenied
+    new = addition(request, sent, found)
+    if new and new.problem:
+        raise Http404
+    adding: Act[Application] = Act(
+        label=_("Add this address"),
+        question=_("Add this address?"),
+        button=_("Add it"),
+        fits=lambda _found: new is not None,
+        ends=lambda each: _("From then on codes of %(name)s may be sent to it.") % {"name": each.name},
+        shows=lambda _found: sent,
+        warnings=lambda _found: new.warnings if new else [],
+        change=lambda _request, each, _answers: _add_address(each, sent),
+        is_proven=True,
+    )
+    of, section = Named(entry.reference, shown.record_url(entry)), shown.named(found)
+    return acts.confirm(request, adding, found, name=found.name, of=of, section=section)
+
+
+def _add_address(found: Application, sent: str) -> str:
+    locked = Application.objects.select_for_update(no_key=True).get(pk=found.pk)
+    locked.redirect_uris = "\n".join([*locked.callback_addresses, sent])
+    locked.full_clean()
+    with audit.audited(locked):
+        locked.save(update_fields=["redirect_uris", "updated"])
+    events.write(Event.APPLICATION_CHANGED, client_id=found.client_id, fields="redirect_uris")
+    return _("The address is added. %(name)s can use it now.") % {"name": found.name}
+
+
+def may_make_secret(request: HttpRequest, found: Application) -> bool:
+    return not found.is_public and rights.may(request, rights.ROTATE, found)
 
 
 def secret_act(request: HttpRequest, pk: int, number: int, name: str) -> HttpResponseBase:
