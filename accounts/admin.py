@@ -10,7 +10,7 @@ from django.contrib import admin, messages
 from django.contrib.auth.models import Group
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
@@ -103,6 +103,7 @@ class GroupAdmin(ModelAdmin):
 class UserAdmin(ModelAdmin):
     list_display = ("named", "state", "rights", "created_at")
     list_display_links = None
+    is_deletion_proven = True
     search_help_text = _("E-mail address, nickname or user ID")
     list_filter = ("is_active", "is_staff")
     search_fields = ("=email", "email", "nickname", "=id")
@@ -215,7 +216,7 @@ class UserAdmin(ModelAdmin):
         return bool(object_id and request.user.is_superuser)
 
     def typed_to_delete(self, obj: User) -> str:
-        return obj.email
+        return obj.email if obj.last_login else ""
 
     def delete_view(  # type: ignore[override]
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
@@ -250,27 +251,43 @@ class UserAdmin(ModelAdmin):
             audit_trail.write("account_deleted", audit_trail.of_person(person))
         super().delete_queryset(request, queryset)
 
-    @admin.action(description=_("Switch off"), permissions=["change"])
-    def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+    @admin.action(description=_("Switch off …"), permissions=["change"])
+    def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
         """Raises LastAdministrator: no administrator would remain, so no account is deactivated."""
         people = queryset if request.user.is_superuser else queryset.filter(is_staff=False, is_superuser=False)
-        number = deactivate_all(people)
+        active = people.filter(is_active=True)
+        title = ngettext("Switch off %(count)d account?", "Switch off %(count)d accounts?", number := active.count())
+        ends = gettext("Ends every sign-in and the access of applications, at once. Keeps the data.")
+        asked = self.ask(request, active, title=title % {"count": number}, ends=ends, button=_("Switch off"))
+        if isinstance(asked, HttpResponse):
+            return asked
+        off_before = people.filter(is_active=False).count()
         text = ngettext(
             "%(count)d account is switched off, and signed out everywhere.",
             "%(count)d accounts are switched off, and signed out everywhere.",
-            number,
+            number := deactivate_all(people),
         )
-        self.message_user(request, text % {"count": number}, messages.SUCCESS)
+        before = ngettext("%(count)d was off already.", "%(count)d were off already.", off_before)
+        texts = [text % {"count": number}, *([before % {"count": off_before}] if off_before else [])]
+        self.message_user(request, " ".join(texts), messages.SUCCESS)
+        return None
 
-    @admin.action(description=_("Count the address as confirmed"), permissions=["change"])
-    def confirm_addresses(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+    @admin.action(description=_("Count the address as confirmed …"), permissions=["change"])
+    def confirm_addresses(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
         if self.are_too_many(request, queryset):
-            return
-        people = [person for person in queryset if self.has_change_permission(request, person)]
+            return None
+        waiting = queryset.filter(email_verified_at=None)
+        people = [person for person in waiting if self.has_change_permission(request, person)]
+        title = ngettext("Confirm %(count)d address?", "Confirm %(count)d addresses?", len(people))
+        ends = gettext("Without a code from a mail, if you know whose address it is. Ends nothing.")
+        asked = self.ask(request, waiting, title=title % {"count": len(people)}, ends=ends, button=_("Confirm"))
+        if isinstance(asked, HttpResponse):
+            return asked
         for person in people:
             verification.mark_verified(person)
         text = ngettext("%(count)d address is confirmed.", "%(count)d addresses are confirmed.", len(people))
         self.message_user(request, text % {"count": len(people)}, messages.SUCCESS)
+        return None
 
 
 def _stored(person: User) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from django import forms
 from django.conf import settings
@@ -21,7 +21,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from accounts import audit_trail
 from accounts.admin_site import ModelAdmin
@@ -30,6 +30,7 @@ from config.infrastructure import events
 from config.infrastructure.events import Event
 from oauth_bridge.administration import checks, rights
 from oauth_bridge.administration.application import listed_secrets, product_settings
+from oauth_bridge.administration.application_acts import ReasonForm
 from oauth_bridge.administration.application_form import ApplicationForm, RotationForm
 from oauth_bridge.applications import audit, logos, look_alikes, registry
 from oauth_bridge.credentials import secret_rotation
@@ -44,6 +45,35 @@ NEEDED = ["name", "client_type", "redirect_uris"]
 NOT_AT_FIRST = [*NEEDED, "remove_logo", "remove_used", "client_id", "created", "updated"]
 SECRET_COOKIE = "new_client_secret"
 SECRET_COOKIE_SECONDS = 120
+
+
+class Switching(NamedTuple):
+    """The words of the action that switches the chosen applications off or on. `before`: they were so already."""
+
+    title: Any
+    ends: Any
+    button: Any
+    done: Any
+    before: Any
+    form: type[forms.Form]
+
+
+SWITCHING_OFF = Switching(
+    ngettext_lazy("Switch off %(count)d application?", "Switch off %(count)d applications?", "count"),
+    gettext_lazy("Nobody can sign in to them then, and their codes and access tokens end at once."),
+    gettext_lazy("Switch off"),
+    ngettext_lazy("%(count)d application is switched off.", "%(count)d applications are switched off.", "count"),
+    ngettext_lazy("%(count)d was off already.", "%(count)d were off already.", "count"),
+    ReasonForm,
+)
+SWITCHING_ON = Switching(
+    ngettext_lazy("Switch on %(count)d application?", "Switch on %(count)d applications?", "count"),
+    gettext_lazy("People can sign in to them again. Earlier codes and access tokens stay ended."),
+    gettext_lazy("Switch on"),
+    ngettext_lazy("%(count)d application is switched on.", "%(count)d applications are switched on.", "count"),
+    ngettext_lazy("%(count)d was on already.", "%(count)d were on already.", "count"),
+    forms.Form,
+)
 
 
 class SummarisedList(ChangeList):
@@ -90,7 +120,7 @@ class ApplicationPermissions(ModelAdmin):
         return request.user.has_perm(rights.CHANGE if obj else rights.ADD)
 
     def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Remove the action that deletes several applications. A deletion needs the typed name of the application."""
+        """Remove the action that deletes several applications: a deletion may need the typed name."""
         return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
 
 
@@ -145,6 +175,7 @@ class ApplicationList(ApplicationPermissions):
 @admin.register(Application)
 class ApplicationAdmin(ApplicationList):
     form = ApplicationForm
+    is_deletion_proven = True
     list_filter = ["is_enabled", "is_trusted", "is_restricted", "client_type"]
     search_fields = ["name", "client_id", "homepage", "redirect_uris"]
     actions = ["disable", "enable"]
@@ -248,7 +279,10 @@ class ApplicationAdmin(ApplicationList):
         self, request: HttpRequest, obj: Application, post_url_continue: str | None = None
     ) -> HttpResponse:
         if obj.is_public:
-            self.message_user(request, _("Its client ID is %(client_id)s.") % {"client_id": obj.client_id})
+            text = _("Its client ID is %(client_id)s.") % {"client_id": obj.client_id}
+            self.message_user(request, text, messages.SUCCESS)
+            if self.has_view_permission(request, obj):
+                return HttpResponseRedirect(self.view_on_site(obj))
             return super().response_add(request, obj, post_url_continue)
         return self._to_secret_page(request, obj, secret_rotation.rotate(obj, maker=_maker(request)).secret)
 
@@ -326,13 +360,33 @@ class ApplicationAdmin(ApplicationList):
 
     # Enabling, disabling, deleting -------------------------------------------------------------------------------
 
-    @admin.action(description=gettext_lazy("Switch off"), permissions=["switch"])
-    def disable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
-        self._set_enabled(request, chosen, False)
+    @admin.action(description=gettext_lazy("Switch off …"), permissions=["switch"])
+    def disable(self, request: HttpRequest, chosen: QuerySet[Application]) -> HttpResponse | None:
+        return self._switch(request, chosen, SWITCHING_OFF, is_enabled=False)
 
-    @admin.action(description=gettext_lazy("Switch on"), permissions=["switch"])
-    def enable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
-        self._set_enabled(request, chosen, True)
+    @admin.action(description=gettext_lazy("Switch on …"), permissions=["switch"])
+    def enable(self, request: HttpRequest, chosen: QuerySet[Application]) -> HttpResponse | None:
+        return self._switch(request, chosen, SWITCHING_ON, is_enabled=True)
+
+    def _switch(
+        self, request: HttpRequest, chosen: QuerySet[Application], words: Switching, *, is_enabled: bool
+    ) -> HttpResponse | None:
+        """Ask, then switch those of the chosen applications that are not yet switched so, and say what changed."""
+        if self.are_too_many(request, chosen):
+            return None
+        changing = chosen.exclude(is_enabled=is_enabled)
+        count = {"count": changing.count()}
+        asked = self.ask(
+            request, changing, title=words.title % count, ends=words.ends, button=words.button, form=words.form
+        )
+        if isinstance(asked, HttpResponse):
+            return asked
+        before = chosen.filter(is_enabled=is_enabled).count()
+        for application in list(changing):
+            registry.set_enabled(application, is_enabled, reason=asked.get("reason", ""))
+        texts = [words.done % count, *([words.before % {"count": before}] if before else [])]
+        self.message_user(request, " ".join(texts), messages.SUCCESS)
+        return None
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Count the rows that are deleted with the application. Django would list all rows, which may be millions."""
@@ -345,20 +399,13 @@ class ApplicationAdmin(ApplicationList):
         return [str(application)], counts, set(), []
 
     def typed_to_delete(self, obj: Application) -> str:
-        return " ".join(obj.name.split())
+        is_used = Consent.objects.filter(application=obj).exists() or checks.summaries([obj])[obj.pk].last_at
+        return " ".join(obj.name.split()) if is_used else ""
 
     def delete_model(self, request: HttpRequest, obj: Application) -> None:
         had = listed(f"{name}: {number}" for name, number in self.get_deleted_objects([obj], request)[1].items())
         registry.delete(obj)
         self.message_user(request, _("What it had: %(counts)s.") % {"counts": had}, messages.SUCCESS)
-
-    def _set_enabled(self, request: HttpRequest, chosen: QuerySet[Application], is_enabled: bool) -> None:
-        if self.are_too_many(request, chosen):
-            return
-        for application in chosen:
-            registry.set_enabled(application, is_enabled)
-        text = ngettext("%(count)d application changed.", "%(count)d applications changed.", len(chosen))
-        self.message_user(request, text % {"count": len(chosen)}, messages.SUCCESS)
 
 
 def _salt(request: HttpRequest, pk: int) -> str:

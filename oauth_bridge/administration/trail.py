@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -27,7 +27,7 @@ from oauth_bridge.models import Application
 TRAIL = "accounts.view_auditentry"
 # For each kind of object, the permission to see the entries of one object.
 OF_ONE = {"application": VIEW, "person": PEOPLE, "group": "auth.view_group"}
-ENTRIES = 50
+ENTRIES, MOST_PEOPLE = 50, 100
 
 ACTIONS = {
     "application_registered": gettext_lazy("Registered the application"),
@@ -99,7 +99,9 @@ def trail(request: HttpRequest) -> HttpResponse:
     before = request.GET.get("before", "")
     before_id = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else 0
     chosen = {"kind": kind, "key": key} if is_of_one else {}
-    entries = audit_trail.entries(**chosen, before_id=before_id, limit=ENTRIES + 1)
+    typed = {name: request.GET.get(name, "").strip() for name in ("who", "action", "what")}
+    where = _where(request, **typed)
+    entries = audit_trail.entries(**chosen, before_id=before_id, limit=ENTRIES + 1, where=where)
     more = len(entries) > ENTRIES
     rows = _rows(request, entries[:ENTRIES])
     context = {
@@ -107,11 +109,34 @@ def trail(request: HttpRequest) -> HttpResponse:
         "title": _("Audit trail"),
         "rows": rows,
         "subject": _subject(request, kind, key, rows) if is_of_one else None,
-        "older_url": shown.page("trail", **chosen, before=entries[ENTRIES - 1].pk) if more else "",
-        "newest_url": shown.page("trail", **chosen) if before_id else "",
+        "older_url": shown.page("trail", **chosen, **typed, before=entries[ENTRIES - 1].pk) if more else "",
+        "newest_url": shown.page("trail", **chosen, **typed) if before_id else "",
+        "chosen": chosen.items(),
+        "typed": typed,
+        "is_filtered": any(typed.values()),
+        "actions": ACTIONS.items(),
+        "sees_actors": _sees_actors(request),
         "all_url": shown.page("trail") if is_of_one and may_see_all else "",
     }
     return TemplateResponse(request, "administration/trail.html", context)
+
+
+def _where(request: HttpRequest, who: str, action: str, what: str) -> Q:
+    """The filters. Who may not see who acted, or may not see people, cannot search by them either."""
+    found = Q(action=action) if action else Q()
+    if who and _sees_actors(request):
+        found &= Q(actor_name__icontains=who)
+    if what:
+        of_it = Q(name__icontains=what) | Q(key=what)
+        if request.user.has_perm(PEOPLE):
+            people = User.objects.filter(Q(nickname__icontains=what) | Q(email__icontains=what))[:MOST_PEOPLE]
+            of_it |= Q(kind="person", key__in=[str(person.pk) for person in people])
+        found &= of_it
+    return found
+
+
+def _sees_actors(request: HttpRequest) -> bool:
+    return request.user.has_perm(TRAIL) or request.user.has_perm(PEOPLE)
 
 
 def _subject(request: HttpRequest, kind: str, key: str, rows: list[Row]) -> Named:
@@ -124,7 +149,7 @@ def _subject(request: HttpRequest, kind: str, key: str, rows: list[Row]) -> Name
 def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[Row]:
     actors = [("person", str(each.actor)) for each in entries if each.actor]
     owners = [("person", sub) for each in entries for subs in each.changes.get("owners", ()) for sub in subs or ()]
-    sees_actors = request.user.has_perm(TRAIL) or request.user.has_perm(PEOPLE)
+    sees_actors = _sees_actors(request)
     named = _subjects(request, [*((each.kind, each.key) for each in entries), *actors, *owners])
     return [
         Row(

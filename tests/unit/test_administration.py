@@ -227,7 +227,7 @@ def test_an_account_is_switched_off_and_on_on_its_page_but_not_that_of_the_last_
     assert not User.objects.get(pk=person.pk).is_active
     assert "The account is switched on again." in text_of(grace.post(f"{url}?act=activate", follow=True))
     assert User.objects.get(pk=person.pk).is_active
-    chosen = {"action": "deactivate", "_selected_action": [str(last.pk)]}
+    chosen = {"action": "deactivate", "_selected_action": [str(last.pk)], "post": "yes"}
     for path, form in ((f"{of_last}?act=deactivate", {}), ("/admin/accounts/user/", chosen)):
         assert "Nobody could administer the service then." in text_of(grace.post(path, form, follow=True))
     last.refresh_from_db()
@@ -239,6 +239,9 @@ def test_many_accounts_are_deactivated_at_once_and_deleted_once_their_number_is_
     keys = [str(PersonFactory(nickname="Chosen").pk) for _ in range(40)]
     path = "/admin/accounts/user/"
     form: dict[str, Any] = {"action": "deactivate", "_selected_action": keys[0], "select_across": "1"}
+    assert "Switch off 40 accounts?" in text_of(grace.post(f"{path}?q=chosen", form))
+    assert not User.objects.filter(is_active=False).exists()
+    form["post"] = "yes"
     with CaptureQueriesContext(connection) as queries:
         said = text_of(grace.post(f"{path}?q=chosen", form, follow=True))
     assert "40 accounts are switched off" in said
@@ -248,6 +251,7 @@ def test_many_accounts_are_deactivated_at_once_and_deleted_once_their_number_is_
     assert not [sql for sql in written if keys[7].replace("-", "") in sql.replace("-", "")]
     keys = keys[:3]
     people, form = User.objects.filter(pk__in=keys), {"_selected_action": keys}
+    people.filter(pk=keys[0]).update(last_login=timezone.now())
     form["action"] = "delete_selected"
     assert "To delete all of them, type their number, 3" in text_of(grace.post(path, form))
     for typed in ("", "2", "three"):

@@ -160,8 +160,11 @@ def test_a_list_answers_no_question_that_its_page_does_not_offer(registered):
         assert registered[0].get(f"{LIST}{offered}").status_code == 200
 
 
-def test_deleting_counts_what_ends_and_asks_for_the_name(registered):
+def test_deleting_counts_what_ends_and_asks_for_the_name_of_what_was_used(registered):
     browser, _, application = registered
+    unused = ApplicationFactory(name="Kiosk").row
+    assert "type" not in text_of(browser.get(page_of(unused, "delete")))
+    browser.post(page_of(unused, "delete"), {"post": "yes"})
     ConsentFactory(application=application, user=PersonFactory(), fingerprint="x")
     counts.count(timezone.now(), application.client_id, Step.EXCHANGE, Outcome.SUCCEEDED, "")
     counts.flush()
@@ -238,6 +241,9 @@ def test_who_may_register_is_shown_the_new_secret_once_and_nothing_else(staff: S
     public = Application.objects.get(client_type="public")
     assert f"Its client ID is {public.client_id}" in text_of(page)
     assert not public.secrets.exists()
+    page = staff("add", "view").post(ADD, {**FORM, "name": "Counter", "client_type": "public"}, follow=True)
+    assert page.request["PATH_INFO"] == own(Application.objects.get(name="Counter"))
+    assert "data-copy" in html_of(page)
 
 
 def test_a_new_secret_is_shown_to_nobody_else_in_the_same_browser(staff: Staff) -> None:
@@ -336,15 +342,31 @@ def test_only_who_may_switch_switches_off_and_on(staff: Staff, permission: str) 
         if "-" in name:
             assert browser.post(act(application, name)).status_code == (302 if permission else 403)
         else:
-            browser.post(LIST, {"action": name, "_selected_action": application.pk})
+            browser.post(LIST, {"action": name, "_selected_action": application.pk, "post": "yes"})
         application.refresh_from_db()
         assert application.is_enabled is (state or not permission), name
-    history = html_of(browser.get(page_of(application, "history"), follow=True))
+    history = html_of(browser.get(page_of(application, "history"), follow=True)).partition("<tbody")[2]
     for state in ("off", "on"):
         assert (f"Switched the application {state}" in history) is bool(permission)
     assert browser.post(act(application, "end-access")).status_code == (302 if permission else 403)
     application.refresh_from_db()
     assert (application.credentials_version > version) is bool(permission)
+
+
+def test_many_are_switched_off_for_a_reason_after_a_question_and_those_that_are_off_are_left_alone(
+    admin_client: Client,
+) -> None:
+    on, off = ApplicationFactory(), ApplicationFactory(is_enabled=False)
+    form = {"action": "disable", "_selected_action": [on.row.pk, off.row.pk]}
+    asked = text_of(admin_client.post(LIST, form))
+    assert "Switch off 1 application?" in asked
+    assert (on.row.name in asked, off.row.name in asked) == (True, False)
+    assert Application.objects.filter(is_enabled=True).count() == 1
+    done = admin_client.post(LIST, {**form, "post": "yes", "reason": "Sold"}, follow=True)
+    assert "1 application is switched off. 1 was off already." in text_of(done)
+    assert set(Application.objects.values_list("is_enabled", "disabled_reason")) == {(False, "Sold"), (False, "")}
+    done = admin_client.post(LIST, form, follow=True)
+    assert "0 applications are switched off. 2 were off already." in text_of(done)
 
 
 def test_without_a_permission_to_look_nothing_is_shown(staff: Staff) -> None:
