@@ -16,7 +16,7 @@ from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.translation import gettext, ngettext, pgettext
+from django.utils.translation import gettext, ngettext_lazy, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import administrators, audit_trail, groups
@@ -254,40 +254,39 @@ class UserAdmin(ModelAdmin):
     @admin.action(description=_("Switch off …"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
         """Raises LastAdministrator: no administrator would remain, so no account is deactivated."""
-        people = queryset if request.user.is_superuser else queryset.filter(is_staff=False, is_superuser=False)
-        active = people.filter(is_active=True)
-        title = ngettext("Switch off %(count)d account?", "Switch off %(count)d accounts?", number := active.count())
-        ends = gettext("Ends every sign-in and the access of applications, at once. Keeps the data.")
-        asked = self.ask(request, active, title=title % {"count": number}, ends=ends, button=_("Switch off"))
-        if isinstance(asked, HttpResponse):
-            return asked
-        off_before = people.filter(is_active=False).count()
-        text = ngettext(
-            "%(count)d account is switched off, and signed out everywhere.",
-            "%(count)d accounts are switched off, and signed out everywhere.",
-            number := deactivate_all(people),
+        people = self._manageable(request, queryset)
+        return self.act_on_many(
+            request,
+            queryset,
+            people.filter(is_active=True),
+            lambda _answers: deactivate_all(people),
+            label=_("Switch off"),
+            ends=_("Ends every sign-in and the access of applications, at once. Keeps the data."),
+            done=ngettext_lazy(
+                "%(count)d account is switched off, and signed out everywhere.",
+                "%(count)d accounts are switched off, and signed out everywhere.",
+                "count",
+            ),
         )
-        before = ngettext("%(count)d was off already.", "%(count)d were off already.", off_before)
-        texts = [text % {"count": number}, *([before % {"count": off_before}] if off_before else [])]
-        self.message_user(request, " ".join(texts), messages.SUCCESS)
-        return None
 
     @admin.action(description=_("Count the address as confirmed …"), permissions=["change"])
     def confirm_addresses(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
         if self.are_too_many(request, queryset):
             return None
-        waiting = queryset.filter(email_verified_at=None)
-        people = [person for person in waiting if self.has_change_permission(request, person)]
-        title = ngettext("Confirm %(count)d address?", "Confirm %(count)d addresses?", len(people))
-        ends = gettext("Without a code from a mail, if you know whose address it is. Ends nothing.")
-        asked = self.ask(request, waiting, title=title % {"count": len(people)}, ends=ends, button=_("Confirm"))
-        if isinstance(asked, HttpResponse):
-            return asked
-        for person in people:
-            verification.mark_verified(person)
-        text = ngettext("%(count)d address is confirmed.", "%(count)d addresses are confirmed.", len(people))
-        self.message_user(request, text % {"count": len(people)}, messages.SUCCESS)
-        return None
+        waiting = self._manageable(request, queryset).filter(email_verified_at=None)
+        return self.act_on_many(
+            request,
+            queryset,
+            waiting,
+            lambda _answers: list(map(verification.mark_verified, list(waiting))),
+            label=_("Count the address as confirmed"),
+            ends=_("Without a code from a mail, if you know whose address it is. Ends nothing."),
+            done=ngettext_lazy("%(count)d address is confirmed.", "%(count)d addresses are confirmed.", "count"),
+        )
+
+    @staticmethod
+    def _manageable(request: HttpRequest, people: QuerySet[User]) -> QuerySet[User]:
+        return people if request.user.is_superuser else people.filter(is_staff=False, is_superuser=False)
 
 
 def _stored(person: User) -> dict[str, object]:

@@ -5,6 +5,7 @@ Administrators use the service's sign-in page. Searches have a maximum length.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
 from typing import Any, ClassVar, cast
@@ -26,7 +27,7 @@ from django.shortcuts import redirect, render
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from accounts import audit_trail, return_path
 from accounts.account_page import person_context
@@ -98,40 +99,43 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         question = proof_first(request) if self.needs_proof(request, object_id) else None
         return question or super().changeform_view(request, object_id, form_url, extra_context)
 
-    def ask(
+    def act_on_many(
         self,
         request: HttpRequest,
         chosen: QuerySet[Any],
+        changing: QuerySet[Any],
+        change: Callable[[dict[str, Any]], object],
         *,
-        title: str,
-        ends: str,
-        button: Any,
+        label: Any,
+        ends: Any,
+        done: Any,
         form: type[forms.Form] = forms.Form,
-    ) -> HttpResponse | dict[str, Any]:
-        """Return the page that asks before an action on the chosen objects, or the answers once they were sent.
+    ) -> HttpResponse | None:
+        """Ask, then change those of the chosen objects that are `changing`, and say how many were changed.
 
-        `ends` is the text below the title. Without chosen objects, nothing is asked.
+        `ends` is the text below the question. `change` gets the answers of the form. `done` has %(count)d.
         """
-        if not chosen.exists():
-            return {}
-        is_answer = "post" in request.POST
-        filled = form(request.POST if is_answer else None)
-        if is_answer and filled.is_valid():
-            return filled.cleaned_data
-        names = [str(each) for each in chosen[: MOST_NAMED + 1]]
-        sent = [(name, value) for name in ACTION_FIELDS for value in request.POST.getlist(name)]
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": title,
-            "ends": ends,
-            "button": button,
-            "form": filled,
-            "names": names[:MOST_NAMED],
-            "more": chosen.count() - MOST_NAMED if len(names) > MOST_NAMED else 0,
-            "sent": [*sent, ("post", "yes")],
-        }
-        return TemplateResponse(request, "admin/ask.html", context)
+        count = changing.count()
+        filled = form(request.POST if "post" in request.POST else None)
+        if count and not filled.is_valid():
+            context = {
+                **self.admin_site.each_context(request),
+                "opts": self.opts,
+                "title": _("%(act)s: %(count)d chosen") % {"act": label, "count": count},
+                "ends": ends,
+                "label": label,
+                "form": filled,
+                "names": list(map(str, changing[:MOST_NAMED])),
+                "more": max(0, count - MOST_NAMED),
+                "sent": [(name, value) for name in ACTION_FIELDS for value in request.POST.getlist(name)],
+            }
+            return TemplateResponse(request, "admin/ask.html", context)
+        unchanged = chosen.count() - count
+        if count:
+            change(filled.cleaned_data)
+        rest = ngettext("%(count)d needed no change.", "%(count)d needed no change.", unchanged) % {"count": unchanged}
+        self.message_user(request, f"{done % {'count': count}} {rest if unchanged else ''}".strip(), messages.SUCCESS)
+        return None
 
     def typed_to_delete(self, obj: Any) -> str:
         """Return the text that an administrator must type to delete an object that people have used; otherwise ""."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
 from django.conf import settings
@@ -30,7 +30,7 @@ from config.infrastructure import events
 from config.infrastructure.events import Event
 from oauth_bridge.administration import checks, rights
 from oauth_bridge.administration.application import listed_secrets, product_settings
-from oauth_bridge.administration.application_acts import ReasonForm
+from oauth_bridge.administration.application_acts import ACTS
 from oauth_bridge.administration.application_form import ApplicationForm, RotationForm
 from oauth_bridge.applications import audit, logos, look_alikes, registry
 from oauth_bridge.credentials import secret_rotation
@@ -45,35 +45,6 @@ NEEDED = ["name", "client_type", "redirect_uris"]
 NOT_AT_FIRST = [*NEEDED, "remove_logo", "remove_used", "client_id", "created", "updated"]
 SECRET_COOKIE = "new_client_secret"
 SECRET_COOKIE_SECONDS = 120
-
-
-class Switching(NamedTuple):
-    """The words of the action that switches the chosen applications off or on. `before`: they were so already."""
-
-    title: Any
-    ends: Any
-    button: Any
-    done: Any
-    before: Any
-    form: type[forms.Form]
-
-
-SWITCHING_OFF = Switching(
-    ngettext_lazy("Switch off %(count)d application?", "Switch off %(count)d applications?", "count"),
-    gettext_lazy("Nobody can sign in to them then, and their codes and access tokens end at once."),
-    gettext_lazy("Switch off"),
-    ngettext_lazy("%(count)d application is switched off.", "%(count)d applications are switched off.", "count"),
-    ngettext_lazy("%(count)d was off already.", "%(count)d were off already.", "count"),
-    ReasonForm,
-)
-SWITCHING_ON = Switching(
-    ngettext_lazy("Switch on %(count)d application?", "Switch on %(count)d applications?", "count"),
-    gettext_lazy("People can sign in to them again. Earlier codes and access tokens stay ended."),
-    gettext_lazy("Switch on"),
-    ngettext_lazy("%(count)d application is switched on.", "%(count)d applications are switched on.", "count"),
-    ngettext_lazy("%(count)d was on already.", "%(count)d were on already.", "count"),
-    forms.Form,
-)
 
 
 class SummarisedList(ChangeList):
@@ -362,31 +333,27 @@ class ApplicationAdmin(ApplicationList):
 
     @admin.action(description=gettext_lazy("Switch off …"), permissions=["switch"])
     def disable(self, request: HttpRequest, chosen: QuerySet[Application]) -> HttpResponse | None:
-        return self._switch(request, chosen, SWITCHING_OFF, is_enabled=False)
+        return self._switch(request, chosen, "switch-off", is_enabled=False)
 
     @admin.action(description=gettext_lazy("Switch on …"), permissions=["switch"])
     def enable(self, request: HttpRequest, chosen: QuerySet[Application]) -> HttpResponse | None:
-        return self._switch(request, chosen, SWITCHING_ON, is_enabled=True)
+        return self._switch(request, chosen, "switch-on", is_enabled=True)
 
     def _switch(
-        self, request: HttpRequest, chosen: QuerySet[Application], words: Switching, *, is_enabled: bool
+        self, request: HttpRequest, chosen: QuerySet[Application], name: str, *, is_enabled: bool
     ) -> HttpResponse | None:
-        """Ask, then switch those of the chosen applications that are not yet switched so, and say what changed."""
         if self.are_too_many(request, chosen):
             return None
-        changing = chosen.exclude(is_enabled=is_enabled)
-        count = {"count": changing.count()}
-        asked = self.ask(
-            request, changing, title=words.title % count, ends=words.ends, button=words.button, form=words.form
+        act, changing = ACTS[name], chosen.exclude(is_enabled=is_enabled)
+
+        def change(answers: dict[str, Any]) -> None:
+            for application in list(changing):
+                act.change(request, application, answers)
+
+        done = ngettext_lazy("%(count)d application changed.", "%(count)d applications changed.", "count")
+        return self.act_on_many(
+            request, chosen, changing, change, label=act.label, ends=act.brief, done=done, form=act.form
         )
-        if isinstance(asked, HttpResponse):
-            return asked
-        before = chosen.filter(is_enabled=is_enabled).count()
-        for application in list(changing):
-            registry.set_enabled(application, is_enabled, reason=asked.get("reason", ""))
-        texts = [words.done % count, *([words.before % {"count": before}] if before else [])]
-        self.message_user(request, " ".join(texts), messages.SUCCESS)
-        return None
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Count the rows that are deleted with the application. Django would list all rows, which may be millions."""

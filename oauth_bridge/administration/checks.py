@@ -175,10 +175,14 @@ def of_registration(application: Application, summary: Summary, secrets: list[Ap
     return sorted(found, key=lambda each: not each.would_fail)
 
 
-def that_fail(application: Application) -> list[Finding]:
-    """The problems that make every sign-in fail."""
-    found = [*_of_state(application), *_of_secrets(application, secret_rotation.states(application))]
-    return [each for each in found if each.would_fail]
+def no_secret() -> Finding:
+    fix = _("Make a new one, and copy it into the application.")
+    return Finding("no_secret", True, _("It has no client secret that works."), fix)
+
+
+def nobody_admitted() -> Finding:
+    text = _("It is for people in chosen groups only, and nobody is in one of them.")
+    return Finding("nobody_admitted", True, text, _("Put people into one of its groups, or let everybody use it."))
 
 
 def _of_state(application: Application) -> list[Finding]:
@@ -187,9 +191,7 @@ def _of_state(application: Application) -> list[Finding]:
         text = _("It is switched off: nobody can sign in to it, and its codes and access tokens are refused.")
         found.append(Finding("switched_off", True, text, _("Switch it on if people should sign in with it.")))
     if application.is_restricted and not _has_members(application):
-        text = _("It is for people in chosen groups only, and nobody is in one of them.")
-        fix = _("Put people into one of its groups, or let everybody use it.")
-        found.append(Finding("nobody_admitted", True, text, fix))
+        found.append(nobody_admitted())
     return found
 
 
@@ -202,9 +204,8 @@ def _of_secrets(application: Application, secrets: list[ApplicationSecret]) -> l
     if application.is_public:
         return []
     working = [each for each in secrets if each.works]
-    fix = _("Make a new one, and copy it into the application.")
     if not working:
-        return [Finding("no_secret", True, _("It has no client secret that works."), fix)]
+        return [no_secret()]
     now = timezone.now()
     ends = [each.expires_at for each in working if each.expires_at]
     if len(ends) == len(working) and (days := _days(max(ends), now)) is not None:
@@ -213,7 +214,7 @@ def _of_secrets(application: Application, secrets: list[ApplicationSecret]) -> l
             "Its last client secret ends in less than %(count)d days.",
             days,
         )
-        return [Finding("secret_ends", False, text % {"count": days}, fix)]
+        return [Finding("secret_ends", False, text % {"count": days}, no_secret().fix)]
     return [
         Finding(
             "old_secret_used",

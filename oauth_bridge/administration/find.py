@@ -57,7 +57,8 @@ def may_find(request: HttpRequest) -> bool:
 def _people(request: HttpRequest, text: str) -> list[User]:
     if not request.user.has_perm(PEOPLE):
         return []
-    found = User.objects.filter(Q(nickname__icontains=text) | Q(email__icontains=text))
+    in_address = Q(email__contains=text.lower())  # addresses are stored in lower case
+    found = User.objects.filter(in_address if "@" in text else Q(nickname__icontains=text) | in_address)
     return list(found.order_by("email")[: MOST_LISTED + 1])
 
 

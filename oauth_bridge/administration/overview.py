@@ -7,14 +7,15 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from django.contrib import admin
-from django.contrib.auth import get_user_model
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.contrib.auth.models import Group
+from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from accounts.models import User
 from config.infrastructure import network
 from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.reading import Filters
@@ -78,13 +79,13 @@ def _failures(request: HttpRequest) -> dict[str, Any]:
     finished = statistics.sign_ins(since, only)
     mend = checks.to_mend(statistics.failures(since, None, only))
     latest = attempts.attempts(Filters(client_ids=only, since=since, is_failure=True), limit=MOST_FAILURES)
-    shown_ids = shown.client_ids_of(latest) | {cause.client_id for cause in mend}
+    top = dict(mend.most_common(MOST_CAUSES))
+    shown_ids = shown.client_ids_of(latest) | {cause.client_id for cause in top}
     names = Names(request, shown_ids, (each.person_id for each in latest))
-    causes = shown.causes(mend, _url_of, names, before)
     return {
         "attempts": [shown_attempts.attempt(each, names) for each in latest],
-        "causes": causes[:MOST_CAUSES],
-        "more_causes": len(causes[MOST_CAUSES:]),
+        "causes": shown.causes(top, _url_of, names, before),
+        "more_causes": len(mend) - len(top),
         "failing": _failing(mend, finished),
         "failed": sum(mend.values()),
         "finished": sum(finished.values()),
@@ -112,15 +113,18 @@ def _would_fail(enabled: QuerySet[Application]) -> list[Needed]:
     """The applications to which nobody can sign in: without a secret that works, or for groups without a member."""
     works = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
     secrets = ApplicationSecret.objects.filter(works, application=OuterRef("pk"), is_revoked=False)
-    of_it = Application.groups.through.objects.filter(application=OuterRef(OuterRef("pk"))).values("group")
-    members = get_user_model().groups.through.objects.filter(group__in=of_it, user__is_active=True)
+    members = User.groups.through.objects.filter(group=OuterRef("pk"), user__is_active=True)
+    groups = list(Group.objects.filter(Exists(members)).values_list("pk", flat=True))
+    admitting = Application.groups.through.objects.filter(application=OuterRef("pk"), group__in=groups)
     lacks_secret = Q(client_type="confidential") & ~Exists(secrets)
-    found = enabled.filter(lacks_secret | (Q(is_restricted=True) & ~Exists(members))).order_by("created")[:MOST_LISTED]
-    return [
-        Needed(named := shown.named(each), checks.FAILING, f"{finding.problem} {finding.fix}", named.url)
-        for each in found
-        for finding in checks.that_fail(each)[:1]
-    ]
+    found = enabled.annotate(lacks_secret=ExpressionWrapper(lacks_secret, BooleanField())).filter(
+        Q(lacks_secret=True) | (Q(is_restricted=True) & ~Exists(admitting))
+    )
+    needed = []
+    for each in found.order_by("created")[:MOST_LISTED]:
+        finding, named = checks.no_secret() if each.lacks_secret else checks.nobody_admitted(), shown.named(each)
+        needed.append(Needed(named, checks.FAILING, f"{finding.problem} {finding.fix}", named.url))
+    return needed
 
 
 def _ending_secrets(enabled: QuerySet[Application]) -> list[Needed]:

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
@@ -15,9 +15,8 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from accounts import administrators, audit_trail
+from accounts import audit_trail
 from accounts.account_page import person_context
-from accounts.administrators import LastAdministrator
 from accounts.factors import authenticators as factors
 from accounts.models import Session, User
 from accounts.sessions import user_agents
@@ -172,11 +171,6 @@ def _end_access(person: User, connection: consents.Connection) -> None:
     audit_trail.write("access_ended", audit_trail.of_person(person), changes)
 
 
-def _unlock(_request: HttpRequest, found: User, _answers: Answers) -> str:
-    factors.unlock(found)
-    return _("The account is unlocked: the person can try again at once.")
-
-
 def _send_reset(request: HttpRequest, found: User, _answers: Answers) -> str:
     with translation.override(found.language or translation.get_language()):
         form = ResetRequestForm({"email": found.email})
@@ -220,33 +214,14 @@ def _sessions_end(found: User) -> str:
     return text % {"count": number}
 
 
-def _confirm(_request: HttpRequest, found: User, _answers: Answers) -> str:
-    verification.mark_verified(found)
-    return _("The address is confirmed.")
-
-
-def _remove_factors(_request: HttpRequest, found: User, _answers: Answers) -> str:
-    factors.remove_all(found)
-    return _("The second factors and passkeys are removed. The password alone is enough now.")
-
-
-def _set_active(is_active: bool) -> Callable[[HttpRequest, User, Answers], str]:
-    def change(_request: HttpRequest, found: User, _answers: Answers) -> str:
-        try:
-            set_active(found, is_active)
-        except LastAdministrator:
-            raise ValidationError(administrators.ADVICE) from None
-        if is_active:
-            return _("The account is switched on again.")
-        return _("The account is switched off, and signed out everywhere.")
-
-    return change
+def _set_active(is_active: bool) -> Callable[[HttpRequest, User, Answers], None]:
+    return lambda _request, found, _answers: set_active(found, is_active)
 
 
 ACTS: dict[str, Act[User]] = {
     "reset": Act(
         label=gettext_lazy("Send a reset"),
-        ends=lambda _person: _("Ends nothing until the link is used. It works for one hour."),
+        ends=gettext_lazy("Ends nothing until the link is used. It works for one hour."),
         question=gettext_lazy("Send %(name)s a link to set a password?"),
         change=_send_reset,
     ),
@@ -258,49 +233,50 @@ ACTS: dict[str, Act[User]] = {
     ),
     "end-all": Act(
         label=gettext_lazy("End all consents"),
-        ends=lambda _person: _(
-            "Ends the access of every application, at once. Each asks again. Browsers stay signed in."
-        ),
+        ends=gettext_lazy("Ends the access of every application, at once. Each asks again. Browsers stay signed in."),
         question=gettext_lazy("End all consents of %(name)s?"),
         change=_end_all,
     ),
     "confirm": Act(
         label=gettext_lazy("Confirm the address"),
-        ends=lambda _person: _("Without a code from a mail, if you know whose address it is. Ends nothing."),
+        ends=gettext_lazy("Without a code from a mail, if you know whose address it is. Ends nothing."),
         question=gettext_lazy("Confirm the address of %(name)s?"),
         fits=lambda person: person.email_verified_at is None,
-        change=_confirm,
+        change=lambda _request, person, _answers: verification.mark_verified(person),
+        done=gettext_lazy("The address is confirmed."),
     ),
     "unlock": Act(
         label=gettext_lazy("Unlock"),
-        ends=lambda _person: _(
-            "Forgets wrong passwords and wrong codes that kept the person waiting. Ends nothing else."
-        ),
+        ends=gettext_lazy("Forgets wrong passwords and wrong codes that kept the person waiting. Ends nothing else."),
         question=gettext_lazy("Unlock the account of %(name)s?"),
-        change=_unlock,
+        change=lambda _request, person, _answers: factors.unlock(person),
+        done=gettext_lazy("The account is unlocked: the person can try again at once."),
     ),
     "remove-factors": Act(
         label=gettext_lazy("Remove the second factors"),
-        ends=lambda _person: _(
+        ends=gettext_lazy(
             "For somebody who lost them all: ends passkeys, authenticator app, recovery codes, and every sign-in."
         ),
         question=gettext_lazy("Remove the second factors of %(name)s?"),
         fits=lambda person: bool(factors.described(person)),
         is_proven=True,
-        change=_remove_factors,
+        change=lambda _request, person, _answers: factors.remove_all(person),
+        done=gettext_lazy("The second factors and passkeys are removed. The password alone is enough now."),
     ),
     "deactivate": Act(
         label=gettext_lazy("Switch off"),
-        ends=lambda _person: _("Ends every sign-in and the access of applications, at once. Keeps the data."),
+        ends=gettext_lazy("Ends every sign-in and the access of applications, at once. Keeps the data."),
         question=gettext_lazy("Switch off the account of %(name)s?"),
         fits=lambda person: person.is_active,
         change=_set_active(False),
+        done=gettext_lazy("The account is switched off, and signed out everywhere."),
     ),
     "activate": Act(
         label=gettext_lazy("Switch on"),
-        ends=lambda _person: _("Lets the person sign in again."),
+        ends=gettext_lazy("Lets the person sign in again."),
         question=gettext_lazy("Switch on the account of %(name)s?"),
         fits=lambda person: not person.is_active,
         change=_set_active(True),
+        done=gettext_lazy("The account is switched on again."),
     ),
 }

@@ -239,7 +239,7 @@ def test_many_accounts_are_deactivated_at_once_and_deleted_once_their_number_is_
     keys = [str(PersonFactory(nickname="Chosen").pk) for _ in range(40)]
     path = "/admin/accounts/user/"
     form: dict[str, Any] = {"action": "deactivate", "_selected_action": keys[0], "select_across": "1"}
-    assert "Switch off 40 accounts?" in text_of(grace.post(f"{path}?q=chosen", form))
+    assert "Switch off: 40 chosen" in text_of(grace.post(f"{path}?q=chosen", form))
     assert not User.objects.filter(is_active=False).exists()
     form["post"] = "yes"
     with CaptureQueriesContext(connection) as queries:

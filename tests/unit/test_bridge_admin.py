@@ -359,14 +359,14 @@ def test_many_are_switched_off_for_a_reason_after_a_question_and_those_that_are_
     on, off = ApplicationFactory(), ApplicationFactory(is_enabled=False)
     form = {"action": "disable", "_selected_action": [on.row.pk, off.row.pk]}
     asked = text_of(admin_client.post(LIST, form))
-    assert "Switch off 1 application?" in asked
+    assert "Switch off: 1 chosen" in asked
     assert (on.row.name in asked, off.row.name in asked) == (True, False)
     assert Application.objects.filter(is_enabled=True).count() == 1
     done = admin_client.post(LIST, {**form, "post": "yes", "reason": "Sold"}, follow=True)
-    assert "1 application is switched off. 1 was off already." in text_of(done)
+    assert "1 application changed. 1 needed no change." in text_of(done)
     assert set(Application.objects.values_list("is_enabled", "disabled_reason")) == {(False, "Sold"), (False, "")}
     done = admin_client.post(LIST, form, follow=True)
-    assert "0 applications are switched off. 2 were off already." in text_of(done)
+    assert "0 applications changed. 2 needed no change." in text_of(done)
 
 
 def test_without_a_permission_to_look_nothing_is_shown(staff: Staff) -> None:
