@@ -34,6 +34,8 @@ from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.validators import refuse_control_characters
 
+admin.site.disable_action("delete_selected")  # UserAdmin has its own
+
 
 @admin.register(Group)
 class GroupAdmin(ModelAdmin):

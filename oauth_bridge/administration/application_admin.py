@@ -59,8 +59,49 @@ class SummarisedList(ChangeList):
         self.result_list = rows
 
 
-class ApplicationPermissions(ModelAdmin):
-    """All permissions are from `rights`. The response for an invisible application is the same as for a missing one."""
+@admin.register(Application)
+class ApplicationAdmin(ModelAdmin):
+    """The permissions are from `rights`. The answer for an invisible application is the same as for a missing one."""
+
+    list_display = ("named", "state", "kind", "month", "failed", "secret_ends", "last_sign_in")
+    list_display_links = None
+    search_help_text = gettext_lazy("Name, host or client ID")
+    form = ApplicationForm
+    is_deletion_proven = True
+    list_filter = ["is_enabled", "is_trusted", "is_restricted", "client_type"]
+    search_fields = ["name", "client_id", "homepage", "redirect_uris"]
+    actions = ["disable", "enable"]
+    readonly_fields = ["client_id", "created", "updated"]
+    saved_elsewhere = frozenset({"is_restricted"})
+    saved_with_form = frozenset({"logo", "updated"})
+    fieldsets = [
+        (
+            gettext_lazy("What people see"),
+            {"fields": ["name", "new_logo", "remove_logo", "operator", "homepage", "policy_uri", "tos_uri"]},
+        ),
+        (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "remove_used", "initiate_login_uri"]}),
+        (gettext_lazy("Sign-out"), {"fields": ["post_logout_redirect_uris"]}),
+        (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
+        (
+            gettext_lazy("Registration"),
+            {"fields": ["client_id", "client_type", "id_token_alg", "profile_in_id_token", "created", "updated"]},
+        ),
+    ]
+    add_fieldsets = [
+        (None, {"fields": NEEDED}),
+        (
+            gettext_lazy("More: logo, operator, policy, who may use it"),
+            {
+                "classes": ["collapse"],
+                "fields": [name for _, options in fieldsets for name in options["fields"] if name not in NOT_AT_FIRST],
+            },
+        ),
+    ]
+
+    def view_on_site(self, obj: Application) -> str:
+        return reverse("admin:application", args=[obj.pk])
+
+    # Permissions -------------------------------------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Application]:
         return rights.applications(request, rights.VIEW, rights.CHANGE)
@@ -90,17 +131,7 @@ class ApplicationPermissions(ModelAdmin):
         """Return whether the administrator may choose the application's groups. Ownership is not enough."""
         return request.user.has_perm(rights.CHANGE if obj else rights.ADD)
 
-    def get_actions(self, request: HttpRequest) -> dict[str, Any]:
-        """Remove the action that deletes several applications: a deletion may need the typed name."""
-        return {name: action for name, action in super().get_actions(request).items() if name != "delete_selected"}
-
-
-class ApplicationList(ApplicationPermissions):
-    """The columns of the list. The name of an application links to its page."""
-
-    list_display = ("named", "state", "kind", "month", "failed", "secret_ends", "last_sign_in")
-    list_display_links = None
-    search_help_text = gettext_lazy("Name, host or client ID")
+    # The list ----------------------------------------------------------------------------------------------------
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return SummarisedList
@@ -141,44 +172,6 @@ class ApplicationList(ApplicationPermissions):
     def last_sign_in(self, application: Application) -> str:
         at = application.summary.last_at  # type: ignore[attr-defined]
         return ago(at) if at else "–"
-
-
-@admin.register(Application)
-class ApplicationAdmin(ApplicationList):
-    form = ApplicationForm
-    is_deletion_proven = True
-    list_filter = ["is_enabled", "is_trusted", "is_restricted", "client_type"]
-    search_fields = ["name", "client_id", "homepage", "redirect_uris"]
-    actions = ["disable", "enable"]
-    readonly_fields = ["client_id", "created", "updated"]
-    saved_elsewhere = frozenset({"is_restricted"})
-    saved_with_form = frozenset({"logo", "updated"})
-    fieldsets = [
-        (
-            gettext_lazy("What people see"),
-            {"fields": ["name", "new_logo", "remove_logo", "operator", "homepage", "policy_uri", "tos_uri"]},
-        ),
-        (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "remove_used", "initiate_login_uri"]}),
-        (gettext_lazy("Sign-out"), {"fields": ["post_logout_redirect_uris"]}),
-        (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
-        (
-            gettext_lazy("Registration"),
-            {"fields": ["client_id", "client_type", "id_token_alg", "profile_in_id_token", "created", "updated"]},
-        ),
-    ]
-    add_fieldsets = [
-        (None, {"fields": NEEDED}),
-        (
-            gettext_lazy("More: logo, operator, policy, who may use it"),
-            {
-                "classes": ["collapse"],
-                "fields": [name for _, options in fieldsets for name in options["fields"] if name not in NOT_AT_FIRST],
-            },
-        ),
-    ]
-
-    def view_on_site(self, obj: Application) -> str:
-        return reverse("admin:application", args=[obj.pk])
 
     # Registering and changing ------------------------------------------------------------------------------------
 
@@ -333,14 +326,16 @@ class ApplicationAdmin(ApplicationList):
 
     @admin.action(description=gettext_lazy("Switch off …"), permissions=["switch"])
     def disable(self, request: HttpRequest, chosen: QuerySet[Application]) -> HttpResponse | None:
-        return self._switch(request, chosen, "switch-off", is_enabled=False)
+        ends = _("Nobody can sign in to them then, and their codes and access tokens end at once.")
+        return self._switch(request, chosen, "switch-off", ends, is_enabled=False)
 
     @admin.action(description=gettext_lazy("Switch on …"), permissions=["switch"])
     def enable(self, request: HttpRequest, chosen: QuerySet[Application]) -> HttpResponse | None:
-        return self._switch(request, chosen, "switch-on", is_enabled=True)
+        ends = _("People can sign in to them again. Earlier codes and access tokens stay ended.")
+        return self._switch(request, chosen, "switch-on", ends, is_enabled=True)
 
     def _switch(
-        self, request: HttpRequest, chosen: QuerySet[Application], name: str, *, is_enabled: bool
+        self, request: HttpRequest, chosen: QuerySet[Application], name: str, ends: str, *, is_enabled: bool
     ) -> HttpResponse | None:
         if self.are_too_many(request, chosen):
             return None
@@ -351,9 +346,7 @@ class ApplicationAdmin(ApplicationList):
                 act.change(request, application, answers)
 
         done = ngettext_lazy("%(count)d application changed.", "%(count)d applications changed.", "count")
-        return self.act_on_many(
-            request, chosen, changing, change, label=act.label, ends=act.brief, done=done, form=act.form
-        )
+        return self.act_on_many(request, chosen, changing, change, label=act.label, ends=ends, done=done, form=act.form)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Count the rows that are deleted with the application. Django would list all rows, which may be millions."""

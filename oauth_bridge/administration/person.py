@@ -133,16 +133,17 @@ def offered(request: HttpRequest, found: User) -> list[dict[str, Any]]:
     return acts.offered(permitted, found, lambda name: shown.page("person", found.pk, act=name))
 
 
-def offered_act(request: HttpRequest, pk: UUID, name: str) -> list[tuple[Any, str]]:
-    """A list of the act's label and URL; empty if the act is not permitted or would change nothing."""
-    found = User.objects.filter(pk=pk).first() if request.user.has_perm(PEOPLE) else None
-    return [(each["label"], each["url"]) for each in (offered(request, found) if found else []) if each["name"] == name]
+def remedies_for(request: HttpRequest, pk: UUID, name: str, application: Application | None) -> list[tuple[Any, str]]:
+    """A list of the label and URL of the act `name`, or of the page of the person's groups if `name` is empty.
 
-
-def offered_groups(request: HttpRequest, pk: UUID, application: Application) -> list[tuple[Any, str]]:
-    """A list of the label and URL of the page of the person's groups; empty if not permitted or already admitted."""
+    Empty if it is not permitted or would change nothing.
+    """
     found = User.objects.filter(pk=pk).first() if request.user.has_perm(PEOPLE) else None
-    if found is None or not may_change(request, found) or admission.is_admitted(found, application):
+    if found is None or not may_change(request, found):
+        return []
+    if name:
+        return [(each["label"], each["url"]) for each in offered(request, found) if each["name"] == name]
+    if application is None or admission.is_admitted(found, application):
         return []
     return [(_("Choose the person’s groups"), shown.page("accounts_user_change", pk))]
 

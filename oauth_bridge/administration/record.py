@@ -30,6 +30,7 @@ OF_THE_PERSON = {
     "no_verified_email": "confirm",
     UNCONFIRMED: "confirm",
     **dict.fromkeys(remedies.OF_THE_ACCOUNT, "unlock"),
+    "not_admitted": "",  # the groups
 }
 
 
@@ -85,10 +86,8 @@ def _acts(request: HttpRequest, entry: ActivityRecord, application: Application 
         found += [(each["label"], each["url"]) for each in acts if each["name"] == "switch-on"]
     if application and entry.cause in OF_THE_SECRET and application_acts.may_make_secret(request, application):
         found.append((_("New secret"), shown.page("oauth_bridge_application_secret", application.pk)))
-    if entry.person_id and (name := OF_THE_PERSON.get(entry.cause)):
-        found += person.offered_act(request, entry.person_id, name)
-    if application and entry.person_id and entry.cause == "not_admitted":
-        found += person.offered_groups(request, entry.person_id, application)
+    if entry.person_id and entry.cause in OF_THE_PERSON:
+        found += person.remedies_for(request, entry.person_id, OF_THE_PERSON[entry.cause], application)
     return found
 
 
