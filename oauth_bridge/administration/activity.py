@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.email_addresses import looked_up_email
 from accounts.models import User
+from config.infrastructure.hosts import is_ip_address
 from oauth_bridge.activity import attempts, reading, statistics
 from oauth_bridge.activity.attempts import Attempt
 from oauth_bridge.activity.causes import fix_of, name_of, needs_mending, title_of
@@ -60,7 +61,7 @@ class Query:
         self.waits_since = time_of(get("live", ""))
 
     def _find_person(self) -> None:
-        if not self.who or "@" in self.who or "." in self.who or ":" in self.who:
+        if not self.who or "@" in self.who or is_ip_address(self.who):
             return
         found = User.objects.filter(nickname__icontains=self.who).values_list("email", flat=True)[:2]
         self.is_of_many = len(found) > 1

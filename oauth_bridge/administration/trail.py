@@ -171,7 +171,7 @@ def _subjects(request: HttpRequest, wanted: Iterable[tuple[str, str]]) -> dict[t
     """The present names of the objects, by kind and key. Deleted and invisible objects are left out."""
     keys: defaultdict[str, set[str]] = defaultdict(set)
     for kind, key in wanted:
-        if request.user.has_perm(OF_ONE[kind]):
+        if kind in OF_ONE and request.user.has_perm(OF_ONE[kind]):
             keys[kind].add(key)
     numbers = [int(key) for key in keys["group"] if key.isascii() and key.isdigit() and len(key) < 10]
     applications = Application.objects.filter(client_id__in=keys["application"])

@@ -105,17 +105,6 @@ def test_a_page_says_how_many_causes_it_leaves_out(grace: Client) -> None:
         assert said in text_of(page)
 
 
-def test_an_application_that_was_switched_on_again_is_not_failing_for_what_was_refused_meanwhile(
-    grace: Client,
-) -> None:
-    application = ApplicationFactory(is_enabled=False)
-    for is_enabled, cause, is_failing in ((True, "client_disabled", False), (True, "secret_wrong", True)):
-        count(application.client_id, timezone.now(), cause, 9)
-        Application.objects.update(is_enabled=is_enabled)
-        assert ("Failing" in text_of(grace.get(own_page(application.row.pk)))) is is_failing
-        assert ("1 application turns people away" in text_of(grace.get("/admin/"))) is is_failing
-
-
 # What a cause says of people and times -------------------------------------------------------------------------------
 
 
@@ -179,11 +168,16 @@ def test_every_page_counts_the_same_failures_and_sign_ins(grace: Client) -> None
 
 
 def test_the_overview_counts_the_applications_that_the_list_calls_failing(grace: Client) -> None:
-    rare, often, off = ApplicationFactory(), ApplicationFactory(), ApplicationFactory(is_enabled=False)
-    now = timezone.now()
-    for each, finished in ((rare, 100), (often, 1), (off, 1)):
-        count(each.client_id, now, NEVER_EXCHANGED)
-        count(each.client_id, now, number=finished)
+    """What an application was refused while it was switched off is no failure once it is on again."""
+    rare, often, again, off = *(ApplicationFactory() for _ in range(3)), ApplicationFactory(is_enabled=False)
+    for each, finished, cause in (
+        (rare, 100, NEVER_EXCHANGED),
+        (often, 1, NEVER_EXCHANGED),
+        (again, 1, "client_disabled"),
+        (off, 1, NEVER_EXCHANGED),
+    ):
+        count(each.client_id, timezone.now(), cause)
+        count(each.client_id, timezone.now(), number=finished)
     assert "1 application turns people away" in text_of(grace.get("/admin/"))
     listed = text_of(grace.get(reverse("admin:oauth_bridge_application_changelist")))
     assert listed.count("Failing") == 1

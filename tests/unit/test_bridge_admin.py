@@ -259,15 +259,6 @@ def test_a_new_secret_is_shown_to_nobody_else_in_the_same_browser(staff: Staff) 
     assert secret_on(alice.get(page_of(other, "secret"))) is None
 
 
-def test_without_the_permission_nobody_sees_the_page_of_secrets_or_makes_one(staff: Staff) -> None:
-    browser, application = staff(*others("rotate")), ApplicationFactory().row
-    assert page_of(application, "secret") not in html_of(browser.get(page_of(application)))
-    assert browser.get(page_of(application, "secret")).status_code == 403
-    for data in ({}, {"overlap": "24"}, {"overlap": "0", "confirmed": "on"}):
-        assert browser.post(page_of(application, "secret"), data).status_code == 403
-    assert ApplicationSecret.objects.filter(is_revoked=False, expires_at=None).count() == 1
-
-
 @contract("D7.trust")
 def test_a_new_application_is_not_trusted_and_does_not_become_so_without_the_permission(staff: Staff) -> None:
     browser = staff(*ALL)
@@ -317,18 +308,22 @@ def test_who_may_trust_and_change_and_make_new_secrets_needs_no_more(staff: Staf
     assert (application.redirect_uris, application.is_trusted) == (ELSEWHERE["redirect_uris"], True)
 
 
-@pytest.mark.parametrize("missing", ["add", "change", "delete"])
-def test_without_the_permission_nothing_is_registered_changed_or_deleted(staff: Staff, missing: str) -> None:
+@pytest.mark.parametrize("missing", ["add", "change", "delete", "rotate"])
+def test_without_the_permission_nothing_is_registered_changed_or_deleted_and_no_secret_made(
+    staff: Staff, missing: str
+) -> None:
     browser, application = staff(*others(missing)), ApplicationFactory().row
     path, form = {
         "add": (ADD, FORM),
         "change": (page_of(application), {**ELSEWHERE, "is_trusted": "on"}),
         "delete": (page_of(application, "delete"), {"post": "yes", "typed": application.name}),
+        "rotate": (page_of(application, "secret"), {"overlap": "0", "confirmed": "on"}),
     }[missing]
-    before = Application.objects.values().get()
+    before = [*Application.objects.values(), *ApplicationSecret.objects.values()]
+    assert path not in html_of(browser.get(own(application)))
     assert 'name="name"' not in html_of(browser.get(path))
     assert browser.post(path, form).status_code == 403
-    assert Application.objects.values().get() == before
+    assert [*Application.objects.values(), *ApplicationSecret.objects.values()] == before
 
 
 @pytest.mark.parametrize("permission", ["switch", ""])
