@@ -190,14 +190,10 @@ def _of_state(application: Application) -> list[Finding]:
     if not application.is_enabled:
         text = _("It is switched off: nobody can sign in to it, and its codes and access tokens are refused.")
         found.append(Finding("switched_off", True, text, _("Switch it on if people should sign in with it.")))
-    if application.is_restricted and not _has_members(application):
+    members = get_user_model().objects.filter(groups__in=application.groups.all(), is_active=True)
+    if application.is_restricted and not members.exists():
         found.append(nobody_admitted())
     return found
-
-
-def _has_members(application: Application) -> bool:
-    people = get_user_model().objects.filter(groups__in=application.groups.all(), is_active=True)
-    return people.exists()
 
 
 def _of_secrets(application: Application, secrets: list[ApplicationSecret]) -> list[Finding]:

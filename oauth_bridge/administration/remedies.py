@@ -29,6 +29,7 @@ from oauth_bridge.models.activity import ActivityRecord, Step
 from oauth_bridge.templatetags.formatting import listed
 
 MOST_NEAR = 5  # applications that are named
+MOST_LIMITS = 5  # of the latest records of a limit
 PART = (CLIENT_ID_LENGTH - TYPING_ERRORS) // 5
 
 OF_NO_APPLICATION = {"client_unknown", "client_deleted"}
@@ -75,10 +76,11 @@ def limit_ends_at(entry: ActivityRecord) -> datetime | None:
 
 
 def locked_until(person: User) -> datetime | None:
-    """Return until when the account is locked after wrong passwords or codes; None if it is not. Two statements."""
-    entry = reading.records(Filters(person_id=person.pk)).filter(cause__in=OF_THE_ACCOUNT).first()
-    end = limit_ends_at(entry) if entry else None
-    return end if entry and end and end > timezone.now() and not _is_unlocked(entry) else None
+    """Return until when the account is locked after wrong passwords or codes; None if it is not."""
+    latest = reading.records(Filters(person_id=person.pk)).filter(cause__in=OF_THE_ACCOUNT)[:MOST_LIMITS]
+    ends = [(limit_ends_at(entry), entry) for entry in latest]
+    now = timezone.now()
+    return max((end for end, entry in ends if end and end > now and not _is_unlocked(entry)), default=None)
 
 
 def _is_unlocked(entry: ActivityRecord) -> bool:

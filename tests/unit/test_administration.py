@@ -140,8 +140,10 @@ def test_a_part_of_a_name_lists_who_and_what_has_it_and_each_leads_to_its_failur
     shown = html_of(grace.get(reverse("admin:person", args=[ada.pk])))
     assert "<details open>" in shown, "the latest failure is open"
     assert "One has www. and the other has not." in shown
+    CodeFactory(user=ada)
     said = text_of(grace.get("/admin/activity/?who=Lovelace"))
     assert "The callback address isn’t registered Ada Lovelace" in said
+    assert "code issued Ada Lovelace" in said, "what is going on is listed, too"
     PersonFactory(nickname="Ada Lovelace")
     assert "Several people have this name Choose one" in text_of(grace.get("/admin/activity/?who=Lovelace"))
     for typed in ("reading", tried.application.client_id[:9]):
