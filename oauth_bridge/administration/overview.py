@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.models import User
 from config.infrastructure import network
-from oauth_bridge.activity import attempts, statistics
+from oauth_bridge.activity import attempts, reading, statistics
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import checks, rights, shown, shown_attempts
@@ -78,7 +78,8 @@ def _failures(request: HttpRequest) -> dict[str, Any]:
     before = checks.to_mend(statistics.failures(since - DAY, since, only))
     finished = statistics.sign_ins(since, only)
     mend = checks.to_mend(statistics.failures(since, None, only))
-    latest = attempts.attempts(Filters(client_ids=only, since=since, is_failure=True), limit=MOST_FAILURES)
+    among = reading.latest_id() - statistics.MOST_RECORDS
+    latest = attempts.attempts(Filters(client_ids=only, after_id=among, is_failure=True), limit=MOST_FAILURES)
     top = dict(mend.most_common(MOST_CAUSES))
     shown_ids = shown.client_ids_of(latest) | {cause.client_id for cause in top}
     names = Names(request, shown_ids, (each.person_id for each in latest))
@@ -137,11 +138,11 @@ def _ending_secrets(enabled: QuerySet[Application]) -> list[Needed]:
     for row in soon.select_related("application").order_by("expires_at")[:MOST_LISTED]:
         has_newer = row.application.secrets.filter(pk__gt=row.pk, is_revoked=False).exists()
         used = _("Last used %(ago)s.") % {"ago": ago(row.last_used_at)} if row.last_used_at else _("Never used.")
-        text = f"{_('A newer one works.') if has_newer else _('The only one.')} {used}"
+        other = _("A newer one works.") if has_newer else _("The only one.")
         left = {"number": row.number, "time": until(row.expires_at or now)}
         ends = _("Client secret No. %(number)d ends in %(time)s.") % left
         url = shown.page("oauth_bridge_application_secret", row.application.pk)
-        found.append(Needed(shown.named(row.application), SECRET_ENDS, f"{ends} {text}", url))
+        found.append(Needed(shown.named(row.application), SECRET_ENDS, f"{ends} {other} {used}", url))
     return found
 
 
