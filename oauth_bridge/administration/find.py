@@ -33,9 +33,9 @@ def find(request: HttpRequest) -> HttpResponse:
     if not may_find(request):
         raise PermissionDenied
     typed = request.GET.get("q", "").strip()
-    text = typed if typed.isprintable() else ""
-    if text and (url := _url_of(request, text)):
+    if url := _url_of(request, typed):
         return redirect(url)
+    text = typed if typed.isprintable() else ""
     people = _people(request, text) if text else []
     applications = _applications(request, text) if text else []
     context = {
@@ -71,7 +71,7 @@ def _url_of(request: HttpRequest, typed: str) -> str:
     has = request.user.has_perm
     if address := looked_up_email(typed):
         return _of_address(address, may_see_people=has(PEOPLE), may_see_activity=has(ACTIVITY))
-    if "@" in typed:
+    if not typed or not typed.isprintable() or "@" in typed:
         return ""
     if application := rights.applications(request, VIEW).filter(client_id=typed).first():
         return shown.page("application", application.pk)
