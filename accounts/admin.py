@@ -12,13 +12,13 @@ from django.contrib.auth.models import Group, Permission
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.translation import gettext, gettext_noop, ngettext, pgettext
+from django.utils.translation import gettext, gettext_noop, ngettext_lazy, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from accounts import audit_trail, rights
@@ -99,6 +99,8 @@ PERMISSIONS = [
 ]
 # fmt: on
 
+admin.site.disable_action("delete_selected")  # UserAdmin has its own
+
 
 @admin.register(Group)
 class GroupAdmin(ModelAdmin):
@@ -161,6 +163,7 @@ class GroupAdmin(ModelAdmin):
 class UserAdmin(ModelAdmin):
     list_display = ("named", "state", "rights", "created_at")
     list_display_links = None
+    is_deletion_proven = True
     search_help_text = _("E-mail address, nickname or user ID")
     list_filter = ("is_active", "is_staff")
     search_fields = ("=email", "email", "nickname", "=id")
@@ -268,7 +271,7 @@ class UserAdmin(ModelAdmin):
         return bool(object_id and request.user.is_superuser)
 
     def typed_to_delete(self, obj: User) -> str:
-        return obj.email
+        return obj.email if obj.last_login else ""
 
     def delete_view(  # type: ignore[override]
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
@@ -303,27 +306,42 @@ class UserAdmin(ModelAdmin):
             audit_trail.write("account_deleted", audit_trail.of_person(person))
         super().delete_queryset(request, queryset)
 
-    @admin.action(description=_("Switch off"), permissions=["change"])
-    def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+    @admin.action(description=_("Switch off …"), permissions=["change"])
+    def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
         """Raises LastAdministrator: no administrator would remain, so no account is deactivated."""
-        people = queryset if request.user.is_superuser else queryset.filter(is_staff=False, is_superuser=False)
-        number = deactivate_all(people)
-        text = ngettext(
-            "%(count)d account is switched off, and signed out everywhere.",
-            "%(count)d accounts are switched off, and signed out everywhere.",
-            number,
+        people = self._manageable(request, queryset)
+        return self.act_on_many(
+            request,
+            queryset,
+            people.filter(is_active=True),
+            lambda _answers: deactivate_all(people),
+            label=_("Switch off"),
+            ends=_("Ends every sign-in and the access of applications, at once. Keeps the data."),
+            done=ngettext_lazy(
+                "%(count)d account is switched off, and signed out everywhere.",
+                "%(count)d accounts are switched off, and signed out everywhere.",
+                "count",
+            ),
         )
-        self.message_user(request, text % {"count": number}, messages.SUCCESS)
 
-    @admin.action(description=_("Count the address as confirmed"), permissions=["change"])
-    def confirm_addresses(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+    @admin.action(description=_("Count the address as confirmed …"), permissions=["change"])
+    def confirm_addresses(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
         if self.are_too_many(request, queryset):
-            return
-        people = [person for person in queryset if self.has_change_permission(request, person)]
-        for person in people:
-            verification.mark_verified(person)
-        text = ngettext("%(count)d address is confirmed.", "%(count)d addresses are confirmed.", len(people))
-        self.message_user(request, text % {"count": len(people)}, messages.SUCCESS)
+            return None
+        waiting = self._manageable(request, queryset).filter(email_verified_at=None)
+        return self.act_on_many(
+            request,
+            queryset,
+            waiting,
+            lambda _answers: list(map(verification.mark_verified, list(waiting))),
+            label=_("Count the address as confirmed"),
+            ends=_("Without a code from a mail, if you know whose address it is. Ends nothing."),
+            done=ngettext_lazy("%(count)d address is confirmed.", "%(count)d addresses are confirmed.", "count"),
+        )
+
+    @staticmethod
+    def _manageable(request: HttpRequest, people: QuerySet[User]) -> QuerySet[User]:
+        return people if request.user.is_superuser else people.filter(is_staff=False, is_superuser=False)
 
 
 def _stored(person: User) -> dict[str, object]:

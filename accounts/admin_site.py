@@ -5,14 +5,17 @@ Administrators use the service's sign-in page. Searches have a maximum length.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import wraps
 from http import HTTPStatus
 from typing import Any, ClassVar, cast
 from urllib.parse import urlencode
 
+from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin import actions
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
@@ -21,9 +24,10 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, ngettext
 
 from accounts import audit_trail, return_path
 from accounts.errors import duration
@@ -34,6 +38,8 @@ from accounts.sign_in.reauthentication import proof_first
 
 QUERY_MAX_LENGTH = 500
 MOST_AT_ONCE = 1_000  # objects of an action that changes or deletes them one by one
+MOST_NAMED = 10  # of the chosen objects, on the page that asks
+ACTION_FIELDS = ("action", "select_across", ACTION_CHECKBOX_NAME)
 NOT_TYPED = gettext_lazy("What you typed is something else. Nothing is deleted.")
 
 
@@ -43,6 +49,8 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     view_on_site: Any = False
     list_per_page = list_max_show_all = 30  # DATA_UPLOAD_MAX_NUMBER_FIELDS limits the rows that one action may select
 
+    # Whether a deletion needs a recent proof of identity.
+    is_deletion_proven: ClassVar[bool] = False
     # Form fields that another function saves, and columns that `save_model` always saves.
     saved_elsewhere: ClassVar[frozenset[str]] = frozenset()
     saved_with_form: ClassVar[frozenset[str]] = frozenset()
@@ -101,24 +109,59 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         question = proof_first(request) if self.needs_proof(request, object_id) else None
         return question or super().changeform_view(request, object_id, form_url, extra_context)
 
-    def typed_to_delete(self, obj: Any) -> str:
-        """Return the text that an administrator must type to delete the object.
+    def act_on_many(
+        self,
+        request: HttpRequest,
+        chosen: QuerySet[Any],
+        changing: QuerySet[Any],
+        change: Callable[[dict[str, Any]], object],
+        *,
+        label: Any,
+        ends: Any,
+        done: Any,
+        form: type[forms.Form] = forms.Form,
+    ) -> HttpResponse | None:
+        """Ask, then change those of the chosen objects that are `changing`, and say how many were changed.
 
-        If the text is empty, the deletion needs no typing and no new proof of identity.
+        `ends` is the text below the question. `change` gets the answers of the form. `done` has %(count)d.
         """
+        count = changing.count()
+        filled = form(request.POST if "post" in request.POST else None)
+        if count and not filled.is_valid():
+            context = {
+                **self.admin_site.each_context(request),
+                "opts": self.opts,
+                "title": _("%(act)s: %(count)d chosen") % {"act": label, "count": count},
+                "ends": ends,
+                "label": label,
+                "form": filled,
+                "names": list(map(str, changing[:MOST_NAMED])),
+                "more": max(0, count - MOST_NAMED),
+                "sent": [(name, value) for name in ACTION_FIELDS for value in request.POST.getlist(name)],
+            }
+            return TemplateResponse(request, "admin/ask.html", context)
+        unchanged = chosen.count() - count
+        if count:
+            change(filled.cleaned_data)
+        rest = ngettext("%(count)d needed no change.", "%(count)d needed no change.", unchanged) % {"count": unchanged}
+        self.message_user(request, f"{done % {'count': count}} {rest if unchanged else ''}".strip(), messages.SUCCESS)
+        return None
+
+    def typed_to_delete(self, obj: Any) -> str:
+        """Return the text that an administrator must type to delete an object that people have used; otherwise ""."""
         return ""
 
     def delete_view(  # type: ignore[override]
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponseBase:
         obj = self.get_object(request, unquote(object_id))
-        expected = self.typed_to_delete(obj) if obj and self.has_delete_permission(request, obj) else ""
-        if expected:
-            if question := proof_first(request):
-                return question
-            if request.method == "POST" and " ".join(request.POST.get("typed", "").split()) != expected:
-                messages.error(request, NOT_TYPED)
-                return redirect(request.path)
+        may_delete = bool(obj) and self.has_delete_permission(request, obj)
+        if may_delete and self.is_deletion_proven and (question := proof_first(request)):
+            return question
+        expected = self.typed_to_delete(obj) if may_delete else ""
+        if request.method == "POST" and expected and " ".join(request.POST.get("typed", "").split()) != expected:
+            messages.error(request, NOT_TYPED)
+            return redirect(request.path)
         return super().delete_view(request, object_id, {"expected": expected, **(extra_context or {})})
 
     def history_view(
@@ -160,10 +203,14 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 def delete_selected(model_admin: ModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
     if model_admin.are_too_many(request, queryset):
         return None
-    if request.POST.get("post") and request.POST.get("typed", "").strip() != str(queryset.count()):
+    expected = str(queryset.count()) if any(map(model_admin.typed_to_delete, queryset)) else ""
+    if expected and request.POST.get("post") and request.POST.get("typed", "").strip() != expected:
         messages.error(request, NOT_TYPED)
         return None
-    return actions.delete_selected(model_admin, request, queryset)
+    answer = actions.delete_selected(model_admin, request, queryset)
+    if isinstance(answer, TemplateResponse):
+        answer.context_data = {**(answer.context_data or {}), "expected": expected}
+    return answer
 
 
 def not_allowed(request: HttpRequest) -> HttpResponse:

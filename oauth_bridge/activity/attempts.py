@@ -15,7 +15,7 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from oauth_bridge.activity.causes import NEVER_EXCHANGED
-from oauth_bridge.activity.reading import Filters, newest, records
+from oauth_bridge.activity.reading import Filters, newest, person_with, records
 from oauth_bridge.credentials import issued_codes
 from oauth_bridge.credentials.issued_codes import IssuedCode
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
@@ -131,10 +131,13 @@ def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 2
     before = before or timezone.now()
     rows = list(newest(records(filters).filter(at__lt=before), limit * RECORDS_PER_ATTEMPT))
     codes = []
-    if not (filters.cause or filters.step or filters.reference or filters.who):
-        found = filters.client_id, filters.client_ids, filters.person_id, filters.since
+    person_id = filters.person_id or person_with(filters.who)
+    is_of_no_person = bool(filters.who) and person_id is None
+    if not (filters.cause or filters.step or filters.reference or filters.is_failure or is_of_no_person):
+        found = filters.client_id, filters.client_ids, person_id, filters.since
         codes = issued_codes.newest(*found, before, limit)
-    looked_for = {row.pk for row in rows} if filters.cause or filters.step or filters.reference else set()
+    is_search = filters.cause or filters.step or filters.reference or filters.is_failure
+    looked_for = {row.pk for row in rows} if is_search else set()
     return [_with_chosen(each, looked_for) for each in _combined(rows, codes, filters.client_ids)[:limit]]
 
 

@@ -121,8 +121,9 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
     if filters.is_failure:
         rows = rows.exclude(outcome__in=[Outcome.SUCCEEDED, Outcome.UNFINISHED])
     if "@" in filters.who:
-        person = get_user_model().objects.filter(email=filters.who).values_list("pk", flat=True)
-        rows = rows.filter(Q(person__in=list(person)) | Q(login_mark__in=login_marks(filters.who)))
+        is_marked = Q(login_mark__in=login_marks(filters.who))
+        person_id = person_with(filters.who)
+        rows = rows.filter(is_marked | Q(person=person_id) if person_id else is_marked)
     elif filters.who:
         rows = rows.filter(address=filters.who)
     return rows.order_by("-id")
@@ -135,6 +136,13 @@ def login_marks(address: str) -> list[bytes]:
     who enters the address finds the records. When a person confirms the address, they become records of the person.
     """
     return [bytes.fromhex(each)[:_MARK_BYTES] for each in sealing.digests("oauth_bridge.activity.login", address)]
+
+
+def person_with(address: str) -> UUID | None:
+    """The id of the person with this e-mail address. None: no account has it, or it is a network address."""
+    people = get_user_model().objects.filter(email=address) if "@" in address else get_user_model().objects.none()
+    found: UUID | None = people.values_list("pk", flat=True).first()
+    return found
 
 
 def newest(rows: QuerySet[ActivityRecord], limit: int) -> QuerySet[ActivityRecord]:

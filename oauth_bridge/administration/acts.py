@@ -18,6 +18,8 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
+from accounts import rights
+from accounts.rights import LastAdministrator
 from accounts.sign_in.reauthentication import proof_first
 from oauth_bridge.administration.shown import Named
 
@@ -27,29 +29,37 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act(Generic[T]):
-    """`question` has %(name)s. `ends` is the text below the question, `brief` a shorter one for the list of acts.
+    """`question` and `done`, the sentence about the result, have %(name)s. `ends` is the text below the question, or a
+    function that returns it; `brief` is a shorter text for the list of acts. `shows` is a value that the question is
+    about, such as an address; `warnings` are sentences about it.
 
-    `fits`: the act would change something. `change` performs the act and returns a sentence about the result, or raises
-    ValidationError. `is_proven`: the act needs a fresh proof (`proof_first`). `initial`: the values of the form.
+    `fits`: the act would change something. `change` performs the act, and may return another sentence than `done` or
+    raise ValidationError. `is_proven`: the act needs a fresh proof (`proof_first`). `initial`: the values of the form.
     """
 
     label: Any
     question: Any
-    ends: Callable[[T], str]
-    change: Callable[[HttpRequest, T, Answers], str]
+    ends: Any
+    change: Callable[[HttpRequest, T, Answers], str | None]
+    done: Any = ""
     permission: str = ""
     button: Any = ""
     brief: Any = ""
+    shows: str = ""
+    warnings: tuple[str, ...] = ()
     fits: Callable[[T], bool] = lambda _found: True
     is_proven: bool = False
     form: type[forms.Form] = forms.Form
     initial: Callable[[T], Answers] = lambda _found: {}
 
+    def what_ends(self, found: T) -> Any:
+        return self.ends(found) if callable(self.ends) else self.ends
+
 
 def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> list[dict[str, Any]]:
     """The acts that would change something, for the template. `url` returns the URL of the act with this name."""
     return [
-        {"name": name, "label": act.label, "brief": act.brief or act.ends(found), "url": url(name)}
+        {"name": name, "label": act.label, "brief": act.brief or act.what_ends(found), "url": url(name)}
         for name, act in acts.items()
         if act.fits(found)
     ]
@@ -68,19 +78,20 @@ def confirm(request: HttpRequest, act: Act[T], found: T, *, name: str, of: Named
     if request.method == "POST" and form.is_valid():
         try:
             with transaction.atomic():
-                done = act.change(request, found, form.cleaned_data)
+                done = act.change(request, found, form.cleaned_data) or act.done % {"name": name}
             messages.success(request, done)
         except ValidationError as problem:
             messages.error(request, problem.messages[0])
+        except LastAdministrator:
+            messages.error(request, rights.ADVICE)
         return redirect(of.url)
     context = {
         **admin.site.each_context(request),
         "title": act.question % {"name": name},
         "section": section,
         "of": of,
-        "ends": act.ends(found),
-        "label": act.label,
-        "button": act.button or act.label,
+        "ends": act.what_ends(found),
+        "act": act,
         "form": form,
     }
     return TemplateResponse(request, "administration/act.html", context)

@@ -13,27 +13,19 @@ from django.utils.translation import gettext as _
 
 from config.infrastructure import paths
 from oauth_bridge.activity import attempts, statistics
-from oauth_bridge.activity.causes import name_of, needs_mending, title_of
+from oauth_bridge.activity.reading import Filters
 from oauth_bridge.activity.statistics import Days
-from oauth_bridge.administration import (
-    application_acts,
-    board,
-    checks,
-    product_settings,
-    rights,
-    shown,
-    shown_attempts,
-    summaries,
-)
+from oauth_bridge.administration import application_acts, checks, rights, shown, shown_attempts
 from oauth_bridge.administration.application_acts import find_application
+from oauth_bridge.administration.checks import Summary
 from oauth_bridge.administration.rights import ACTIVITY
 from oauth_bridge.administration.shown import Names
-from oauth_bridge.administration.summaries import Summary
 from oauth_bridge.api_docs import snippets
 from oauth_bridge.callback_addresses.registration import hints
 from oauth_bridge.credentials import secret_rotation
-from oauth_bridge.models import Application, Consent
+from oauth_bridge.models import Application, ApplicationSecret, Consent
 
+OPENID_SCOPE = "openid profile email"
 PLOTTED = 30
 ATTEMPTS = 6
 MOST_CAUSES = 6
@@ -44,7 +36,8 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
     found = find_application(request, pk)
     may_see_people = request.user.has_perm(rights.PEOPLE)
     days = statistics.by_day(found.client_id, PLOTTED)
-    summary, secrets = summaries.of([found])[found.pk], secret_rotation.states(found)
+    summary, secrets = checks.summaries([found])[found.pk], secret_rotation.states(found)
+    acts = application_acts.offered(request, found)
     context = {
         **admin.site.each_context(request),
         "title": found.name,
@@ -52,16 +45,16 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "named": shown.named(found),
         "summary": summary,
         "findings": checks.of_registration(found, summary, secrets),
-        "kind": summaries.KINDS[found.client_type],
+        "kind": checks.KINDS[found.client_type],
         "signed_in_month": summary.month,
         "failed_month": sum(day.failed for day in days),
         "people": Consent.objects.filter(application=found).count(),
         "days": days,
         "plot": plot(days),
-        "product_settings": product_settings.of(found),
+        "product_settings": product_settings(found),
         "callbacks": [(address, hints(address, is_public=found.is_public)) for address in found.callback_addresses],
         "snippets": ready_snippets(found),
-        "secrets": secrets,
+        **listed_secrets(secrets),
         "groups": list(found.groups.all()) if found.is_restricted else [],
         "off_since": shown.off_since(request, found),
         "owners": list(found.owners.order_by("nickname", "email")) if may_see_people else [],
@@ -70,7 +63,8 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "may_change": rights.may(request, rights.CHANGE, found),
         "may_rotate": rights.may(request, rights.ROTATE, found),
         "may_delete": request.user.has_perm(rights.DELETE),
-        "acts": application_acts.offered(request, found),
+        "acts": [each for each in acts if not each["name"].startswith("switch")],
+        "switches": [each for each in acts if each["name"].startswith("switch")],
     }
     if rights.may(request, ACTIVITY, found):
         context |= _activity(request, found, summary)
@@ -81,25 +75,16 @@ def _activity(request: HttpRequest, found: Application, summary: Summary) -> dic
     """The template's variables for the causes of the last PLOTTED days, and for the latest attempts."""
     since = statistics.start_of(PLOTTED)
     failures = statistics.failures(since, None, [found.client_id])
-    ordered = sorted(failures.items(), key=lambda item: (not needs_mending(item[0].step, item[0].cause), -item[1]))
     query = {"client_id": found.client_id, "days": PLOTTED}
-    causes = [
-        {
-            "title": title_of(cause.cause),
-            "step": name_of(cause.step),
-            "number": number,
-            "needs_mending": needs_mending(cause.step, cause.cause),
-            "url": shown.page("activity", **query, cause=cause.cause, step=cause.step),
-        }
-        for cause, number in ordered[:MOST_CAUSES]
-    ]
-    latest = attempts.attempts(shown.filters(request, found, since), limit=ATTEMPTS)
+    causes = shown.causes(failures, lambda each: shown.page("activity", **query, cause=each.cause, step=each.step))
+    filters = Filters(client_id=found.client_id, client_ids=rights.client_ids(request), since=since)
+    latest = attempts.attempts(filters, limit=ATTEMPTS)
     names = Names(request, [found.client_id], (each.person_id for each in latest))
     return {
-        "causes": causes,
-        "more_causes": len(ordered) - len(causes),
+        "causes": causes[:MOST_CAUSES],
+        "more_causes": len(causes[MOST_CAUSES:]),
         "attempts": [shown_attempts.attempt(each, names) for each in latest],
-        "board": None if summary.last_at else board.of(found, latest, names),
+        "board": None if summary.last_at else shown_attempts.board(found, latest, names),
         "waiting_url": shown.page("activity", client_id=found.client_id, live=timezone.now().isoformat()),
         "refused": sum(number for cause, number in failures.items() if cause.cause == "refused"),
         "activity_url": shown.page("activity", **query),
@@ -126,6 +111,29 @@ def plot(days: list[Days]) -> list[dict[str, Any]]:
             }
         )
     return bars
+
+
+def listed_secrets(secrets: list[ApplicationSecret]) -> dict[str, Any]:
+    """The template's variables for the list of client secrets."""
+    working = [each.works for each in secrets]
+    return {"secrets": secrets, "has_secret": any(working), "has_ended": not all(working)}
+
+
+def product_settings(found: Application) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The settings that products need besides client ID and secret: first with discovery, then without discovery."""
+    discovered = [
+        (_("Issuer"), settings.BASE_URL),
+        (_("Discovery address"), f"{settings.BASE_URL}{paths.OPENID_CONFIGURATION}"),
+        (_("Scope"), OPENID_SCOPE),
+    ]
+    others = [
+        (_("Authorization"), f"{settings.AUTH_URL}{paths.AUTHORIZE}"),
+        (_("Token"), f"{settings.BASE_URL}{paths.TOKEN}"),
+        (_("User info"), f"{settings.BASE_URL}{paths.USERINFO}"),
+        (_("Keys (JWKS)"), f"{settings.BASE_URL}{paths.JWKS}"),
+        (_("Signature of ID tokens"), found.id_token_alg),
+    ]
+    return [(_("OpenID Connect"), discovered), (_("Without discovery, or for plain OAuth 2.0"), others)]
 
 
 def ready_snippets(found: Application) -> list[tuple[str, str]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from django import forms
+from django.contrib import admin
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest
@@ -15,11 +16,16 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.models import User
+from config.infrastructure import events
+from config.infrastructure.events import Event
 from config.infrastructure.texts import refuse_control_characters
-from oauth_bridge.administration import acts, rights, shown, summaries
+from oauth_bridge.activity import reading
+from oauth_bridge.administration import acts, checks, rights, shown
 from oauth_bridge.administration.acts import Act, Answers
 from oauth_bridge.administration.shown import Named
 from oauth_bridge.applications import registry
+from oauth_bridge.callback_addresses.masking import MASK
+from oauth_bridge.callback_addresses.registration import MAX_COUNT, registration_problem, shown_host
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import REASON_MAX_LENGTH, Application, ApplicationSecret, Consent
 
@@ -90,40 +96,26 @@ def _may(request: HttpRequest, each: Act[Application]) -> bool:
     return rights.may_name_owners(request) if each.form is OwnersForm else request.user.has_perm(each.permission)
 
 
-def _people(found: Application) -> int:
-    return Consent.objects.filter(application=found).count()
+def _counted(ends: Any) -> Callable[[Application], str]:
+    """The text, and how many people and sign-ins the application has."""
+
+    def text(found: Application) -> str:
+        people, month = Consent.objects.filter(application=found).count(), checks.month(found)
+        allowed = ngettext("%(count)d person has allowed it.", "%(count)d people have allowed it.", people)
+        had = ngettext("It had %(count)d sign-in in 30 days.", "It had %(count)d sign-ins in 30 days.", month)
+        return f"{ends} {allowed % {'count': people}} {had % {'count': month}}"
+
+    return text
 
 
-def _counted(found: Application) -> str:
-    people, month = _people(found), summaries.month(found)
-    return " ".join(
-        [
-            ngettext("%(count)d person has allowed it.", "%(count)d people have allowed it.", people)
-            % {"count": people},
-            ngettext("It had %(count)d sign-in in 30 days.", "It had %(count)d sign-ins in 30 days.", month)
-            % {"count": month},
-        ]
+def _switch(is_enabled: bool) -> Callable[[HttpRequest, Application, Answers], None]:
+    return lambda _request, found, answers: registry.set_enabled(found, is_enabled, reason=answers.get("reason", ""))
+
+
+def _trust(is_trusted: bool) -> Callable[[HttpRequest, Application, Answers], None]:
+    return lambda request, found, _answers: registry.set_trusted(
+        found, is_trusted, rights.applications(request, rights.VIEW)
     )
-
-
-def _switch_off_ends(found: Application) -> str:
-    ends = _("Ends its codes and access tokens at once, and nobody can sign in to it.")
-    return f"{ends} {_counted(found)}"
-
-
-def _switch_off(_request: HttpRequest, found: Application, answers: Answers) -> str:
-    registry.set_enabled(found, False, reason=answers["reason"])
-    return _("%(name)s is switched off. Its codes and access tokens have ended.") % {"name": found.name}
-
-
-def _switch_on(_request: HttpRequest, found: Application, _answers: Answers) -> str:
-    registry.set_enabled(found, True)
-    return _("%(name)s is switched on.") % {"name": found.name}
-
-
-def _end_access_ends(found: Application) -> str:
-    text = _("Ends its codes, access tokens and consents, of everybody, at once. It stays switched on, and asks again.")
-    return f"{text} {_counted(found)}"
 
 
 def _end_access(_request: HttpRequest, found: Application, _answers: Answers) -> str:
@@ -133,24 +125,89 @@ def _end_access(_request: HttpRequest, found: Application, _answers: Answers) ->
         "The access of everybody is ended, with the consents of %(count)d people.",
         people,
     )
-    now = _people(found)
+    now = Consent.objects.filter(application=found).count()
     left = ngettext("%(count)d person has allowed it now.", "%(count)d people have allowed it now.", now)
     return f"{ended % {'count': people}} {left % {'count': now}}"
 
 
-def _trust(is_trusted: bool) -> Callable[[HttpRequest, Application, Answers], str]:
-    def do(request: HttpRequest, found: Application, _answers: Answers) -> str:
-        registry.set_trusted(found, is_trusted, rights.applications(request, rights.VIEW))
-        if is_trusted:
-            return _("%(name)s is trusted: nobody is asked.") % {"name": found.name}
-        return _("%(name)s is not trusted any more: everybody is asked.") % {"name": found.name}
+class Addition(NamedTuple):
+    """What an administrator reads before an address is added. If there is a `problem`, it cannot be added."""
 
-    return do
+    problem: str
+    warnings: list[str]
 
 
-def _set_owners(_request: HttpRequest, found: Application, answers: Answers) -> str:
-    registry.set_owners(found, list(answers["owners"]))
-    return _("The owners of %(name)s are saved.") % {"name": found.name}
+def addition(request: HttpRequest, sent: str, application: Application) -> Addition | None:
+    """Return None if the address is registered. Only administrators who see all applications learn of others."""
+    if application.is_callback(sent):
+        return None
+    if MASK in sent:
+        return Addition(_("Parts of it are masked, so it can’t be added from here"), [])
+    if problem := registration_problem(sent):
+        return Addition(_("It can’t be registered: %(problem)s") % {"problem": problem}, [])
+    if len(application.callback_addresses) >= MAX_COUNT:
+        return Addition(_("There are as many addresses as an application can have"), [])
+    warnings, host = [], shown_host(sent)
+    others = Application.objects.exclude(pk=application.pk).filter(redirect_uris__contains=sent)
+    if request.user.has_perm(rights.VIEW) and any(sent in other.callback_addresses for other in others[:100]):
+        warnings.append(_("Another application has registered it, too"))
+    if host not in {shown_host(address) for address in application.callback_addresses}:
+        text = _("Another host. Whoever runs %(host)s gets the sign-ins of everybody who uses %(name)s.")
+        warnings.append(text % {"host": host or sent, "name": application.name})
+    return Addition("", warnings)
+
+
+def may_add_address(request: HttpRequest, application: Application) -> bool:
+    model_admin = admin.site.get_model_admin(Application)
+    may_change: bool = model_admin.has_change_permission(request, application)
+    return may_change and "redirect_uris" not in model_admin.get_readonly_fields(request, application)
+
+
+def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """Ask before the callback address of the refused request is added to its application, and add it.
+
+    Raises PermissionDenied: the permission to see the activity or to change the addresses is missing. Raises Http404:
+    the record or its application does not exist, or the callback address is missing or cannot be added.
+    """
+    if not rights.may(request, rights.ACTIVITY):
+        raise PermissionDenied
+    entry = reading.entry(pk, rights.client_ids(request))
+    sent = entry.detail.get("sent", "") if entry else ""
+    found = Application.objects.filter(client_id=entry.client_id).first() if entry and entry.client_id else None
+    if entry is None or found is None or not sent:
+        raise Http404
+    if not may_add_address(request, found):
+        raise PermissionDenied
+    new = addition(request, sent, found)
+    if new and new.problem:
+        raise Http404
+    adding: Act[Application] = Act(
+        label=_("Add this address"),
+        question=_("Add this address?"),
+        button=_("Add it"),
+        fits=lambda _found: new is not None,
+        ends=_("From then on codes of %(name)s may be sent to it.") % {"name": found.name},
+        shows=sent,
+        warnings=tuple(new.warnings) if new else (),
+        change=lambda _request, each, _answers: _add_address(each, sent),
+        done=_("The address is added. %(name)s can use it now."),
+        is_proven=True,
+    )
+    of, section = Named(entry.reference, shown.record_url(entry)), shown.named(found)
+    return acts.confirm(request, adding, found, name=found.name, of=of, section=section)
+
+
+def _add_address(found: Application, sent: str) -> None:
+    locked = Application.objects.select_for_update(no_key=True).get(pk=found.pk)
+    locked.redirect_uris = "\n".join([*locked.callback_addresses, sent])
+    locked.full_clean()
+    with registry.audited(locked):
+        locked.save(update_fields=["redirect_uris", "updated"])
+    events.write(Event.APPLICATION_CHANGED, client_id=found.client_id, fields="redirect_uris")
+
+
+def may_make_secret(request: HttpRequest, found: Application) -> bool:
+    return not found.is_public and rights.may(request, rights.ROTATE, found)
 
 
 def secret_act(request: HttpRequest, pk: int, number: int, name: str) -> HttpResponseBase:
@@ -170,17 +227,16 @@ def secret_act(request: HttpRequest, pk: int, number: int, name: str) -> HttpRes
     return acts.confirm(request, SECRET_ACTS[name], secret, name=str(number), of=of, section=section)
 
 
-def _end_secret(*, is_leaked: bool) -> Callable[[HttpRequest, ApplicationSecret, Answers], str]:
-    def change(_request: HttpRequest, secret: ApplicationSecret, _answers: Answers) -> str:
+def _end_secret(*, is_leaked: bool) -> Callable[[HttpRequest, ApplicationSecret, Answers], None]:
+    def change(_request: HttpRequest, secret: ApplicationSecret, _answers: Answers) -> None:
         secret_rotation.revoke(secret.application, secret.number, is_leaked=is_leaked)
-        text = _("Client secret No. %(number)d ended at once.")
-        if is_leaked:
-            text = _("Client secret No. %(number)d had leaked: it ended at once, with all codes and access tokens.")
-        return text % {"number": secret.number}
 
     return change
 
 
+END_ACCESS = gettext_lazy(
+    "Ends its codes, access tokens and consents, of everybody, at once. It stays switched on, and asks again."
+)
 ACTS: dict[str, Act[Application]] = {
     "switch-off": Act(
         label=gettext_lazy("Switch off"),
@@ -188,8 +244,9 @@ ACTS: dict[str, Act[Application]] = {
         question=gettext_lazy("Switch %(name)s off?"),
         permission=rights.SWITCH,
         fits=lambda found: found.is_enabled,
-        ends=_switch_off_ends,
-        change=_switch_off,
+        ends=_counted(gettext_lazy("Ends its codes and access tokens at once, and nobody can sign in to it.")),
+        change=_switch(False),
+        done=gettext_lazy("%(name)s is switched off. Its codes and access tokens have ended."),
         form=ReasonForm,
     ),
     "switch-on": Act(
@@ -198,8 +255,9 @@ ACTS: dict[str, Act[Application]] = {
         question=gettext_lazy("Switch %(name)s on?"),
         permission=rights.SWITCH,
         fits=lambda found: not found.is_enabled,
-        ends=lambda _found: _("People can sign in to it again. Earlier codes and access tokens stay ended."),
-        change=_switch_on,
+        ends=gettext_lazy("People can sign in to it again. Earlier codes and access tokens stay ended."),
+        change=_switch(True),
+        done=gettext_lazy("%(name)s is switched on."),
     ),
     "end-access": Act(
         label=gettext_lazy("End all access"),
@@ -207,7 +265,7 @@ ACTS: dict[str, Act[Application]] = {
         question=gettext_lazy("End the access of everybody to %(name)s?"),
         permission=rights.SWITCH,
         fits=lambda found: found.is_enabled,
-        ends=_end_access_ends,
+        ends=_counted(END_ACCESS),
         change=_end_access,
     ),
     "trust": Act(
@@ -216,11 +274,12 @@ ACTS: dict[str, Act[Application]] = {
         question=gettext_lazy("Trust %(name)s?"),
         permission=rights.TRUST,
         fits=lambda found: not found.is_trusted,
-        ends=lambda _found: _(
+        ends=gettext_lazy(
             "People are signed in to it without being asked. For your own only. "
             "The addresses of a trusted application are changed by those who may set this."
         ),
         change=_trust(True),
+        done=gettext_lazy("%(name)s is trusted: nobody is asked."),
         is_proven=True,
     ),
     "distrust": Act(
@@ -229,8 +288,9 @@ ACTS: dict[str, Act[Application]] = {
         question=gettext_lazy("Trust %(name)s no more?"),
         permission=rights.TRUST,
         fits=lambda found: found.is_trusted,
-        ends=lambda _found: _("Everybody is asked before they are signed in to it."),
+        ends=gettext_lazy("Everybody is asked before they are signed in to it."),
         change=_trust(False),
+        done=gettext_lazy("%(name)s is not trusted any more: everybody is asked."),
         is_proven=True,
     ),
     "owners": Act(
@@ -239,11 +299,12 @@ ACTS: dict[str, Act[Application]] = {
         question=gettext_lazy("Who looks after %(name)s?"),
         button=gettext_lazy("Save the owners"),
         permission=rights.CHANGE,
-        ends=lambda _found: _(
+        ends=gettext_lazy(
             "Owners see its page, its activity and its secrets, and change its names and addresses. "
             "They need no other right, and are told before a secret ends."
         ),
-        change=_set_owners,
+        change=lambda _request, found, answers: registry.set_owners(found, list(answers["owners"])),
+        done=gettext_lazy("The owners of %(name)s are saved."),
         is_proven=True,
         form=OwnersForm,
         initial=lambda found: {"owners": list(found.owners.values_list("pk", flat=True))},
@@ -255,21 +316,23 @@ SECRET_ACTS: dict[str, Act[ApplicationSecret]] = {
         label=gettext_lazy("End this secret"),
         question=gettext_lazy("End client secret No. %(name)s?"),
         fits=lambda secret: secret.works,
-        ends=lambda _secret: _(
+        ends=gettext_lazy(
             "It is refused from the next request on: the application can’t use it any more. The others go on working."
         ),
         change=_end_secret(is_leaked=False),
+        done=gettext_lazy("Client secret No. %(name)s ended at once."),
         is_proven=True,
     ),
     "leaked": Act(
         label=gettext_lazy("It leaked"),
         question=gettext_lazy("Has client secret No. %(name)s leaked?"),
         fits=lambda secret: not secret.is_leaked,
-        ends=lambda _secret: _(
+        ends=gettext_lazy(
             "Whoever has it can use the codes of people who sign in. It ends at once, with all codes and access tokens "
             "of the application: people sign in again."
         ),
         change=_end_secret(is_leaked=True),
+        done=gettext_lazy("Client secret No. %(name)s had leaked: it ended at once, with all codes and access tokens."),
         is_proven=True,
     ),
 }

@@ -8,29 +8,35 @@ from typing import TYPE_CHECKING, Any, cast
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin.views.main import ChangeList
 from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
+from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils.formats import date_format
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from accounts import audit_trail
+from accounts.admin_site import ModelAdmin
 from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure import events
 from config.infrastructure.events import Event
-from oauth_bridge.administration import product_settings, rights, summaries
+from oauth_bridge.administration import checks, rights
+from oauth_bridge.administration.application import listed_secrets, product_settings
+from oauth_bridge.administration.application_acts import ACTS
 from oauth_bridge.administration.application_form import ApplicationForm, RotationForm
-from oauth_bridge.administration.application_list import ApplicationList
 from oauth_bridge.applications import logos, look_alikes, registry
 from oauth_bridge.applications.fields import SECTIONS
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application, ApplicationSecret, Consent
-from oauth_bridge.templatetags.formatting import listed
+from oauth_bridge.templatetags.formatting import ago, listed
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -42,9 +48,27 @@ SECRET_COOKIE = "new_client_secret"
 SECRET_COOKIE_SECONDS = 120
 
 
+class SummarisedList(ChangeList):
+    """A change list that sets `summary` on each application of the page."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        rows = list(self.result_list)
+        found = checks.summaries(rows)
+        for row in rows:
+            row.summary = found[row.pk]
+        self.result_list = rows
+
+
 @admin.register(Application)
-class ApplicationAdmin(ApplicationList):
+class ApplicationAdmin(ModelAdmin):
+    """The permissions are from `rights`. The answer for an invisible application is the same as for a missing one."""
+
+    list_display = ("named", "state", "kind", "month", "failed", "secret_ends", "last_sign_in")
+    list_display_links = None
+    search_help_text = gettext_lazy("Name, host or client ID")
     form = ApplicationForm
+    is_deletion_proven = True
     list_filter = ["is_enabled", "is_trusted", "is_restricted", "client_type"]
     search_fields = ["name", "client_id", "homepage", "redirect_uris"]
     actions = ["disable", "enable"]
@@ -65,6 +89,78 @@ class ApplicationAdmin(ApplicationList):
 
     def view_on_site(self, obj: Application) -> str:
         return reverse("admin:application", args=[obj.pk])
+
+    # Permissions -------------------------------------------------------------------------------------------------
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Application]:
+        return rights.applications(request, rights.VIEW, rights.CHANGE)
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Application:
+        """Raises PermissionDenied: no application is visible. Raises Http404: no visible application has this id."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found: Application | None = super().get_object(request, object_id, from_field)
+        if found is None:
+            raise Http404
+        return found
+
+    def has_view_permission(self, request: HttpRequest, obj: Application | None = None) -> bool:
+        return rights.may(request, rights.VIEW, obj) or rights.may(request, rights.CHANGE, obj)
+
+    def has_change_permission(self, request: HttpRequest, obj: Application | None = None) -> bool:
+        return rights.may(request, rights.CHANGE, obj)
+
+    def has_switch_permission(self, request: HttpRequest) -> bool:
+        return rights.may(request, rights.SWITCH)
+
+    def has_trust_permission(self, request: HttpRequest) -> bool:
+        return rights.may(request, rights.TRUST)
+
+    def may_choose_groups(self, request: HttpRequest, obj: Application | None) -> bool:
+        """Return whether the administrator may choose the application's groups. Ownership is not enough."""
+        return request.user.has_perm(rights.CHANGE if obj else rights.ADD)
+
+    # The list ----------------------------------------------------------------------------------------------------
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return SummarisedList
+
+    @admin.display(description=gettext_lazy("application"), ordering="name")
+    def named(self, application: Application) -> str:
+        return render_to_string("admin/oauth_bridge/application/_named.html", {"application": application})
+
+    @admin.display(description=gettext_lazy("state"))
+    def state(self, application: Application) -> str:
+        state = application.summary.state  # type: ignore[attr-defined]  # SummarisedList
+        return format_html('<span class="badge {}">{}</span>', state.badge, state.word)
+
+    @admin.display(description=gettext_lazy("kind"), ordering="client_type")
+    def kind(self, application: Application) -> str:
+        kind = str(checks.KINDS[application.client_type])
+        trusted = _("trusted")
+        return f"{kind}, {trusted}" if application.is_trusted else kind
+
+    @admin.display(description=gettext_lazy("30 days"))
+    def month(self, application: Application) -> str:
+        return _figure(application.summary.month, gettext_lazy("sign-ins in 30 days"))  # type: ignore[attr-defined]
+
+    @admin.display(description=gettext_lazy("Failed, 24 h"))
+    def failed(self, application: Application) -> str:
+        return _figure(application.summary.failed, gettext_lazy("failed in 24 h"))  # type: ignore[attr-defined]
+
+    @admin.display(description=gettext_lazy("Secret ends"))
+    def secret_ends(self, application: Application) -> str:
+        summary = application.summary  # type: ignore[attr-defined]
+        if application.is_public:
+            return _("has none")
+        if not summary.has_secret:
+            return format_html('<span class="danger-text">{}</span>', _("ended"))
+        return date_format(summary.secret_ends_at, "SHORT_DATE_FORMAT") if summary.secret_ends_at else _("never")
+
+    @admin.display(description=gettext_lazy("Last sign-in"))
+    def last_sign_in(self, application: Application) -> str:
+        at = application.summary.last_at  # type: ignore[attr-defined]
+        return ago(at) if at else "–"
 
     # Registering and changing ------------------------------------------------------------------------------------
 
@@ -137,7 +233,10 @@ class ApplicationAdmin(ApplicationList):
         self, request: HttpRequest, obj: Application, post_url_continue: str | None = None
     ) -> HttpResponse:
         if obj.is_public:
-            self.message_user(request, _("Its client ID is %(client_id)s.") % {"client_id": obj.client_id})
+            text = _("Its client ID is %(client_id)s.") % {"client_id": obj.client_id}
+            self.message_user(request, text, messages.SUCCESS)
+            if self.has_view_permission(request, obj):
+                return HttpResponseRedirect(self.view_on_site(obj))
             return super().response_add(request, obj, post_url_continue)
         return self._to_secret_page(request, obj, secret_rotation.rotate(obj, maker=_maker(request)).secret)
 
@@ -166,8 +265,8 @@ class ApplicationAdmin(ApplicationList):
             "application": application,
             "form": form,
             "client_secret": new_secret,
-            "product_settings": product_settings.of(application),
-            "secrets": secret_rotation.states(application) if may_rotate else [],
+            "product_settings": product_settings(application),
+            **listed_secrets(secret_rotation.states(application) if may_rotate else []),
             "may_rotate": may_rotate,
             "may_see_people": request.user.has_perm(rights.PEOPLE),
             "may_view": self.has_view_permission(request, application),
@@ -215,13 +314,29 @@ class ApplicationAdmin(ApplicationList):
 
     # Enabling, disabling, deleting -------------------------------------------------------------------------------
 
-    @admin.action(description=gettext_lazy("Switch off"), permissions=["switch"])
-    def disable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
-        self._set_enabled(request, chosen, False)
+    @admin.action(description=gettext_lazy("Switch off …"), permissions=["switch"])
+    def disable(self, request: HttpRequest, chosen: QuerySet[Application]) -> HttpResponse | None:
+        ends = _("Nobody can sign in to them then, and their codes and access tokens end at once.")
+        return self._switch(request, chosen, "switch-off", ends, is_enabled=False)
 
-    @admin.action(description=gettext_lazy("Switch on"), permissions=["switch"])
-    def enable(self, request: HttpRequest, chosen: QuerySet[Application]) -> None:
-        self._set_enabled(request, chosen, True)
+    @admin.action(description=gettext_lazy("Switch on …"), permissions=["switch"])
+    def enable(self, request: HttpRequest, chosen: QuerySet[Application]) -> HttpResponse | None:
+        ends = _("People can sign in to them again. Earlier codes and access tokens stay ended.")
+        return self._switch(request, chosen, "switch-on", ends, is_enabled=True)
+
+    def _switch(
+        self, request: HttpRequest, chosen: QuerySet[Application], name: str, ends: str, *, is_enabled: bool
+    ) -> HttpResponse | None:
+        if self.are_too_many(request, chosen):
+            return None
+        act, changing = ACTS[name], chosen.exclude(is_enabled=is_enabled)
+
+        def change(answers: dict[str, Any]) -> None:
+            for application in list(changing):
+                act.change(request, application, answers)
+
+        done = ngettext_lazy("%(count)d application changed.", "%(count)d applications changed.", "count")
+        return self.act_on_many(request, chosen, changing, change, label=act.label, ends=ends, done=done, form=act.form)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Count the rows that are deleted with the application. Django would list all rows, which may be millions."""
@@ -229,25 +344,18 @@ class ApplicationAdmin(ApplicationList):
         counts = {
             gettext_lazy("people who have allowed it"): Consent.objects.filter(application=application).count(),
             gettext_lazy("client secrets"): ApplicationSecret.objects.filter(application=application).count(),
-            gettext_lazy("sign-ins in the last 30 days"): summaries.month(application),
+            gettext_lazy("sign-ins in the last 30 days"): checks.month(application),
         }
         return [str(application)], counts, set(), []
 
     def typed_to_delete(self, obj: Application) -> str:
-        return " ".join(obj.name.split())
+        is_used = Consent.objects.filter(application=obj).exists() or checks.summaries([obj])[obj.pk].last_at
+        return " ".join(obj.name.split()) if is_used else ""
 
     def delete_model(self, request: HttpRequest, obj: Application) -> None:
         had = listed(f"{name}: {number}" for name, number in self.get_deleted_objects([obj], request)[1].items())
         registry.delete(obj)
         self.message_user(request, _("What it had: %(counts)s.") % {"counts": had}, messages.SUCCESS)
-
-    def _set_enabled(self, request: HttpRequest, chosen: QuerySet[Application], is_enabled: bool) -> None:
-        if self.are_too_many(request, chosen):
-            return
-        for application in chosen:
-            registry.set_enabled(application, is_enabled)
-        text = ngettext("%(count)d application changed.", "%(count)d applications changed.", len(chosen))
-        self.message_user(request, text % {"count": len(chosen)}, messages.SUCCESS)
 
 
 def _salt(request: HttpRequest, pk: int) -> str:
@@ -265,3 +373,7 @@ def _secret_of(request: HttpRequest, pk: int) -> str | None:
         return request.get_signed_cookie(SECRET_COOKIE, salt=_salt(request, pk), max_age=SECRET_COOKIE_SECONDS)
     except (KeyError, signing.BadSignature):
         return None
+
+
+def _figure(number: int, word: object) -> str:
+    return format_html('{}<span class="word"> {}</span>', number, word)

@@ -1,25 +1,154 @@
-"""The problems and risks of an application, for its page and for the command `application check`. D24."""
+"""The state, the figures, the problems and the risks of applications, for pages and for `application check`. D24."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import NamedTuple
-from urllib.parse import urlsplit
+from collections import Counter
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from django.contrib.auth import get_user_model
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from oauth_bridge.activity import statistics
 from oauth_bridge.activity.causes import fix_of, needs_mending, title_of
-from oauth_bridge.administration import summaries
-from oauth_bridge.administration.summaries import ENDS_SOON, STALE_AFTER, Summary
+from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.callback_addresses.registration import hints, registration_problem
-from oauth_bridge.credentials import secret_rotation
+from oauth_bridge.credentials import issued_codes, secret_rotation
 from oauth_bridge.models import Application, ApplicationSecret
 
+MONTH = 30
+# An application is failing if more than this share of a day's sign-ins failed.
+FAILING_SHARE = 0.05
+# An application is stale if nobody has signed in to it for this period.
+STALE_AFTER = timedelta(days=90)
+# A secret that ends within this time "ends soon".
+ENDS_SOON = timedelta(days=30)
 MOST_CAUSES = 5
+# The refusals while an application is switched off, and of what ended then.
+OF_SWITCHING_OFF = ("client_disabled", "code_ended_application", "token_ended_application")
+
+KINDS = {"confidential": gettext_lazy("Confidential"), "public": gettext_lazy("Public, PKCE")}
+
+
+class State(NamedTuple):
+    """The badge of a state: the CSS class and the word."""
+
+    badge: str
+    word: Any
+
+
+WORKING = State("good", pgettext_lazy("application", "Working"))
+FAILING = State("danger", pgettext_lazy("application", "Failing"))
+RISKY = State("warning", pgettext_lazy("application", "Risky"))
+STALE = State("", pgettext_lazy("application", "Stale"))
+NO_OWNER = State("warning", pgettext_lazy("application", "No owner"))
+UNUSED = State("", pgettext_lazy("application", "Not used yet"))
+OFF = State("", pgettext_lazy("application", "Off"))
+
+
+class Summary(NamedTuple):
+    """The summary of an application: sign-ins in 24 hours and in MONTH days, failures in 24 hours.
+
+    `last_at` is the time of the last sign-in. Once the authorization code of that sign-in is deleted, the time is
+    accurate only to the hour. `secret_ends_at` is the end of the last secret that works.
+    """
+
+    state: State
+    day: int
+    month: int
+    failed: int
+    last_at: datetime | None
+    has_secret: bool
+    secret_ends_at: datetime | None
+
+
+def summaries(applications: Collection[Application]) -> dict[int, Summary]:
+    """The summary of each application, by primary key. Runs eight statements for any number of applications."""
+    client_ids, keys = [each.client_id for each in applications], [each.pk for each in applications]
+    day = statistics.sign_ins(statistics.start_of(1), client_ids)
+    month = statistics.sign_ins(statistics.start_of(MONTH), client_ids)
+    failed: Counter[str] = Counter()
+    refused: Counter[str] = Counter()  # while the application was switched off
+    for failing, number in to_mend(statistics.failures(statistics.start_of(1), None, client_ids)).items():
+        failed[failing.client_id] += number
+        refused[failing.client_id] += 0 if is_of_now(failing) else number
+    hours, last = statistics.last_hours(client_ids), issued_codes.last_redeemed(keys)
+    unowned = _unowned(keys)
+    secrets: dict[int, list[ApplicationSecret]] = {}
+    for secret in ApplicationSecret.objects.filter(application__in=keys):
+        secrets.setdefault(secret.application_id, []).append(secret)
+    found = {}
+    for each in applications:
+        figures = day[each.client_id], month[each.client_id], failed[each.client_id]
+        last_at = last.get(each.pk) or hours.get(each.client_id)
+        failed_now = figures[2] - refused[each.client_id]
+        state = _state(each, figures[0], failed_now, last_at, is_unowned=each.pk in unowned)
+        found[each.pk] = Summary(state, *figures, last_at, *_ends(secrets.get(each.pk, [])))
+    return found
+
+
+def month(application: Application) -> int:
+    """The number of sign-ins in MONTH days."""
+    since = statistics.start_of(MONTH)
+    return statistics.sign_ins(since, [application.client_id])[application.client_id]
+
+
+def _ends(secrets: list[ApplicationSecret]) -> tuple[bool, datetime | None]:
+    """Return whether a secret works, and when the last working secret ends.
+
+    The time is None if no secret works, or a working secret has no end.
+    """
+    ends = [secret.expires_at for secret in secrets if secret.works]
+    return bool(ends), None if None in ends else max((end for end in ends if end), default=None)
+
+
+def _state(each: Application, day: int, failed: int, last_at: datetime | None, *, is_unowned: bool) -> State:
+    if not each.is_enabled:
+        return OFF
+    if is_failing(day, failed):
+        return FAILING
+    if is_risky(each):
+        return RISKY
+    if timezone.now() - (last_at or each.created) > STALE_AFTER:
+        return STALE
+    if is_unowned:
+        return NO_OWNER
+    return WORKING if last_at else UNUSED
+
+
+def _unowned(applications: Collection[int]) -> set[int]:
+    """The keys of those applications that have no owner who may open the administration.
+
+    The result is empty if no application of the service has an owner.
+    """
+    owners = Application.owners.through.objects
+    if not owners.exists():
+        return set()
+    owned = owners.filter(user__is_active=True, user__is_staff=True, application__in=applications)
+    return {*applications} - {*owned.values_list("application", flat=True)}
+
+
+def to_mend(failures: Counter[Failing]) -> Counter[Failing]:
+    """The failures that somebody other than the person must mend."""
+    return Counter({each: number for each, number in failures.items() if needs_mending(each.step, each.cause)})
+
+
+def is_of_now(failing: Failing) -> bool:
+    """Return whether an application that is switched on may fail again for this cause."""
+    return failing.cause not in OF_SWITCHING_OFF
+
+
+def is_failing(finished: int, failed: int) -> bool:
+    """Return whether more than FAILING_SHARE of the sign-ins failed."""
+    return failed > FAILING_SHARE * (finished + failed)
+
+
+def is_risky(each: Application) -> bool:
+    """Return whether the application is trusted and has an http address. Trusted applications need no consent page."""
+    return each.is_trusted and any(address.startswith("http://") for address in each.callback_addresses)
 
 
 class Finding(NamedTuple):
@@ -33,7 +162,7 @@ class Finding(NamedTuple):
 
 def of_application(application: Application) -> list[Finding]:
     """All findings. Problems that make sign-ins fail come first. Executes a few SQL statements."""
-    summary = summaries.of([application])[application.pk]
+    summary = summaries([application])[application.pk]
     of_state = of_registration(application, summary, secret_rotation.states(application))
     return [*of_state, *_of_hints(application), *_of_failures(application)]
 
@@ -41,10 +170,19 @@ def of_application(application: Application) -> list[Finding]:
 def of_registration(application: Application, summary: Summary, secrets: list[ApplicationSecret]) -> list[Finding]:
     """The findings about the registration. Problems that make sign-ins fail come first, then risks."""
     found = [*_of_state(application), *_of_secrets(application, secrets), *_of_addresses(application)]
-    now, last_at = timezone.now(), summary.last_at or application.created
-    if now - last_at > STALE_AFTER:
-        found.append(Finding("unused", False, _no_sign_in_for((now - last_at).days)))
+    if timezone.now() - (summary.last_at or application.created) > STALE_AFTER:
+        found.append(Finding("unused", False, no_sign_in(application, summary)))
     return sorted(found, key=lambda each: not each.would_fail)
+
+
+def no_secret() -> Finding:
+    fix = _("Make a new one, and copy it into the application.")
+    return Finding("no_secret", True, _("It has no client secret that works."), fix)
+
+
+def nobody_admitted() -> Finding:
+    text = _("It is for people in chosen groups only, and nobody is in one of them.")
+    return Finding("nobody_admitted", True, text, _("Put people into one of its groups, or let everybody use it."))
 
 
 def _of_state(application: Application) -> list[Finding]:
@@ -52,25 +190,18 @@ def _of_state(application: Application) -> list[Finding]:
     if not application.is_enabled:
         text = _("It is switched off: nobody can sign in to it, and its codes and access tokens are refused.")
         found.append(Finding("switched_off", True, text, _("Switch it on if people should sign in with it.")))
-    if application.is_restricted and not _has_members(application):
-        text = _("It is for people in chosen groups only, and nobody is in one of them.")
-        fix = _("Put people into one of its groups, or let everybody use it.")
-        found.append(Finding("nobody_admitted", True, text, fix))
+    members = get_user_model().objects.filter(groups__in=application.groups.all(), is_active=True)
+    if application.is_restricted and not members.exists():
+        found.append(nobody_admitted())
     return found
-
-
-def _has_members(application: Application) -> bool:
-    people = get_user_model().objects.filter(groups__in=application.groups.all(), is_active=True)
-    return people.exists()
 
 
 def _of_secrets(application: Application, secrets: list[ApplicationSecret]) -> list[Finding]:
     if application.is_public:
         return []
     working = [each for each in secrets if each.works]
-    fix = _("Make a new one, and copy it into the application.")
     if not working:
-        return [Finding("no_secret", True, _("It has no client secret that works."), fix)]
+        return [no_secret()]
     now = timezone.now()
     ends = [each.expires_at for each in working if each.expires_at]
     if len(ends) == len(working) and (days := _days(max(ends), now)) is not None:
@@ -79,7 +210,7 @@ def _of_secrets(application: Application, secrets: list[ApplicationSecret]) -> l
             "Its last client secret ends in less than %(count)d days.",
             days,
         )
-        return [Finding("secret_ends", False, text % {"count": days}, fix)]
+        return [Finding("secret_ends", False, text % {"count": days}, no_secret().fix)]
     return [
         Finding(
             "old_secret_used",
@@ -103,17 +234,13 @@ def _of_addresses(application: Application) -> list[Finding]:
         if problem := registration_problem(address):
             text = _("%(uri)s: %(problem)s") % {"uri": address[:200], "problem": problem}
             found.append(Finding("address_refused_today", False, text))
-        elif summaries.is_risky(application) and _is_http(address):
+        elif is_risky(application) and address.startswith("http://"):
             found.append(
                 Finding(
                     "trusted_without_https", False, f"{address}: " + _("Trusted, and a callback address without https")
                 )
             )
     return found
-
-
-def _is_http(address: str) -> bool:
-    return urlsplit(address).scheme == "http"
 
 
 def _of_hints(application: Application) -> list[Finding]:
@@ -130,11 +257,10 @@ def _of_failures(application: Application) -> list[Finding]:
 
     Anybody can send a wrong link, so past failures do not prove that the next sign-in fails.
     """
-    failures = statistics.failures(statistics.start_of(1), None, [application.client_id])
-    ordered = [(each, number) for each, number in failures.most_common() if needs_mending(each.step, each.cause)]
+    failures = to_mend(statistics.failures(statistics.start_of(1), None, [application.client_id]))
     return [
         Finding("failed_lately", False, _times(title_of(each.cause), number), fix_of(each.cause))
-        for each, number in ordered[:MOST_CAUSES]
+        for each, number in failures.most_common(MOST_CAUSES)
     ]
 
 
@@ -143,6 +269,7 @@ def _times(title: str, number: int) -> str:
     return text % {"title": title, "count": number}
 
 
-def _no_sign_in_for(days: int) -> str:
-    text = ngettext("No sign-in for %(number)d day", "No sign-in for %(number)d days", days)
-    return text % {"number": days}
+def no_sign_in(application: Application, summary: Summary) -> str:
+    """The sentence that says for how many days nobody has signed in."""
+    days = (timezone.now() - (summary.last_at or application.created)).days
+    return ngettext("No sign-in for %(number)d day", "No sign-in for %(number)d days", days) % {"number": days}

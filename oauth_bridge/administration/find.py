@@ -1,32 +1,32 @@
-"""The administration's search for a reference, an e-mail address or a client ID. It redirects to the result."""
+"""The administration's search for people, applications and references. One exact hit opens at once."""
 
 from __future__ import annotations
 
 import re
 
 from django.contrib import admin
-from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 
 from accounts.email_addresses import looked_up_email
+from accounts.models import User
 from oauth_bridge.activity import reading
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.activity.statistics import MOST_RECORDS
-from oauth_bridge.administration import record_hints, rights, shown
-from oauth_bridge.administration.mended import OF_NO_APPLICATION
+from oauth_bridge.administration import rights, shown
+from oauth_bridge.administration.remedies import OF_NO_APPLICATION, with_client_id
 from oauth_bridge.administration.rights import ACTIVITY, PEOPLE, VIEW
-from oauth_bridge.models import MISTYPED_CLIENT_ID
+from oauth_bridge.models import MISTYPED_CLIENT_ID, Application
 
 PERMISSIONS = (ACTIVITY, VIEW, PEOPLE)
+MOST_LISTED = 20
 
 
 def find(request: HttpRequest) -> HttpResponse:
-    """Redirect to the record, the person or the application, or say that nothing was found.
-
-    For a client ID that no application has, name the applications with nearly the same one.
+    """Redirect to the page of an address, a client ID or a reference. List the people and applications with a name.
 
     Raises PermissionDenied: the administrator has none of PERMISSIONS.
     """
@@ -35,18 +35,36 @@ def find(request: HttpRequest) -> HttpResponse:
     typed = request.GET.get("q", "").strip()
     if url := _url_of(request, typed):
         return redirect(url)
-    seen = rights.applications(request, VIEW)
+    text = typed if typed.isprintable() else ""
+    people = _people(request, text) if text else []
+    applications = _applications(request, text) if text else []
     context = {
         **admin.site.each_context(request),
         "typed": typed,
-        "near": [shown.named(each) for each in record_hints.with_client_id(seen, typed.lower())],
+        "people": people[:MOST_LISTED],
+        "applications": [shown.named(each) for each in applications[:MOST_LISTED]],
+        "is_cut": len(people) > MOST_LISTED or len(applications) > MOST_LISTED,
+        "near": [shown.named(each) for each in with_client_id(rights.applications(request, VIEW), text.lower())],
         "is_overview": True,
     }
-    return TemplateResponse(request, "administration/not_found.html", context)
+    return TemplateResponse(request, "administration/find.html", context)
 
 
 def may_find(request: HttpRequest) -> bool:
     return any(rights.may(request, each) for each in PERMISSIONS)
+
+
+def _people(request: HttpRequest, text: str) -> list[User]:
+    if not request.user.has_perm(PEOPLE):
+        return []
+    in_address = Q(email__contains=text.lower())  # addresses are stored in lower case
+    found = User.objects.filter(in_address if "@" in text else Q(nickname__icontains=text) | in_address)
+    return list(found.order_by("email")[: MOST_LISTED + 1])
+
+
+def _applications(request: HttpRequest, text: str) -> list[Application]:
+    found = Q(name__icontains=text) | Q(homepage__icontains=text) | Q(client_id__icontains=text)
+    return list(rights.applications(request, VIEW).filter(found).order_by("name")[: MOST_LISTED + 1])
 
 
 def _url_of(request: HttpRequest, typed: str) -> str:
@@ -82,9 +100,9 @@ def _of_address(address: str, *, may_see_people: bool, may_see_activity: bool) -
 
     The person comes first, if the administrator may see people. Empty if nothing is found.
     """
-    person = get_user_model().objects.filter(email=address).first()
+    person = reading.person_with(address)
     if person and may_see_people:
-        return shown.page("person", person.pk)
+        return shown.page("person", person)
     if may_see_activity and reading.entries(Filters(who=address, limit=1)):
         return shown.page("activity", who=address, days=30)
     return ""

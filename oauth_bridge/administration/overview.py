@@ -1,45 +1,50 @@
-"""The administration's first page: failures by application and cause, ending secrets, doubtful applications."""
+"""The administration's first page: the search, the latest failures and their causes, and what somebody must look at."""
 
 from __future__ import annotations
 
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.contrib.auth.models import Group
+from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
+from accounts.models import User
 from config.infrastructure import network
-from oauth_bridge.activity import statistics
-from oauth_bridge.activity.causes import name_of, needs_mending, title_of
+from oauth_bridge.activity import attempts, reading, statistics
+from oauth_bridge.activity.reading import Filters
 from oauth_bridge.activity.statistics import Failing
-from oauth_bridge.administration import rights, shown, summaries
+from oauth_bridge.administration import checks, rights, shown, shown_attempts
+from oauth_bridge.administration.checks import State
 from oauth_bridge.administration.shown import Named, Names
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.models.activity import Step
+from oauth_bridge.templatetags.formatting import ago, until
 
 DAY = timedelta(days=1)
-MOST_CAUSES = 12
+MOST_CAUSES, MOST_FAILURES = 8, 8
 MOST_SUMMARISED = 200
 MOST_LISTED = 6
 
+SECRET_ENDS = State("warning", gettext_lazy("Secret ends"))
+WHY_DOUBTFUL = {
+    checks.RISKY: gettext_lazy("Trusted, and a callback address without https"),
+    checks.NO_OWNER: gettext_lazy("Nobody who can look after it is named as its owner"),
+}
 
-class CauseRow(NamedTuple):
-    """A row of the table of causes: one cause of one application."""
+
+class Needed(NamedTuple):
+    """An application that somebody must look at. `url`: the page on which the problem is solved."""
 
     application: Named
-    title: str
-    step: str
+    state: State
+    text: str
     url: str
-    number: int
-    before: int
-    people: int | None
-    last_at: datetime | None
-    share: int
-    is_new: bool
 
 
 def overview(request: HttpRequest) -> TemplateResponse:
@@ -54,7 +59,9 @@ def overview(request: HttpRequest) -> TemplateResponse:
         context |= _failures(request)
     if rights.may(request, rights.VIEW):
         seen = rights.applications(request, rights.VIEW)
-        context |= {"ending": _ending_secrets(seen), "doubtful": _doubtful(seen), "has_any": seen.exists()}
+        enabled = seen.filter(is_enabled=True)
+        found = [*_would_fail(enabled), *_ending_secrets(enabled), *_doubtful(enabled)]
+        context |= {"needed": found, "has_any": seen.exists()}
     return TemplateResponse(request, "administration/overview.html", context)
 
 
@@ -68,98 +75,88 @@ def _connection(request: HttpRequest) -> dict[str, Any]:
 def _failures(request: HttpRequest) -> dict[str, Any]:
     since = statistics.start_of(1)
     only = rights.client_ids(request)
-    today = statistics.failures(since, None, only)
-    before = statistics.failures(since - DAY, since, only)
+    before = checks.to_mend(statistics.failures(since - DAY, since, only))
     finished = statistics.sign_ins(since, only)
-    finished_before = statistics.sign_ins(since - DAY, only) - finished
-    mend = {cause: number for cause, number in today.items() if needs_mending(cause.step, cause.cause)}
-    met = statistics.met(since, only)
-    names = Names(request, (cause.client_id for cause in mend), ())
-    last = {cause: met[cause].last_at if cause in met else since for cause in mend}
-    ordered = sorted(mend.items(), key=lambda item: (item[1], last[item[0]]), reverse=True)[:MOST_CAUSES]
-    largest = ordered[0][1] if ordered else 0
-    rows = [_row(cause, number, before[cause], met.get(cause), names, largest) for cause, number in ordered]
-    typed = sum(number for cause, number in today.items() if cause.step == Step.SIGN_IN)
-    failed_before = sum(number for cause, number in before.items() if needs_mending(cause.step, cause.cause))
-    failed = sum(mend.values())
+    mend = checks.to_mend(statistics.failures(since, None, only))
+    among = reading.latest_id() - statistics.MOST_RECORDS
+    latest = attempts.attempts(Filters(client_ids=only, after_id=among, is_failure=True), limit=MOST_FAILURES)
+    top = dict(mend.most_common(MOST_CAUSES))
+    shown_ids = shown.client_ids_of(latest) | {cause.client_id for cause in top}
+    names = Names(request, shown_ids, (each.person_id for each in latest))
     return {
-        "causes": rows,
-        "more_causes": len(mend) - len(rows),
+        "attempts": [shown_attempts.attempt(each, names) for each in latest],
+        "causes": shown.causes(top, _url_of, names, before),
+        "more_causes": len(mend) - len(top),
         "failing": _failing(mend, finished),
-        "failed": failed,
+        "failed": sum(mend.values()),
         "finished": sum(finished.values()),
-        "failed_before": failed_before,
-        "finished_before": sum(finished_before.values()),
-        "typed_wrong": typed if only is None else 0,
+        "failed_before": sum(before.values()),
+        "finished_before": sum((statistics.sign_ins(since - DAY, only) - finished).values()),
         "may_see_activity": True,
     }
+
+
+def _url_of(cause: Failing) -> str:
+    return shown.page("activity", cause=cause.cause, step=cause.step, client_id=cause.client_id)
 
 
 def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
     """Count the applications that the list of applications shows as Failing."""
     failed: Counter[str] = Counter()
     for cause, number in mend.items():
-        failed[cause.client_id] += number
-    failing = [each for each, number in failed.items() if summaries.is_failing(finished[each], number)]
+        if checks.is_of_now(cause):
+            failed[cause.client_id] += number
+    failing = [each for each, number in failed.items() if checks.is_failing(finished[each], number)]
     return Application.objects.filter(client_id__in=failing, is_enabled=True).count()
 
 
-def _row(cause: Failing, number: int, before: int, met: statistics.Met | None, names: Names, largest: int) -> CauseRow:
-    return CauseRow(
-        application=names.application(cause.client_id),
-        title=title_of(cause.cause),
-        step=name_of(cause.step),
-        url=shown.page("activity", cause=cause.cause, step=cause.step, client_id=cause.client_id),
-        number=number,
-        before=before,
-        people=met.people if met else None,
-        last_at=met.last_at if met else None,
-        share=shown.share(number, largest),
-        is_new=not before,
+def _would_fail(enabled: QuerySet[Application]) -> list[Needed]:
+    """The applications to which nobody can sign in: without a secret that works, or for groups without a member."""
+    works = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
+    secrets = ApplicationSecret.objects.filter(works, application=OuterRef("pk"), is_revoked=False)
+    members = User.groups.through.objects.filter(group=OuterRef("pk"), user__is_active=True)
+    groups = list(Group.objects.filter(Exists(members)).values_list("pk", flat=True))
+    admitting = Application.groups.through.objects.filter(application=OuterRef("pk"), group__in=groups)
+    lacks_secret = Q(client_type="confidential") & ~Exists(secrets)
+    found = enabled.annotate(lacks_secret=ExpressionWrapper(lacks_secret, BooleanField())).filter(
+        Q(lacks_secret=True) | (Q(is_restricted=True) & ~Exists(admitting))
     )
+    needed = []
+    for each in found.order_by("created")[:MOST_LISTED]:
+        finding, named = checks.no_secret() if each.lacks_secret else checks.nobody_admitted(), shown.named(each)
+        needed.append(Needed(named, checks.FAILING, f"{finding.problem} {finding.fix}", named.url))
+    return needed
 
 
-def _ending_secrets(seen: QuerySet[Application]) -> list[dict[str, Any]]:
-    """The client secrets that end soon, the earliest end first. `has_other`: the application has a newer secret."""
+def _ending_secrets(enabled: QuerySet[Application]) -> list[Needed]:
+    """The client secrets that end soon, the earliest end first."""
     now = timezone.now()
-    soon = (
-        ApplicationSecret.objects.filter(
-            expires_at__lt=now + summaries.ENDS_SOON,
-            expires_at__gt=now,
-            is_revoked=False,
-            application__in=seen.filter(is_enabled=True),
-        )
-        .select_related("application")
-        .order_by("expires_at")[:MOST_LISTED]
+    soon = ApplicationSecret.objects.filter(
+        expires_at__lt=now + checks.ENDS_SOON, expires_at__gt=now, is_revoked=False, application__in=enabled
     )
-    return [
-        {
-            "application": shown.named(row.application),
-            "number": row.pk,
-            "days": (row.expires_at - now).days,
-            "last_used_at": row.last_used_at,
-            "has_other": row.application.secrets.filter(pk__gt=row.pk, is_revoked=False).exists(),
-            "url": shown.page("oauth_bridge_application_secret", row.application.pk),
-        }
-        for row in soon
-        if row.expires_at
-    ]
+    found = []
+    for row in soon.select_related("application").order_by("expires_at")[:MOST_LISTED]:
+        has_newer = row.application.secrets.filter(pk__gt=row.pk, is_revoked=False).exists()
+        used = _("Last used %(ago)s.") % {"ago": ago(row.last_used_at)} if row.last_used_at else _("Never used.")
+        other = _("A newer one works.") if has_newer else _("The only one.")
+        left = {"number": row.number, "time": until(row.expires_at or now)}
+        ends = _("Client secret No. %(number)d ends in %(time)s.") % left
+        url = shown.page("oauth_bridge_application_secret", row.application.pk)
+        found.append(Needed(shown.named(row.application), SECRET_ENDS, f"{ends} {other} {used}", url))
+    return found
 
 
-def _doubtful(seen: QuerySet[Application]) -> list[dict[str, Any]]:
+def _doubtful(enabled: QuerySet[Application]) -> list[Needed]:
     """The risky, stale and ownerless applications, the earliest registered first."""
-    found = list(seen.filter(is_enabled=True).order_by("created")[:MOST_SUMMARISED])
-    summary = summaries.of(found)
-    doubtful = [
-        each for each in found if summary[each.pk].state in (summaries.RISKY, summaries.STALE, summaries.NO_OWNER)
-    ]
+    rows = list(enabled.order_by("created")[:MOST_SUMMARISED])
+    summary = checks.summaries(rows)
+    found = [each for each in rows if summary[each.pk].state in (*WHY_DOUBTFUL, checks.STALE)]
     return [
-        {
-            "application": shown.named(each),
-            "state": summary[each.pk].state,
-            "has_no_owner": summary[each.pk].state is summaries.NO_OWNER,
-            "is_risky": summary[each.pk].state is summaries.RISKY,
-            "days": (timezone.now() - (summary[each.pk].last_at or each.created)).days,
-        }
-        for each in doubtful[:MOST_LISTED]
+        Needed(
+            named := shown.named(each),
+            summary[each.pk].state,
+            str(WHY_DOUBTFUL.get(summary[each.pk].state) or checks.no_sign_in(each, summary[each.pk])),
+            named.url,
+        )
+        for each in found[:MOST_LISTED]
     ]

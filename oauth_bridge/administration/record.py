@@ -14,16 +14,7 @@ from oauth_bridge.activity import attempts, reading, statistics
 from oauth_bridge.activity.attempts import ending_of
 from oauth_bridge.activity.causes import UNCONFIRMED, name_of, title_of
 from oauth_bridge.activity.statistics import Failing
-from oauth_bridge.administration import (
-    added_address,
-    application_acts,
-    mended,
-    person_acts,
-    record_hints,
-    rights,
-    shown,
-    shown_attempts,
-)
+from oauth_bridge.administration import application_acts, person, remedies, rights, shown, shown_attempts
 from oauth_bridge.administration.rights import ACTIVITY
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.callback_addresses.difference import side_by_side
@@ -38,7 +29,8 @@ OF_THE_PERSON = {
     "person_deactivated": "activate",
     "no_verified_email": "confirm",
     UNCONFIRMED: "confirm",
-    **dict.fromkeys(mended.OF_THE_ACCOUNT, "unlock"),
+    **dict.fromkeys(remedies.OF_THE_ACCOUNT, "unlock"),
+    "not_admitted": "",  # the groups
 }
 
 
@@ -57,7 +49,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     each = attempts.of(entry, client_ids)
     names = Names(request, {entry.client_id, each.client_id}, {entry.person_id, each.person_id})
     application = Application.objects.filter(client_id=entry.client_id).first() if entry.client_id else None
-    is_mended = mended.is_mended(entry, application)
+    is_mended = remedies.is_mended(entry, application)
     is_refusal = each.chosen is not None
     fix = names.fix_of(entry) if is_refusal else ""
     context = {
@@ -67,9 +59,9 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         "entry": entry,
         "acts": [] if is_mended else _acts(request, entry, application),
         "fix": fix,
-        "hints": [] if is_mended else record_hints.hints(request, entry, application),
-        "limit_ends_at": mended.limit_ends_at(entry),
-        "for_developer": "" if is_mended else record_hints.for_developer(request, entry, fix),
+        "hints": [] if is_mended else remedies.hints(request, entry, application),
+        "limit_ends_at": remedies.limit_ends_at(entry),
+        "for_developer": "" if is_mended else remedies.for_developer(request, entry, fix),
         "title": title_of(entry.cause) if entry.cause else name_of(entry.step),
         "step": name_of(entry.step),
         "own_ending": shown_attempts.ENDINGS[ending_of(entry)] if is_refusal else None,
@@ -80,7 +72,8 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         "attempt": shown_attempts.attempt(each, names),
         "activity_url": shown.page("activity", client_id=entry.client_id),
         "is_mended": is_mended,
-        "received": _received(entry),
+        # For a value that may be a secret, the record has only the length.
+        "received": [(name, str(value)) for name, value in entry.detail.get("parameters", {}).items()],
     }
     return TemplateResponse(request, "administration/record.html", context)
 
@@ -91,17 +84,11 @@ def _acts(request: HttpRequest, entry: ActivityRecord, application: Application 
     if application and entry.cause == "client_disabled":
         acts = application_acts.offered(request, application)
         found += [(each["label"], each["url"]) for each in acts if each["name"] == "switch-on"]
-    if application and entry.cause in OF_THE_SECRET and _may_make_secret(request, application):
+    if application and entry.cause in OF_THE_SECRET and application_acts.may_make_secret(request, application):
         found.append((_("New secret"), shown.page("oauth_bridge_application_secret", application.pk)))
-    if entry.person_id and (name := OF_THE_PERSON.get(entry.cause)):
-        found += person_acts.offered_act(request, entry.person_id, name)
-    if application and entry.person_id and entry.cause == "not_admitted":
-        found += person_acts.offered_groups(request, entry.person_id, application)
+    if entry.person_id and entry.cause in OF_THE_PERSON:
+        found += person.remedies_for(request, entry.person_id, OF_THE_PERSON[entry.cause], application)
     return found
-
-
-def _may_make_secret(request: HttpRequest, application: Application) -> bool:
-    return not application.is_public and rights.may(request, rights.ROTATE, application)
 
 
 def _difference(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> dict[str, Any]:
@@ -109,14 +96,13 @@ def _difference(request: HttpRequest, entry: ActivityRecord, application: Applic
     sent, nearest = entry.detail.get("sent"), entry.detail.get("nearest")
     if not sent or entry.cause != "redirect_uri_mismatch":
         return {}
+    may_add = application and application_acts.may_add_address(request, application)
     return {
         "pieces": side_by_side(sent, nearest) if nearest else [(sent, "", True)],
         "nearest": nearest,
         "registered_count": len(application.callback_addresses) if application else 0,
-        "addition": added_address.addition(request, sent, application) if application else None,
-        "add_url": shown.page("add_address", entry.id)
-        if application and added_address.may_add(request, application)
-        else "",
+        "addition": application_acts.addition(request, sent, application) if application else None,
+        "add_url": shown.page("add_address", entry.id) if may_add else "",
     }
 
 
@@ -124,15 +110,8 @@ def _same(entry: ActivityRecord) -> dict[str, Any]:
     """Count the failures of the last MONTH days with the application, step and cause of the record."""
     since = statistics.start_of(MONTH)
     failing = Failing(entry.client_id, entry.step, entry.cause)
-    number = statistics.failures(since, None, [entry.client_id])[failing]
     return {
         "same": statistics.met(since, [entry.client_id]).get(failing),
-        "same_number": number,
+        "same_number": statistics.failures(since, None, [entry.client_id])[failing],
         "same_url": shown.page("activity", client_id=entry.client_id, cause=entry.cause, step=entry.step, days=MONTH),
-        "is_only_one": number == 1 and entry.at >= since,
     }
-
-
-def _received(entry: ActivityRecord) -> list[tuple[str, str]]:
-    """The sent parameters. For a value that may be a secret, the record has only the length."""
-    return [(name, str(value)) for name, value in entry.detail.get("parameters", {}).items()]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
-from datetime import datetime
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -19,7 +18,8 @@ from django.utils.translation import gettext as _
 from accounts.sessions import user_agents
 from oauth_bridge.activity import reading
 from oauth_bridge.activity.attempts import Attempt
-from oauth_bridge.activity.reading import Filters
+from oauth_bridge.activity.causes import name_of, needs_mending, title_of
+from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import rights
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord
@@ -109,11 +109,6 @@ def off_since(request: HttpRequest, application: Application) -> str:
     return text
 
 
-def filters(request: HttpRequest, application: Application, since: datetime) -> Filters:
-    """Filters for the application's activity, limited to the records that the administrator may see."""
-    return Filters(client_id=application.client_id, client_ids=rights.client_ids(request), since=since)
-
-
 def browser_of(entry: ActivityRecord) -> str:
     """The browser and its operating system; empty if unknown."""
     return user_agents.shown(entry.browser) if entry.browser.strip("/") else ""
@@ -135,9 +130,40 @@ def environment() -> dict[str, Any]:
     return {"name": name, "host": host, "is_production": name.casefold() == "production"}
 
 
-def share(number: int, largest: int) -> int:
-    """The width of a bar in percent of the largest bar. For a number above 0, the width is at least 3."""
-    return max(3, round(100 * number / largest)) if number and largest else 0
+class CauseRow(NamedTuple):
+    """A cause of failures at a step, and how often it was met. `url`: the activity with these failures."""
+
+    application: Named
+    cause: str
+    title: str
+    step: str
+    number: int
+    needs_mending: bool
+    is_new: bool
+    url: str
+
+
+def causes(
+    failures: Mapping[Failing, int],
+    url: Callable[[Failing], str],
+    names: Names | None = None,
+    before: Collection[Failing] | None = None,
+) -> list[CauseRow]:
+    """The causes that need mending first, then the most frequent. Causes that are not in `before` are new."""
+    rows = [
+        CauseRow(
+            names.application(each.client_id) if names else NOBODY,
+            each.cause,
+            title_of(each.cause),
+            name_of(each.step),
+            number,
+            needs_mending(each.step, each.cause),
+            before is not None and each not in before,
+            url(each),
+        )
+        for each, number in failures.items()
+    ]
+    return sorted(rows, key=lambda row: (not row.needs_mending, -row.number))
 
 
 def client_ids_of(attempts: Collection[Attempt]) -> set[str]:

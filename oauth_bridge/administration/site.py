@@ -14,7 +14,6 @@ from django.utils.translation import gettext_lazy
 from accounts.admin_site import AdminSite
 from oauth_bridge.administration import (
     activity,
-    added_address,
     application,
     application_acts,
     find,
@@ -89,7 +88,7 @@ class Site(AdminSite):
                 self.admin_view(application_acts.secret_act),
                 name="application_secret_act",
             ),
-            path("activity/<int:pk>/add-address/", self.admin_view(added_address.add_address), name="add_address"),
+            path("activity/<int:pk>/add-address/", self.admin_view(application_acts.add_address), name="add_address"),
             path("accounts/user/<uuid:pk>/", self.admin_view(person.person), name="person"),
         ]
         return [*own, *super().get_urls()]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.core.exceptions import PermissionDenied
-from django.db.models import QuerySet
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import reverse
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
@@ -27,7 +27,7 @@ from oauth_bridge.models import Application
 TRAIL = "accounts.view_auditentry"
 # For each kind of object, the permission to see the entries of one object.
 OF_ONE = {"application": VIEW, "person": PEOPLE, "group": "auth.view_group"}
-ENTRIES = 50
+ENTRIES, MOST_PEOPLE = 50, 100
 
 ACTIONS = {
     "application_registered": gettext_lazy("Registered the application"),
@@ -99,32 +99,51 @@ def trail(request: HttpRequest) -> HttpResponse:
     before = request.GET.get("before", "")
     before_id = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else 0
     chosen = {"kind": kind, "key": key} if is_of_one else {}
-    entries = audit_trail.entries(**chosen, before_id=before_id, limit=ENTRIES + 1)
+    typed = {name: request.GET.get(name, "").strip() for name in ("who", "action", "what")}
+    where = _where(request, **typed)
+    entries = audit_trail.entries(**chosen, before_id=before_id, limit=ENTRIES + 1, where=where)
     more = len(entries) > ENTRIES
     rows = _rows(request, entries[:ENTRIES])
+    name = rows[0].subject.name if rows else key  # of an object that was deleted or may not be seen
     context = {
         **admin.site.each_context(request),
         "title": _("Audit trail"),
         "rows": rows,
-        "subject": _subject(request, kind, key, rows) if is_of_one else None,
-        "older_url": shown.page("trail", **chosen, before=entries[ENTRIES - 1].pk) if more else "",
-        "newest_url": shown.page("trail", **chosen) if before_id else "",
+        "subject": _subjects(request, [(kind, key)]).get((kind, key), Named(name, "")) if is_of_one else None,
+        "older_url": shown.page("trail", **chosen, **typed, before=entries[ENTRIES - 1].pk) if more else "",
+        "newest_url": shown.page("trail", **chosen, **typed) if before_id else "",
+        "chosen": chosen.items(),
+        "typed": typed,
+        "is_filtered": any(typed.values()),
+        "actions": ACTIONS.items(),
+        "sees_actors": _sees_actors(request),
         "all_url": shown.page("trail") if is_of_one and may_see_all else "",
     }
     return TemplateResponse(request, "administration/trail.html", context)
 
 
-def _subject(request: HttpRequest, kind: str, key: str, rows: list[Row]) -> Named:
-    """The object that the page shows. An object without a known name has its key as the name."""
-    if rows:
-        return rows[0].subject
-    return _subjects(request, [(kind, key)]).get((kind, key), Named(key, ""))
+def _where(request: HttpRequest, who: str, action: str, what: str) -> Q:
+    """The filters. Who may not see who acted, or may not see people, cannot search by them either."""
+    found = Q(action=action) if action else Q()
+    if who and _sees_actors(request):
+        found &= Q(actor_name__icontains=who)
+    if what:
+        of_it = Q(name__icontains=what) | Q(key=what)
+        if request.user.has_perm(PEOPLE):
+            people = User.objects.filter(Q(nickname__icontains=what) | Q(email__icontains=what))[:MOST_PEOPLE]
+            of_it |= Q(kind="person", key__in=[str(person.pk) for person in people])
+        found &= of_it
+    return found
+
+
+def _sees_actors(request: HttpRequest) -> bool:
+    return request.user.has_perm(TRAIL) or request.user.has_perm(PEOPLE)
 
 
 def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[Row]:
     actors = [("person", str(each.actor)) for each in entries if each.actor]
     owners = [("person", sub) for each in entries for subs in each.changes.get("owners", ()) for sub in subs or ()]
-    sees_actors = request.user.has_perm(TRAIL) or request.user.has_perm(PEOPLE)
+    sees_actors = _sees_actors(request)
     named = _subjects(request, [*((each.kind, each.key) for each in entries), *actors, *owners])
     return [
         Row(
@@ -150,23 +169,21 @@ def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named])
 
 def _subjects(request: HttpRequest, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Named]:
     """The present names of the objects, by kind and key. Deleted and invisible objects are left out."""
-    found: dict[tuple[str, str], Named] = {}
-    keys = set(wanted)
-    for kind, rows in _readable(keys):
-        if request.user.has_perm(OF_ONE[kind]):
-            found |= {(kind, _key(row)): _named(row) for row in rows}
-    return found
-
-
-def _readable(keys: set[tuple[str, str]]) -> Iterable[tuple[str, QuerySet[Any]]]:
-    def of(kind: str) -> list[str]:
-        return [key for each, key in keys if each == kind]
-
-    people = [key for key in of("person") if _is_uuid(key)]
-    numbers = [int(key) for key in of("group") if key.isascii() and key.isdigit() and len(key) < 10]
-    yield "application", Application.objects.filter(client_id__in=of("application"))
-    yield "person", User.objects.filter(pk__in=people)
-    yield "group", Group.objects.filter(pk__in=numbers)
+    keys: defaultdict[str, set[str]] = defaultdict(set)
+    for kind, key in wanted:
+        if kind in OF_ONE and request.user.has_perm(OF_ONE[kind]):
+            keys[kind].add(key)
+    numbers = [int(key) for key in keys["group"] if key.isascii() and key.isdigit() and len(key) < 10]
+    applications = Application.objects.filter(client_id__in=keys["application"])
+    people = User.objects.filter(pk__in=filter(_is_uuid, keys["person"]))
+    return {
+        **{("application", row.client_id): shown.named(row) for row in applications},
+        **{("person", str(row.pk)): Named(row.display_name, shown.page("person", row.pk)) for row in people},
+        **{
+            ("group", str(row.pk)): Named(row.name, shown.page("auth_group_change", row.pk))
+            for row in Group.objects.filter(pk__in=numbers)
+        },
+    }
 
 
 def _is_uuid(text: str) -> bool:
@@ -174,18 +191,6 @@ def _is_uuid(text: str) -> bool:
         return str(uuid.UUID(text)) == text
     except ValueError:
         return False
-
-
-def _key(row: Application | User | Group) -> str:
-    return row.client_id if isinstance(row, Application) else str(row.pk)
-
-
-def _named(row: Application | User | Group) -> Named:
-    if isinstance(row, Application):
-        return shown.named(row)
-    if isinstance(row, User):
-        return Named(row.display_name, shown.page("person", row.pk), row.email)
-    return Named(row.name, reverse("admin:auth_group_change", args=[row.pk]))
 
 
 def _change(name: str, before: object, after: object) -> Change:

@@ -305,7 +305,7 @@ def switched_by_operator(application: Registered) -> None:
 def switched_by_action(application: Registered) -> None:
     office, form = admin_browser(), {"_selected_action": [str(application.row.pk)]}
     for action in ("disable", "enable"):
-        office.post("/admin/oauth_bridge/application/", {"action": action, **form})
+        office.post("/admin/oauth_bridge/application/", {"action": action, "post": "yes", **form})
 
 
 def switched_on_its_page(application: Registered) -> None:

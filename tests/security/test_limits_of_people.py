@@ -490,7 +490,7 @@ def test_administration_stops_the_attacker(settings: Any) -> None:
     assert lists[1][0].startswith(added[0].rstrip("…"))
     other, everybody = admin_browser(), [ApplicationFactory().row for _ in range(30)]
     for action in ("disable", "enable", "disable"):
-        chosen = {"action": action, "_selected_action": [str(each.pk) for each in everybody]}
+        chosen = {"action": action, "_selected_action": [str(each.pk) for each in everybody], "post": "yes"}
         other.post("/admin/oauth_bridge/application/", chosen)
     assert AuditEntry.objects.count() == 12 + 2 * 30
     renamed(admin_browser(), application, 99, f"https://client.example/{'a' * 1900}\nhttps://evil.example/cb")

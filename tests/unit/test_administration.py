@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Group, Permission
 from django.contrib.contenttypes.models import ContentType
 from django.core import mail
 from django.db import connection
@@ -21,6 +21,7 @@ from accounts import admin_site
 from accounts.models import AuditEntry, User
 from oauth_bridge.activity import counts
 from oauth_bridge.activity.causes import CAUSES, fix_of, title_of
+from oauth_bridge.applications.registry import set_groups
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Consent
@@ -126,9 +127,39 @@ def test_a_reference_an_address_and_a_client_id_open_their_page_at_once(tried: A
         assert grace.get("/admin/find/", {"q": typed})["Location"] == url
 
 
-def test_what_is_not_found_is_said(grace: Client) -> None:
-    for typed in ("", "NOSUCHRE", "nobody@example.org", "\x00", "'", "x" * 400):
+def test_a_part_of_a_name_lists_who_and_what_has_it_and_each_leads_to_its_failures(
+    tried: Attempt, grace: Client
+) -> None:
+    ada, other = PersonFactory(nickname="Ada Lovelace"), PersonFactory(email="reader@example.org")
+    tried.browser.get(tried.link(redirect_uri=WWW), **HTML)
+    ActivityRecord.objects.update(person=ada)
+    for typed, found, left_out in (("lovelace", ada, other), ("reader@", other, ada)):
+        html = html_of(grace.get("/admin/find/", {"q": typed}))
+        assert reverse("admin:person", args=[found.pk]) in html
+        assert reverse("admin:person", args=[left_out.pk]) not in html
+    shown = html_of(grace.get(reverse("admin:person", args=[ada.pk])))
+    assert "<details open>" in shown, "the latest failure is open"
+    assert "One has www. and the other has not." in shown
+    CodeFactory(user=ada)
+    said = text_of(grace.get("/admin/activity/?who=Lovelace"))
+    assert "The callback address isn’t registered Ada Lovelace" in said
+    assert "code issued Ada Lovelace" in said, "what is going on is listed, too"
+    PersonFactory(nickname="Ada Lovelace")
+    assert "Several people have this name Choose one" in text_of(grace.get("/admin/activity/?who=Lovelace"))
+    for typed in ("reading", tried.application.client_id[:9]):
+        assert page_of(tried) in html_of(grace.get("/admin/find/", {"q": typed}))
+    for permission, hidden in ((VIEW, str(ada.pk)), ("accounts.view_user", page_of(tried))):
+        for typed in ("e", "a"):
+            assert hidden not in html_of(staff(permission).get("/admin/find/", {"q": typed}))
+    assert "Lovelace" not in text_of(staff("oauth_bridge.view_activityrecord").get("/admin/activity/?who=Ada"))
+
+
+def test_what_is_not_found_is_said_and_leads_on(grace: Client) -> None:
+    for typed in ("", "NOSUCHRE", "nobody@example.org", "\x00", "'", "%", "x" * 400):
         assert grace.get("/admin/find/", {"q": typed}).status_code == 200, typed
+    page = grace.get("/admin/find/", {"q": "NOSUCHRE"})
+    assert "Nothing is found" in text_of(page)
+    assert "You can look through these: Overview Applications People Activity Audit trail" in text_of(page)
     assert grace.get(reverse("admin:record", args=[1])).status_code == 404
     sign_in(Client(), "stranger@example.org")
     page = grace.get("/admin/find/", {"q": "stranger@example.org"}, follow=True)
@@ -198,7 +229,7 @@ def test_an_account_is_switched_off_and_on_on_its_page_but_not_that_of_the_last_
     assert not User.objects.get(pk=person.pk).is_active
     assert "The account is switched on again." in text_of(grace.post(f"{url}?act=activate", follow=True))
     assert User.objects.get(pk=person.pk).is_active
-    chosen = {"action": "deactivate", "_selected_action": [str(last.pk)]}
+    chosen = {"action": "deactivate", "_selected_action": [str(last.pk)], "post": "yes"}
     for path, form in ((f"{of_last}?act=deactivate", {}), ("/admin/accounts/user/", chosen)):
         assert "Nobody could administer the service then." in text_of(grace.post(path, form, follow=True))
     last.refresh_from_db()
@@ -210,6 +241,9 @@ def test_many_accounts_are_deactivated_at_once_and_deleted_once_their_number_is_
     keys = [str(PersonFactory(nickname="Chosen").pk) for _ in range(40)]
     path = "/admin/accounts/user/"
     form: dict[str, Any] = {"action": "deactivate", "_selected_action": keys[0], "select_across": "1"}
+    assert "Switch off: 40 chosen" in text_of(grace.post(f"{path}?q=chosen", form))
+    assert not User.objects.filter(is_active=False).exists()
+    form["post"] = "yes"
     with CaptureQueriesContext(connection) as queries:
         said = text_of(grace.post(f"{path}?q=chosen", form, follow=True))
     assert "40 accounts are switched off" in said
@@ -219,6 +253,7 @@ def test_many_accounts_are_deactivated_at_once_and_deleted_once_their_number_is_
     assert not [sql for sql in written if keys[7].replace("-", "") in sql.replace("-", "")]
     keys = keys[:3]
     people, form = User.objects.filter(pk__in=keys), {"_selected_action": keys}
+    people.filter(pk=keys[0]).update(last_login=timezone.now())
     form["action"] = "delete_selected"
     assert "To delete all of them, type their number, 3" in text_of(grace.post(path, form))
     for typed in ("", "2", "three"):
@@ -335,15 +370,31 @@ def test_each_fault_of_an_operation_is_a_cause_or_has_finer_ones() -> None:
     assert {name for name in OAuthFault.__members__ if name.lower() not in CAUSES} == {"SPECULATIVE", *finer.split()}
 
 
-def test_the_overview_names_secrets_that_end_and_applications_to_look_at(grace: Client) -> None:
+def test_the_overview_has_the_latest_failures_with_person_and_what_somebody_must_look_at(grace: Client) -> None:
     said = text_of(grace.get("/admin/"))
-    assert "Nothing needs you" in said
+    assert "No application turns people away" in said
     assert "No application is registered yet" in said
-    secret_rotation.rotate(Attempt().application.row, timedelta(days=3))
-    Application.objects.update(created=timezone.now() - timedelta(days=200), is_trusted=True, name="Kiosk")
+    ends, lacks, alone = (ApplicationFactory(name=name).row for name in ("Ends", "Lacks", "Alone"))
+    secret_rotation.rotate(ends, timedelta(days=3))
+    lacks.secrets.all().delete()
+    set_groups(alone, [Group.objects.create(name="Readers")])
+    ApplicationFactory(name="Public", client_type="public")
+    ActivityRecord.objects.create(
+        at=timezone.now(),
+        step="exchange",
+        outcome="failed",
+        cause="secret_wrong",
+        client_id=ends.client_id,
+        person=PersonFactory(nickname="Ada Lovelace"),
+    )
     said = text_of(grace.get("/admin/"))
-    assert "Secrets that end Kiosk 2 days left" in re.sub(r"\bK Kiosk", "Kiosk", said)
-    assert "No sign-in for 200 days" in said
+    assert "Ends Secret ends Client secret No. 1 ends in 2 days. A newer one works. Never used." in said
+    assert "Lacks Failing It has no client secret that works. Make a new one" in said
+    assert "Alone Failing It is for people in chosen groups only, and nobody is in one of them." in said
+    assert "Public" not in said
+    assert "Exchange: The client secret is wrong Ada Lovelace · Ends" in said
+    Application.objects.filter(pk=ends.pk).update(created=timezone.now() - timedelta(days=200))
+    assert "Stale No sign-in for 200 days" in text_of(grace.get("/admin/"))
 
 
 def test_each_page_says_which_installation_this_is(grace: Client, settings: Any) -> None:

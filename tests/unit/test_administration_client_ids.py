@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from oauth_bridge.activity.statistics import MOST_RECORDS
-from oauth_bridge.administration.record_hints import MOST_NEAR, PART
+from oauth_bridge.administration.remedies import MOST_NEAR, PART
 from oauth_bridge.models import CLIENT_ID_LENGTH, MISTYPED_CLIENT_ID, Application
 from oauth_bridge.models.activity import ActivityRecord, Step
 from tests.factories import PersonFactory
@@ -104,17 +104,6 @@ def test_the_application_of_the_code_is_not_that_of_the_unknown_client_id(grace:
     assert grace.get("/admin/find/", {"q": "3a" * 16}).headers["Location"] == page
     named("Restored", client_id="3a" * 16)
     assert "Mended." in text_of(grace.get(page))
-
-
-def test_only_who_sees_all_applications_reads_the_name_of_a_deleted_one(grace: Client) -> None:
-    kiosk, owner = named("Kiosk"), PersonFactory(is_staff=True)
-    kiosk.owners.add(owner)
-    detail = {"deleted_name": "Project", "deleted_at": "2026-11-26", "deleted_by": "Ada"}
-    page = page_of("client_deleted", client_id=kiosk.client_id, detail=detail)
-    assert "The application Project was deleted" in text_of(grace.get(page))
-    said = text_of(with_session(owner).get(page))
-    assert "The application was deleted." in said
-    assert "Project" not in said
 
 
 def test_find_names_the_applications_with_nearly_the_same_client_id(grace: Client) -> None:

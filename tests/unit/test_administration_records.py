@@ -74,8 +74,11 @@ def test_a_limit_that_ended_or_was_unlocked_needs_no_act(grace: Client, cause: s
     page = grace.get(holds)
     assert "Not yet mended." in text_of(page)
     assert f'href="{unlock}"' in html_of(page)
+    own = reverse("admin:person", args=[person.pk])
+    assert "this person must wait until" in text_of(grace.get(own))
     assert unlock not in html_of(staff(ACTIVITY, "accounts.view_user").get(holds))
     grace.post(unlock)
+    assert "must wait until" not in text_of(grace.get(own))
     assert "Not yet mended." in text_of(grace.get(of_network))
     for page in (grace.get(holds), grace.get(over)):
         assert "Mended." in text_of(page)
@@ -162,15 +165,14 @@ def test_who_chooses_groups_is_led_to_the_first_group(grace: Client) -> None:
     assert "Choose at least one group" in text_of(grace.post(page, form))
 
 
-def test_a_record_that_stands_alone_says_so(grace: Client) -> None:
+def test_a_record_says_how_often_its_cause_was_met(grace: Client) -> None:
     client_id = named("Kiosk").client_id
     page = page_of("secret_wrong", client_id=client_id, person=PersonFactory())
-    assert "Who else Only this one in 30 days" in text_of(grace.get(page))
+    assert "1 time in 30 days, 1 person" in text_of(grace.get(page)).replace(" ,", ",")
     old = page_of("secret_wrong", client_id=client_id, at=timezone.now() - timedelta(days=31))
-    assert "Who else 1 time in 30 days" in text_of(grace.get(old))
+    assert "1 time in 30 days" in text_of(grace.get(old)).replace(" ,", ",")
     page_of("secret_wrong", client_id=client_id, person=PersonFactory())
-    assert "Who else 2 times in 30 days" in (said := text_of(grace.get(page)))
-    assert "2 people" in said.partition("Who else")[2][:40]
+    assert "2 times in 30 days, 2 people" in text_of(grace.get(page)).replace(" ,", ",")
 
 
 # From a record to its fix --------------------------------------------------------------------------------------------
@@ -219,11 +221,12 @@ def test_the_developer_gets_what_the_developer_can_mend_until_it_is_mended(grace
     for cause in ("client_disabled", "throttled_token", "refused", "password_wrong"):
         step = Step.SIGN_IN if cause == "password_wrong" else Step.EXCHANGE
         assert "Forward this" not in text_of(grace.get(page_of(cause, step, client_id=client_id))), cause
-    sent = {"sent": row.redirect_uris.split()[0]}
+    sent = {"sent": row.redirect_uris.split()[0], "nearest": "https://nearest.test/"}
     page = page_of("redirect_uri_mismatch", Step.AUTHORIZE, client_id=client_id, detail=sent)
     for is_mended in (True, False):
         said = text_of(grace.get(page))
         assert ("Mended." in said, "Forward this" in said) == (is_mended, not is_mended)
+        assert ("Nearest registered address: https://nearest.test/" in said) is not is_mended
         Application.objects.filter(pk=row.pk).update(redirect_uris="https://r.test/")
 
 

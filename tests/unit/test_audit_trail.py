@@ -123,7 +123,7 @@ ACTS: list[tuple[str, str, dict[str, str]]] = [
     ("application_registered", "application create Second --redirect-uri https://b.example/cb", {}),
     ("application_changed", f"{APPLICATION}change/", REGISTRATION | {"name": "Renamed"}),
     ("application_changed", "application set {client_id} --name Renamed --group Readers", {}),
-    ("application_switched_off", APPLICATIONS, {"action": "disable", "_selected_action": "{application}"}),
+    ("application_switched_off", APPLICATIONS, {"action": "disable", "_selected_action": "{application}", "post": "1"}),
     ("application_switched_off", "application disable {client_id}", {}),
     ("application_switched_off", f"{APPLICATION}act/switch-off/", {}),
     ("application_changed", f"{APPLICATION}act/trust/", {}),
@@ -144,7 +144,7 @@ ACTS: list[tuple[str, str, dict[str, str]]] = [
     ("account_changed", "account make-administrator {email}", {}),
     ("account_deactivated", f"{PERSON}?act=deactivate", {}),
     ("account_deactivated", f"{PERSON}change/", {"nickname": "Rosa"}),
-    ("account_deactivated", PEOPLE, {"action": "deactivate", "_selected_action": "{person}"}),
+    ("account_deactivated", PEOPLE, {"action": "deactivate", "_selected_action": "{person}", "post": "yes"}),
     ("account_deactivated", "account deactivate {email}", {}),
     ("account_activated", f"{PEOPLE}{{away}}/?act=activate", {}),
     ("account_deleted", f"{PERSON}delete/", {"post": "yes", "typed": "{email}"}),
@@ -235,6 +235,10 @@ def test_the_page_says_what_changed_and_who_did_it_and_goes_on(grace: Client, ap
         assert "Name Reading List <b>Reading</b>" in said
         assert User.objects.get(is_superuser=True).display_name in said
         assert "<b>Reading" not in page
+    mine = User.objects.get(is_superuser=True).display_name
+    for query, fits in ((f"who={mine}", 1), ("who=nobody", 0), ("action=application_changed", 1), ("what=zzz", 0)):
+        rows = grace.get(f"/admin/trail/?{query}").context["rows"]
+        assert bool(rows) == bool(fits), query
 
 
 def test_the_trail_is_for_those_who_may_see_it_and_a_person_who_may_not_be_seen_is_a_number(

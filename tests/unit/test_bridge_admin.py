@@ -160,8 +160,11 @@ def test_a_list_answers_no_question_that_its_page_does_not_offer(registered):
         assert registered[0].get(f"{LIST}{offered}").status_code == 200
 
 
-def test_deleting_counts_what_ends_and_asks_for_the_name(registered):
+def test_deleting_counts_what_ends_and_asks_for_the_name_of_what_was_used(registered):
     browser, _, application = registered
+    unused = ApplicationFactory(name="Kiosk").row
+    assert "type" not in text_of(browser.get(page_of(unused, "delete")))
+    browser.post(page_of(unused, "delete"), {"post": "yes"})
     ConsentFactory(application=application, user=PersonFactory(), fingerprint="x")
     counts.count(timezone.now(), application.client_id, Step.EXCHANGE, Outcome.SUCCEEDED, "")
     counts.flush()
@@ -238,6 +241,9 @@ def test_who_may_register_is_shown_the_new_secret_once_and_nothing_else(staff: S
     public = Application.objects.get(client_type="public")
     assert f"Its client ID is {public.client_id}" in text_of(page)
     assert not public.secrets.exists()
+    page = staff("add", "view").post(ADD, {**FORM, "name": "Counter", "client_type": "public"}, follow=True)
+    assert page.request["PATH_INFO"] == own(Application.objects.get(name="Counter"))
+    assert "data-copy" in html_of(page)
 
 
 def test_a_new_secret_is_shown_to_nobody_else_in_the_same_browser(staff: Staff) -> None:
@@ -251,15 +257,6 @@ def test_a_new_secret_is_shown_to_nobody_else_in_the_same_browser(staff: Staff) 
     assert secret_on(root.get(answer["Location"])) is None
     assert secret_on(root.get(page_of(other, "secret"))) is None
     assert secret_on(alice.get(page_of(other, "secret"))) is None
-
-
-def test_without_the_permission_nobody_sees_the_page_of_secrets_or_makes_one(staff: Staff) -> None:
-    browser, application = staff(*others("rotate")), ApplicationFactory().row
-    assert page_of(application, "secret") not in html_of(browser.get(page_of(application)))
-    assert browser.get(page_of(application, "secret")).status_code == 403
-    for data in ({}, {"overlap": "24"}, {"overlap": "0", "confirmed": "on"}):
-        assert browser.post(page_of(application, "secret"), data).status_code == 403
-    assert ApplicationSecret.objects.filter(is_revoked=False, expires_at=None).count() == 1
 
 
 @contract("D7.trust")
@@ -311,18 +308,22 @@ def test_who_may_trust_and_change_and_make_new_secrets_needs_no_more(staff: Staf
     assert (application.redirect_uris, application.is_trusted) == (ELSEWHERE["redirect_uris"], True)
 
 
-@pytest.mark.parametrize("missing", ["add", "change", "delete"])
-def test_without_the_permission_nothing_is_registered_changed_or_deleted(staff: Staff, missing: str) -> None:
+@pytest.mark.parametrize("missing", ["add", "change", "delete", "rotate"])
+def test_without_the_permission_nothing_is_registered_changed_or_deleted_and_no_secret_made(
+    staff: Staff, missing: str
+) -> None:
     browser, application = staff(*others(missing)), ApplicationFactory().row
     path, form = {
         "add": (ADD, FORM),
         "change": (page_of(application), {**ELSEWHERE, "is_trusted": "on"}),
         "delete": (page_of(application, "delete"), {"post": "yes", "typed": application.name}),
+        "rotate": (page_of(application, "secret"), {"overlap": "0", "confirmed": "on"}),
     }[missing]
-    before = Application.objects.values().get()
+    before = [*Application.objects.values(), *ApplicationSecret.objects.values()]
+    assert path not in html_of(browser.get(own(application)))
     assert 'name="name"' not in html_of(browser.get(path))
     assert browser.post(path, form).status_code == 403
-    assert Application.objects.values().get() == before
+    assert [*Application.objects.values(), *ApplicationSecret.objects.values()] == before
 
 
 @pytest.mark.parametrize("permission", ["switch", ""])
@@ -336,15 +337,31 @@ def test_only_who_may_switch_switches_off_and_on(staff: Staff, permission: str) 
         if "-" in name:
             assert browser.post(act(application, name)).status_code == (302 if permission else 403)
         else:
-            browser.post(LIST, {"action": name, "_selected_action": application.pk})
+            browser.post(LIST, {"action": name, "_selected_action": application.pk, "post": "yes"})
         application.refresh_from_db()
         assert application.is_enabled is (state or not permission), name
-    history = html_of(browser.get(page_of(application, "history"), follow=True))
+    history = html_of(browser.get(page_of(application, "history"), follow=True)).partition("<tbody")[2]
     for state in ("off", "on"):
         assert (f"Switched the application {state}" in history) is bool(permission)
     assert browser.post(act(application, "end-access")).status_code == (302 if permission else 403)
     application.refresh_from_db()
     assert (application.credentials_version > version) is bool(permission)
+
+
+def test_many_are_switched_off_for_a_reason_after_a_question_and_those_that_are_off_are_left_alone(
+    admin_client: Client,
+) -> None:
+    on, off = ApplicationFactory(), ApplicationFactory(is_enabled=False)
+    form = {"action": "disable", "_selected_action": [on.row.pk, off.row.pk]}
+    asked = text_of(admin_client.post(LIST, form))
+    assert "Switch off: 1 chosen" in asked
+    assert (on.row.name in asked, off.row.name in asked) == (True, False)
+    assert Application.objects.filter(is_enabled=True).count() == 1
+    done = admin_client.post(LIST, {**form, "post": "yes", "reason": "Sold"}, follow=True)
+    assert "1 application changed. 1 needed no change." in text_of(done)
+    assert set(Application.objects.values_list("is_enabled", "disabled_reason")) == {(False, "Sold"), (False, "")}
+    done = admin_client.post(LIST, form, follow=True)
+    assert "0 applications changed. 2 needed no change." in text_of(done)
 
 
 def test_without_a_permission_to_look_nothing_is_shown(staff: Staff) -> None:

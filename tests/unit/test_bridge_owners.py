@@ -159,8 +159,8 @@ def test_each_dangerous_act_asks_for_a_proof_before_its_page_and_leads_back(appl
     assert stale.get(address)["Location"] == reverse("admin:person", args=[person.pk]), "there is nothing to remove"
 
 
-def test_an_account_is_deleted_once_its_address_is_typed(admin_client: Client) -> None:
-    person = PersonFactory()
+def test_an_account_that_was_used_is_deleted_once_its_address_is_typed(admin_client: Client) -> None:
+    person, unused = PersonFactory(last_login=timezone.now()), PersonFactory()
     delete = reverse("admin:accounts_user_delete", args=[person.pk])
     assert f"To delete it, type {person.email}" in text_of(admin_client.get(delete))
     for typed in ("", "someone@else.example"):
@@ -168,7 +168,8 @@ def test_an_account_is_deleted_once_its_address_is_typed(admin_client: Client) -
         assert "What you typed is something else. Nothing is deleted." in said
         assert User.objects.filter(pk=person.pk).exists()
     admin_client.post(delete, {"post": "yes", "typed": person.email})
-    assert not User.objects.filter(pk=person.pk).exists()
+    admin_client.post(reverse("admin:accounts_user_delete", args=[unused.pk]), {"post": "yes"})
+    assert not User.objects.filter(pk__in=[person.pk, unused.pk]).exists()
 
 
 def test_an_address_that_was_used_is_removed_only_when_that_is_confirmed(

@@ -17,7 +17,8 @@ from django.utils import timezone
 
 from accounts.models import User
 from oauth_bridge.activity import counts
-from oauth_bridge.administration import application_acts, person_acts
+from oauth_bridge.administration import application_acts
+from oauth_bridge.administration.person import ACTS as ACTS_ON_PEOPLE
 from oauth_bridge.applications import mails, registry
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application
@@ -97,7 +98,7 @@ def test_a_name_is_never_a_template(named: tuple[Application, User, Group]) -> N
 
     page = reverse("admin:person", args=[person.pk])
     end = f"{page}?act=end&client_id={application.client_id}"
-    acts = [f"{page}?act={name}" for name in person_acts.ACTS]
+    acts = [f"{page}?act={name}" for name in ACTS_ON_PEOPLE]
     acts += [reverse("admin:application_act", args=[application.pk, name]) for name in application_acts.ACTS]
     kinds = walked(root, "/admin/", "/admin/find/?q=zapp", end, *acts)
     assert len(kinds) > 40, sorted(kinds)

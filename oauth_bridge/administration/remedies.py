@@ -1,28 +1,91 @@
-"""What the page of a record says in addition to the advice: related applications, groups, and the developer's text."""
+"""What ends the cause of a record: whether it is gone, what to know about it, and the text for the developer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 from difflib import get_close_matches
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
+from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from oauth_bridge.activity.causes import CAUSES, Mender, name_of, needs_mending, title_of
+from accounts.models import AuditEntry, User
+from oauth_bridge.activity import reading
+from oauth_bridge.activity.causes import CAUSES, UNCONFIRMED, Mender, name_of, needs_mending, title_of
+from oauth_bridge.activity.reading import Filters
 from oauth_bridge.administration import rights
 from oauth_bridge.administration.shown import Named, in_groups, named
 from oauth_bridge.callback_addresses.masking import MASK
+from oauth_bridge.credentials import admission
 from oauth_bridge.models import CLIENT_ID_LENGTH, TYPING_ERRORS, Application
-from oauth_bridge.models.activity import ActivityRecord
+from oauth_bridge.models.activity import ActivityRecord, Step
 from oauth_bridge.templatetags.formatting import listed
 
 MOST_NEAR = 5  # applications that are named
+MOST_LIMITS = 5  # of the latest records of a limit
 PART = (CLIENT_ID_LENGTH - TYPING_ERRORS) // 5
+
+OF_NO_APPLICATION = {"client_unknown", "client_deleted"}
+# The limits that end when an administrator unlocks the account.
+OF_THE_ACCOUNT = {"sign_in_limited_account", "factor_limited"}
+
+OF_THE_PERSON: dict[str, Callable[[User], bool]] = {
+    "account_inactive": lambda person: person.is_active,
+    "person_deactivated": lambda person: person.is_active,
+    "no_verified_email": lambda person: person.email_verified_at is not None,
+    UNCONFIRMED: lambda person: person.email_verified_at is not None,
+}
+OF_THE_APPLICATION: dict[str, Callable[[Application], bool]] = {
+    "client_disabled": lambda application: application.is_enabled,
+    "challenge_needed": lambda application: not application.is_public,
+    "secret_none_left": lambda application: any(secret.works for secret in application.secrets.all()),
+}
+
+
+def is_mended(entry: ActivityRecord, application: Application | None) -> bool | None:
+    """Return None if no state shows it, because the cause is in what was sent. `application`: the one of the entry."""
+    if entry.cause in OF_NO_APPLICATION:  # the record of an exchange belongs to the application whose code was sent
+        client_id = entry.detail.get("parameters", {}).get("client_id", "")
+        return Application.objects.filter(client_id=client_id).exists()
+    if entry.step in (Step.SIGN_IN, Step.SECOND_FACTOR) and (end := limit_ends_at(entry)):
+        return end <= timezone.now() or _is_unlocked(entry)
+    person = get_user_model().objects.filter(pk=entry.person_id).first() if entry.person_id else None
+    if state_of_person := OF_THE_PERSON.get(entry.cause):
+        return person is not None and state_of_person(person)
+    if entry.cause == "not_admitted":
+        return person is not None and application is not None and admission.is_admitted(person, application)
+    if state_of_application := OF_THE_APPLICATION.get(entry.cause):
+        return application is not None and state_of_application(application)
+    sent = entry.detail.get("sent", MASK)
+    if entry.cause == "redirect_uri_mismatch" and MASK not in sent:
+        return application is not None and application.is_callback(sent)
+    return None
+
+
+def limit_ends_at(entry: ActivityRecord) -> datetime | None:
+    """Return the end of the limit that refused the request; None for another cause."""
+    seconds, is_limit = entry.detail.get("seconds"), "limited" in entry.cause or entry.cause.startswith("throttled")
+    return entry.at + timedelta(seconds=seconds) if isinstance(seconds, int) and is_limit else None
+
+
+def locked_until(person: User) -> datetime | None:
+    """Return until when the account is locked after wrong passwords or codes; None if it is not."""
+    latest = reading.records(Filters(person_id=person.pk)).filter(cause__in=OF_THE_ACCOUNT)[:MOST_LIMITS]
+    ends = [(limit_ends_at(entry), entry) for entry in latest]
+    now = timezone.now()
+    return max((end for end, entry in ends if end and end > now and not _is_unlocked(entry)), default=None)
+
+
+def _is_unlocked(entry: ActivityRecord) -> bool:
+    unlocked = AuditEntry.objects.filter(action="account_unlocked", kind="person", key=str(entry.person_id))
+    return entry.cause in OF_THE_ACCOUNT and unlocked.filter(at__gt=entry.at).exists()
 
 
 class Hint(NamedTuple):
@@ -66,6 +129,7 @@ def for_developer(request: HttpRequest, entry: ActivityRecord, fix: str) -> str:
         (_("Step"), name_of(entry.step)),
         (_("Cause"), f"{title_of(entry.cause)} ({entry.cause})"),
         (_("Sent"), entry.detail.get("sent", "")),
+        (_("Nearest registered address"), entry.detail.get("nearest", "")),
         (_("Fix"), fix),
         (_("Documentation"), request.build_absolute_uri(reverse("docs", args=["errors"]))),
     ]
