@@ -14,6 +14,7 @@ import difflib
 import os
 import re
 import secrets
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from email.utils import formataddr, parseaddr
@@ -332,8 +333,12 @@ def secret_key(name: str, default: str, *, path: Path) -> str:
         if value:
             return value
     try:
-        with suppress(FileExistsError), open(path, "x", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.write(secrets.token_urlsafe(64))
+        if not path.exists():
+            with tempfile.NamedTemporaryFile("w", dir=path.parent) as draft:  # with mode 0600
+                draft.write(secrets.token_urlsafe(64))
+                draft.flush()
+                with suppress(FileExistsError):  # another process was faster
+                    os.link(draft.name, path)
         return path.read_text(encoding="ascii").strip()
     except OSError as error:
         raise ImproperlyConfigured(
