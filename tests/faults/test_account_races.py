@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -27,18 +26,17 @@ from accounts.profile.deletion import delete_account
 from accounts.sessions.credential_changes import set_active
 from tests.factories import PersonFactory
 from tests.faults.races import at_once, begin
-from tests.pages import CODE_PAGE, SIGN_UP, proven, with_session
+from tests.pages import CODE_PAGE, SIGN_UP, mailed_code, proven, with_session
 
 # Second factors. D21, L7 ----------------------------------------------------------------------------------------------
 
 
 def test_one_of_ten_that_send_a_code_at_once_is_the_first(postgresql: None) -> None:
     app = Authenticator.objects.create(user=PersonFactory(), type="totp", data={"secret": "none"})
-    for code in range(10):
-        assert sum(at_once(*[partial(mark_used, app, f"{code:06}")] * 10)) == 1
+    for code in ("000000", "000001"):
+        assert sum(at_once(*[partial(mark_used, app, code)] * 10)) == 1
     app.refresh_from_db()
-    assert app.data["secret"] == "none"
-    assert len(app.data["used_codes"]) == 10
+    assert (app.data["secret"], len(app.data["used_codes"])) == ("none", 2)
 
 
 def test_of_guesses_at_once_no_more_than_the_limit_are_checked(postgresql: None, settings: Any) -> None:
@@ -87,17 +85,16 @@ def demote_in_admin(person: User, other: User) -> Callable[[], object]:
 
 @pytest.mark.parametrize("way", [leave, deactivate, demote_in_admin])
 def test_of_two_administrators_one_stays(postgresql: None, way: Callable[[User, User], Callable[[], object]]) -> None:
-    for _ in range(3):
-        first, second = administrators()
-        start = threading.Barrier(2)
+    first, second = administrators()
+    start = threading.Barrier(2)
 
-        def run(act: Callable[[], object], start: threading.Barrier = start) -> None:
-            start.wait(timeout=60)
-            with suppress(LastAdministrator):
-                act()
+    def run(act: Callable[[], object]) -> None:
+        start.wait(timeout=60)
+        with suppress(LastAdministrator):
+            act()
 
-        at_once(partial(run, way(first, second)), partial(run, way(second, first)))
-        assert User.objects.filter(is_superuser=True, is_staff=True, is_active=True).count() == 1
+    at_once(partial(run, way(first, second)), partial(run, way(second, first)))
+    assert User.objects.filter(is_superuser=True, is_staff=True, is_active=True).count() == 1
 
 
 def test_while_an_account_is_deleted_no_administrator_waits(postgresql: None) -> None:
@@ -146,11 +143,6 @@ def waiting(cursor: Any) -> int:
     return int(cursor.rowcount)
 
 
-def mailed_codes() -> list[str]:
-    found = [re.search(r"^\s*([A-Z0-9]{3,}-[A-Z0-9]{3,})\s*$", str(each.body), re.MULTILINE) for each in mail.outbox]
-    return [each[1] for each in found if each]
-
-
 @pytest.mark.parametrize("one", [0, 1])
 def test_both_posts_lead_to_a_page_that_takes_the_code_of_its_mail(sign_up_form: dict[str, str], one: int) -> None:
     """A browser follows the second answer, and either post may be the one that stores the account."""
@@ -158,11 +150,10 @@ def test_both_posts_lead_to_a_page_that_takes_the_code_of_its_mail(sign_up_form:
     answers = post_both(browsers, sign_up_form, sign_up_form)
     assert [answer["Location"] for answer in answers] == [CODE_PAGE, CODE_PAGE]
     assert User.objects.filter(email=sign_up_form["email"]).count() == 1
-    codes = mailed_codes()
+    codes = [mailed_code(number) for number in range(2)]
     assert len(set(codes)) == len(mail.outbox) == 2
     typed = [browsers[one].post(CODE_PAGE, {"code": code}) for code in codes]
     assert "/accounts/profile" in [answer.get("Location") for answer in typed]
-    assert browsers[one].get("/accounts/profile").status_code == 200
     assert User.objects.get(email=sign_up_form["email"]).email_verified_at
 
 
@@ -171,7 +162,8 @@ def test_with_another_password_only_one_post_leads_to_a_page_that_takes_a_code(s
     browsers = [Client(), Client()]
     answers = post_both(browsers, sign_up_form, sign_up_form | {"password1": "another phrase of hers"})
     assert [answer["Location"] for answer in answers] == [CODE_PAGE, CODE_PAGE]
-    [code] = mailed_codes()
-    assert [each.subject[:20] for each in mail.outbox].count("You already have an ") == 1
+    subjects = [str(each.subject) for each in mail.outbox]
+    [told] = [number for number, subject in enumerate(subjects) if subject.startswith("You already have an ")]
+    code = mailed_code(1 - told)
     typed = [browser.post(CODE_PAGE, {"code": code}).status_code for browser in browsers]
     assert sorted(typed) == [200, 302]

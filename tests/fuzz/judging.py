@@ -33,7 +33,7 @@ def judge(sent: Sent, answer: Answer, hand: Hand) -> None:
     method, target, _version = sent.line
     path = unquote_to_bytes(PATH.match(target)[2])  # type: ignore[index]
     is_head = method == b"HEAD"
-    is_refused_by_gunicorn = "X-Reference" not in answer.headers and answer.status in (400, 414, 431, 501)
+    is_refused_by_gunicorn = "X-Reference" not in answer.headers and answer.status in (400, 414, 417, 431, 501)
     _want(answer.status < 500 or is_refused_by_gunicorn or _is_speculative(sent, answer), f"a {answer.status}")
     if is_refused_by_gunicorn or not MACHINE.fullmatch(path):
         return
@@ -45,7 +45,7 @@ def judge(sent: Sent, answer: Answer, hand: Hand) -> None:
     elif content_type.startswith("text/html") and answer.status >= 400 and answer.status != 403:
         _want(b"text/html" in sent.data.lower(), "a page for a program")
     if content_type == "application/json" and answer.status >= 400 and not is_head:
-        _judge_error(sent, answer, hand)
+        _judge_error(answer, hand)
     if method in METHODS and sent.is_framed:
         found = openapi_responses.problems(
             method.decode(), path.decode("latin-1"), answer.status, answer.headers, answer.body
@@ -68,7 +68,7 @@ def _is_speculative(sent: Sent, answer: Answer) -> bool:
     return answer.status == 503 and SPECULATIVE.search(sent.data) is not None
 
 
-def _judge_error(sent: Sent, answer: Answer, hand: Hand) -> None:
+def _judge_error(answer: Answer, hand: Hand) -> None:
     body = json.loads(answer.body.decode("utf-8"))
     _want(set(body) == {"error", "error_description"}, f"members {sorted(body)}")
     _want(DESCRIPTION.fullmatch(body["error_description"]) is not None, "characters that RFC 6749 does not allow")

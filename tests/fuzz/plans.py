@@ -98,8 +98,6 @@ class Plan:
     base: str
     state: bytes | None
     changes: tuple[Change, ...]
-    pieces: int
-    twice: bool
 
     def __str__(self) -> str:
         """The Python expression, with long values shortened."""
@@ -145,8 +143,6 @@ def plans() -> st.SearchStrategy[Plan]:
         base=st.sampled_from(list(BASES)),
         state=state,
         changes=st.lists(changes, max_size=4).map(tuple),
-        pieces=st.sampled_from([1, 1, 1, 1, 2, 7]),
-        twice=st.sampled_from([False] * 7 + [True]),
     )
 
 
@@ -168,7 +164,7 @@ def _authorize(
     ]
     if state is not None:
         query.append((b"state", state))
-    cookies = [(b"Cookie", hand.cookies(who))] if who else []
+    cookies = [(b"Cookie", hand.world.cookies[who])] if who else []
     return Request(b"/oauth/authorize", query=query, headers=[*(headers or (PAGE,)), *cookies])
 
 
@@ -189,7 +185,7 @@ def _consent(hand: Hand, state: bytes | None, decision: bytes, application: str 
     return Request(
         b"/oauth/authorize",
         b"POST",
-        headers=[FORM, (b"Cookie", hand.cookies(by)), PAGE],
+        headers=[FORM, (b"Cookie", hand.world.cookies[by]), PAGE],
         form=[*form, (b"decision", decision)],
         about=application,
         page=("alice", {value for _name, value in form}),
@@ -199,7 +195,7 @@ def _consent(hand: Hand, state: bytes | None, decision: bytes, application: str 
 def _going_on(hand: Hand, state: bytes | None, application: str) -> Request:
     """The authorize path that follows the sign-in page."""
     query = [(b"pending", hand.sealed(application, state).encode())]
-    headers = [PAGE, (b"Cookie", hand.cookies("alice"))]
+    headers = [PAGE, (b"Cookie", hand.world.cookies["alice"])]
     return Request(b"/oauth/authorize", query=query, headers=headers, about=application)
 
 

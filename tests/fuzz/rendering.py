@@ -9,7 +9,6 @@ from tests.fuzz.nasties import HEADER_NAMES, NAMES
 from tests.fuzz.plans import BASES, FORM, Change, Plan, Request, framings
 from tests.fuzz.world import Hand
 
-LEFT_UNREAD_BYTES = 64 * 1024
 # After these mutations the end or the meaning of the request is uncertain.
 UNFRAMED = {
     "framing",
@@ -42,11 +41,6 @@ class Sent:
     def is_framed(self) -> bool:
         """Whether the meaning of the request is certain."""
         return not UNFRAMED & {change.kind for change in self.plan.changes}
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether the connection can be used again: gunicorn closes it when too many bytes are unread."""
-        return self.is_framed and len(self.data) < LEFT_UNREAD_BYTES
 
     @property
     def line(self) -> list[bytes]:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from tests.fuzz.judging import judge
 from tests.fuzz.plans import Plan, plans
 from tests.fuzz.rendering import rendered
-from tests.fuzz.wire import Silence
+from tests.fuzz.wire import Silence, ask
 from tests.fuzz.world import Hand, World
 
 BATCH = 250
@@ -92,8 +92,6 @@ def run_batch(numbers: tuple[int, int]) -> Totals:
     except BaseException as error:
         found = "".join(traceback.format_exception(error))
         totals.failures.append(f"FUZZ_SEED={base_seed}, batch {number}:\n{found}")
-    finally:
-        hand.wire.close()
     totals.seen = hand.seen | set(hand.redeemed.values())
     totals.tokens = len(hand.redeemed)
     return totals
@@ -102,15 +100,9 @@ def run_batch(numbers: tuple[int, int]) -> Totals:
 def attempt(plan: Plan, hand: Hand, totals: Totals) -> None:
     """Raises Wrong: the response breaks a rule. Raises Silence: an expected response is missing."""
     sent = rendered(plan, hand)
-    head = sent.line[0] == b"HEAD"
-    if plan.twice:
-        answers = hand.wire.ask_twice(sent.data, head=head)
-    elif sent.is_kept:
-        answers = [hand.wire.ask(sent.data, head=head, pieces=plan.pieces)]
-    else:
-        answers = hand.wire.ask_alone(sent.data, head=head, pieces=plan.pieces)
-    if sent.is_whole and not answers:
-        raise Silence("hung up")
+    answers = ask(hand.world.server, sent.data)
+    if (sent.is_whole and not answers) or (sent.is_framed and len(answers) > 1):
+        raise Silence(f"{len(answers)} answers")
     totals.counted.update((operation_of(plan), answer.status) for answer in answers)
     if not answers:
         totals.counted[operation_of(plan), 0] += 1

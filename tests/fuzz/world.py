@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import html
 import itertools
 import re
-import secrets
-import uuid
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -16,22 +12,16 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from django.utils import timezone
 
-from oauth_bridge.models import Application, AuthorizationCode
+from oauth_bridge.models import Application
+from oauth_bridge.pkce import challenge_of
 from tests.driver import OAuthDriver
-from tests.factories import (
-    PASSWORD,
-    ApplicationFactory,
-    CodeFactory,
-    PersonFactory,
-    Registered,
-    TokenFactory,
-    digest_of,
-)
-from tests.fuzz.wire import Answer, Wire
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
+from tests.faults.load import codes_for
+from tests.fuzz.wire import Answer, ask
 from tests.server import Server
 
 VERIFIER = "the-verifier-that-every-fuzzed-code-with-a-challenge-wants"
-CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
+CHALLENGE = challenge_of(VERIFIER)
 ADDRESSES = "https://client.example/callback\nhttps://client.example/callback?tenant=a%20b\nhttp://localhost:9/"
 LONG = timedelta(days=1)
 HIDDEN = re.compile(r'name="(\w+)" value="([^"]*)"')
@@ -86,7 +76,7 @@ def make(server: Server, codes: int) -> World:
     }
     ours, alice = applications["ours"], people["alice"]
     common = {"application": ours, "user": alice}
-    dead = timezone.now() - LONG
+    dead, lasting = timezone.now() - LONG, {"user": alice, "expires_at": timezone.now() + LONG}
     return World(
         server=server,
         applications=applications,
@@ -107,9 +97,9 @@ def make(server: Server, codes: int) -> World:
             "disabled": [TokenFactory(application=applications["disabled"], user=alice).raw],
         },
         fresh={
-            "ours": fresh_codes(codes, ours, alice),
-            "challenged": fresh_codes(codes, ours, alice, CHALLENGE),
-            "public": fresh_codes(codes, applications["public"], alice, CHALLENGE),
+            "ours": codes_for(ours, codes, **lasting),
+            "challenged": codes_for(ours, codes, code_challenge=CHALLENGE, **lasting),
+            "public": codes_for(applications["public"], codes, code_challenge=CHALLENGE, **lasting),
         },
     )
 
@@ -122,34 +112,11 @@ def signed_in(server: Server, email: str) -> bytes:
     return "; ".join(f"{name}={value}" for name, value in jar.items()).encode()
 
 
-def fresh_codes(count: int, application: Registered, person: Any, challenge: str = "") -> list[str]:
-    """Codes that outlive the run."""
-    raw = [secrets.token_urlsafe(32) for _ in range(count)]
-    now = timezone.now()
-    rows = (
-        AuthorizationCode(
-            digest=digest_of(each),
-            attempt=uuid.uuid4(),
-            application=application.row,
-            user=person,
-            redirect_uri=application.redirect_uri,
-            scope="profile",
-            code_challenge=challenge,
-            issued_at=now,
-            expires_at=now + LONG,
-        )
-        for each in raw
-    )
-    AuthorizationCode.objects.bulk_create(rows, batch_size=1000)
-    return raw
-
-
 class Hand:
     """The data of one batch and its current state. `used` lists the data in the current request."""
 
     def __init__(self, world: World, share: slice) -> None:
         self.world = world
-        self.wire = Wire(world.port)
         self.fresh = {kind: list(codes[share]) for kind, codes in world.fresh.items()}
         self.issued: dict[str, tuple[str, str]] = {}  # code: application and person
         self.seen: set[str] = set()
@@ -179,12 +146,9 @@ class Hand:
     def secret(self, name: str) -> str:
         return self._noted(self.world.applications[name].secret)
 
-    def cookies(self, name: str) -> bytes:
-        return self.world.cookies[name]
-
     def consent(self, application: str, state: bytes | None, person: str = "alice") -> dict[str, str]:
         """The fields of a new consent page of the person."""
-        cookies = self.cookies(person)
+        cookies = self.world.cookies[person]
         answer = self._authorize(application, state, cookies)
         if address := answer.headers.get("Location"):  # of the attempt; too long for a redirect, there is none
             answer = self._get(address, cookies)
@@ -209,7 +173,8 @@ class Hand:
 
     def _get(self, path: str, cookies: bytes) -> Answer:
         head = f"GET {path} HTTP/1.1\r\nHost: localhost:{self.world.port}\r\nCookie: "
-        return self.wire.ask(head.encode() + cookies + b"\r\n\r\n")
+        [answer] = ask(self.world.server, head.encode() + cookies + b"\r\n\r\n")
+        return answer
 
     def can_redeem(self, code: str) -> bool:
         return code in self.issued or any(code in pool for pool in self.fresh.values())
