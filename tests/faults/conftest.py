@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from tests.databases import Cluster, OwnRedis, in_use, pooler, postgresql_programs
 from tests.peers import serve_behind_nginx
-from tests.server import ROOT, Server
+from tests.server import Server
 
 
 @pytest.fixture(scope="session")
@@ -77,20 +77,3 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
         pytest.skip(f"needs the right to mount a small disk: {mounted.stderr.strip()}")
     yield folder
     subprocess.run(["umount", "--lazy", folder], check=True)
-
-
-@pytest.fixture
-def patched(tmp_path: Path, settings: Any) -> Callable[[str], None]:
-    """Runs the program that reads pictures with other statements before its own, from a folder of the test."""
-
-    def patch(statements: str) -> None:
-        package = tmp_path / "accounts" / "pictures"
-        package.mkdir(parents=True)
-        for folder in (package, package.parent):
-            (folder / "__init__.py").touch()
-        source = (ROOT / "accounts" / "pictures" / "reencoder.py").read_text()
-        changed = source.replace("    Image.MAX_IMAGE_PIXELS", f"    {statements}\n    Image.MAX_IMAGE_PIXELS", 1)
-        (package / "reencoder.py").write_text(changed)
-        settings.BASE_DIR = tmp_path
-
-    return patch
