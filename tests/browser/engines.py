@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
-from selenium.webdriver import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.firefox.options import Options as FirefoxOptions
 from selenium.webdriver.remote.webdriver import WebDriver
@@ -77,9 +76,6 @@ class Browser:
 
     def press(self, *names: str) -> None:
         self.button(*names).click()
-
-    def press_twice(self, name: str) -> None:
-        ActionChains(self.driver).double_click(self.button(name)).perform()
 
     def field(self, label: str) -> WebElement:
         path = f'//label[starts-with(normalize-space(), "{label}")]'

@@ -114,19 +114,6 @@ def test_the_board_ticks_each_step_as_it_happens(
     expect(heading).to_contain_text("works: it signed somebody in")
 
 
-def test_the_keyboard_opens_an_attempt_and_its_record(
-    administrator: Page, driver: OAuthDriver, pages: list[str]
-) -> None:
-    page = administrator
-    page.goto(f"{driver.auth_url}/admin/activity/")
-    page.locator(".attempts summary", has_text="The callback address isn’t registered").first.focus()
-    page.keyboard.press("Enter")
-    page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Open the record").first).to_be_focused()
-    page.keyboard.press("Enter")
-    expect(page.get_by_text("Not yet mended.")).to_be_visible()
-
-
 def test_an_administrator_gets_in_with_a_second_factor_that_is_added_on_the_way_and_nobody_else(
     launch: Launch, page: Page, alice: User
 ) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import expect
 
-from tests.browser.conftest import CALLBACK, Way, allow
+from tests.browser.conftest import CALLBACK, Way, allow, flaws
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD
 
@@ -29,7 +29,13 @@ def test_sign_in_and_allow_and_back_and_allow_again(way: Way, script: bool) -> N
     allow(page)
     first, second = (call["code"] for call in way.client.calls)
     assert first != second
-    way.redeem()
+    token = way.redeem()["access_token"]
+    page.go_back()
+    expect(page.get_by_role("heading", name="You already signed in")).to_be_visible()
+    assert page.locator("[name=decision]").count() == 0
+    assert flaws(page) == []
+    assert len(way.client.calls) == 2, "the application hears nothing more"
+    assert way.driver.userinfo(token).status_code == 200
 
 
 @contract("3.4", "4.2/error", "7/callback", "D6.success")
@@ -84,38 +90,6 @@ def test_a_double_click_ends_with_a_code_that_works(way: Way, script: bool) -> N
     if script:
         assert len(posts) == 1
     way.redeem()
-
-
-def test_after_the_code_was_redeemed_the_page_offers_nothing_any_more(way: Way) -> None:
-    page = way.to_consent()
-    old = {decision: page.context.new_page() for decision in ("Allow", "Refuse")}
-    for tab in old.values():
-        tab.goto(page.url)
-    allow(page)
-    token = way.redeem()["access_token"]
-
-    page.go_back()
-    is_used_up(page)
-    page.reload()
-    is_used_up(page)
-    for decision, tab in old.items():
-        tab.get_by_role("button", name=decision).click()
-        is_used_up(tab)
-    assert len(way.client.calls) == 1, "the application hears nothing more"
-    assert way.driver.userinfo(token).status_code == 200
-
-    homepage = page.get_by_role("link", name=f"Go to {way.application.row.name}")
-    assert homepage.get_attribute("href") == way.application.row.homepage
-    page.get_by_role("link", name="Go to your account").click()
-    expect(page).to_have_url(re.compile("/accounts/profile$"))
-    way.begin(page)
-    allow(page)
-    way.redeem()
-
-
-def is_used_up(page: Page) -> None:
-    expect(page.get_by_role("heading", name="You already signed in")).to_be_visible()
-    assert page.locator("[name=decision]").count() == 0
 
 
 @contract("D7.remembered", "D7.trusted")

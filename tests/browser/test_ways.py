@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from accounts.models import User
 from accounts.sessions.credential_changes import set_active
-from tests.browser.conftest import Way, confirm, mailed_codes, press, sign_in
+from tests.browser.conftest import Way, confirm, press, sign_in
 from tests.driver import Page as Html
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory
 from tests.pages import APP, code_of, codes_on
@@ -63,19 +62,6 @@ def test_the_code_of_a_sign_up_is_typed_in_another_tab(way: Way, script: bool, a
     way.ends(first)
 
 
-def test_a_double_click_signs_up_once(way: Way) -> None:
-    """Both posts mail a code, and the page is that of one of them."""
-    page = way.begin(script=False)
-    email = fill_sign_up(page)
-    page.get_by_role("button", name="Create the account").dblclick()
-    names(way, page, CODE)
-    for code in mailed_codes(way.server, email):
-        if page.get_by_role("heading", name=CODE).count():
-            confirm(page, code)
-    way.ends(page)
-    assert User.objects.filter(email=email).count() == 1
-
-
 @pytest.fixture
 def codes(way: Way) -> list[str]:
     """Recovery codes of the person, who has an authenticator app as the second factor."""
@@ -100,48 +86,17 @@ def type_code(page: Page, code: str) -> None:
     press(page, "Continue")
 
 
-def test_the_second_factor_is_on_the_way(way: Way, codes: list[str]) -> None:
-    first = at_the_factor(way)
-    type_code(first, "123456")
-    expect(first.get_by_role("main")).to_contain_text(way.application.row.name)
-    second = first.context.new_page()
-    second.goto(f"{way.server.auth_url}/accounts/sign-in")
-    names(way, second, FACTOR)
-    type_code(second, codes[0])
-    expect(second.get_by_role("button", name="Allow")).to_be_visible()
-    type_code(first, codes[1])
-    way.ends(first)
-
-
 def test_each_of_two_tabs_at_the_second_factor_leads_to_its_own_request(way: Way, codes: list[str]) -> None:
     first, other = at_the_factor(way), ApplicationFactory()
+    type_code(first, "123456")
+    expect(first.get_by_role("main")).to_contain_text(way.application.row.name)
     second = first.context.new_page()
     second.goto(way.driver.authorization_url(other))
     expect(second.get_by_role("main")).to_contain_text(other.row.name)
     type_code(second, codes[0])
     expect(second.get_by_role("heading", name=other.row.name)).to_be_visible()
-    first.reload()
+    type_code(first, codes[1])
     way.ends(first)
-
-
-def test_another_account_is_chosen_at_the_second_factor(way: Way, codes: list[str]) -> None:
-    page = at_the_factor(way)
-    press(page, "Use another account")
-    names(way, page, SIGN_IN)
-    way.sign_in(page, PersonFactory())
-    way.ends(page)
-
-
-def test_lost_cookies_at_the_code_lead_to_the_sign_in_of_the_request(way: Way) -> None:
-    page = way.begin()
-    email = fill_sign_up(page)
-    press(page, "Create the account")
-    page.context.clear_cookies()
-    confirm(page, way.code(email))
-    names(way, page, SIGN_IN)
-    sign_in(page, email, PASSWORD)
-    confirm(page, way.code(email))
-    way.ends(page)
 
 
 def test_lost_cookies_at_the_factor_and_at_the_consent_lead_to_the_sign_in_of_the_request(
@@ -176,14 +131,3 @@ def test_a_person_who_is_deactivated_at_the_consent_is_told_so(way: Way, mallory
     expect(stranger.get_by_text(SWITCHED_OFF)).to_have_count(0)
     way.sign_in(page, mallory)
     way.ends(page)
-
-
-def test_a_person_who_is_deactivated_at_the_second_factor_is_told_so(way: Way, codes: list[str]) -> None:
-    page = at_the_factor(way)
-    User.objects.filter(pk=way.person.pk).update(is_active=False)
-    type_code(page, codes[0])
-    expect(page.get_by_role("heading", name="This account is switched off")).to_be_visible()
-    expect(page.get_by_role("main")).to_contain_text(way.application.row.name)
-    expect(page.get_by_text("Reference")).to_be_visible()
-    page.get_by_role("link", name="Use another account").click()
-    names(way, page, SIGN_IN)
