@@ -1,4 +1,4 @@
-"""Servers beside the service: the documented nginx, a mail server, an application that is told of sign-outs."""
+"""Servers beside the service: the documented nginx, and a mail server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from email.message import EmailMessage
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 
@@ -241,26 +240,3 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.02)
-
-
-# An HTTP server of a test, which the service calls --------------------------------------------------------------------
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads, block_on_close = True, False
-
-    def handle_error(self, *given: Any) -> None:
-        """Say nothing of a service that went away: it does so after its time."""
-
-
-@contextmanager
-def listening(handler: type[BaseHTTPRequestHandler], port: int, released: threading.Event, host: str) -> Iterator[None]:
-    """Serve until the block ends, which sets `released`."""
-    server = _Server((host, port), handler)
-    threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
-    try:
-        yield
-    finally:
-        released.set()
-        server.shutdown()
-        server.server_close()

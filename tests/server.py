@@ -35,35 +35,12 @@ os.dup2(int(sys.argv[1]), 3)
 os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
 os.execvp(sys.argv[2], sys.argv[2:])
 """
-OURS = (
-    "DATABASE_URL",
-    "REDIS_URL",
-    "SECRET_KEY",
-    "SECRET_KEY_FALLBACKS",
-    "DEBUG",
-    "ALLOWED_HOSTS",
-    "BASE_URL",
-    "AUTH_URL",
-    "EMAIL_URL",
-    "DEFAULT_FROM_EMAIL",
-    "TRUSTED_PROXIES",
-    "RATE_LIMITS",
-    "SERVICE_NAME",
-    "BIND",
-    "METRICS_BIND",
-    "WEB_CONCURRENCY",
-    "WEB_THREADS",
-    "PRIVACY_URL",
-    "SUPPORT_URL",
-    "ENVIRONMENT",
-    "ACTIVITY_DAYS",
-    "AUDIT_LOG",
-    "TERMS_URL",
-    "STAFF_SECOND_FACTOR",
-    "SIGN_UP",
-    "SERVICE_LOGO",
-    "SERVICE_COLOR",
-)
+# The variables that the service reads.
+OURS = {
+    name
+    for path in (ROOT / "config").rglob("*.py")
+    for name in re.findall(r'(?:env|branding)\.\w+\(\s*"([A-Z_]+)"', path.read_text(encoding="utf-8"))
+}
 
 
 def socket_unit(listener: socket.socket) -> dict[str, Any]:

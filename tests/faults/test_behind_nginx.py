@@ -6,8 +6,6 @@ import json
 import re
 import secrets
 import socket
-import threading
-from collections import Counter
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -59,32 +57,6 @@ def test_a_state_of_4_kb_comes_back_after_a_whole_sign_in(
     assert driver.exchange(application, callback.parameters["code"]).status_code == 200
 
 
-def test_bodies_that_nobody_reads_cost_nobody_else_an_answer(server_behind_nginx: Server) -> None:
-    is_over = threading.Event()
-    answers: dict[str, Counter[int]] = {"unread": Counter(), "token": Counter()}
-
-    def send(name: str, path: str, body: bytes) -> None:
-        with requests.Session() as session:
-            while not is_over.is_set():
-                form = {"Content-Type": "application/x-www-form-urlencoded"}
-                answer = session.post(f"{server_behind_nginx.base_url}{path}", data=body, headers=form, timeout=60)
-                answers[name][answer.status_code] += 1
-
-    senders = [
-        threading.Thread(target=send, args=("unread", "/oauth/jwks", b"x" * 100_000)),
-        threading.Thread(target=send, args=("token", "/oauth/token", b"grant_type=authorization_code")),
-    ]
-    for sender in senders:
-        sender.start()
-    try:
-        wait_until(lambda: all(statuses.total() > 100 for statuses in answers.values()))
-    finally:
-        is_over.set()
-    for sender in senders:
-        sender.join()
-    assert {name: set(statuses) for name, statuses in answers.items()} == {"unread": {405}, "token": {400}}
-
-
 def test_a_line_of_nginx_leads_to_those_of_the_service_and_has_no_path(server_behind_nginx: Server) -> None:
     folder = server_behind_nginx.folder.parent / "nginx"
     answer = requests.get(f"{server_behind_nginx.auth_url}{RESET_LINK}", timeout=60)
@@ -103,16 +75,6 @@ def test_a_line_of_nginx_leads_to_those_of_the_service_and_has_no_path(server_be
 def upstream(server: Server) -> int:
     """The port behind nginx."""
     return int(re.findall(r"Listening at: http://127\.0\.0\.1:(\d+)", server.log)[0])
-
-
-def test_a_refusal_of_nginx_itself_is_logged_without_a_path(server_behind_nginx: Server, tmp_path: Path) -> None:
-    port, folder = free_port(), tmp_path / "nginx"
-    request = f"GET {RESET_LINK} HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n".encode()
-    with peers.nginx(folder, port, upstream(server_behind_nginx)), ExitStack() as opened:
-        for _ in range(140):  # limit_req delays 80 of them and refuses those beyond its burst of 100
-            opened.enter_context(socket.create_connection(("127.0.0.1", port))).sendall(request)
-        wait_until(lambda: len(lines(folder, status="429", reference="-")) > 20)
-    assert KEY not in written(folder)
 
 
 def test_nginx_tells_the_operations_of_applications_from_pages(server_behind_nginx: Server, tmp_path: Path) -> None:
@@ -160,4 +122,5 @@ def test_nginx_counts_an_ipv6_address_by_its_64(
             opened.enter_context(socket.create_connection(("127.0.0.1", port))).sendall(request)
         wait_until(lambda: answered('"HEAD" 429 .* - [0-9a-f]{32}') > 0 if are_refused else answered() == 140)
         assert (answered('"HEAD" 429') > 0) == are_refused
+    assert KEY not in written(folder)
     assert "$binary_remote_addr zone" not in (folder / "nginx.conf").read_text(encoding="utf-8"), "a limit is left out"

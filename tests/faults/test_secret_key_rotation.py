@@ -1,4 +1,4 @@
-"""SECRET_KEY is replaced: with the old one as a fallback, or after `manage.py reseal`, no second factor is lost."""
+"""SECRET_KEY is replaced: after `manage.py reseal` beside sign-ins, no second factor is lost."""
 
 from __future__ import annotations
 
@@ -50,29 +50,6 @@ def second_factor(person: User, code: str) -> str:
     browser = Client()
     assert sign_in(browser, person.email)["Location"].partition("?")[0] == SECOND
     return str(browser.post(SECOND, {"code": code}).get("Location", ""))
-
-
-def test_with_the_keys_as_fallbacks_of_each_other_sessions_and_second_factors_go_on(keys: Any) -> None:
-    """In the documented order each of two servers reads what the other one signs."""
-    person, browser = with_app(), browser_of(PersonFactory())
-    unchanged, prepared, changed = (OLD,), (OLD, NEW), (NEW, OLD)
-    for first, second in ((unchanged, prepared), (prepared, changed)):
-        for each in (first, second, first, second):
-            keys(*each)
-            assert is_signed_in(browser)
-    assert second_factor(person, code_of(SECRET)) == PROFILE
-
-
-def test_without_the_old_key_sessions_and_second_factors_are_lost(
-    keys: Any, manage: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    person, browser = with_app(), browser_of(PersonFactory())
-    keys(NEW)
-    assert not is_signed_in(browser)
-    assert second_factor(person, code_of(SECRET)) == ""
-    assert "stored under another SECRET_KEY" in caplog.text
-    assert manage("account", "remove-factors", person.email).returncode == 0
-    assert is_signed_in(browser_of(person))
 
 
 def sign_in_until(is_over: threading.Event, codes: dict[User, list[str]]) -> None:
