@@ -64,8 +64,7 @@ def back_up_and_restore(kind: str, url: str, launch: Launch, folders: dict[str, 
     person, application = PersonFactory(nickname="before"), ApplicationFactory()
     server = launch(**variables, port=int(variables["BASE_URL"].rpartition(":")[2]))
     browser = OAuthDriver(server.base_url)
-    code = browser.authorize(browser.authorization_url(application), person.email, PASSWORD).parameters["code"]
-    token = browser.exchange(application, code).json()["access_token"]
+    token = browser.token(application, person.email, PASSWORD)
     run(folders, variables | programs, f"Back up {kind}")
     User.objects.update(nickname="after")
     connection.close()
@@ -76,9 +75,8 @@ def back_up_and_restore(kind: str, url: str, launch: Launch, folders: dict[str, 
     launch(**variables, port=int(variables["BASE_URL"].rpartition(":")[2]))
     assert browser.get("/accounts/profile").status_code == 302
     assert browser.userinfo(token).status_code == 401
-    code = browser.authorize(browser.authorization_url(application), person.email, PASSWORD).parameters["code"]
-    answer = browser.exchange(application, code)
-    assert browser.userinfo(answer.json()["access_token"]).json()["nickname"] == "before"
+    token = browser.token(application, person.email, PASSWORD)
+    assert browser.userinfo(token).json()["nickname"] == "before"
 
 
 @pytest.fixture

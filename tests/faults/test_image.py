@@ -122,9 +122,7 @@ def sign_in(podman: Podman, container: str, base_url: str) -> None:
     create = ("application", "create", "Reading List", "--redirect-uri", CALLBACK, "--json")
     application = SimpleNamespace(**json.loads(podman.manage(container, *create)), redirect_uri=CALLBACK)
     driver = OAuthDriver(base_url)
-    code = driver.authorize(driver.authorization_url(application), EMAIL, PASSWORD).parameters["code"]
-    token = driver.exchange(application, code).json()["access_token"]
-    assert driver.userinfo(token).json()["email"] == EMAIL
+    assert driver.userinfo(driver.token(application, EMAIL, PASSWORD)).json()["email"] == EMAIL
 
 
 def test_on_postgresql_nothing_but_tmp_is_written(podman: Podman, own_postgresql: Cluster, tmp_path: Path) -> None:

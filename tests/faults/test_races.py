@@ -1,32 +1,59 @@
-"""Several browsers change one account, or the last administrators, at the same moment."""
+"""Several browsers or commands change one account, application or key at the same moment."""
 
 from __future__ import annotations
 
+import base64
+import io
+import json
+import secrets
 import threading
 import time
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
 from django.core import mail
 from django.core.exceptions import ValidationError
+from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from accounts.administrators import LastAdministrator
 from accounts.factors import failures
+from accounts.factors.adapter import FactorAdapter
 from accounts.factors.authenticators import mark_used
-from accounts.models import FailedFactor, User
+from accounts.models import FailedFactor, OutgoingMail, User
 from accounts.passwords import hashing
 from accounts.profile.deletion import delete_account
 from accounts.sessions.credential_changes import set_active
-from tests.factories import PersonFactory
+from oauth_bridge.key_models import SigningKey
+from oauth_bridge.models import Application
+from oauth_bridge.storage import secret_rotation
+from tests.contract_coverage import contract
+from tests.driver import OAuthDriver
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory
 from tests.faults.races import at_once, begin
-from tests.pages import CODE_PAGE, SIGN_UP, mailed_code, proven, with_session
+from tests.pages import (
+    CODE_PAGE,
+    SECOND,
+    SIGN_UP,
+    browser_of,
+    code_of,
+    is_signed_in,
+    mailed_code,
+    proven,
+    sign_in,
+    with_session,
+)
+
+# Accounts -------------------------------------------------------------------------------------------------------------
 
 # Second factors. D21, L7 ----------------------------------------------------------------------------------------------
 
@@ -167,3 +194,135 @@ def test_with_another_password_only_one_post_leads_to_a_page_that_takes_a_code(s
     code = mailed_code(1 - told)
     typed = [browser.post(CODE_PAGE, {"code": code}).status_code for browser in browsers]
     assert sorted(typed) == [200, 302]
+
+
+# Applications ---------------------------------------------------------------------------------------------------------
+
+COPIES = 4
+
+
+def applied(path: Path) -> str:
+    out = io.StringIO()
+    try:
+        call_command("application", "apply", str(path), stdout=out, stderr=io.StringIO())
+    except CommandError as error:
+        return str(error)
+    return out.getvalue()
+
+
+def apply_at_once(folder: Path, names: list[str], fields: list[dict[str, Any]]) -> list[str]:
+    """Each file has all names, every second one from the last to the first."""
+    paths = [folder / f"{number}.json" for number in range(len(fields))]
+    for number, (path, more) in enumerate(zip(paths, fields, strict=True)):
+        ordered = names if number % 2 else names[::-1]
+        entry = {"redirect_uris": ["https://a.example/"], **more}
+        path.write_text(json.dumps([{"client_id": name, "name": name, **entry} for name in ordered]))
+    return at_once(*(partial(applied, path) for path in paths))
+
+
+def test_the_same_new_applications_are_registered_once_and_files_in_another_order_wait(
+    postgresql: None, tmp_path: Path
+) -> None:
+    names, group = [uuid.uuid4().hex for _ in range(20)], uuid.uuid4().hex
+    said = apply_at_once(tmp_path, names, [{"groups": [group]}] * COPIES)
+    assert sum("20 new" in each for each in said) == 1
+    for each in said:
+        assert "20 new" in each or each == "no changes\n" or "Another program registered one" in each
+    rows = Application.objects.filter(client_id__in=names)
+    assert {row.groups.get().name for row in rows} == {group}
+    assert rows.count() == 20
+
+    said = apply_at_once(tmp_path, names, [{"operator": f"Operator {number}"} for number in range(COPIES)])
+    assert all("20 changed" in each for each in said)
+    assert len({row.operator for row in rows.all()}) == 1
+
+
+@contract("O.application.secrets")
+def test_a_rotation_that_is_stuck_in_the_middle_keeps_no_exchange_waiting(
+    postgresql: None, driver: OAuthDriver
+) -> None:
+    """As when its machine died: the row of the old secret stays locked, and its last use is due to be stored."""
+    application = ApplicationFactory()
+    codes = [CodeFactory(application=application).raw for _ in range(2)]
+    with transaction.atomic():
+        secret_rotation.rotate(application.row)
+        assert driver.exchange(application, codes[0]).status_code == 200
+        transaction.set_rollback(True)
+    assert application.row.secrets.get().last_used_at is None
+    assert driver.exchange(application, codes[1]).status_code == 200
+    assert application.row.secrets.get().last_used_at is not None
+
+
+# A new SECRET_KEY -----------------------------------------------------------------------------------------------------
+
+OLD, NEW = secrets.token_urlsafe(50), secrets.token_urlsafe(50)
+SECRET = base64.b32encode(b"a secret of twenty b").decode()
+PROFILE = "/accounts/profile"
+
+
+@pytest.fixture
+def keys(committed: None, fresh_counters: None, settings: Any) -> Iterator[Any]:
+    """`keys(NEW, OLD)` makes the first the key and the others its fallbacks. At first it is OLD."""
+
+    def use(key: str, *fallbacks: str) -> None:
+        settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = key, list(fallbacks)
+
+    settings.RATES = {}
+    use(OLD)
+    yield use
+    OutgoingMail.objects.all().delete()  # no other test could send them
+
+
+def with_app() -> User:
+    person = PersonFactory()
+    data = {"secret": FactorAdapter().encrypt(SECRET)}
+    Authenticator.objects.create(user=person, type="totp", data=data)
+    return person
+
+
+def second_factor(person: User, code: str) -> str:
+    """The path to which a sign-in with the code leads, empty if the page asks again."""
+    browser = Client()
+    assert sign_in(browser, person.email)["Location"].partition("?")[0] == SECOND
+    return str(browser.post(SECOND, {"code": code}).get("Location", ""))
+
+
+def sign_in_until(is_over: threading.Event, codes: dict[User, list[str]]) -> None:
+    """Each signs in with the app once, then with recovery codes, which leave `codes`. The last code is kept."""
+    for person in codes:
+        assert second_factor(person, code_of(SECRET)) == PROFILE
+    while True:
+        for person, left in codes.items():
+            assert second_factor(person, left.pop(0)) == PROFILE
+        if is_over.is_set() or any(len(left) == 1 for left in codes.values()):
+            return
+
+
+def test_after_a_reseal_beside_sign_ins_the_old_key_can_go(keys: Any, manage: Any) -> None:
+    """A recovery code that was used meanwhile stays used. A session that was used since the rotation goes on."""
+    Authenticator.objects.all().delete()  # those of other tests, under other keys
+    OutgoingMail.objects.all().delete()
+    SigningKey.objects.all().delete()
+    codes = {person: list(RecoveryCodes.activate(person).get_unused_codes()) for person in (with_app(), with_app())}
+    used_up = {person: each[0] for person, each in codes.items()}
+    used, idle = (browser_of(PersonFactory()) for _ in range(2))
+    keys(NEW, OLD)
+    assert is_signed_in(used)
+
+    is_over = threading.Event()
+    signing_in = begin(sign_in_until, is_over, codes)
+    done = manage("reseal")
+    is_over.set()
+    signing_in.result(timeout=120)
+    assert done.returncode == 0, done.stderr  # which has what the sign-ins log, too
+    assert done.stdout.count(": 2 sealed anew") == 2
+    assert manage("reseal", "--dry-run").stdout.count(": 0 to be sealed anew") == 4
+
+    keys(NEW)
+    for person, left in codes.items():
+        assert second_factor(person, used_up[person]) == ""
+        assert second_factor(person, left[0]) == PROFILE
+        # The next period's: the present one may have been used above.
+        assert second_factor(person, code_of(SECRET, 1)) == PROFILE
+    assert is_signed_in(used)
+    assert not is_signed_in(idle)
