@@ -24,6 +24,7 @@ from PIL import Image
 
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, PersonFactory
+from tests.grants import example_paths
 from tests.pages import Device, with_session
 
 LONG = 31_000
@@ -224,27 +225,6 @@ MULTIPART = b"Content-Type: multipart/form-data; boundary=b\r\n"
 TAKES_MULTIPART = (b"/health/live", b"/oauth/token", b"/accounts/sign-in", b"/accounts/profile", b"/nowhere")
 
 
-STORING = (
-    b"/accounts/sign-in",
-    b"/accounts/sign-up",
-    b"/accounts/password/reset",
-    b"/accounts/sign-in/passkey",
-    b"/accounts/sign-in/forget",
-    b"/accounts/language",
-    b"/accounts/sign-out",
-    b"/accounts/profile",
-    b"/accounts/password/change",
-    b"/accounts/confirm",
-    b"/accounts/email",
-    b"/accounts/confirm-email",
-    b"/accounts/delete",
-    b"/accounts/security/authenticator",
-    b"/accounts/export",
-    b"/oauth/authorize",
-    b"/admin/login/",
-)
-
-
 # Without a CSRF token and without a cookie.
 FIELDS = b"login=a%40a.example&email=a%40a.example&password=x&language=de&next=%2Faccounts%2Fprofile"
 
@@ -348,7 +328,9 @@ ATTACKS: dict[str, Attack] = {
     "38 parts of 930 semicolons, 16 connections": repeated(
         16, *((b"POST " + path, MULTIPART, PARTS + b"--b--\r\n") for path in TAKES_MULTIPART)
     ),
-    "posts without a token, 16 connections": repeated(16, *((b"POST " + path, FORM, FIELDS) for path in STORING)),
+    "posts without a token, 16 connections": repeated(
+        16, *((b"POST " + path.encode(), FORM, FIELDS) for path in sorted(example_paths()))
+    ),
     "reset mails while the mail server is slow, 6 connections": resets,
     "answers that are not read, 40 connections": unread_answers,
     "headers that trickle, 40 connections": trickled_headers,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import NoSuchFrameException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.firefox.options import Options as FirefoxOptions
 from selenium.webdriver.remote.webdriver import WebDriver
@@ -34,6 +34,7 @@ PREFERENCES = {
     "security.webauth.webauthn_enable_softtoken": True,
     "security.webauth.webauthn_enable_usbtoken": False,
 }
+PASSING = [NoSuchFrameException, StaleElementReferenceException]  # while a document takes the place of another
 MINIBROWSER = "*-linux-gnu*/webkit2gtk-4.1/MiniBrowser"
 
 
@@ -101,7 +102,7 @@ class Browser:
         return [element for element in self.driver.find_elements(By.XPATH, path) if element.is_displayed()]
 
     def _wait(self, condition: Any, what: str) -> Any:
-        wait = WebDriverWait(self.driver, PATIENCE_SECONDS, 0.05, [StaleElementReferenceException])
+        wait = WebDriverWait(self.driver, PATIENCE_SECONDS, 0.05, PASSING)
         try:
             return wait.until(lambda _: condition())
         except Exception as error:
