@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -126,19 +126,12 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Wait until no other process of the run is in such a block."""
-    with (folder / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 @pytest.fixture(scope="session")
 def sqlite_template(run_folder: Path, django_test_environment: None, django_db_blocker: Any) -> Path:
     """A migrated SQLite file without rows, to be copied: the migrations take seconds."""
     template, draft = run_folder / "template.sqlite3", run_folder / "draft.sqlite3"
-    with locked(run_folder), django_db_blocker.unblock():
+    with (run_folder / "lock").open("w") as file, django_db_blocker.unblock():
+        fcntl.flock(file, fcntl.LOCK_EX)
         if not template.exists():
             migrate(f"sqlite:///{draft}")
             draft.rename(template)
@@ -146,51 +139,24 @@ def sqlite_template(run_folder: Path, django_test_environment: None, django_db_b
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(
-    request: pytest.FixtureRequest,
-    run_folder: Path,
-    django_test_environment: None,
-    django_db_blocker: Any,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[None]:
-    """A database of each process, also where no test of the run uses `db`: tests over HTTP would write into that of
-    DATABASE_URL. SQLite is in a file, so that the server under test sees the same rows.
-    """
+def django_db_modify_db_settings(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A database of each process. SQLite is in a file, so that the server under test sees the same rows."""
+    name = f"test_{connection.settings_dict['NAME']}_{run_folder.name}_{worker_number()}"
     if connection.vendor == "sqlite":
-        template = request.getfixturevalue("sqlite_template")
-        connection.settings_dict["NAME"] = str(shutil.copy(template, tmp_path_factory.mktemp("database")))
-        yield
-        return
-    creation, name = connection.creation, connection.settings_dict["NAME"]
-    template, suffix = f"test_{name}_{run_folder.name}", str(worker_number())
-    made = run_folder / "template.made"
-    with django_db_blocker.unblock(), locked(run_folder):
-        if not made.exists():
-            connection.settings_dict["TEST"]["NAME"] = template
-            creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
-            made.touch()
-        connection.close()
-        connection.settings_dict["NAME"] = template
-        creation.clone_test_db(suffix, verbosity=0, autoclobber=True)
-        connection.settings_dict.update(creation.get_test_db_clone_settings(suffix))
+        name = str(tmp_path_factory.mktemp("database") / "db.sqlite3")
+    connection.settings_dict["TEST"]["NAME"] = name
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """At the end, the sessions of servers that were just stopped: PostgreSQL drops no database with open sessions."""
     yield
-    with django_db_blocker.unblock(), locked(run_folder):
-        end_other_sessions()
-        connection.close()
-        connection.settings_dict["NAME"] = template
-        creation.destroy_test_db(verbosity=0, suffix=suffix)
-        if made.exists():
-            made.unlink()
-            creation.destroy_test_db(name, verbosity=0)
-
-
-def end_other_sessions() -> None:
-    """End the sessions of servers that were just stopped: PostgreSQL drops no database with open sessions."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
+    if connection.vendor == "postgresql":
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
 
 
 @pytest.fixture(autouse=True)
