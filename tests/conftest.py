@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import io
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -30,7 +29,7 @@ from config.infrastructure import cache as redis_cache
 from oauth_bridge.storage import activity_counts
 from tests import factories, pages
 from tests.contract import openapi_responses
-from tests.databases import OwnRedis, migrate
+from tests.databases import OwnRedis, migrate, own_redis
 from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered, database_text
 from tests.pages import Account
@@ -411,9 +410,5 @@ def mail_server() -> Iterator[MailServer]:
 
 @pytest.fixture
 def redis_server(tmp_path: Path) -> Iterator[OwnRedis]:
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("needs redis-server")
-    own = OwnRedis(program, tmp_path)
-    yield own
-    own.kill()
+    with own_redis(tmp_path) as own:
+        yield own

@@ -21,7 +21,7 @@ from typing import Any, cast
 import pytest
 
 from tests import documented
-from tests.server import Server, free_port, is_open, serve
+from tests.server import free_port, is_open
 
 # nginx with the configuration of docs/operations.md, in front of a server under test ----------------------------------
 
@@ -132,16 +132,6 @@ def nginx(
             yield process
         finally:
             process.terminate()
-
-
-@contextmanager
-def serve_behind_nginx(folder: Path) -> Iterator[Server]:
-    """As `serve`, behind the nginx of docs/operations.md. `base_url` and `auth_url` are the address of nginx."""
-    port, origin_port = free_port(), free_port()
-    address = f"http://localhost:{origin_port}"
-    origin = {"BASE_URL": address, "AUTH_URL": address, "TRUSTED_PROXIES": "127.0.0.1"}
-    with serve(folder / "server", port=port, **origin) as server, nginx(folder / "nginx", origin_port, port):
-        yield server
 
 
 # An SMTP server that takes e-mails, late or at once, refuses them, hangs, breaks off, or is away ----------------------

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.databases import Cluster, OwnRedis, in_use, pooler, postgresql_programs
-from tests.peers import serve_behind_nginx
-from tests.server import Server
+from tests.databases import Cluster, OwnRedis, in_use, own_redis, postgresql_programs
 
 
 @pytest.fixture(scope="session")
@@ -41,31 +39,6 @@ def own_postgresql(postgresql: None, request: pytest.FixtureRequest) -> Iterator
         yield cluster
 
 
-@pytest.fixture(scope="module")
-def shared_redis(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnRedis]:
-    """A Redis for a server that the tests of a module share. They may kill it."""
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("needs redis-server")
-    own = OwnRedis(program, tmp_path_factory.mktemp("redis"))
-    yield own
-    own.kill()
-
-
-@pytest.fixture(scope="module")
-def server_behind_nginx(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One for all tests of a module."""
-    with serve_behind_nginx(tmp_path_factory.mktemp("behind-nginx")) as server:
-        yield server
-
-
-@pytest.fixture
-def pooled(postgresql: None) -> Iterator[str]:
-    """The DATABASE_URL of the database in use through PgBouncer."""
-    with pooler() as url:
-        yield url
-
-
 @pytest.fixture
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """A folder on a file system of the size DISK, a constant of the test's module."""
@@ -77,3 +50,10 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
         pytest.skip(f"needs the right to mount a small disk: {mounted.stderr.strip()}")
     yield folder
     subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+@pytest.fixture(scope="module")
+def shared_redis(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnRedis]:
+    """A Redis for a server that the tests of a module share. They may kill it."""
+    with own_redis(tmp_path_factory.mktemp("redis")) as own:
+        yield own

@@ -20,7 +20,7 @@ from accounts.pictures import stored_pictures
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.conftest import Launch
 from tests.contract_coverage import contract
-from tests.databases import Cluster, Standby, in_use, migrate
+from tests.databases import Cluster, Standby, in_use, migrate, pooler
 from tests.driver import OAuthDriver, away_of, away_page_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
 from tests.faults.load import Redemptions
@@ -64,16 +64,19 @@ def test_the_service_goes_on_with_a_standby_once_it_is_promoted(
 EXCHANGES = 100
 
 
-def test_a_pooler_without_prepared_statements_is_supported(pooled: str, redis_server: Any, launch: Launch) -> None:
-    server = launch(DATABASE_URL=f"{pooled}?prepare_threshold=none", WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
-    driver, person, application = OAuthDriver(server.base_url, server.auth_url), PersonFactory(), ApplicationFactory()
-    token = driver.token(application, person.email, PASSWORD)
-    assert driver.userinfo(token).json()["email"] == person.email
+def test_a_pooler_without_prepared_statements_is_supported(
+    postgresql: None, redis_server: Any, launch: Launch, alice: Any
+) -> None:
+    with pooler() as url:
+        server = launch(DATABASE_URL=f"{url}?prepare_threshold=none", WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
+        driver = OAuthDriver(server.base_url, server.auth_url)
+        token = driver.token(ApplicationFactory(), alice.email, PASSWORD)
+        assert driver.userinfo(token).json()["email"] == alice.email
 
-    redemptions = Redemptions(server, ApplicationFactory(), EXCHANGES)
-    redemptions.run_during(lambda: None)
-    redemptions.check_books()
-    assert redemptions.trouble == {}
+        redemptions = Redemptions(server, ApplicationFactory(), EXCHANGES)
+        redemptions.run_during(lambda: None)
+        redemptions.check_books()
+        assert redemptions.trouble == {}
 
 
 # The disk of SQLite is full. D19 --------------------------------------------------------------------------------------

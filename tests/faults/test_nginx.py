@@ -10,6 +10,7 @@ import signal
 import socket
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,7 +28,7 @@ from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
 from tests.faults.load import Caller
 from tests.peers import nginx, wait_until
-from tests.server import Server, free_port
+from tests.server import Server, free_port, serve
 
 # One server -----------------------------------------------------------------------------------------------------------
 
@@ -38,6 +39,16 @@ LINE = re.compile(
     r'(?P<time>\S+) 127\.0\.0\.1 localhost "(?P<method>[A-Z]+)" (?P<status>\d+) \d+ [\d.]+ '
     r"(?P<seconds>[\d.]+|-) (?P<reference>\w{8}|-) (?P<request_id>[0-9a-f]{32})"
 )
+
+
+@pytest.fixture(scope="module")
+def server_behind_nginx(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One for all tests. `base_url` and `auth_url` are the address of nginx."""
+    folder, port, origin_port = tmp_path_factory.mktemp("behind-nginx"), free_port(), free_port()
+    address = f"http://localhost:{origin_port}"
+    origin = {"BASE_URL": address, "AUTH_URL": address, "TRUSTED_PROXIES": "127.0.0.1"}
+    with serve(folder / "server", port=port, **origin) as server, nginx(folder / "nginx", origin_port, port):
+        yield server
 
 
 def lines(folder: Path, **wanted: str) -> list[re.Match[str]]:

@@ -31,7 +31,7 @@ ROUNDS = 4000
 CLIENTS = 20
 RECORDS_OF_A_CALLER = 120
 FASTEST = 0.05
-FLIPS = 200
+FLIPS = 1000
 RATES = dict.fromkeys(("RATE_TOKEN", "RATE_TOKEN_FAILURES", "RATE_USERINFO"), "999999999/d") | {"RATE_LIMITS": "on"}
 # Reading a row takes longer than finding none, but too little to be measured over a network.
 TOLERATED_MICROSECONDS = 5
