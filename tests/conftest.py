@@ -21,6 +21,7 @@ from django.core.cache import cache
 from django.core.management import execute_from_command_line
 from django.db import connection
 from django.test import Client, RequestFactory
+from django.test.utils import setup_databases, teardown_databases
 from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadScopeScheduling
 
@@ -138,24 +139,26 @@ def sqlite_template(run_folder: Path, django_test_environment: None, django_db_b
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """A database of each process. SQLite is in a file, so that the server under test sees the same rows."""
+def django_db_setup(
+    run_folder: Path, django_test_environment: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """A database of each process, also where no test of the run uses `db`: tests over HTTP would write into that of
+    DATABASE_URL. SQLite is in a file, so that the server under test sees the same rows.
+    """
     name = f"test_{connection.settings_dict['NAME']}_{run_folder.name}_{worker_number()}"
     if connection.vendor == "sqlite":
         name = str(tmp_path_factory.mktemp("database") / "db.sqlite3")
     connection.settings_dict["TEST"]["NAME"] = name
-
-
-@pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """At the end, the sessions of servers that were just stopped: PostgreSQL drops no database with open sessions."""
+    with django_db_blocker.unblock():
+        before = setup_databases(verbosity=0, interactive=False, serialized_aliases=set())
     yield
-    if connection.vendor == "postgresql":
-        with django_db_blocker.unblock(), connection.cursor() as cursor:
-            cursor.execute(
+    with django_db_blocker.unblock():
+        if connection.vendor == "postgresql":  # which drops no database that a server under test has just used
+            connection.cursor().execute(
                 "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
                 " WHERE datname = current_database() AND pid <> pg_backend_pid()"
             )
+        teardown_databases(before, verbosity=0)
 
 
 @pytest.fixture(autouse=True)
