@@ -283,18 +283,6 @@ def is_signed_out(way: Way, page: Page) -> None:
     expect(page.get_by_label("Password", exact=True)).to_be_visible()
 
 
-def test_the_question_of_a_sign_out_leads_back_to_the_application(way: Way) -> None:
-    after = f"{way.application.redirect_uri}?after=1"
-    Application.objects.filter(pk=way.application.row.pk).update(post_logout_redirect_uris=after)
-    page = way.to_consent()
-    sent = {"client_id": way.application.client_id, "post_logout_redirect_uri": after, "state": "a b"}
-    page.goto(f"{way.server.auth_url}/oauth/logout?{urlencode(sent)}")
-    expect(page.get_by_role("heading", name="Sign out of")).to_be_visible()
-    page.get_by_role("button", name="Sign out").click()
-    expect(page).to_have_url(re.compile("after=1&state=a%20b"))
-    is_signed_out(way, page)
-
-
 def test_a_form_of_the_application_signs_out_with_the_cookies_of_the_person(way: Way) -> None:
     """A post of another site has no cookies in Chromium; the redirect after it has them."""
     page = way.to_consent(**OPENID)

@@ -182,6 +182,7 @@ class Visitor:
             "deletion": "/accounts/delete",
             "applications": "/accounts/applications",
             "sign-out": "/accounts/sign-out",
+            "not for administrators": "/admin/",
             "sign-out for an application": f"/oauth/logout?client_id={self.application.client_id}",
         }.items():
             self._open(path)
