@@ -1,4 +1,4 @@
-"""A PostgreSQL server that tests may kill, a server behind nginx, and a program for pictures with faults in it."""
+"""A PostgreSQL and a Redis that tests may kill, and a small disk."""
 
 from __future__ import annotations
 
