@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -45,6 +46,8 @@ class Meter:
 
     def cost(self, given: Request) -> int:
         headers, lower = given.headers, given.headers.lower()
+        if not lower.startswith(b"host:"):
+            headers = b"Host: %b\r\n" % urlsplit(self.server.base_url).netloc.encode() + headers
         if given.body and not lower.startswith((b"content-length:", b"transfer-encoding:")):
             headers += b"Content-Length: %d\r\n" % len(given.body)
         if given.body and b"content-type:" not in lower:
