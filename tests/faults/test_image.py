@@ -188,6 +188,7 @@ def test_the_commands_of_the_small_installation(podman: Podman, own_postgresql: 
     podman("stop", "sign-in")
     database = f"moved_{uuid4().hex}"
     own_postgresql.administer(f"CREATE DATABASE {database} OWNER service")
-    move = documented.block("docker run --rm --env-file sign-in.env --volume sign-in:/var/lib/sign-in --network host")
+    move = documented.block("run='docker run --rm")
     address = f"{own_postgresql.url.rpartition('/')[0]}/{database}"
+    move = f"PATH={own_postgresql.programs}:$PATH\n{move}"
     podman.give(tmp_path, move.replace("postgres://sign-in@127.0.0.1/sign-in", address))
