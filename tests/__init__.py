@@ -6,11 +6,11 @@
 - `faults`: races, killed and full servers. `browser`, `clients`: real browsers and libraries. `fuzz`: hostile requests.
 - `project`: documents, imports, catalogues, migrations. `bench`, `drill`: figures, outside of continuous integration.
 
-The helpers beside this file:
+The helpers beside this file, the first that is enough:
 
 - `factories`: rows, pictures, the database as text.
 - `pages`, `grants`: what people and applications do, with Django's test client.
 - `driver`: a browser and a backend that use the service over HTTP, and know nothing of its code.
-- `server`: the service under gunicorn. `databases`, `peers`: the servers beside it.
-- `documented`: what docs/ tells an operator to write and to run.
+- `server`: the service under gunicorn, requests as bytes, metrics. `databases`, `peers`: the servers beside it.
+- `faults.load`: callers of the operations while something fails. `documented`: what docs/ tells an operator to write.
 """

@@ -5,12 +5,11 @@ from __future__ import annotations
 import fcntl
 import io
 import os
-import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, ExitStack, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +21,7 @@ from django.core.cache import cache
 from django.core.management import execute_from_command_line
 from django.db import connection
 from django.test import Client, RequestFactory
+from django.test.utils import setup_databases, teardown_databases
 from whitenoise.middleware import WhiteNoiseMiddleware
 from xdist.scheduler import LoadScopeScheduling
 
@@ -30,7 +30,7 @@ from config.infrastructure import rate_limits
 from oauth_bridge.activity import counts
 from tests import factories, pages
 from tests.contract import openapi_responses
-from tests.databases import OwnRedis, migrate
+from tests.databases import OwnRedis, migrate, own_redis
 from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered, database_text
 from tests.pages import Account
@@ -126,19 +126,12 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Wait until no other process of the run is in such a block."""
-    with (folder / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 @pytest.fixture(scope="session")
 def sqlite_template(run_folder: Path, django_test_environment: None, django_db_blocker: Any) -> Path:
     """A migrated SQLite file without rows, to be copied: the migrations take seconds."""
     template, draft = run_folder / "template.sqlite3", run_folder / "draft.sqlite3"
-    with locked(run_folder), django_db_blocker.unblock():
+    with (run_folder / "lock").open("w") as file, django_db_blocker.unblock():
+        fcntl.flock(file, fcntl.LOCK_EX)
         if not template.exists():
             migrate(f"sqlite:///{draft}")
             draft.rename(template)
@@ -147,50 +140,25 @@ def sqlite_template(run_folder: Path, django_test_environment: None, django_db_b
 
 @pytest.fixture(scope="session")
 def django_db_setup(
-    request: pytest.FixtureRequest,
-    run_folder: Path,
-    django_test_environment: None,
-    django_db_blocker: Any,
-    tmp_path_factory: pytest.TempPathFactory,
+    run_folder: Path, django_test_environment: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
     """A database of each process, also where no test of the run uses `db`: tests over HTTP would write into that of
     DATABASE_URL. SQLite is in a file, so that the server under test sees the same rows.
     """
+    name = f"test_{connection.settings_dict['NAME']}_{run_folder.name}_{worker_number()}"
     if connection.vendor == "sqlite":
-        template = request.getfixturevalue("sqlite_template")
-        connection.settings_dict["NAME"] = str(shutil.copy(template, tmp_path_factory.mktemp("database")))
-        yield
-        return
-    creation, name = connection.creation, connection.settings_dict["NAME"]
-    template, suffix = f"test_{name}_{run_folder.name}", str(worker_number())
-    made = run_folder / "template.made"
-    with django_db_blocker.unblock(), locked(run_folder):
-        if not made.exists():
-            connection.settings_dict["TEST"]["NAME"] = template
-            creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
-            made.touch()
-        connection.close()
-        connection.settings_dict["NAME"] = template
-        creation.clone_test_db(suffix, verbosity=0, autoclobber=True)
-        connection.settings_dict.update(creation.get_test_db_clone_settings(suffix))
+        name = str(tmp_path_factory.mktemp("database") / "db.sqlite3")
+    connection.settings_dict["TEST"]["NAME"] = name
+    with django_db_blocker.unblock():
+        before = setup_databases(verbosity=0, interactive=False, serialized_aliases=set())
     yield
-    with django_db_blocker.unblock(), locked(run_folder):
-        end_other_sessions()
-        connection.close()
-        connection.settings_dict["NAME"] = template
-        creation.destroy_test_db(verbosity=0, suffix=suffix)
-        if made.exists():
-            made.unlink()
-            creation.destroy_test_db(name, verbosity=0)
-
-
-def end_other_sessions() -> None:
-    """End the sessions of servers that were just stopped: PostgreSQL drops no database with open sessions."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
+    with django_db_blocker.unblock():
+        if connection.vendor == "postgresql":  # which drops no database that a server under test has just used
+            connection.cursor().execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
+        teardown_databases(before, verbosity=0)
 
 
 @pytest.fixture(autouse=True)
@@ -459,9 +427,5 @@ def mail_server() -> Iterator[MailServer]:
 
 @pytest.fixture
 def redis_server(tmp_path: Path) -> Iterator[OwnRedis]:
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("needs redis-server")
-    own = OwnRedis(program, tmp_path)
-    yield own
-    own.kill()
+    with own_redis(tmp_path) as own:
+        yield own

@@ -1,4 +1,4 @@
-"""Which tests verify which sentence of the contract. `python -m tests.contract_coverage` prints the table."""
+"""Which tests verify which sentence of the contract."""
 
 from __future__ import annotations
 
@@ -40,17 +40,3 @@ def holders() -> dict[str, list[str]]:
     for sentence, test in marked():
         found.setdefault(sentence, []).append(test)
     return found
-
-
-def table() -> str:
-    rows = ["| sentence | what it says | tests |", "|---|---|---|"]
-    for sentence, tests in holders().items():
-        said = SENTENCES.get(sentence, "unknown").replace("|", "\\|")
-        rows.append(f"| {sentence} | {said} | {'<br>'.join(f'`{test}`' for test in tests) or '**none**'} |")
-    pairs = list(marked())
-    tests = {test for _, test in pairs}
-    return "\n".join([*rows, "", f"{len(SENTENCES)} sentences, {len(tests)} tests, {len(pairs)} marks"])
-
-
-if __name__ == "__main__":
-    print(table())  # noqa: T201 - the command's output

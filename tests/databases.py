@@ -263,3 +263,12 @@ class OwnRedis:
     def go_on(self) -> None:
         """Answer again, after `pause`."""
         self.process.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def own_redis(folder: Path) -> Iterator[OwnRedis]:
+    if (program := shutil.which("redis-server")) is None:
+        pytest.skip("needs redis-server")
+    own = OwnRedis(program, folder)
+    yield own
+    own.kill()

@@ -222,6 +222,13 @@ class OAuthDriver:
             response = self.decide(response, decision, remember=remember)
         return self.callback(response)
 
+    def token(self, application: Application, email: str, password: str) -> str:
+        """The access token at the end of a whole sign-in."""
+        callback = self.authorize(self.authorization_url(application), email, password)
+        answer = self.exchange(application, callback.parameters["code"])
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["access_token"])
+
     def callback(self, response: requests.Response) -> Callback:
         """The callback address to which the response redirects or refreshes."""
         location = response.headers.get("Location") or Page(response).refresh

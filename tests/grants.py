@@ -92,8 +92,7 @@ class Attempt:
         self.browser = Client(raise_request_exception=False)
 
     def link(self, **changes: str) -> str:
-        known = {"client_id": self.application.client_id, "redirect_uri": self.application.redirect_uri}
-        return f"/oauth/authorize?{urlencode({**known, 'response_type': 'code', **changes})}"
+        return link_of(self.application, **changes)
 
     def form(self, **fields: str) -> dict[str, str]:
         """The fields of a consent page."""
@@ -102,8 +101,7 @@ class Attempt:
         return {"pending": page.context["pending"], **fields}
 
     def post(self, path: str, form: dict[str, str], browser: Client | None = None) -> Any:
-        content_type = "application/x-www-form-urlencoded"
-        return (browser or self.browser).post(path, urlencode(form), content_type, **HTML)
+        return (browser or self.browser).post(path, urlencode(form), FORM, **HTML)
 
     def answer(self, **fields: str) -> Any:
         return self.post("/oauth/authorize", self.form(**fields))
@@ -137,8 +135,7 @@ def exchange(application: Registered, *, address: str = ANOTHER, **changes: str)
     proof = {"code_verifier": VERIFIER} if is_public else {"client_secret": application.client_secret}
     code = changes.get("code") or CodeFactory(application=application, code_challenge=challenge).raw
     form = {"grant_type": "authorization_code", "client_id": application.client_id, **proof, **changes, "code": code}
-    media_type = "application/x-www-form-urlencoded"
-    return Client().post("/oauth/token", urlencode(form), content_type=media_type, REMOTE_ADDR=address)
+    return Client().post("/oauth/token", urlencode(form), content_type=FORM, REMOTE_ADDR=address)
 
 
 def userinfo(token: str, address: str = ANOTHER) -> int:

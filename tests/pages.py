@@ -120,10 +120,10 @@ def deliver_all() -> int:
     return sum(1 for _ in iter(outbox.deliver_next, False))
 
 
-def mailed_code() -> str:
-    """The code of the newest e-mail, which stands on a line of its own."""
-    found = re.search(r"^ {4}([A-Z0-9]+(?:-[A-Z0-9]+)*)$", str(mail.outbox[-1].body), re.MULTILINE)
-    assert found, mail.outbox[-1].body
+def mailed_code(number: int = -1) -> str:
+    """The code of the newest e-mail, or of that with another number, which stands on a line of its own."""
+    found = re.search(r"^ {4}([A-Z0-9]+(?:-[A-Z0-9]+)*)$", str(mail.outbox[number].body), re.MULTILINE)
+    assert found, mail.outbox[number].body
     return found[1]
 
 

@@ -1,4 +1,4 @@
-"""Servers beside the service: the documented nginx, a mail server, an application that is told of sign-outs."""
+"""Servers beside the service: the documented nginx, and a mail server."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from email.message import EmailMessage
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from tests import documented
-from tests.server import Server, free_port, is_open, serve
+from tests.server import free_port, is_open
 
 # nginx with the configuration of docs/operations.md, in front of a server under test ----------------------------------
 
@@ -135,16 +134,6 @@ def nginx(
             process.terminate()
 
 
-@contextmanager
-def serve_behind_nginx(folder: Path) -> Iterator[Server]:
-    """As `serve`, behind the nginx of docs/operations.md. `base_url` and `auth_url` are the address of nginx."""
-    port, origin_port = free_port(), free_port()
-    address = f"http://localhost:{origin_port}"
-    origin = {"BASE_URL": address, "AUTH_URL": address, "TRUSTED_PROXIES": "127.0.0.1"}
-    with serve(folder / "server", port=port, **origin) as server, nginx(folder / "nginx", origin_port, port):
-        yield server
-
-
 # An SMTP server that takes e-mails, late or at once, refuses them, hangs, breaks off, or is away ----------------------
 
 TAKES, BUSY, REFUSES, REFUSES_GREETING = "takes", "busy", "refuses", "refuses the greeting"
@@ -241,26 +230,3 @@ def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.02)
-
-
-# An HTTP server of a test, which the service calls --------------------------------------------------------------------
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads, block_on_close = True, False
-
-    def handle_error(self, *given: Any) -> None:
-        """Say nothing of a service that went away: it does so after its time."""
-
-
-@contextmanager
-def listening(handler: type[BaseHTTPRequestHandler], port: int, released: threading.Event, host: str) -> Iterator[None]:
-    """Serve until the block ends, which sets `released`."""
-    server = _Server((host, port), handler)
-    threading.Thread(target=server.serve_forever, args=[0.02], daemon=True).start()
-    try:
-        yield
-    finally:
-        released.set()
-        server.shutdown()
-        server.server_close()

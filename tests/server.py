@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+import django
 import pytest
 import requests
 from django.db import connection
@@ -34,35 +35,12 @@ os.dup2(int(sys.argv[1]), 3)
 os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
 os.execvp(sys.argv[2], sys.argv[2:])
 """
-OURS = (
-    "DATABASE_URL",
-    "REDIS_URL",
-    "SECRET_KEY",
-    "SECRET_KEY_FALLBACKS",
-    "DEBUG",
-    "ALLOWED_HOSTS",
-    "BASE_URL",
-    "AUTH_URL",
-    "EMAIL_URL",
-    "DEFAULT_FROM_EMAIL",
-    "TRUSTED_PROXIES",
-    "RATE_LIMITS",
-    "SERVICE_NAME",
-    "BIND",
-    "METRICS_BIND",
-    "WEB_CONCURRENCY",
-    "WEB_THREADS",
-    "PRIVACY_URL",
-    "SUPPORT_URL",
-    "ENVIRONMENT",
-    "ACTIVITY_DAYS",
-    "AUDIT_LOG",
-    "TERMS_URL",
-    "STAFF_SECOND_FACTOR",
-    "SIGN_UP",
-    "SERVICE_LOGO",
-    "SERVICE_COLOR",
-)
+# The variables that the service reads.
+OURS = {
+    name
+    for path in (ROOT / "config").rglob("*.py")
+    for name in re.findall(r'(?:env|branding)\.\w+\(\s*"([A-Z_]+)"', path.read_text(encoding="utf-8"))
+}
 
 
 def socket_unit(listener: socket.socket) -> dict[str, Any]:
@@ -114,6 +92,15 @@ class Server:
         mails = self.mails("/accounts/password/reset/")
         links = [re.search(r"https?://\S+/accounts/password/reset/\S+", mail) for mail in mails]
         return [link[0] for link in links if link][-1]
+
+
+def configure_django() -> None:
+    """In a program that is no test, without the variables of the machine."""
+    for name in [name for name in os.environ if name in OURS or name.startswith("RATE_")]:
+        del os.environ[name]
+    os.environ |= {"DATABASE_URL": "sqlite:///:memory:", "DJANGO_SETTINGS_MODULE": "config.settings"}
+    os.environ["SECRET_KEY"] = secrets.token_urlsafe(50)
+    django.setup()
 
 
 def worker_number() -> int:
@@ -251,6 +238,33 @@ def _wait_for(server: Server, url: str, seconds: int) -> None:
         except (requests.ConnectionError, requests.Timeout):
             time.sleep(0.05)
     raise AssertionError(f"The server did not start:\n{server.log}")
+
+
+# Requests that no client library would write --------------------------------------------------------------------------
+
+
+def request(line: bytes, headers: bytes = b"", body: bytes = b"") -> bytes:
+    """The bytes of a request to localhost, if the first header is no Host; each header ends with CRLF."""
+    host = b"" if headers.lower().startswith(b"host:") else b"Host: localhost\r\n"
+    return b"%b HTTP/1.1\r\n%bConnection: close\r\n%b\r\n%b" % (line, host, headers, body)
+
+
+def send(server: Server, data: bytes) -> bytes:
+    """Send the bytes on a new connection. The response; empty when the server closed the connection."""
+    received = b""
+    with socket.create_connection(("127.0.0.1", urlsplit(server.base_url).port or 0), timeout=120) as connection:
+        with suppress(ConnectionError):  # it may answer, and close, before it has read everything
+            connection.sendall(data)
+            connection.shutdown(socket.SHUT_WR)
+        with suppress(ConnectionError):
+            while part := connection.recv(65536):
+                received += part
+    return received
+
+
+def status_of(answer: bytes) -> int:
+    """0 without an answer."""
+    return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/") else 0
 
 
 # Reads the metrics of a server over HTTP ------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
-"""Attacks from one machine by strangers. `attack` measures their effect on other clients, and counts them."""
+"""Attacks from one machine: by strangers, and by people with accounts that have the most of what a person may have."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import multiprocessing
 import os
@@ -15,14 +16,24 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
-from tests.bench.holders import Holders
+import requests
+from allauth.mfa.models import Authenticator
+from PIL import Image
+
+from tests.driver import OAuthDriver, Page
+from tests.factories import PASSWORD, PersonFactory
+from tests.grants import example_paths
+from tests.pages import Device, with_session
 
 LONG = 31_000
 FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
-CSRF = re.compile(rb'name="csrfmiddlewaretoken" value="([^"]+)"')
-COOKIE = re.compile(rb"(?i)set-cookie: ([^;\r]+)")
 STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9]) ")
+# The most that one person may have. The service's own limits are higher or lower than these only by mistake: a run
+# shows it, because each is added here as the service stores it.
+PASSKEYS, SESSIONS = 20, 100
+PICTURE_PIXELS, SCANS = 4000, 700
 
 
 class Tally:
@@ -45,17 +56,59 @@ class Tally:
 
 
 @dataclass(frozen=True)
+class Holders:
+    """Accounts that the attacker owns, addresses of other people, and a file that costs much to read."""
+
+    passkeys: Any
+    sessions: Any
+    uploaders: tuple[Any, Any]
+    addresses: list[str]
+    picture: bytes = field(repr=False)
+
+    @classmethod
+    def create(cls) -> Holders:
+        passkeys, sessions, first, second = PersonFactory.create_batch(4)
+        for number in range(PASSKEYS):
+            request = {"user": {"id": "bWFsbG9yeQ"}, "rp": {"id": "localhost"}, "challenge": "bWFsbG9yeQ"}
+            data = {"name": f"Key {number}", "credential": Device("http://localhost").made(request)}
+            Authenticator.objects.create(user=passkeys, type="webauthn", data=data)
+        for _ in range(SESSIONS):
+            with_session(sessions)
+        addresses = [person.email for person in PersonFactory.create_batch(32)]
+        return cls(passkeys, sessions, (first, second), addresses, repeated_scans())
+
+
+def repeated_scans() -> bytes:
+    """A progressive JPEG, small as a file, whose shortest scan is repeated. ITU T.81, B.1.1.2 and B.2.3."""
+    plain = io.BytesIO()
+    Image.linear_gradient("L").resize((PICTURE_PIXELS, PICTURE_PIXELS)).save(
+        plain, "JPEG", progressive=True, quality=10
+    )
+    data = plain.getvalue()
+    starts = [index for index in range(len(data) - 1) if data[index : index + 2] == b"\xff\xda"]
+    scans = [data[start:end] for start, end in zip(starts, [*starts[1:], len(data) - 2], strict=True)]
+    shortest = min(scans, key=len)
+    if table := shortest.find(b"\xff\xc4", 2) + 1:  # the Huffman table of the next scan
+        shortest = shortest[: table - 1]
+    return data[:-2] + shortest * SCANS + data[-2:]
+
+
+@dataclass(frozen=True)
 class Site:
     """The target of the attack, the public client_id that it sends, and the accounts that the attacker owns.
 
     `address` is the attacker's network address. Limits that one attack has reached must not stop the next one.
     """
 
-    port: int
+    base_url: str
     address: str
     public_client_id: str
     holders: Holders
     tally: Tally = field(default_factory=Tally)
+
+    @property
+    def port(self) -> int:
+        return int(self.base_url.rpartition(":")[2])
 
     def connect(self, *, window: int | None = None) -> socket.socket:
         connection = socket.socket()
@@ -81,14 +134,15 @@ class Site:
             self.tally.count(int(found[1]))
         return received
 
-    def form(self, path: bytes, cookie: bytes = b"") -> tuple[bytes, bytes]:
+    def driver(self, person: Any = None) -> OAuthDriver:
+        """A browser, in which the person has typed the password."""
+        driver = OAuthDriver(self.base_url)
+        return driver.signed_in(person.email, PASSWORD) if person else driver
+
+    def form(self, driver: OAuthDriver, path: str) -> tuple[bytes, bytes]:
         """The CSRF token of the page's form, and the header with the cookies for its post."""
-        page = self.ask(self.request(b"GET " + path, b"Cookie: " + cookie + b"\r\n" if cookie else b""))
-        token = CSRF.search(page)
-        if token is None:
-            raise RuntimeError(f"{path.decode()} has no form: {page[:100]!r}")
-        cookies = b"; ".join(filter(None, [cookie, *COOKIE.findall(page)]))
-        return token[1], b"Cookie: " + cookies + b"\r\n"
+        forms = [form.fields for form in Page(driver.open(path)).forms if "csrfmiddlewaretoken" in form.fields]
+        return forms[0]["csrfmiddlewaretoken"].encode(), cookies_of(driver)
 
     def request(self, line: bytes, headers: bytes = b"", body: bytes = b"") -> bytes:
         length = b"Content-Length: %d\r\n" % len(body) if body else b""
@@ -96,27 +150,22 @@ class Site:
         return line + b" HTTP/1.1\r\n" + host + headers + length + b"\r\n" + body
 
 
+def cookies_of(driver: OAuthDriver) -> bytes:
+    return b"Cookie: " + "; ".join(f"{each.name}={each.value}" for each in driver.browser.cookies).encode() + b"\r\n"
+
+
 Attack = Callable[[Site, float], None]
-
-
-class Shared:
-    """Hands out requests to several threads: only one thread at a time may use a generator."""
-
-    def __init__(self, requests: Iterable[bytes]) -> None:
-        self._requests, self._lock = iter(requests), threading.Lock()
-
-    def take(self) -> bytes:
-        with self._lock:
-            return next(self._requests)
 
 
 def flood(site: Site, until: float, requests: Iterable[bytes], connections: int) -> None:
     """Send requests on new connections, so many at a time."""
-    shared = Shared(requests)
+    rest, lock = iter(requests), threading.Lock()
 
     def send(_number: int) -> None:
         while time.monotonic() < until:
-            site.ask(shared.take())
+            with lock:  # only one thread at a time may use a generator
+                request = next(rest)
+            site.ask(request)
 
     with ThreadPoolExecutor(connections) as pool:
         list(pool.map(send, range(connections)))  # raises what a thread raised
@@ -133,7 +182,7 @@ def repeated(connections: int, *requests: tuple[bytes, ...]) -> Attack:
 
 def sign_ins(site: Site, until: float) -> None:
     """Sign-ins for unknown e-mail addresses, a new one each time."""
-    token, cookies = site.form(b"/accounts/sign-in")
+    token, cookies = site.form(site.driver(), "/accounts/sign-in")
 
     def requests() -> Iterator[bytes]:
         for number in itertools.count():
@@ -157,13 +206,12 @@ def exchanges(site: Site, until: float) -> None:
 
 def resets(site: Site, until: float) -> None:
     """Requests for reset mails, for people and for addresses nobody has."""
-    token, cookies = site.form(b"/accounts/password/reset")
+    token, cookies = site.form(site.driver(), "/accounts/password/reset")
 
     def requests() -> Iterator[bytes]:
         for number in itertools.count():
-            email = (
-                site.holders.addresses[number % len(site.holders.addresses)] if number % 2 else f"x-{number}@a.example"
-            )
+            known = site.holders.addresses[number % len(site.holders.addresses)]
+            email = known if number % 2 else f"x-{number}@a.example"
             body = b"csrfmiddlewaretoken=%s&email=%s" % (token, email.replace("@", "%40").encode())
             yield site.request(b"POST /accounts/password/reset", FORM + cookies, body)
 
@@ -175,27 +223,6 @@ PARTS = b"".join(
 )
 MULTIPART = b"Content-Type: multipart/form-data; boundary=b\r\n"
 TAKES_MULTIPART = (b"/health/live", b"/oauth/token", b"/accounts/sign-in", b"/accounts/profile", b"/nowhere")
-
-
-STORING = (
-    b"/accounts/sign-in",
-    b"/accounts/sign-up",
-    b"/accounts/password/reset",
-    b"/accounts/sign-in/passkey",
-    b"/accounts/sign-in/forget",
-    b"/accounts/language",
-    b"/accounts/sign-out",
-    b"/accounts/profile",
-    b"/accounts/password/change",
-    b"/accounts/confirm",
-    b"/accounts/email",
-    b"/accounts/confirm-email",
-    b"/accounts/delete",
-    b"/accounts/security/authenticator",
-    b"/accounts/export",
-    b"/oauth/authorize",
-    b"/admin/login/",
-)
 
 
 # Without a CSRF token and without a cookie.
@@ -246,7 +273,45 @@ def _hold(site: Site, until: float, count: int, beginning: bytes, *, trickle: by
         connection.close()
 
 
-BY_STRANGERS: dict[str, Attack] = {
+def second_factor_pages(site: Site, until: float) -> None:
+    """The page after the password of a person with the most passkeys."""
+    driver = site.driver()
+    page = driver.sign_in(driver.open("/accounts/sign-in"), site.holders.passkeys.email, PASSWORD)
+    path = page.url.removeprefix(site.base_url).encode()
+    flood(site, until, itertools.repeat(site.request(b"GET " + path, cookies_of(driver))), 10)
+
+
+def browsers_and_exports(site: Site, until: float) -> None:
+    """The pages that list all sessions of a person who has the most."""
+    token, headers = site.form(site.driver(site.holders.sessions), "/accounts/export")
+    export = site.request(b"POST /accounts/export", FORM + headers, b"csrfmiddlewaretoken=" + token)
+    flood(site, until, itertools.cycle([site.request(b"GET /accounts/browsers", headers), export]), 10)
+
+
+def upload(driver: OAuthDriver, content: bytes) -> requests.PreparedRequest:
+    """The form of the profile with a picture."""
+    form = next(form for form in Page(driver.open("/accounts/profile")).forms if "nickname" in form.fields)
+    fields = {"csrfmiddlewaretoken": form.fields["csrfmiddlewaretoken"], "nickname": "Alice"}
+    files = {"picture": ("picture", content)}
+    headers = {"Origin": driver.auth_url}
+    post = requests.Request("POST", form.action, headers, files, fields)
+    return driver.browser.prepare_request(post)
+
+
+def pictures(site: Site, until: float) -> None:
+    """Two people upload a picture that costs much to read, again and again, over two connections each."""
+
+    def request(person: Any) -> bytes:
+        driver = site.driver(person)
+        post = upload(driver, site.holders.picture)
+        headers = cookies_of(driver) + f"Content-Type: {post.headers['Content-Type']}\r\n".encode()
+        assert isinstance(post.body, bytes)
+        return site.request(b"POST /accounts/profile", headers, post.body)
+
+    flood(site, until, itertools.cycle([request(person) for person in site.holders.uploaders]), 4)
+
+
+ATTACKS: dict[str, Attack] = {
     "`Accept` of 31,000 stars, 4 connections": repeated(
         4, (b"GET /oauth/userinfo", b"Accept: ;" + b"*" * LONG + b"\r\n")
     ),
@@ -263,12 +328,17 @@ BY_STRANGERS: dict[str, Attack] = {
     "38 parts of 930 semicolons, 16 connections": repeated(
         16, *((b"POST " + path, MULTIPART, PARTS + b"--b--\r\n") for path in TAKES_MULTIPART)
     ),
-    "posts without a token, 16 connections": repeated(16, *((b"POST " + path, FORM, FIELDS) for path in STORING)),
+    "posts without a token, 16 connections": repeated(
+        16, *((b"POST " + path.encode(), FORM, FIELDS) for path in sorted(example_paths()))
+    ),
     "reset mails while the mail server is slow, 6 connections": resets,
     "answers that are not read, 40 connections": unread_answers,
     "headers that trickle, 40 connections": trickled_headers,
     "bodies that trickle, 40 connections": trickled_bodies,
     "2,000 idle connections": kept_connections,
+    "second-factor pages with 20 passkeys, 10 connections": second_factor_pages,
+    "browsers and exports of 100 sessions, 10 connections": browsers_and_exports,
+    "pictures of 700 scans, two accounts, 4 connections": pictures,
 }
 
 

@@ -1,37 +1,31 @@
-"""Temporary PostgreSQL, Redis, floor and service, which end with the block."""
+"""Temporary PostgreSQL, Redis, floor and service, which end with the block; and the operations that are measured."""
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
-from typing import Any
+from urllib.parse import parse_qs, urlencode
 
-import django
-from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, get_user_model
-from django.core.management import call_command
 from django.db import connection
 
-from tests.bench import rows
-from tests.bench.targets import CALLBACK, Floor, Service
 from tests.databases import Cluster, OwnRedis, in_use, postgresql_programs
+from tests.factories import ApplicationFactory, PersonFactory, Registered
+from tests.faults.load import Answer, Caller
+from tests.pages import with_session
 from tests.peers import wait_until
-from tests.server import OURS, ROOT, free_port, is_open, serve
+from tests.server import ROOT, Server, free_port, is_open, serve
 
+CALLBACK = "http://127.0.0.1:9999/callback"
 FLOOR_TOKENS = 10_000
 PEOPLE = 32
-SETTINGS = {"DJANGO_SETTINGS_MODULE": "config.settings"}  # those of tests hash passwords cheaply
 START_SECONDS = 180  # under valgrind
 # Limits are on but are never reached, so that the cost of counting is measured.
 RATES = dict.fromkeys(
@@ -53,19 +47,100 @@ class Missing(Exception):
     """A program that the benchmark needs is not installed."""
 
 
+class Failed(Exception):
+    """An operation failed. The message contains no credential."""
+
+
+def success(answer: Answer, operation: str, status: int = 200) -> Answer:
+    if answer.status != status:
+        raise Failed(f"{operation}: {answer.status}")
+    return answer
+
+
+@dataclass(frozen=True)
+class Target:
+    """The service or the floor. `roots` are the process ids of the server, PostgreSQL and Redis, by name."""
+
+    base_url: str
+    roots: dict[str, int]
+    application: Registered
+    cookies: list[str] = field(repr=False)
+
+    def select(self, caller: Caller, number: int) -> None:
+        self.userinfo(caller, f"floor-token-{1 + number % FLOOR_TOKENS}")
+
+    def authorize(self, caller: Caller, number: int, scope: str = "") -> str:
+        """The code in the callback of a person who is signed in."""
+        state, client_id = secrets.token_hex(12), self.application.client_id
+        query = {"response_type": "code", "client_id": client_id, "redirect_uri": CALLBACK, "state": state}
+        query |= {"scope": scope} if scope else {}
+        cookie = {"Cookie": self.cookies[number % len(self.cookies)]}
+        answer = success(caller.call("GET", f"/oauth/authorize?{urlencode(query)}", headers=cookie), "authorize", 302)
+        address, _, given = answer.headers["Location"].partition("?")
+        members = parse_qs(given)
+        if address != CALLBACK or members.get("state") != [state] or "code" not in members:
+            raise Failed("authorize: another address or state, or no code")
+        return members["code"][0]
+
+    def token(self, caller: Caller, code: str) -> str:
+        return str(success(caller.exchange(self.application, code), "token").json()["access_token"])
+
+    def userinfo(self, caller: Caller, token: str) -> None:
+        if not success(caller.userinfo(token), "user info").json().keys() >= {"sub", "nickname", "email", "avatar"}:
+            raise Failed("user info: a member is missing")
+
+    def flow(self, caller: Caller, number: int) -> None:
+        self.userinfo(caller, self.token(caller, self.authorize(caller, number)))
+
+
 @dataclass(frozen=True)
 class Stack:
-    """The servers, the service's database (that of `connection`), and the people who can sign in."""
+    """The servers, the service's database (that of `connection`), and the people who are signed in."""
 
     folder: Path
     postgresql: Cluster
     redis: OwnRedis
-    client_id: str
-    client_secret: str = field(repr=False)
+    application: Registered
     cookies: list[str] = field(repr=False)
 
-    def roots(self, server: int) -> dict[str, int]:
-        return {"server": server, "postgresql": self.postgresql.process.pid, "redis": self.redis.process.pid}
+    def target(self, base_url: str, server: int) -> Target:
+        roots = {"server": server, "postgresql": self.postgresql.process.pid, "redis": self.redis.process.pid}
+        return Target(base_url, roots, self.application, self.cookies)
+
+    @contextmanager
+    def serve(self, name: str, under: Sequence[str] = (), **changes: str) -> Iterator[Server]:
+        """The service with its default settings on the database of `connection`."""
+        folder = self.folder / f"served-{name}"
+        folder.mkdir()
+        variables = {"RATE_LIMITS": "on", "SECRET_KEY": os.environ["SECRET_KEY"], "REDIS_URL": self.redis.url}
+        variables |= {"DJANGO_SETTINGS_MODULE": "config.settings", **changes}  # tests.settings hashes cheaply
+        with serve(folder, under=under, start_seconds=START_SECONDS, **variables) as server:
+            yield server
+
+    @contextmanager
+    def service(self, under: Sequence[str] = (), **changes: str) -> Iterator[Target]:
+        with self.serve("measured", under, **{"WEB_CONCURRENCY": "2", **RATES, **changes}) as server:
+            yield self.target(server.base_url, server.process.pid)
+
+    @contextmanager
+    def floor(self, under: Sequence[str] = (), workers: int = 2, **changes: str) -> Iterator[Target]:
+        self.postgresql.administer("CREATE DATABASE floor")
+        self.postgresql.administer(FLOOR_ROWS, "floor")
+        port = free_port()
+        gunicorn = ["gunicorn", f"--workers={workers}", f"--bind=127.0.0.1:{port}", "tests.wsgi.floor"]
+        dsn = f"postgres://postgres@127.0.0.1:{self.postgresql.port}/floor"
+        env = {**os.environ, "FLOOR_DSN": dsn, **changes}
+        del env["DJANGO_SETTINGS_MODULE"]
+        command = [*under, sys.executable, "-m", *gunicorn]
+        with (
+            (self.folder / "floor.log").open("wb") as log,
+            subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=env) as process,
+        ):
+            try:
+                wait_until(lambda: is_open(port), START_SECONDS)
+                yield self.target(f"http://localhost:{port}", process.pid)
+            finally:
+                process.terminate()
 
 
 @contextmanager
@@ -82,86 +157,12 @@ def stack() -> Iterator[Stack]:
         folder.chmod(0o755)
         redis = OwnRedis(redis_server, folder)
         opened.callback(redis.kill)
-        _configure(folder, redis.url)
         (folder / "postgresql").mkdir()
         postgresql = Cluster(programs, folder / "postgresql")
         opened.callback(postgresql.kill)
         opened.enter_context(in_use(postgresql.url))
-        yield Stack(folder, postgresql, redis, *_seed())
-
-
-def secret_key() -> str:
-    """The SECRET_KEY that signed the cookies of the stack."""
-    return os.environ["SECRET_KEY"]
-
-
-@contextmanager
-def service(given: Stack, under: Sequence[str] = (), **changes: str) -> Iterator[Service]:
-    """The service with default settings and two workers, on the database of `connection`."""
-    folder = given.folder / "served"
-    folder.mkdir()
-    changes = {"RATE_LIMITS": "on", "WEB_CONCURRENCY": "2", "SECRET_KEY": secret_key(), **SETTINGS, **RATES, **changes}
-    with serve(folder, under=under, start_seconds=START_SECONDS, **changes) as server:
-        port = int(server.base_url.rpartition(":")[2])
-        roots = given.roots(server.process.pid)
-        yield Service("service", port, roots, given.client_id, given.client_secret, given.cookies)
-
-
-@contextmanager
-def floor(given: Stack, under: Sequence[str] = (), workers: int = 2, **changes: str) -> Iterator[Floor]:
-    given.postgresql.administer("CREATE DATABASE floor")
-    given.postgresql.administer(FLOOR_ROWS, "floor")
-    port = free_port()
-    gunicorn = ["gunicorn", f"--workers={workers}", f"--bind=127.0.0.1:{port}", "tests.bench.floor"]
-    command = [*under, sys.executable, "-m", *gunicorn]
-    dsn = f"postgres://postgres@127.0.0.1:{given.postgresql.port}/floor"
-    env = {**os.environ, "FLOOR_DSN": dsn, **changes}
-    env.pop("DJANGO_SETTINGS_MODULE", None)
-    with (
-        (given.folder / "floor.log").open("wb") as log,
-        subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=env) as process,
-    ):
-        try:
-            wait_until(lambda: is_open(port), START_SECONDS)
-            yield Floor("floor", port, given.roots(process.pid), FLOOR_TOKENS)
-        finally:
-            process.terminate()
-
-
-def _configure(folder: Path, redis_url: str) -> None:
-    """Configure Django in this process, without the environment variables of the machine."""
-    for name in [name for name in os.environ if name in OURS or name.startswith("RATE_")]:
-        del os.environ[name]
-    os.environ |= {"DATABASE_URL": "postgres://127.0.0.1/service", "REDIS_URL": redis_url}
-    os.environ |= {"EMAIL_URL": f"filemail://{folder}", "SECRET_KEY": secrets.token_urlsafe(50)}
-    os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
-    django.setup()
-
-
-def _seed() -> tuple[str, str, list[str]]:
-    output = io.StringIO()
-    call_command("application", "create", "Bench", f"--redirect-uri={CALLBACK}", "--trusted", "--json", stdout=output)
-    application = json.loads(output.getvalue())
-    rows.fill(people=PEOPLE)
-    cookies = signed_in(range(1, PEOPLE + 1))
-    connection.close()
-    return application["client_id"], application["client_secret"], cookies
-
-
-def signed_in(numbers: Iterable[int]) -> list[str]:
-    """The cookies of new browsers in which the people with these numbers are signed in."""
-    return sign_in(get_user_model().objects.get(pk=rows.person_id(number)) for number in numbers)
-
-
-def sign_in(people: Iterable[Any]) -> list[str]:
-    """The cookies of new browsers, one for each of the people."""
-    store = import_module(settings.SESSION_ENGINE).SessionStore
-    cookies = []
-    for person in people:
-        session = store()
-        session[SESSION_KEY] = str(person.pk)
-        session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
-        session[HASH_SESSION_KEY] = person.get_session_auth_hash()
-        session.create()
-        cookies.append(f"{settings.SESSION_COOKIE_NAME}={session.session_key}")
-    return cookies
+        application = ApplicationFactory(redirect_uris=CALLBACK, is_trusted=True)
+        browsers = [with_session(person) for person in PersonFactory.create_batch(PEOPLE)]
+        connection.close()
+        cookies = ["; ".join(f"{name}={each.value}" for name, each in browser.cookies.items()) for browser in browsers]
+        yield Stack(folder, postgresql, redis, application, cookies)

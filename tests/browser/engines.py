@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
-from selenium.webdriver import ActionChains
+from selenium.common.exceptions import NoSuchFrameException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.firefox.options import Options as FirefoxOptions
 from selenium.webdriver.remote.webdriver import WebDriver
@@ -35,6 +34,7 @@ PREFERENCES = {
     "security.webauth.webauthn_enable_softtoken": True,
     "security.webauth.webauthn_enable_usbtoken": False,
 }
+PASSING = [NoSuchFrameException, StaleElementReferenceException]  # while a document takes the place of another
 MINIBROWSER = "*-linux-gnu*/webkit2gtk-4.1/MiniBrowser"
 
 
@@ -78,9 +78,6 @@ class Browser:
     def press(self, *names: str) -> None:
         self.button(*names).click()
 
-    def press_twice(self, name: str) -> None:
-        ActionChains(self.driver).double_click(self.button(name)).perform()
-
     def field(self, label: str) -> WebElement:
         path = f'//label[starts-with(normalize-space(), "{label}")]'
         return self._wait(lambda: self._visible(f"//input[@id={path}/@for]|{path}//input"), f"a field {label}")[0]
@@ -105,7 +102,7 @@ class Browser:
         return [element for element in self.driver.find_elements(By.XPATH, path) if element.is_displayed()]
 
     def _wait(self, condition: Any, what: str) -> Any:
-        wait = WebDriverWait(self.driver, PATIENCE_SECONDS, 0.05, [StaleElementReferenceException])
+        wait = WebDriverWait(self.driver, PATIENCE_SECONDS, 0.05, PASSING)
         try:
             return wait.until(lambda _: condition())
         except Exception as error:

@@ -24,8 +24,6 @@ NAMES = {
     Command.SEND_KEYS_TO_ELEMENT: "WebDriver:ElementSendKeys",
     Command.GET_CURRENT_URL: "WebDriver:GetCurrentURL",
     Command.GET_ALL_COOKIES: "WebDriver:GetCookies",
-    Command.W3C_ACTIONS: "WebDriver:PerformActions",
-    Command.W3C_CLEAR_ACTIONS: "WebDriver:ReleaseActions",
     Command.ADD_VIRTUAL_AUTHENTICATOR: "WebAuthn:AddVirtualAuthenticator",
     "setContext": "Marionette:SetContext",
 }

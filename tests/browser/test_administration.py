@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
 from uuid import uuid4
 
@@ -12,14 +11,13 @@ from django.urls import reverse
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from accounts.models import AuditEntry, User
+from accounts.models import AuditEntry
 from oauth_bridge.activity import counts
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
-from tests.browser.conftest import Device, flaws, press, sign_in
-from tests.conftest import Launch
+from tests.browser.conftest import flaws, press
 from tests.driver import OAuthDriver
-from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
+from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
 from tests.grants import HTML, Attempt
 
 
@@ -112,47 +110,3 @@ def test_the_board_ticks_each_step_as_it_happens(
     expect(heading).to_contain_text("came as far as the exchange")
     driver.userinfo(token)
     expect(heading).to_contain_text("works: it signed somebody in")
-
-
-def test_the_keyboard_opens_an_attempt_and_its_record(
-    administrator: Page, driver: OAuthDriver, pages: list[str]
-) -> None:
-    page = administrator
-    page.goto(f"{driver.auth_url}/admin/activity/")
-    page.locator(".attempts summary", has_text="The callback address isn’t registered").first.focus()
-    page.keyboard.press("Enter")
-    page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Open the record").first).to_be_focused()
-    page.keyboard.press("Enter")
-    expect(page.get_by_text("Not yet mended.")).to_be_visible()
-
-
-def test_an_administrator_gets_in_with_a_second_factor_that_is_added_on_the_way_and_nobody_else(
-    launch: Launch, page: Page, alice: User
-) -> None:
-    """On a server on which administrators need a second factor, as where AUTH_URL is https."""
-    server, root = launch(STAFF_SECOND_FACTOR="on"), PersonFactory(is_staff=True, is_superuser=True)
-    page.goto(f"{server.auth_url}/accounts/sign-in")
-    sign_in(page, alice.email, PASSWORD)
-    expect(page.get_by_role("link", name="Administration")).to_have_count(0)
-    page.goto(f"{server.auth_url}/admin/")
-    expect(page.get_by_role("heading", name="This account can't open the administration")).to_be_visible()
-    assert flaws(page) == []
-    press(page, "Back to your profile")
-    expect(page.get_by_role("heading", name="Profile")).to_be_visible()
-    page.goto(f"{server.auth_url}/admin/")
-    press(page, page.get_by_role("button", name="Use another account"))
-
-    device = Device(page)
-    sign_in(page, root.email, PASSWORD)
-    expect(page.get_by_text("Administrators need a second factor")).to_be_visible()
-    assert flaws(page) == []
-    press(page, "Add a passkey")
-    page.get_by_label("Name").fill("Work laptop")
-    press(page, "Add the passkey")
-    assert device.keys == 1
-    press(page, page.get_by_role("link", name="I have saved them"))
-    expect(page).to_have_url(re.compile("/accounts/confirm/passkey"))
-    page.get_by_role("main").get_by_role("button", name=re.compile("passkey", re.IGNORECASE)).click()
-    expect(page).to_have_url(f"{server.auth_url}/admin/")
-    expect(page.get_by_role("link", name="People").first).to_be_visible()

@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import NICKNAME_MAX_LENGTH
 from oauth_bridge.consent import consents
-from oauth_bridge.models import NAME_MAX_LENGTH, Application, AuthorizationCode
-from tests.browser.conftest import CALLBACK, Way, allow, flaws, violations
+from oauth_bridge.models import NAME_MAX_LENGTH, Application
+from tests.browser.conftest import CALLBACK, Way, violations
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, Registered
 
 SIZES = [(1280, 800), (1366, 657), (390, 664), (320, 640)]
@@ -134,24 +134,6 @@ def test_your_applications_policy_and_terms_open_beside_the_request_and_learn_no
         if expected == address:
             assert popup.value.evaluate("document.referrer") == ""
         expect(page.locator("[name=decision]")).to_have_count(2)
-
-
-def test_axe_finds_nothing_on_the_pages_that_end_a_sign_in(way: Way, application: Registered) -> None:
-    page = way.to_consent()
-    attempt = page.url
-    allow(page)
-    AuthorizationCode.objects.filter(application=way.application.row).update(redeemed_at=timezone.now())
-    page.goto(attempt)
-    expect(page.get_by_role("heading", name="You already signed in")).to_be_visible()
-    wrong = flaws(page)
-    page.goto(way.driver.authorization_url(ApplicationFactory(redirect_uris="com.example.app:/callback")))
-    page.get_by_role("button", name="Refuse").click()
-    expect(page.get_by_role("heading", name="You refused")).to_be_visible()
-    wrong += flaws(page)
-    page.goto(way.driver.authorization_url(application, redirect_uri=f"{application.redirect_uri}/"))
-    expect(page.locator("mark")).to_have_text("/")
-    wrong += flaws(page)
-    assert wrong == []
 
 
 def test_what_the_developer_needs_can_be_copied(way: Way) -> None:

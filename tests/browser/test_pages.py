@@ -94,6 +94,7 @@ class Visitor:
     def _as_a_stranger(self) -> Iterator[str]:
         for name, path in {
             "400": self.link(self.application, client_id="x" * 200),
+            "another address": self.link(self.application, redirect_uri=f"{self.application.redirect_uri}/"),
             "404": f"/{'unknown' * 30}",
             "sign-in": "/accounts/sign-in",
             "signed out": "/oauth/logout",
@@ -161,6 +162,10 @@ class Visitor:
         yield "consent"
         self.page.locator("details summary").first.click()
         yield "consent, address unfolded"
+        self._open(self.link(ApplicationFactory(redirect_uris="com.example.app:/callback")))
+        self.page.locator("[name=decision][value=refuse]").click()
+        expect(self.page.locator("[name=decision]")).to_have_count(0)
+        yield "refused"
         self._open("/accounts/applications")
         yield "applications, none"
         self._allow_applications()
@@ -177,6 +182,7 @@ class Visitor:
             "deletion": "/accounts/delete",
             "applications": "/accounts/applications",
             "sign-out": "/accounts/sign-out",
+            "not for administrators": "/admin/",
             "sign-out for an application": f"/oauth/logout?client_id={self.application.client_id}",
         }.items():
             self._open(path)

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.drill.load import Load
-from tests.drill.machines import Site, send, wait_until
+from tests.drill.machines import START_SECONDS, Site, send
+from tests.peers import wait_until
 
 SUSPENDED_SECONDS = 40
 
@@ -45,7 +46,7 @@ def primary_is_suspended(site: Site, load: Load) -> None:
 def primary_is_switched(site: Site, load: Load) -> None:
     old, new = site.primary(), site.standby()
     site.patronictl("switchover", "--master", old, "--candidate", new, "--force", "sign-in")
-    wait_until(lambda: site.roles().get(new) == "leader", f"{new} is the primary")
+    wait_until(lambda: site.roles().get(new) == "leader", START_SECONDS)
     load.wait_for_answers()
 
 
@@ -61,13 +62,13 @@ def etcd_is_away(site: Site, load: Load) -> None:
 def redis_is_killed(site: Site, load: Load) -> None:
     """Then the spare, too; and both come back."""
     site.redises["web1"].kill()
-    wait_until(lambda: site.counters("web2"), "limits are counted in the spare")
+    wait_until(lambda: site.counters("web2"), START_SECONDS)
     site.redises["web2"].kill()
     time.sleep(5)
     load.wait_for_answers()
     for redis in site.redises.values():
         redis.start()
-    wait_until(lambda: site.counters("web1"), "limits are counted again")
+    wait_until(lambda: site.counters("web1"), START_SECONDS)
 
 
 def service_is_killed(site: Site, load: Load) -> None:
@@ -86,16 +87,20 @@ def service_is_suspended(site: Site, load: Load) -> None:
     send(signal.SIGCONT, pids)
 
 
+def primary_machine_is_killed(site: Site, load: Load) -> None:
+    machine_is_killed(site, load, site.primary())
+
+
+def standby_machine_is_killed(site: Site, load: Load) -> None:
+    machine_is_killed(site, load, site.standby())
+
+
 FAILURES = (
     Failure("PostgreSQL of the primary is killed", 20, postgresql_is_killed),
-    Failure(
-        "the machine of the primary is killed", 40, lambda site, load: machine_is_killed(site, load, site.primary())
-    ),
+    Failure("the machine of the primary is killed", 40, primary_machine_is_killed),
     Failure("the machine of the primary is silent", 45, primary_is_suspended),
     Failure("the primary is changed: patronictl switchover", 15, primary_is_switched),
-    Failure(
-        "the machine of the standby is killed", 20, lambda site, load: machine_is_killed(site, load, site.standby())
-    ),
+    Failure("the machine of the standby is killed", 20, standby_machine_is_killed),
     Failure("etcd is killed, all three", 5, etcd_is_away),
     Failure("Redis is killed, then its spare", 5, redis_is_killed),
     Failure("a server of ours is killed", 10, service_is_killed),

@@ -16,15 +16,14 @@ from requests.adapters import HTTPAdapter
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD
 from tests.faults.upgrading import CALLBACK, Client, form_with
+from tests.peers import wait_until
 
 APPLICATION_THREADS = ("alice", "bob", "carol")
 PROFILE, SIGN_IN, READER = "dave", "load", "backend"
 OPERATIONS = ("authorize", "token", "user info", "profile", "sign-in")
 PAGE = "page"  # that has the form of an operation
-PAUSE_SECONDS = 0.15
-RETRY_SECONDS = 0.3
+PAUSE_SECONDS, RETRY_SECONDS, PATIENCE_SECONDS = 0.15, 0.3, 180
 KEPT_SESSIONS = 30
-PATIENCE_SECONDS = 180
 
 
 class FromAddress(HTTPAdapter):
@@ -75,7 +74,7 @@ class Load:
             **dict.fromkeys(APPLICATION_THREADS, self._use_application),
             PROFILE: self._change_profile,
             SIGN_IN: self._sign_in,
-            READER: self._read_again,
+            READER: lambda name: self._read(self._drivers[name], next(iter(self.ledger.tokens.values()))),
         }
         self._threads = [threading.Thread(target=self._repeat, args=job, daemon=True) for job in jobs.items()]
 
@@ -103,18 +102,15 @@ class Load:
 
     def wait_for_answers(self) -> None:
         """Waits until each operation has been answered, twice, in requests that began from now on."""
-        began, end = time.monotonic(), time.monotonic() + PATIENCE_SECONDS
+        began = time.monotonic()
 
-        def is_answered(operation: str) -> bool:
-            return sum(each.began > began and not each.trouble for each in list(self.answers[operation])) >= 2
-
-        while not all(is_answered(operation) for operation in OPERATIONS):
+        def are_answered() -> bool:
             if self._crashes:
                 raise self._crashes[0]
-            if time.monotonic() > end:
-                waiting = [operation for operation in OPERATIONS if not is_answered(operation)]
-                raise AssertionError(f"no answers for {PATIENCE_SECONDS} seconds: {', '.join(waiting)}")
-            time.sleep(0.05)
+            right = [[each for each in list(self.answers[name]) if not each.trouble] for name in OPERATIONS]
+            return all(sum(each.began > began for each in found) >= 2 for found in right)
+
+        wait_until(are_answered, PATIENCE_SECONDS)
 
     def nickname(self, name: str) -> str:
         """The nickname in the person's own form."""
@@ -132,91 +128,78 @@ class Load:
 
     def _ask(
         self, operation: str, ask: Callable[[], requests.Response], is_right: Callable[[requests.Response], bool]
-    ) -> requests.Response | None:
-        """The answer, right or wrong; None without one."""
-        began, answer = time.monotonic(), None
+    ) -> tuple[int, requests.Response]:
+        """The status, 0 unless the answer is right or says what is wrong with the request; and the answer."""
+        began, answer = time.monotonic(), requests.Response()
         try:
             answer = ask()
-            trouble = "" if is_right(answer) else told(answer)
+            # The status, and where a redirect leads, without values.
+            told = f"{answer.status_code} {answer.headers.get('Location', '').partition('?')[0]}".strip()
+            trouble = "" if is_right(answer) else told
         except requests.RequestException as error:
             trouble = type(error).__name__
         self.answers[operation].append(Answered(began, time.monotonic(), trouble))
-        return answer
+        status = answer.status_code or 0
+        return (0 if trouble and (not status or status >= 500) else status), answer
 
     def _use_application(self, name: str) -> None:
         """A browser that is signed in leads to a code; the application redeems it and reads the profile."""
         driver = self._drivers[name]
         address = driver.authorization_url(self.application)
-        answer = self._ask("authorize", lambda: driver.get(address), is_callback)
-        if answer is None or not is_callback(answer):
-            if answer is not None and answer.status_code < 500:
-                self.ledger.broken[f"a session: authorize answered {answer.status_code}"] += 1
+        status, answer = self._ask("authorize", lambda: driver.get(address), is_callback)
+        if not status:
+            return
+        if not is_callback(answer):
+            self.ledger.broken[f"a session: authorize answered {status}"] += 1
             return
         code = driver.callback(answer).parameters["code"]
-        if (token := self._exchange(driver, code)) is not None:
+        if token := self._exchange(driver, code):
             self._read(driver, token)
 
-    def _exchange(self, driver: OAuthDriver, code: str) -> str | None:
-        """The token, after as many attempts as needed; None for a code that an attempt without an answer has spent."""
+    def _exchange(self, driver: OAuthDriver, code: str) -> str:
+        """The token, after as many attempts as needed; "" for a code that an attempt without an answer has spent."""
         for attempt in itertools.count():
             if attempt and self._is_over.wait(RETRY_SECONDS):
-                return None
-            answer = self._ask("token", lambda: driver.exchange(self.application, code), is_settled)
-            if answer is not None and answer.status_code == 200:
+                break
+            status, answer = self._ask("token", lambda: driver.exchange(self.application, code), is_settled)
+            if status == 200:
                 self.ledger.tokens[code] = str(answer.json()["access_token"])
                 return self.ledger.tokens[code]
-            if answer is not None and is_settled(answer):
+            if status and is_settled(answer):
                 if attempt == 0:
                     self.ledger.broken["a code: its first exchange was refused"] += 1
                 self.ledger.refused.add(code)
-                return None
-        return None
-
-    def _read_again(self, name: str) -> None:
-        """An application that reads the profile with the token that it has."""
-        self._read(self._drivers[name], next(iter(self.ledger.tokens.values())))
+                break
+        return ""
 
     def _read(self, driver: OAuthDriver, token: str) -> None:
         while True:
-            answer = self._ask("user info", lambda: driver.userinfo(token), is_ok)
-            if answer is not None and is_ok(answer):
-                return
-            if answer is not None and answer.status_code == 401:
+            status, _ = self._ask("user info", lambda: driver.userinfo(token), is_ok)
+            if status == 401:
                 self.ledger.broken["a token: user info answered 401"] += 1
-                return
-            if self._is_over.wait(RETRY_SECONDS):
+            if status in (200, 401) or self._is_over.wait(RETRY_SECONDS):
                 return
 
     def _change_profile(self, name: str) -> None:
         driver, wanted = self._drivers[name], f"Dave {time.monotonic_ns()}"
-        page = self._ask(PAGE, lambda: driver.get("/accounts/profile"), is_ok)
-        if page is None or not is_ok(page):
-            return
-        form = form_with(page, "nickname")
-        self.ledger.nicknames.append(wanted)
-        answer = self._ask("profile", lambda: driver.submit(form, follow=False, nickname=wanted), is_redirect)
-        if answer is not None and is_redirect(answer):
-            self.ledger.nicknames = [wanted]
-            self.ledger.changes += 1
+        status, page = self._ask(PAGE, lambda: driver.get("/accounts/profile"), is_ok)
+        if status == 200:
+            form = form_with(page, "nickname")
+            self.ledger.nicknames.append(wanted)
+            status, _ = self._ask("profile", lambda: driver.submit(form, follow=False, nickname=wanted), is_redirect)
+            if status == 302:
+                self.ledger.nicknames = [wanted]
+                self.ledger.changes += 1
 
     def _sign_in(self, name: str) -> None:
         driver = self.browser()
-        page = self._ask(PAGE, lambda: driver.get("/accounts/sign-in"), is_ok)
-        if page is None or not is_ok(page):
-            return
-        form = Page(page).sign_in
-        assert form
-        login, secret = form.of_type("email", "text"), form.of_type("password")
-        fields: dict[str, str | None] = {str(login): f"{name}@example.com", str(secret): PASSWORD}
-        answer = self._ask("sign-in", lambda: driver.submit(form, follow=False, **fields), is_redirect)
-        if answer is not None and is_redirect(answer):
-            self.ledger.sessions = [*self.ledger.sessions, driver][-KEPT_SESSIONS:]
-            self.ledger.sign_ins += 1
-
-
-def told(answer: requests.Response) -> str:
-    """The status, and where a redirect leads, without values."""
-    return f"{answer.status_code} {answer.headers.get('Location', '').partition('?')[0]}".strip()
+        status, page = self._ask(PAGE, lambda: driver.get("/accounts/sign-in"), is_ok)
+        if status == 200 and (form := Page(page).sign_in):
+            fields = {"login": f"{name}@example.com", "password": PASSWORD}
+            status, _ = self._ask("sign-in", lambda: driver.submit(form, follow=False, **fields), is_redirect)
+            if status == 302:
+                self.ledger.sessions = [*self.ledger.sessions, driver][-KEPT_SESSIONS:]
+                self.ledger.sign_ins += 1
 
 
 def is_ok(answer: requests.Response) -> bool:

@@ -9,8 +9,7 @@ import secrets
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from redis import Redis, RedisError
 
 from tests import documented
 from tests.databases import postgresql_programs
+from tests.peers import wait_until
 from tests.server import Server, children_of, serve
 
 DOCUMENT = "high-availability.md"
@@ -42,14 +42,6 @@ class Missing(Exception):
 
 def address(machine: str) -> str:
     return f"{NETWORK}{HOSTS[machine]}"
-
-
-def wait_until(is_true: Callable[[], object], what: str, seconds: float = START_SECONDS) -> None:
-    end = time.monotonic() + seconds
-    while not is_true():
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {seconds} seconds: {what}")
-        time.sleep(0.1)
 
 
 def send(number: int, pids: Iterable[int]) -> None:
@@ -192,7 +184,7 @@ class Site:
         return {}
 
     def wait_for_pair(self) -> None:
-        wait_until(lambda: sorted(self.roles().values()) == ["leader", "sync_standby"], "a primary and its standby")
+        wait_until(lambda: sorted(self.roles().values()) == ["leader", "sync_standby"], START_SECONDS)
 
     def primary(self) -> str:
         return next(name for name, role in self.roles().items() if role == "leader")
@@ -206,16 +198,7 @@ class Site:
 
     def psql(self, sql: str) -> None:
         name = self.primary()
-        command = [
-            *AS_POSTGRES,
-            "psql",
-            "-qv",
-            "ON_ERROR_STOP=1",
-            "-h",
-            str(self.folder / name / "postgresql"),
-            "-f",
-            "-",
-        ]
+        command = [*AS_POSTGRES, "psql", "-qv", "ON_ERROR_STOP=1", "-h", str(self.folder / name / "postgresql"), "-f-"]
         subprocess.run(command, input=sql, check=True, text=True, timeout=60, cwd="/")
 
     # The service ------------------------------------------------------------------------------------------------------
@@ -244,7 +227,7 @@ class Site:
             variables = self.service_variables(name, port, unit)
             self.servers[name].append(stack.enter_context(serve(folder, is_awaited=False, **variables)))
         for unit in UNITS:
-            wait_until(functools.partial(self.is_serving, name, unit), f"the service on {name}")
+            wait_until(functools.partial(self.is_serving, name, unit), START_SECONDS)
 
     def is_serving(self, name: str, unit: int) -> bool:
         with suppress(requests.RequestException):

@@ -1,19 +1,17 @@
-"""A PostgreSQL server that tests may kill, a server behind nginx, and a program for pictures with faults in it."""
+"""A PostgreSQL and a Redis that tests may kill, and a small disk."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.databases import Cluster, OwnRedis, in_use, pooler, postgresql_programs
-from tests.peers import serve_behind_nginx
-from tests.server import ROOT, Server
+from tests.databases import Cluster, OwnRedis, in_use, own_redis, postgresql_programs
 
 
 @pytest.fixture(scope="session")
@@ -41,31 +39,6 @@ def own_postgresql(postgresql: None, request: pytest.FixtureRequest) -> Iterator
         yield cluster
 
 
-@pytest.fixture(scope="module")
-def shared_redis(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnRedis]:
-    """A Redis for a server that the tests of a module share. They may kill it."""
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("needs redis-server")
-    own = OwnRedis(program, tmp_path_factory.mktemp("redis"))
-    yield own
-    own.kill()
-
-
-@pytest.fixture(scope="module")
-def server_behind_nginx(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One for all tests of a module."""
-    with serve_behind_nginx(tmp_path_factory.mktemp("behind-nginx")) as server:
-        yield server
-
-
-@pytest.fixture
-def pooled(postgresql: None) -> Iterator[str]:
-    """The DATABASE_URL of the database in use through PgBouncer."""
-    with pooler() as url:
-        yield url
-
-
 @pytest.fixture
 def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     """A folder on a file system of the size DISK, a constant of the test's module."""
@@ -79,18 +52,8 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-@pytest.fixture
-def patched(tmp_path: Path, settings: Any) -> Callable[[str], None]:
-    """Runs the program that reads pictures with other statements before its own, from a folder of the test."""
-
-    def patch(statements: str) -> None:
-        package = tmp_path / "accounts" / "pictures"
-        package.mkdir(parents=True)
-        for folder in (package, package.parent):
-            (folder / "__init__.py").touch()
-        source = (ROOT / "accounts" / "pictures" / "reencoder.py").read_text()
-        changed = source.replace("    Image.MAX_IMAGE_PIXELS", f"    {statements}\n    Image.MAX_IMAGE_PIXELS", 1)
-        (package / "reencoder.py").write_text(changed)
-        settings.BASE_DIR = tmp_path
-
-    return patch
+@pytest.fixture(scope="module")
+def shared_redis(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnRedis]:
+    """A Redis for a server that the tests of a module share. They may kill it."""
+    with own_redis(tmp_path_factory.mktemp("redis")) as own:
+        yield own

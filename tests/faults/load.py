@@ -1,9 +1,7 @@
 """Clients that redeem codes while a part of the service fails, and a comparison of their results with the rows.
 
-`Unanswered` is a request that was sent and got no complete response: the service failed. `NotListening` is a connection
-that could not be opened: nothing was sent, so nothing is lost. A client replaces a kept connection that the server
-closed while it was idle, as RFC 9112 §9.3 allows. One that is closed after a request was sent counts as `Unanswered`,
-although §9.3.1 would let a client repeat an idempotent request.
+A client replaces a kept connection that the server closed while it was idle, as RFC 9112 §9.3 allows. One that is
+closed after a request was sent counts as `Unanswered`, although §9.3.1 would let a client repeat an idempotent request.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import json
 import queue
 import secrets
 import select
-import threading
 import time
 import uuid
 from collections import Counter
@@ -21,7 +18,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlencode, urlsplit
 
 from django.db import connection
@@ -37,12 +34,17 @@ PATIENCE_SECONDS = 300
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-class Unanswered(Exception):
-    """The request was sent, and the connection ended before the complete response arrived."""
+class Unanswered(OSError):
+    """The request was sent, and the connection ended before the complete response arrived: the service failed."""
 
 
-class NotListening(Exception):
-    """No connection could be opened."""
+class NotListening(OSError):
+    """No connection could be opened: nothing was sent, so nothing is lost."""
+
+
+class Located(Protocol):
+    @property
+    def base_url(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -56,21 +58,16 @@ class Answer:
 
 
 class Caller:
-    """A client that keeps its connection, or opens one for each call."""
+    """A client that keeps its connection, or opens one for each call. It may have an address of its own."""
 
-    def __init__(self, server: Server, *, keeps: bool = True) -> None:
+    def __init__(self, server: Located, *, keeps: bool = True, address: str = "127.0.0.1") -> None:
         self.netloc = urlsplit(server.base_url).netloc
-        self.port = urlsplit(server.base_url).port
-        self.keeps = keeps
+        self.keeps, self.address = keeps, address
         self.connection: http.client.HTTPConnection | None = None
 
-    def exchange(self, application: Registered, code: str) -> Answer:
-        form = {
-            "grant_type": "authorization_code",
-            "code": code,
-            "client_id": application.client_id,
-            "client_secret": application.client_secret,
-        }
+    def exchange(self, application: Any, code: str) -> Answer:
+        credentials = {"client_id": application.client_id, "client_secret": application.client_secret}
+        form = {"grant_type": "authorization_code", "code": code, **credentials}
         return self.call("POST", "/oauth/token", urlencode(form), FORM)
 
     def userinfo(self, token: str) -> Answer:
@@ -85,13 +82,13 @@ class Caller:
             response = connection.getresponse()
             answer = Answer(response.status, response.msg, response.read())
         except (http.client.HTTPException, OSError) as error:
-            self.hang_up()
+            self._hang_up()
             raise Unanswered(type(error).__name__) from None
         if not self.keeps or response.will_close:
-            self.hang_up()
+            self._hang_up()
         return answer
 
-    def hang_up(self) -> None:
+    def _hang_up(self) -> None:
         if self.connection is not None:
             self.connection.close()
         self.connection = None
@@ -100,8 +97,9 @@ class Caller:
         if self.connection is not None and self.connection.sock is not None:
             if not select.select([self.connection.sock], [], [], 0)[0]:
                 return self.connection
-            self.hang_up()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=CALL_SECONDS)
+            self._hang_up()
+        place = ("127.0.0.1", urlsplit(f"//{self.netloc}").port)
+        connection = http.client.HTTPConnection(*place, timeout=CALL_SECONDS, source_address=(self.address, 0))
         try:
             connection.connect()
         except OSError:
@@ -110,26 +108,21 @@ class Caller:
         return connection
 
 
-def codes_for(application: Registered, count: int, person: Any = None) -> list[str]:
+def codes_for(application: Registered, count: int, **fields: Any) -> list[str]:
     """So many codes of one person that can be redeemed."""
-    raw = [secrets.token_urlsafe(32) for _ in range(count)]
-    person, now = person or PersonFactory(), timezone.now()
-    AuthorizationCode.objects.bulk_create(
-        (
-            AuthorizationCode(
-                digest=digest_of(code),
-                attempt=uuid.uuid4(),
-                application=application.row,
-                user=person,
-                redirect_uri=application.redirect_uri,
-                scope="profile",
-                issued_at=now,
-                expires_at=now + timedelta(seconds=600),
-            )
-            for code in raw
-        ),
-        batch_size=1_000,  # PostgreSQL takes at most 65,535 parameters in a statement
-    )
+    raw, now = [secrets.token_urlsafe(32) for _ in range(count)], timezone.now()
+    values = {
+        "application": application.row,
+        "user": fields.get("user") or PersonFactory(),
+        "redirect_uri": application.redirect_uri,
+        "scope": "profile",
+        "issued_at": now,
+        "expires_at": now + timedelta(seconds=600),
+        **fields,
+    }
+    rows = (AuthorizationCode(digest=digest_of(code), attempt=uuid.uuid4(), **values) for code in raw)
+    # PostgreSQL takes at most 65,535 parameters in a statement.
+    AuthorizationCode.objects.bulk_create(rows, batch_size=1_000)
     return raw
 
 
@@ -175,6 +168,11 @@ class Redemptions:
             for caller in callers:
                 caller.result()
 
+    def go_on(self, more: int) -> None:
+        """Wait until so many more codes are redeemed."""
+        seen = self.done
+        self.wait_until(lambda: self.done >= seen + more)
+
     def wait_until(self, is_true: Callable[[], bool]) -> None:
         end = time.monotonic() + PATIENCE_SECONDS
         while not is_true():
@@ -205,7 +203,9 @@ class Redemptions:
         elif answer.status == 400 and answer.json()["error"] == "invalid_grant":
             self.refused += 1
         else:
-            self.trouble[f"{answer.status} {excuse_of(answer)}"] += 1
+            assert answer.status == 503, f"{answer.status}: {answer.body[:300]!r}"
+            assert int(answer.headers["Retry-After"]) >= 1
+            self.trouble[f"503 {answer.json()['error']}"] += 1
             return False
         return True
 
@@ -226,24 +226,7 @@ class Redemptions:
         assert statuses(self.server, self.redeemed.values()) == {200: len(self.redeemed)}
 
 
-def excuse_of(answer: Answer) -> str:
-    """The `error` of a 503, which is the only failure a client may see while a part of the service is unavailable."""
-    assert answer.status == 503, f"{answer.status}: {answer.body[:300]!r}"
-    assert int(answer.headers["Retry-After"]) >= 1
-    assert answer.headers.get_content_type() == "application/json"
-    body = answer.json()
-    assert set(body) == {"error", "error_description"}
-    return str(body["error"])
-
-
 def statuses(server: Server, tokens: Iterable[str]) -> Counter[int]:
     """How often user info answered with each status, asked once for each token."""
-    local = threading.local()
-
-    def read(token: str) -> int:
-        if not hasattr(local, "caller"):
-            local.caller = Caller(server)
-        return local.caller.userinfo(token).status
-
-    with ThreadPoolExecutor(CALLERS) as pool:
-        return Counter(pool.map(read, tokens))
+    caller = Caller(server)
+    return Counter(caller.userinfo(token).status for token in tokens)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import time_machine
-from django.core.cache import cache
 from django.utils import timezone
 
 from oauth_bridge.models import AccessToken
 from tests.conftest import Launch
 from tests.contract_coverage import contract
-from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
 from tests.faults.load import Caller, Redemptions, statuses
 from tests.grants import answer, browser_at_pages, consent_page, read, redeem
 
@@ -30,30 +29,6 @@ def start(db: None) -> datetime:
 @pytest.fixture
 def registered(db: None) -> Registered:
     return ApplicationFactory()
-
-
-@contract("D14.code", "D14.token", "3.2", "3.3", "2.2/validity", "2.3/access_token", "8/code", "8/token")
-@pytest.mark.parametrize("step", [-60, 0, 60])
-def test_a_code_is_dead_at_its_600th_second_and_a_token_at_its_3600th(
-    registered: Registered, start: datetime, step: int
-) -> None:
-    codes, token = (
-        [CodeFactory(application=registered, issued_at=start) for _ in range(3)],
-        TokenFactory(issued_at=start),
-    )
-    with time_machine.travel(start, tick=False) as clock:
-        clock.shift(step)
-        assert read(token.raw).status_code == 200
-        assert redeem(registered, codes[0]).json()["expires_in"] == 3600
-        clock.move_to(start + timedelta(seconds=599.999))
-        later = redeem(registered, codes[1]).json()["access_token"]
-        clock.move_to(start + timedelta(seconds=600))
-        assert redeem(registered, codes[2]).status_code == 400
-        for age, status in ((3599.999, 200), (3600, 401)):
-            clock.move_to(start + timedelta(seconds=age))
-            assert read(token.raw).status_code == status
-        clock.move_to(start + timedelta(seconds=599.999 + 3599))  # it lives from the exchange on
-        assert read(later).status_code == 200
 
 
 @contract("D13.twice", "D13.replay", "D13.recorded")
@@ -94,32 +69,6 @@ def test_nobody_is_signed_out_and_a_consent_page_is_believed_for_an_hour_and_the
             again = client.get(response["Location"], headers={"accept": "text/html"}).content.decode()
             assert answer(client, again)["Location"].startswith(registered.redirect_uri)
         assert client.get("/accounts/profile", headers={"accept": "text/html"}).status_code == 200
-
-
-@steps
-@contract("D21.userinfo", "D21.userinfo-failures", "D19/rate_limited")
-@pytest.mark.parametrize("kind", ["userinfo", "userinfo_failures"])
-def test_a_limit_opens_again_after_its_period_and_the_minute_that_comes_twice(
-    start: datetime, step: int, kind: str, settings: Any
-) -> None:
-    settings.RATES = {kind: "2/m"}
-    cache.clear()
-    credential = TokenFactory(issued_at=start).raw if kind == "userinfo" else "bad"
-    with time_machine.travel(start, tick=False) as clock:
-        waits = [wait_of(read(credential)) for _ in range(3)]
-        assert [wait > 0 for wait in waits] == [False, False, True]
-        clock.shift(step)
-        waited = 0
-        while wait := wait_of(read(credential)):
-            assert wait <= 60
-            clock.shift(wait)
-            waited += wait
-            assert waited <= 120
-
-
-def wait_of(response: Any) -> int:
-    """Seconds to wait; 0 when no limit is reached."""
-    return int(response["Retry-After"]) if response.status_code == 429 else 0
 
 
 @contract("2.2/use", "D13.replay")

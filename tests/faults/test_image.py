@@ -1,79 +1,140 @@
 """The image, with any user ID and a read-only root, on PostgreSQL and on SQLite. docs/containers.md.
 
-It takes minutes, so only `-m long` runs it. What it is set up with: tests/programs/test_container_set_up.py.
+Built from Debian packages as `make image` does. It takes minutes, so only `-m long` runs it. All that buildah and
+podman store is in a folder of the test. What the image is set up with: tests/programs/test_container_set_up.py.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import secrets
+import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 from uuid import uuid4
 
 import pytest
+import requests
 from django.conf import settings
 
 from tests import documented
 from tests.databases import Cluster
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD
-from tests.faults.image import NAME, START_SECONDS, STOP_SECONDS, Container, Image, built
-from tests.peers import nginx
-from tests.server import free_port
+from tests.peers import nginx, wait_until
+from tests.server import ROOT, free_port
 
 pytestmark = pytest.mark.long
 
-EMAIL = "alice@example.com"
+NAME = "delegated-sign-in"
+EMAIL, CALLBACK = "alice@example.com", "https://reading.example/callback"
+PROGRAMS = ("mmdebstrap", "buildah", "podman", "runc")
+BUILD_SECONDS, START_SECONDS, STOP_SECONDS = 900, 120, 40
+STORAGE = '[storage]\ndriver = "overlay"\ngraphroot = "{folder}/images"\nrunroot = "{folder}/running"\n'
+# Without systemd, and with the limits of a machine that raises none.
+CONTAINERS = """
+[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+runtime = "runc"
+"""
 
 
-@pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Image]:
-    with built(tmp_path_factory.mktemp("image")) as image:
-        yield image
+class Podman:
+    """Runs podman, and shell commands of the documents with it in docker's place."""
 
+    def __init__(self, folder: Path) -> None:
+        (folder / "storage.conf").write_text(STORAGE.format(folder=folder))
+        (folder / "containers.conf").write_text(CONTAINERS)
+        files = {"CONTAINERS_STORAGE_CONF": folder / "storage.conf", "CONTAINERS_CONF": folder / "containers.conf"}
+        self.environment = {**os.environ, **{name: str(path) for name, path in files.items()}}
 
-def give(image: Image, folder: Path, commands: str) -> None:
-    """Give the commands of a document to a shell, with podman for docker."""
-    script = f'docker() {{ podman --log-level=fatal "$@"; }}\n{commands}'
-    options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": START_SECONDS, "check": False}
-    done = subprocess.run(["sh", "-ec", script], cwd=folder, env=image.environment, **options)
-    assert done.returncode == 0, done.stdout + done.stderr
+    def __call__(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return self._run(["podman", "--log-level=fatal", *arguments], Path.cwd())
 
+    def give(self, folder: Path, commands: str) -> None:
+        done = self._run(["sh", "-ec", f'docker() {{ podman --log-level=fatal "$@"; }}\n{commands}'], folder)
+        assert done.returncode == 0, done.stdout + done.stderr
 
-def sign_in(image: Image, container: Container, base_url: str) -> None:
-    """Somebody signs in to an application, which reads the profile. Commands in the container make both."""
-
-    def manage(*command: str, **variables: str) -> str:
+    def manage(self, container: str, *command: str, **variables: str) -> str:
         given = [f"--env={name}={value}" for name, value in variables.items()]
-        done = image.podman("exec", *given, container.name, "python", "manage.py", *command)
+        done = self("exec", *given, container, "python", "manage.py", *command)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    def logs(self, container: str) -> str:
+        return self("logs", container).stderr
+
+    def wait_until_it_serves(self, container: str, base_url: str) -> None:
+        def is_up() -> bool:
+            assert self("container", "exists", container).returncode == 0, "it has ended"
+            with suppress(requests.RequestException):
+                return requests.get(f"{base_url}/health/ready", timeout=5).ok
+            return False
+
+        wait_until(is_up, START_SECONDS)
+
+    def _run(self, command: list[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            command,
+            cwd=folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=START_SECONDS,
+            check=False,
+        )
+
+
+@pytest.fixture(scope="module")
+def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
+    """It has the image. Skipped where a program is missing; everything is removed afterwards."""
+    if missing := [program for program in PROGRAMS if not shutil.which(program)]:
+        pytest.skip(f"needs Debian's {', '.join(missing)}")
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to build an image")
+    folder = tmp_path_factory.mktemp("image")
+    podman, log_path = Podman(folder), folder / "build.log"
+    try:
+        with log_path.open("wb") as log:
+            build, options = [ROOT / "config" / "container" / "build", NAME], {"stdout": log, "stderr": log}
+            done = subprocess.run(build, env=podman.environment, timeout=BUILD_SECONDS, check=False, **options)
+        assert done.returncode == 0, log_path.read_text(encoding="utf-8", errors="replace")[-3000:]
+        yield podman
+    finally:
+        podman("rm", "--all", "--force", "--time", "0")
+        podman("volume", "rm", "--all", "--force")
+        podman("rmi", "--all", "--force")
+        for path in ("images", "running"):
+            shutil.rmtree(folder / path, ignore_errors=True)
+
+
+def sign_in(podman: Podman, container: str, base_url: str) -> None:
+    """Somebody signs in to an application, which reads the profile. Commands in the container make both."""
     person = ("createsuperuser", "--noinput", "--email", EMAIL, "--nickname", "Alice")
-    manage(*person, DJANGO_SUPERUSER_PASSWORD=PASSWORD)
-    redirect_uri = "https://reading.example/callback"
-    created = json.loads(manage("application", "create", "Reading List", "--redirect-uri", redirect_uri, "--json"))
-    registered = {name: created[name] for name in ("client_id", "client_secret")}
-    application = SimpleNamespace(redirect_uri=redirect_uri, **registered)
+    podman.manage(container, *person, DJANGO_SUPERUSER_PASSWORD=PASSWORD)
+    create = ("application", "create", "Reading List", "--redirect-uri", CALLBACK, "--json")
+    application = SimpleNamespace(**json.loads(podman.manage(container, *create)), redirect_uri=CALLBACK)
     driver = OAuthDriver(base_url)
-    callback = driver.authorize(driver.authorization_url(application), EMAIL, PASSWORD)
-    token = driver.exchange(application, callback.parameters["code"]).json()["access_token"]
-    assert driver.userinfo(token).json()["email"] == EMAIL
+    assert driver.userinfo(driver.token(application, EMAIL, PASSWORD)).json()["email"] == EMAIL
 
 
-def test_on_postgresql_nothing_but_tmp_is_written(image: Image, own_postgresql: Cluster, tmp_path: Path) -> None:
+def test_on_postgresql_nothing_but_tmp_is_written(podman: Podman, own_postgresql: Cluster, tmp_path: Path) -> None:
     database, port, key = f"image_{uuid4().hex}", free_port(), secrets.token_urlsafe(64)
+    base_url = f"http://localhost:{port}"
     own_postgresql.administer(f"CREATE DATABASE {database} OWNER service")
     kept = {"secret-key": key, "database-url": f"{own_postgresql.url.rpartition('/')[0]}/{database}"}
     for name, value in kept.items():
         (tmp_path / name).write_text(value)
         (tmp_path / name).chmod(0o640)
     variables = {
-        "BASE_URL": f"http://localhost:{port}",
+        "BASE_URL": base_url,
         "BIND": f"127.0.0.1:{port}",
         "EMAIL_URL": "smtp://localhost:25",
         "SECRET_KEY_FILE": "/run/secrets/secret-key",
@@ -84,57 +145,50 @@ def test_on_postgresql_nothing_but_tmp_is_written(image: Image, own_postgresql: 
     options += [f"--volume={tmp_path / name}:/run/secrets/{name}:ro" for name in kept]
     options += [f"--env={name}={value}" for name, value in variables.items()]
 
-    too_early = image.podman("run", "--rm", *options, NAME)
+    too_early = podman("run", "--rm", *options, NAME)
     assert too_early.returncode == 1
     assert "config.E007" in too_early.stderr
-    image.run(options, "migrate")
-    with image.started("served", options) as container:
-        assert container.is_up(f"http://localhost:{port}/health/ready"), container.log
-        assert image.podman("healthcheck", "run", "served").returncode == 0
-        assert image.podman("exec", "served", "id", "-u").stdout == "4242\n"
-        assert "Read-only" in image.podman("exec", "served", "touch", "/srv/sign-in/x").stderr
-        sign_in(image, container, f"http://localhost:{port}")
-        image.run(options, "purge")
-        image.podman("stop", f"--time={STOP_SECONDS}", "served")
-        assert container.process.wait(STOP_SECONDS) == 0, "the signal reaches gunicorn"
-        assert key not in container.log
+    assert podman("run", "--rm", *options, NAME, "migrate").returncode == 0
+    assert podman("run", "--detach", "--name=served", *options, NAME).returncode == 0
+    podman.wait_until_it_serves("served", base_url)
+    assert podman("healthcheck", "run", "served").returncode == 0
+    assert podman("exec", "served", "id", "-u").stdout == "4242\n"
+    assert "Read-only" in podman("exec", "served", "touch", "/srv/sign-in/x").stderr
+    sign_in(podman, "served", base_url)
+    assert podman("run", "--rm", *options, NAME, "purge").returncode == 0
+    podman("stop", f"--time={STOP_SECONDS}", "served")
+    assert podman("wait", "served").stdout == "0\n", "the signal reaches gunicorn"
+    assert key not in podman.logs("served")
 
 
-def test_the_image_names_its_version_has_no_tools_left_and_says_that_nothing_answers(image: Image) -> None:
-    found = json.loads(image.podman("inspect", NAME).stdout)[0]
+def test_the_image_names_its_version_has_no_tools_left_and_says_that_nothing_answers(podman: Podman) -> None:
+    found = json.loads(podman("inspect", NAME).stdout)[0]
     assert found["Labels"]["org.opencontainers.image.version"] == settings.VERSION
     assert found["Config"]["User"] == "10001:0"
     run = ("run", "--rm", "--network=host")
-    tools = image.podman(*run, "--entrypoint=sh", NAME, "-c", "command -v pip git gcc; ls tests .git")
+    tools = podman(*run, "--entrypoint=sh", NAME, "-c", "command -v pip git gcc; ls tests .git")
     assert tools.stdout == ""
-    asked = image.podman(*run, "--entrypoint=python", NAME, "/srv/sign-in/config/container/health.py")
+    asked = podman(*run, "--entrypoint=python", NAME, "/srv/sign-in/config/container/health.py")
     assert (asked.returncode, asked.stderr.partition(":")[0]) == (1, "The service does not answer")
 
 
-def test_the_commands_of_the_small_installation(image: Image, own_postgresql: Cluster, tmp_path: Path) -> None:
+def test_the_commands_of_the_small_installation(podman: Podman, own_postgresql: Cluster, tmp_path: Path) -> None:
     """With addresses of this machine. At the end it moves to PostgreSQL."""
     port, upstream = free_port(), free_port()
     url = f"http://localhost:{port}"
     text = documented.block("AUTH_URL=").replace("https://sign-in.example.com", url).replace(":8000", f":{upstream}")
     text = text.replace("SECRET_KEY=…", f"SECRET_KEY={secrets.token_urlsafe(64)}")
     (tmp_path / "sign-in.env").write_text(text, encoding="utf-8")
-    give(image, tmp_path, documented.block("docker run --rm --env-file"))
-    process = subprocess.Popen(["podman", "wait", "sign-in"], env=image.environment, stdout=subprocess.DEVNULL)
-    container = Container("sign-in", process, tmp_path / "log")
-    try:
-        with nginx(tmp_path / "nginx", port, upstream):
-            assert container.is_up(f"{url}/health/ready"), image.podman("logs", "sign-in").stderr
-            sign_in(image, container, url)
-        give(image, tmp_path, documented.block("17 * * * *").partition(" root ")[2])
-        give(image, tmp_path, documented.block("docker exec sign-in python -c"))
-        image.podman("stop", "sign-in")
-        database = f"moved_{uuid4().hex}"
-        own_postgresql.administer(f"CREATE DATABASE {database} OWNER service")
-        move = documented.block(
-            "docker run --rm --env-file sign-in.env --volume sign-in:/var/lib/sign-in --network host"
-        )
-        address = f"{own_postgresql.url.rpartition('/')[0]}/{database}"
-        give(image, tmp_path, move.replace("postgres://sign-in@127.0.0.1/sign-in", address))
-    finally:
-        image.podman("rm", "--force", "--time", "0", "sign-in")
-        process.wait(STOP_SECONDS)
+    podman.give(tmp_path, documented.block("docker run --rm --env-file"))
+    with nginx(tmp_path / "nginx", port, upstream):
+        podman.wait_until_it_serves("sign-in", url)
+        sign_in(podman, "sign-in", url)
+    podman.give(tmp_path, documented.block("17 * * * *").partition(" root ")[2])
+    podman.give(tmp_path, documented.block("docker exec sign-in python -c"))
+    podman("stop", "sign-in")
+    database = f"moved_{uuid4().hex}"
+    own_postgresql.administer(f"CREATE DATABASE {database} OWNER service")
+    move = documented.block("run='docker run --rm")
+    address = f"{own_postgresql.url.rpartition('/')[0]}/{database}"
+    move = f"PATH={own_postgresql.programs}:$PATH\n{move}"
+    podman.give(tmp_path, move.replace("postgres://sign-in@127.0.0.1/sign-in", address))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import requests
@@ -15,23 +14,6 @@ from tests.server import Server, eventually, free_port, is_open, scrape, serve, 
 ROUTE = "/oauth/userinfo"
 
 
-def ask(server: Server, times: int) -> None:
-    """Requests without a token, each on a connection of its own, so that both workers get some."""
-    for _ in range(times):
-        assert requests.get(server.base_url + ROUTE, timeout=30).status_code == 401
-
-
-def kill_worker(server: Server, victim: int) -> None:
-    """Returns when another worker has taken its place."""
-    os.kill(victim, signal.SIGKILL)
-    eventually(2, lambda: len(server.workers() - {victim}))
-
-
-def answered(port: int) -> Callable[[], float]:
-    name = "delegated_http_request_duration_seconds_count"
-    return lambda: value(port, name, method="GET", route=ROUTE, status="4xx")
-
-
 def test_the_counts_of_all_workers_outlive_a_death_and_a_reload_and_end_with_the_service(
     redis_server: OwnRedis, committed: None, tmp_path: Path
 ) -> None:
@@ -40,42 +22,42 @@ def test_the_counts_of_all_workers_outlive_a_death_and_a_reload_and_end_with_the
     left_by_a_killed_master = tmp_path / f"sign-in-metrics-127.0.0.1:{port}"
     left_by_a_killed_master.mkdir()
     (left_by_a_killed_master / "counter_1.db").write_bytes(b"damaged" * 9)
+
+    def ask(server: Server, times: int, path: str = ROUTE) -> None:
+        """Each on a connection of its own, so that both workers get some."""
+        for _ in range(times):
+            requests.get(server.base_url + path, timeout=30)
+
+    def are_counted(count: float) -> None:
+        name = "delegated_http_request_duration_seconds_count"
+        eventually(count, lambda: value(port, name, method="GET", route=ROUTE, status="4xx"))
+        eventually(16.0, lambda: value(port, "delegated_threads"))
+
     with serve(tmp_path / "server", WEB_CONCURRENCY="2", **variables) as server:
         eventually(16.0, lambda: value(port, "delegated_threads"))
-        check_that_counts_outlive_workers(server, port)
+        ask(server, 40)
+        are_counted(40.0)
+        victim = min(server.workers())
+        os.kill(victim, signal.SIGKILL)
+        eventually(2, lambda: len(server.workers() - {victim}))
+        ask(server, 10)
+        are_counted(50.0)
+        before = server.workers()
+        server.process.send_signal(signal.SIGHUP)
+        eventually(True, lambda: len(server.workers()) == 2 and not server.workers() & before)
+        ask(server, 10)
+        are_counted(60.0)
+
+        assert value(port, "delegated_http_requests_in_flight") == 0
+        eventually(1.0, lambda: value(port, "delegated_database_up"))
+        samples = scrape(port)
+        refused = frozenset({"route": ROUTE, "error": "invalid_token", "code": "token_missing"}.items())
+        assert samples["delegated_refusals_total", refused] == 60
+        assert ("delegated_purge_age_seconds", frozenset()) not in samples, "no purge has ended"
         redis_server.kill()
-        eventually(2.0, lambda: (ask_ready(server), value(port, "delegated_redis_away_workers"))[1])
+        eventually(2.0, lambda: (ask(server, 1, "/health/ready"), value(port, "delegated_redis_away_workers"))[1])
         assert requests.get(f"{server.base_url}/metrics", timeout=60).status_code == 404
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(60) == 0
     assert list(tmp_path.glob("sign-in-metrics-*")) == []
     assert not is_open(port)
-
-
-def check_that_counts_outlive_workers(server: Server, port: int) -> None:
-    ask(server, 40)
-    eventually(40.0, answered(port))
-
-    kill_worker(server, min(server.workers()))
-    eventually(16.0, lambda: value(port, "delegated_threads"))
-    eventually(40.0, answered(port))
-    ask(server, 10)
-    eventually(50.0, answered(port))
-
-    before = server.workers()
-    server.process.send_signal(signal.SIGHUP)
-    eventually(True, lambda: len(server.workers()) == 2 and not server.workers() & before)
-    eventually(16.0, lambda: value(port, "delegated_threads"))
-    ask(server, 10)
-    eventually(60.0, answered(port))
-
-    assert value(port, "delegated_http_requests_in_flight") == 0
-    eventually(1.0, lambda: value(port, "delegated_database_up"))
-    samples = scrape(port)
-    refused = frozenset({"route": ROUTE, "error": "invalid_token", "code": "token_missing"}.items())
-    assert samples["delegated_refusals_total", refused] == 60
-    assert ("delegated_purge_age_seconds", frozenset()) not in samples, "no purge has ended"
-
-
-def ask_ready(server: Server) -> None:
-    requests.get(f"{server.base_url}/health/ready", timeout=60)

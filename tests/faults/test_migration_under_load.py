@@ -79,8 +79,7 @@ def test_requests_go_on_while_a_migration_waits_for_a_transaction(
                 holder.execute(f"LOCK TABLE {CODES} IN ROW EXCLUSIVE MODE")
                 migration = pool.submit(in_a_thread)
                 redemptions.wait_until(lambda: migration.done() or output.getvalue().count("Trying again") > 1)
-                done = redemptions.done
-                redemptions.wait_until(lambda: redemptions.done > done + 50)
+                redemptions.go_on(50)
             migration.result()
 
     redemptions.run_during(change, to_the_end=False)

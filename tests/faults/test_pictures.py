@@ -1,4 +1,4 @@
-"""Large and hostile pictures: bounded memory and time, for the program that reads them and for the workers."""
+"""The program that reads an uploaded picture: what it makes, what it refuses, and its bounds of memory and time."""
 
 from __future__ import annotations
 
@@ -14,15 +14,161 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.core.files.uploadedfile import TemporaryUploadedFile
-from PIL import Image
+from PIL import ExifTags, Image, ImageCms, PngImagePlugin
 
 from accounts.models import User
 from accounts.pictures import reencoder, reencoder_runner
+from accounts.pictures.reencoder_runner import Crop
+from tests.factories import encoded, opened, picture, striped, upload
 from tests.server import ROOT, children_of
 
+RED, GREEN, BLUE = (255, 0, 0, 255), (0, 128, 0, 255), (0, 0, 255, 255)
 # What docs/operations.md counts with.
 MOST_MEMORY_MB = 1000
+
+
+def made(content: bytes, size: int = 256, crop: Crop = reencoder_runner.MIDDLE) -> Image.Image:
+    """What the program would make of the picture, without a start of it."""
+    return opened(reencoder.square(Image.open(io.BytesIO(content)), size, crop.zoom, crop.x, crop.y))  # type: ignore[arg-type]
+
+
+def reencode(content: bytes) -> bytes:
+    """An upload of a new person, who has reached no limit. The name of a file says nothing."""
+    return reencoder_runner.reencode(upload(content, "../../me.exe"), User())
+
+
+def refusal(content: bytes) -> str:
+    with pytest.raises(ValidationError) as refused:
+        reencode(content)
+    return str(refused.value.code)
+
+
+def is_near(colour: Any, other: tuple[int, ...]) -> bool:
+    return all(abs(one - two) < 12 for one, two in zip(colour, other, strict=True))
+
+
+# What is made ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP"])
+def test_every_accepted_picture_becomes_a_square_png(kind: str) -> None:
+    result = opened(reencode(picture(kind, (1200, 800))))
+    assert (result.format, result.size) == ("PNG", (256, 256))
+    assert is_near(result.getpixel((128, 128)), RED)
+
+
+def test_a_picture_of_any_size_and_kind_of_pixel_is_understood() -> None:
+    for size in ((40, 30), (30, 900), (1, 1)):
+        result = made(picture("JPEG", size))
+        assert result.size == (256, 256)
+        assert is_near(result.getpixel((128, 128)), RED)
+    for mode in ("1", "L", "LA", "P", "RGB", "RGBA"):
+        assert made(encoded(Image.new(mode, (30, 40))), 64).size == (64, 64)
+    assert made(encoded(Image.new("CMYK", (30, 40)), "JPEG")).mode == "RGBA"
+    grey = Image.new("I;16", (30, 30), 0x8000)
+    assert made(encoded(grey)).getpixel((9, 9)) == (128, 128, 128, 255), "16 bits keep their tones"
+
+
+@pytest.mark.parametrize("kind", ["PNG", "GIF", "WEBP"])
+def test_what_is_transparent_stays_so(kind: str) -> None:
+    image = Image.new("RGBA", (30, 30), (255, 0, 0, 255))
+    image.paste((0, 0, 0, 0), (0, 0, 30, 15))
+    result = made(encoded(image, kind))
+    assert result.getpixel((128, 10))[3] == 0  # type: ignore[index]
+    assert is_near(result.getpixel((128, 245)), RED)
+
+
+@pytest.mark.parametrize("kind", ["GIF", "WEBP", "PNG"])
+def test_of_a_moving_picture_the_first_image_is_taken(kind: str) -> None:
+    others = [Image.new("RGB", (40, 40), colour) for colour in ("blue", "green")]
+    moving = encoded(Image.new("RGB", (40, 40), "red"), kind, save_all=True, append_images=others, lossless=True)
+    assert is_near(made(moving).getpixel((9, 9)), RED)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_a_photo_stands_upright_and_its_chosen_part_too(orientation: int, kind: str) -> None:
+    upright = striped()
+    # Stored so that its EXIF orientation leads back to the upright picture.
+    stored = {
+        1: upright,
+        2: upright.transpose(Image.Transpose.FLIP_LEFT_RIGHT),
+        3: upright.transpose(Image.Transpose.ROTATE_180),
+        4: upright.transpose(Image.Transpose.FLIP_TOP_BOTTOM),
+        5: upright.transpose(Image.Transpose.TRANSPOSE),
+        6: upright.transpose(Image.Transpose.ROTATE_90),
+        7: upright.transpose(Image.Transpose.TRANSVERSE),
+        8: upright.transpose(Image.Transpose.ROTATE_270),
+    }[orientation]
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    photo = encoded(stored, kind, exif=exif, **({"quality": 95, "subsampling": 0} if kind == "JPEG" else {}))
+    left = made(photo, 60, Crop(1, 0.25, 0.5))
+    assert is_near(left.getpixel((10, 30)), RED)
+    assert is_near(left.getpixel((50, 30)), GREEN)
+    right = made(photo, 60, Crop(2, 1, 0))
+    assert is_near(right.getpixel((30, 30)), BLUE)
+
+
+def test_zoom_enlarges() -> None:
+    image = Image.new("RGB", (100, 100), "red")
+    image.paste("blue", (40, 40, 60, 60))
+    results = [made(encoded(image), 100, Crop(zoom)) for zoom in (1, 4)]
+    assert [is_near(result.getpixel((20, 20)), BLUE) for result in results] == [False, True]
+
+
+def test_colours_become_srgb() -> None:
+    assert is_near(made(picture(icc_profile=exchanged())).getpixel((9, 9)), (0, 255, 0, 255))
+
+
+def exchanged() -> bytes:
+    """The profile of sRGB with its primaries exchanged: in a picture with it, red is green."""
+    profile = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
+    places = {bytes(profile[at : at + 4]): at for at in range(132, 132 + 12 * profile[131], 12)}
+    for name, at in places.items():
+        if name[1:] == b"XYZ" and name[:1] in b"rg":
+            profile[at : at + 4] = (b"g" if name[:1] == b"r" else b"r") + b"XYZ"
+    return bytes(profile)
+
+
+def test_metadata_is_gone() -> None:
+    exif = Image.Exif()
+    exif[ExifTags.Base.Artist] = "SECRET-PLACE"
+    exif.get_ifd(ExifTags.IFD.GPSInfo)[ExifTags.GPS.GPSProcessingMethod] = b"SECRET-PLACE"
+    texts = PngImagePlugin.PngInfo()
+    texts.add_text("Comment", "SECRET-PLACE")
+    for source in (
+        picture("JPEG", exif=exif, comment=b"SECRET-PLACE", icc_profile=b"SECRET-PLACE"),
+        picture("PNG", pnginfo=texts, exif=exif, icc_profile=b"SECRET-PLACE"),
+        picture("WEBP", exif=exif, xmp=b"SECRET-PLACE"),
+    ):
+        assert b"SECRET-PLACE" in source
+        result = reencode(source)
+        assert b"SECRET-PLACE" not in result
+        assert opened(result).info == {}
+
+
+# What is refused ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"no picture",
+        b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>",
+        *(picture(kind, (400, 300))[:-60] for kind in ("JPEG", "PNG", "WEBP")),
+        picture("BMP"),
+        picture("TIFF"),
+        picture("AVIF"),
+    ],
+)
+def test_anything_else_is_refused_with_a_sentence(content: bytes) -> None:
+    with pytest.raises(ValidationError, match="not a picture that can be read"):
+        reencode(content)
+
+
+# Bounds ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -30,24 +176,6 @@ def photo() -> Image.Image:
     """50 megapixels."""
     ramp = Image.linear_gradient("L").resize((8192, 6144))
     return Image.merge("RGB", (ramp, ramp.transpose(0), ramp.transpose(1)))
-
-
-def uploaded(content: bytes) -> TemporaryUploadedFile:
-    file = TemporaryUploadedFile("photo", "application/octet-stream", len(content), None)
-    file.write(content)
-    return file
-
-
-def encoded(image: Image.Image, kind: str, **options: Any) -> bytes:
-    output = io.BytesIO()
-    image.save(output, kind, **options)
-    return output.getvalue()
-
-
-def refusal(content: bytes) -> str:
-    with pytest.raises(ValidationError) as refused, uploaded(content) as file:
-        reencoder_runner.reencode(file, User())
-    return str(refused.value.code)
 
 
 # A small process between: the system counts the memory of the process that started another as that one's, too.
@@ -68,22 +196,13 @@ def read_alone(content: bytes, folder: Path) -> tuple[int, float]:
     return status, kilobytes / 1024
 
 
-@pytest.mark.parametrize(
-    ("kind", "options", "most_mb"),
-    [
-        ("JPEG", {"quality": 85, "progressive": True, "subsampling": 0}, 400),
-        ("WEBP", {"quality": 50, "method": 0}, 900),
-    ],
-    ids=["progressive", "webp"],
-)
-def test_a_photo_of_50_megapixels_is_read_with_bounded_memory(
-    photo: Image.Image, tmp_path: Path, kind: str, options: dict[str, Any], most_mb: int
-) -> None:
-    """Those that need most."""
-    content = encoded(photo, kind, **options)
-    status, memory = read_alone(content, tmp_path)
-    assert status == reencoder.DONE
-    assert memory < most_mb < MOST_MEMORY_MB
+def test_a_photo_of_50_megapixels_is_read_with_bounded_memory(photo: Image.Image, tmp_path: Path) -> None:
+    """Those kinds that need most."""
+    progressive = encoded(photo, "JPEG", quality=85, progressive=True, subsampling=0)
+    for content, most_mb in ((progressive, 400), (encoded(photo, "WEBP", quality=50, method=0), 900)):
+        status, memory = read_alone(content, tmp_path)
+        assert status == reencoder.DONE
+        assert memory < most_mb < MOST_MEMORY_MB
 
 
 def test_a_picture_of_one_colour_with_2500_megapixels_is_refused_unread(tmp_path: Path) -> None:
@@ -104,7 +223,22 @@ def test_a_picture_of_one_colour_with_2500_megapixels_is_refused_unread(tmp_path
     assert refusal(bomb) == "too_many_pixels"
 
 
-SMALL = encoded(Image.new("RGB", (30, 30)), "PNG")
+@pytest.fixture
+def patched(tmp_path: Path, settings: Any) -> Callable[[str], None]:
+    """Runs the program that reads pictures with other statements before its own, from a folder of the test."""
+
+    def patch(statements: str) -> None:
+        package = tmp_path / "accounts" / "pictures"
+        package.mkdir(parents=True)
+        for folder in (package, package.parent):
+            (folder / "__init__.py").touch()
+        source = (ROOT / "accounts" / "pictures" / "reencoder.py").read_text()
+        changed = source.replace("    Image.MAX_IMAGE_PIXELS", f"    {statements}\n    Image.MAX_IMAGE_PIXELS", 1)
+        changed = changed.replace(f"MAX_CPU_SECONDS = {reencoder.MAX_CPU_SECONDS}", "MAX_CPU_SECONDS = 2", 1)
+        (package / "reencoder.py").write_text(changed)
+        settings.BASE_DIR = tmp_path
+
+    return patch
 
 
 @pytest.mark.parametrize(
@@ -125,7 +259,7 @@ def test_a_program_that_fails_is_a_sentence(
         monkeypatch.setattr(reencoder_runner, "RUN_SECONDS", 1.0)
     patched(statements)
     before = children_of(os.getpid())
-    assert refusal(SMALL) == code
+    assert refusal(picture()) == code
     assert children_of(os.getpid()) == before
 
 
@@ -139,15 +273,14 @@ def test_of_ten_at_once_three_are_read_and_the_others_are_told_to_try_again(
     barrier = threading.Barrier(10)
 
     def send() -> None:
-        with uploaded(SMALL) as file:
-            barrier.wait()
-            try:
-                reencoder_runner.reencode(file, User())
-                outcomes.append("read")
-            except ValidationError as error:
-                outcomes.append(str(error.code))
-                if outcomes.count("busy") == 7:
-                    may_end.touch()
+        barrier.wait()
+        try:
+            reencode(picture())
+            outcomes.append("read")
+        except ValidationError as error:
+            outcomes.append(str(error.code))
+            if outcomes.count("busy") == 7:
+                may_end.touch()
 
     threads = [threading.Thread(target=send) for _ in range(10)]
     for thread in threads:
@@ -159,6 +292,5 @@ def test_of_ten_at_once_three_are_read_and_the_others_are_told_to_try_again(
 
 def test_the_program_comes_after_the_requests_of_the_workers(patched: Callable[[str], None], tmp_path: Path) -> None:
     patched(f"open({str(tmp_path / 'niceness')!r}, 'w').write(str(os.nice(0)))")
-    with uploaded(SMALL) as file:
-        reencoder_runner.reencode(file, User())
+    reencode(picture())
     assert (tmp_path / "niceness").read_text() == str(os.nice(0) + reencoder.NICENESS)

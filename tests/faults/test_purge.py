@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection, models, transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
 from oauth_bridge.management import purging
@@ -20,7 +20,7 @@ from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, PersonFactory, Registered, TokenFactory
-from tests.faults.load import Redemptions
+from tests.faults.load import Redemptions, codes_for
 from tests.peers import wait_until
 from tests.server import ROOT, environment
 
@@ -29,6 +29,7 @@ pytestmark = pytest.mark.usefixtures("postgresql")
 ROWS = 2_000
 MANY = 50_000  # more than ten batches
 TOKENS = AccessToken._meta.db_table
+LONG_AGO = timezone.now() - timedelta(days=2)
 PURGE = [sys.executable, "manage.py", "purge"]
 Start = Callable[..., subprocess.Popen[str]]
 
@@ -51,31 +52,20 @@ def start(committed: None, tmp_path: Path) -> Iterator[Start]:
 
 def application_with(expired: int) -> Registered:
     """An application with so many expired tokens and a valid one. No other row in the database has expired."""
-    purge_here()
+    list(purging.batches(timezone.now()))
     application: Registered = ApplicationFactory()
-    bury(AccessToken, application, expired)
+    bury(application, expired)
     TokenFactory(application=application)
     return application
 
 
-def purge_here() -> None:
-    for _ in purging.batches(timezone.now()):
-        pass
-
-
-def bury(model: type[models.Model], application: Registered, rows: int) -> None:
-    """Insert expired rows by SQL."""
-    long_ago = timezone.now() - timedelta(days=2)
-    names, values = "", ""
-    if model is AuthorizationCode:
-        names, values = ", attempt, redirect_uri, code_challenge", ", gen_random_uuid(), 'https://client.example/', ''"
+def bury(application: Registered, rows: int) -> None:
+    """Insert expired tokens by SQL."""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"INSERT INTO {model._meta.db_table}"
-            f" (digest, scope, application_id, user_id, issued_at, expires_at{names})"
-            " WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < %s)"
-            f" SELECT sha256(gen_random_uuid()::text::bytea), 'profile', %s, %s, %s, %s{values} FROM numbers",
-            [rows, application.row.pk, PersonFactory().pk, long_ago, long_ago],
+            f"INSERT INTO {TOKENS} (digest, scope, application_id, user_id, issued_at, expires_at)"
+            " SELECT sha256(gen_random_uuid()::text::bytea), 'profile', %s, %s, %s, %s FROM generate_series(1, %s)",
+            [application.row.pk, PersonFactory().pk, LONG_AGO, LONG_AGO, rows],
         )
 
 
@@ -160,9 +150,9 @@ def test_two_purges_at_once_wait_for_the_table_and_delete_each_row_once(start: S
 @contract("O.purge")
 def test_a_purge_beside_live_redemptions_loses_nothing(launch: Launch, start: Start) -> None:
     old, application, server = application_with(ROWS), ApplicationFactory(), launch()
-    bury(AuthorizationCode, old, MANY // 10)
+    codes_for(old, MANY // 10, issued_at=LONG_AGO, expires_at=LONG_AGO)
     redemptions = Redemptions(server, application, 30)
-    bury(AuthorizationCode, old, MANY // 10)
+    codes_for(old, MANY // 10, issued_at=LONG_AGO, expires_at=LONG_AGO)
     process = start()
     assert process.stderr is not None
     process.stderr.readline()  # the first batch is deleted

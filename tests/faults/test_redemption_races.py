@@ -31,38 +31,29 @@ from tests.server import Server
 # One code by many callers ---------------------------------------------------------------------------------------------
 
 
-class Crowd:
-    """Concurrent callers with separate connections that redeem the same code."""
+def redeem_at_once(server: Server, application: Registered, callers: int, codes: list[str]) -> dict[str, str]:
+    """The token of each code. Fails unless one caller got it and the others got the error for concurrent use."""
+    barrier = threading.Barrier(callers)
 
-    def __init__(self, server: Server, application: Registered, callers: int) -> None:
-        self.application = application
-        self.barrier = threading.Barrier(callers)
-        self.callers = [Caller(server) for _ in range(callers)]
+    def redeem_all(caller: Caller) -> list[Answer]:
+        return [(barrier.wait(60), caller.exchange(application, code))[1] for code in codes]
 
-    def redeem(self, codes: list[str]) -> dict[str, str]:
-        """The token of each code. Fails unless one caller got it and the others got the error for concurrent use."""
-        with ThreadPoolExecutor(len(self.callers)) as pool:
-            columns = list(pool.map(lambda caller: [self._exchange(caller, code) for code in codes], self.callers))
-        return {code: self._token(answers) for code, answers in zip(codes, zip(*columns, strict=True), strict=True)}
-
-    def _exchange(self, caller: Caller, code: str) -> Answer:
-        self.barrier.wait(60)
-        return caller.exchange(self.application, code)
-
-    def _token(self, answers: tuple[Answer, ...]) -> str:
-        assert Counter(answer.status for answer in answers) == {200: 1, 400: len(answers) - 1}
-        [token] = [answer.json()["access_token"] for answer in answers if answer.status == 200]
-        for answer in answers:
-            if answer.status == 400:
-                assert answer.json()["error"] == "invalid_grant"
-                assert "less than 3 seconds ago" in answer.json()["error_description"]
-        return str(token)
+    with ThreadPoolExecutor(callers) as pool:
+        columns = list(pool.map(redeem_all, [Caller(server) for _ in range(callers)]))
+    redeemed = {}
+    for code, answers in zip(codes, zip(*columns, strict=True), strict=True):
+        assert Counter(answer.status for answer in answers) == {200: 1, 400: callers - 1}
+        [redeemed[code]] = [answer.json()["access_token"] for answer in answers if answer.status == 200]
+        refused = [answer.json() for answer in answers if answer.status == 400]
+        assert {each["error"] for each in refused} == {"invalid_grant"}
+        assert all("less than 3 seconds ago" in each["error_description"] for each in refused)
+    return redeemed
 
 
 def check(server: Server, *, callers: int, count: int) -> None:
     """One success for each code, one row, a valid token for each winner; 3 seconds later another use is a replay."""
     application = ApplicationFactory()
-    redeemed = Crowd(server, application, callers).redeem(codes_for(application, count))
+    redeemed = redeem_at_once(server, application, callers, codes_for(application, count))
     tokens = AccessToken.objects.filter(application=application.row)
     codes = AuthorizationCode.objects.filter(application=application.row, redeemed_at__isnull=False)
     won = {digest_of(token) for token in redeemed.values()}
@@ -104,6 +95,12 @@ class Right(NamedTuple):
     end: Callable[[], object]
     cause: str
 
+    def check_that_the_token_is_stored_and_refused(self, token: str) -> None:
+        assert AccessToken.objects.filter(application=self.code.row.application).count() == 1
+        with pytest.raises(RequestError) as refused:
+            tokens.read(token)
+        assert refused.value.cause == self.cause
+
 
 def authenticated(application: Registered) -> client_secrets.Client:
     return client_secrets.authenticate({"client_id": application.client_id, "client_secret": application.client_secret})
@@ -133,13 +130,6 @@ def by_a_group(application: Registered) -> Right:
     return Right(code, redeem, lambda: person.groups.remove(group), "token_ended_group")
 
 
-def check_that_it_is_stored_and_refused(token: str, right: Right) -> None:
-    assert AccessToken.objects.filter(application=right.code.row.application).count() == 1
-    with pytest.raises(RequestError) as refused:
-        tokens.read(token)
-    assert refused.value.cause == right.cause
-
-
 @pytest.mark.parametrize("right_of", [by_a_secret, by_a_group])
 @pytest.mark.parametrize("waits", [True, False])
 def test_a_redemption_under_way_leaves_no_token_that_works(
@@ -157,7 +147,7 @@ def test_a_redemption_under_way_leaves_no_token_that_works(
         begin(right.end).result(timeout=60)
     if waits:
         redemption.result(timeout=60)
-    check_that_it_is_stored_and_refused(token, right)
+    right.check_that_the_token_is_stored_and_refused(token)
 
 
 def test_a_leak_that_is_not_committed_yet_keeps_no_exchange_waiting(postgresql: None, application: Registered) -> None:
@@ -167,15 +157,13 @@ def test_a_leak_that_is_not_committed_yet_keeps_no_exchange_waiting(postgresql: 
         right.end()
         begin(authenticated, application).result(timeout=60)
         assert begin(right.redeem, token).result(timeout=60)
-    check_that_it_is_stored_and_refused(token, right)
-
-
-# A person disconnects the application. D7 -----------------------------------------------------------------------------
+    right.check_that_the_token_is_stored_and_refused(token)
 
 
 def test_a_redemption_that_has_begun_leaves_nothing_of_a_disconnected_application(
     postgresql: None, application: Registered
 ) -> None:
+    """D7: a person disconnects the application."""
     person = PersonFactory()
     consents.remember(person, application.row)
     code = CodeFactory(application=application, user=person).raw

@@ -21,11 +21,6 @@ def two_workers(redis_server: Any) -> dict[str, str]:
     return {"WEB_CONCURRENCY": "2", "REDIS_URL": redis_server.url}
 
 
-def go_on(redemptions: Redemptions) -> None:
-    seen = redemptions.done
-    redemptions.wait_until(lambda: redemptions.done > seen + 100)
-
-
 def stop(server: Server) -> None:
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(120) == 0
@@ -39,7 +34,7 @@ def test_a_reload_fails_no_request(launch: Launch, two_workers: dict[str, str]) 
     def reload() -> None:
         server.process.send_signal(signal.SIGHUP)
         redemptions.wait_until(lambda: len(server.workers()) == 2 and not server.workers() & before)
-        go_on(redemptions)
+        redemptions.go_on(100)
 
     redemptions.run_during(reload, to_the_end=False)
     redemptions.check_that_none_failed()
@@ -67,7 +62,7 @@ def test_a_restart_behind_a_port_of_systemd_refuses_nobody(launch: Launch, two_w
         def restart() -> None:
             stop(server)
             launch(**options)
-            go_on(redemptions)
+            redemptions.go_on(100)
 
         redemptions.run_during(restart, to_the_end=False)
         redemptions.check_that_none_failed()

@@ -6,12 +6,10 @@ Measured on a real server as CPU time of its worker, and compared with plain req
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
@@ -19,8 +17,7 @@ import pytest
 from tests.conftest import Launch
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD
-from tests.fuzz.wire import Silence, Wire
-from tests.server import Server
+from tests.server import Server, request, send
 
 LONG = 31_000
 PLAIN_REQUESTS = 100
@@ -30,25 +27,13 @@ TIMES_A_PLAIN_REQUEST = 20
 pytestmark = pytest.mark.long
 
 
-@dataclass(frozen=True)
-class Request:
-    """A method and target, header lines as raw bytes, and a body. What else HTTP asks for is added."""
+class Request(NamedTuple):
+    """Method and target, header lines with CRLF at the end of each, and a body."""
 
     label: str
     line: bytes
-    headers: list[bytes] = field(default_factory=list)
+    headers: bytes = b""
     body: bytes = b""
-
-    def render(self, host: bytes) -> bytes:
-        named = {header.partition(b":")[0].lower() for header in self.headers}
-        lines = [self.line + b" HTTP/1.1", *self.headers, b"Connection: close"]
-        if b"host" not in named:
-            lines.append(b"Host: " + host)
-        if self.body and not named & {b"content-length", b"transfer-encoding"}:
-            lines.append(b"Content-Length: %d" % len(self.body))
-        if self.body and b"content-type" not in named:
-            lines.append(b"Content-Type: application/x-www-form-urlencoded")
-        return b"\r\n".join([*lines, b"", self.body])
 
 
 class Meter:
@@ -56,14 +41,18 @@ class Meter:
 
     def __init__(self, server: Server) -> None:
         self.server = server
-        self.host = urlsplit(server.base_url).netloc.encode()
-        self.wire = Wire(urlsplit(server.base_url).port or 0)
         [self.worker] = server.workers()
         self._before = self._used()
 
-    def cost(self, request: Request) -> int:
-        with suppress(Silence):
-            self.wire.ask_alone(request.render(self.host))
+    def cost(self, given: Request) -> int:
+        headers, lower = given.headers, given.headers.lower()
+        if not lower.startswith(b"host:"):
+            headers = b"Host: %b\r\n" % urlsplit(self.server.base_url).netloc.encode() + headers
+        if given.body and not lower.startswith((b"content-length:", b"transfer-encoding:")):
+            headers += b"Content-Length: %d\r\n" % len(given.body)
+        if given.body and b"content-type:" not in lower:
+            headers += b"Content-Type: application/x-www-form-urlencoded\r\n"
+        send(self.server, request(given.line, headers, given.body))
         used = self._used()
         spent, self._before = used - self._before, used
         return spent
@@ -75,7 +64,7 @@ class Meter:
         return sum(int(path.read_text(encoding="ascii").split()[0]) for path in threads)
 
 
-PLAIN = Request("plain", b"GET /oauth/userinfo", [b"Authorization: Bearer " + b"x" * 43])
+PLAIN = Request("plain", b"GET /oauth/userinfo", b"Authorization: Bearer " + b"x" * 43 + b"\r\n")
 TARGETS = {
     "user info": (b"GET /oauth/userinfo", b""),
     "token": (b"POST /oauth/token", b"grant_type=authorization_code"),
@@ -141,9 +130,9 @@ def hostile_texts() -> Iterator[bytes]:
             yield name + b"=" + filling * (LONG // len(filling))
 
 
-def hostile_forms(*cookies: bytes) -> Iterator[Request]:
+def hostile_forms(cookie: bytes = b"") -> Iterator[Request]:
     """At a path that takes no form, at one that takes a form, and at one that takes a file."""
-    multipart = [b"Content-Type: multipart/form-data; boundary=b"]
+    multipart = cookie + b"Content-Type: multipart/form-data; boundary=b\r\n"
     part = b'--b\r\nContent-Disposition: form-data; name="%s'
     bodies = {
         "one name of many parameters": part % (b";" * 900) + b"\r\n\r\nx\r\n--b--\r\n",
@@ -157,40 +146,35 @@ def hostile_forms(*cookies: bytes) -> Iterator[Request]:
         + b"\r\n--b--\r\n",
     }
     for path, (what, body) in product((b"/health/live", b"/accounts/sign-in", b"/accounts/profile"), bodies.items()):
-        label = f"multipart: {path.decode()}: {what}{' with a cookie' if cookies else ''}"
-        yield Request(label, b"POST " + path, [*multipart, *cookies], body)
-    yield Request("a megabyte of percent signs", b"POST /accounts/sign-in", [], b"%" * 1_000_000)
+        label = f"multipart: {path.decode()}: {what}{' with a cookie' if cookie else ''}"
+        yield Request(label, b"POST " + path, multipart, body)
+    yield Request("a megabyte of percent signs", b"POST /accounts/sign-in", body=b"%" * 1_000_000)
 
 
 def hostile_requests() -> Iterator[Request]:
-    yield from hostile_forms()
     for label, (line, body) in TARGETS.items():
         for what, header in hostile_headers():
-            yield Request(f"{label}: {what}", line, [header], body)
+            yield Request(f"{label}: {what}", line, header + b"\r\n", body)
         path = line.partition(b"?")[0]
         for text in hostile_texts():
-            yield Request(f"{label}: query {text[:24]!r}", path + b"?" + text, [], body)
+            yield Request(f"{label}: query {text[:24]!r}", path + b"?" + text, body=body)
             if body:
-                yield Request(f"{label}: body {text[:24]!r}", line, [], text + text)
-
-
-def check(meter: Meter, requests: Iterable[Request]) -> None:
-    plain, dearest = statistics.median(meter.cost(PLAIN) for _ in range(PLAIN_REQUESTS)), 0.0
-    dear = {}
-    for request in requests:
-        times = meter.cost(request) / plain
-        # Other load on the machine only ever increases the CPU time of a request.
-        if times > max(dearest, 2):
-            times = min(times, *(meter.cost(request) / plain for _ in range(4)))
-        dearest = max(dearest, times)
-        if times > TIMES_A_PLAIN_REQUEST:
-            dear[request.label] = f"{times:.0f} plain requests"
-    print(f"the dearest costs as much as {dearest:.1f} plain requests")  # noqa: T201 - shown by `-rP`
-    assert dear == {}
+                yield Request(f"{label}: body {text[:24]!r}", line, body=text + text)
 
 
 def test_no_hostile_request_costs_much(launch: Launch, alice: Any) -> None:
     server = launch()
     cookies = OAuthDriver(server.base_url).signed_in(alice.email, PASSWORD).browser.cookies.get_dict()
-    signed_in = b"Cookie: " + "; ".join(f"{name}={value}" for name, value in cookies.items()).encode()
-    check(Meter(server), [*hostile_forms(signed_in), *hostile_requests()])
+    cookie = b"Cookie: " + "; ".join(f"{name}={value}" for name, value in cookies.items()).encode() + b"\r\n"
+    meter, dearest, dear = Meter(server), 0.0, {}
+    plain = statistics.median(meter.cost(PLAIN) for _ in range(PLAIN_REQUESTS))
+    for each in (*hostile_forms(cookie), *hostile_forms(), *hostile_requests()):
+        times = meter.cost(each) / plain
+        # Other load on the machine only ever increases the CPU time of a request.
+        if times > max(dearest, 2):
+            times = min(times, *(meter.cost(each) / plain for _ in range(4)))
+        dearest = max(dearest, times)
+        if times > TIMES_A_PLAIN_REQUEST:
+            dear[each.label] = f"{times:.0f} plain requests"
+    print(f"the dearest costs as much as {dearest:.1f} plain requests")  # noqa: T201 - shown by `-rP`
+    assert dear == {}

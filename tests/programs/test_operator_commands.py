@@ -61,8 +61,7 @@ def test_application_create_prints_what_a_developer_needs(manage: Manage, driver
     assert answer["client_secret"] != another["client_secret"]
     assert answer["client_id"] != another["client_id"]
     created = made(answer)
-    code = driver.authorize(driver.authorization_url(created), alice.email, PASSWORD).parameters["code"]
-    assert driver.exchange(created, code).status_code == 200
+    assert driver.token(created, alice.email, PASSWORD)
     trusted = made(answered(manage("application", "create", "T", *flags, "--trusted", "--json")))
     assert driver.callback(driver.get(driver.authorization_url(trusted))).address == uris[0], "without a consent page"
     refused = manage("application", "create", "A", "--redirect-uri", "http://a.example/", "--json")
@@ -125,7 +124,7 @@ def test_createsuperuser_counts_as_verified(
     result = manage("createsuperuser", "--noinput", "--email", email, "--nickname", "Root")
     assert result.returncode == 0, result.stderr
     assert User.objects.get(email=email).email_verified_at is not None
-    assert "code" in driver.authorize(driver.authorization_url(application), email, PASSWORD).parameters
+    assert driver.token(application, email, PASSWORD)
 
 
 # After a restore ------------------------------------------------------------------------------------------------------
@@ -147,8 +146,7 @@ def test_after_a_restore_all_sessions_codes_and_tokens_end(
     error_of(signed_in.userinfo(token.raw), 401, "invalid_token")
     assert answer["newest"]["access_token"] == token.row.issued_at.isoformat()
 
-    anew = signed_in.authorize(signed_in.authorization_url(application), alice.email, PASSWORD).parameters["code"]
-    assert signed_in.exchange(application, anew).status_code == 200
+    assert signed_in.token(application, alice.email, PASSWORD)
 
 
 @contract("O.after-restore")

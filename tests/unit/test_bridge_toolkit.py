@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import oauth2_provider
 import pytest
+from django.core.management import find_commands
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from oauth2_provider.signals import app_authorized
 
+import manage
 from oauth_bridge.apps import toolkit_is_configured
 from oauth_bridge.models import AccessToken
 from tests.factories import ApplicationFactory, CodeFactory, digest_of
@@ -73,3 +78,12 @@ def test_the_signal_of_the_toolkit_has_the_row_of_the_token_which_is_not_read_ag
         assert getattr(token, name) == getattr(stored, name), name
     sent = [query["sql"] for query in captured.captured_queries]
     assert not [sql for sql in sent if sql.startswith("SELECT") and "accesstoken" in sql]
+
+
+def test_the_command_line_refuses_every_command_of_the_toolkit_and_names_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would store rows that this service does not read, or end in a traceback."""
+    theirs = find_commands(str(Path(oauth2_provider.__file__).parent / "management"))
+    for command in ("changepassword", *theirs):
+        monkeypatch.setattr(sys, "argv", ["manage.py", command])
+        with pytest.raises(SystemExit, match=r"Use manage\.py"):
+            manage.main()

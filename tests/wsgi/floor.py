@@ -1,7 +1,7 @@
-"""The floor: the cost of Django under gunicorn for one indexed SELECT by the digest of a token.
+"""The floor of `make bench`: the cost of Django under gunicorn for one indexed SELECT by the digest of a token.
 
-One connection for the life of a worker, no middleware, no ORM. Served as `tests.bench.floor:application`; not
-imported elsewhere, because it configures Django itself. FLOOR_DSN is a libpq connection string.
+One connection for the life of a worker, no middleware, no ORM. It configures Django itself, so it is imported nowhere.
+FLOOR_DSN is a libpq connection string.
 """
 
 from __future__ import annotations
@@ -50,5 +50,5 @@ def select(request: HttpRequest) -> HttpResponse:
     return JsonResponse(dict(zip(MEMBERS, row, strict=True)))
 
 
-urlpatterns = [path("select", select)]
+urlpatterns = [path("oauth/userinfo", select)]
 application = get_wsgi_application()

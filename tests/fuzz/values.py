@@ -1,4 +1,4 @@
-"""Values, names and headers that are known to break programs, to replace valid ones."""
+"""Values, names and headers that are known to break programs, to replace valid ones in test_fuzz."""
 
 from __future__ import annotations
 

@@ -1,0 +1,148 @@
+"""The service on databases in unusual states: a promoted standby, a pooler, a full disk, one that moves."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.test import Client
+
+from accounts.models import AuditEntry, StoredPicture
+from oauth_bridge.models import AccessToken, AuthorizationCode
+from tests.conftest import Launch
+from tests.contract_coverage import contract
+from tests.databases import Cluster, Standby, in_use, migrate, pooler
+from tests.driver import OAuthDriver, away_of, away_page_of
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
+from tests.faults.load import Redemptions
+from tests.peers import wait_until
+
+# A standby, as docs/second-server.md says -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def standby(own_postgresql: Cluster) -> Iterator[Standby]:
+    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))  # not in pytest's folder: PostgreSQL runs as another user
+    try:
+        server = Standby(own_postgresql, folder)
+        yield server
+        server.kill()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_the_service_goes_on_with_a_standby_once_it_is_promoted(
+    own_postgresql: Cluster, standby: Standby, launch: Launch
+) -> None:
+    hosts = f"127.0.0.1:{own_postgresql.port},127.0.0.1:{standby.port}"
+    server = launch(DATABASE_URL=f"postgres://service@{hosts}/service?target_session_attrs=read-write")
+    person, application = PersonFactory(), ApplicationFactory()
+    browser = OAuthDriver(server.base_url)
+    code = browser.authorize(browser.authorization_url(application), person.email, PASSWORD).parameters["code"]
+    token = browser.exchange(application, code).json()["access_token"]
+    wait_until(lambda: standby.has_all_of(own_postgresql))
+
+    own_postgresql.kill()
+    assert browser.userinfo(token).status_code == 503
+    standby.promote()
+    wait_until(lambda: browser.userinfo(token).status_code == 200)
+    assert browser.get("/accounts/profile").status_code == 200
+    assert browser.exchange(application, code).status_code == 400
+
+
+# PgBouncer before 1.21 in transaction mode, without prepared statements, as docs/operations.md sets it up -------------
+
+EXCHANGES = 100
+
+
+def test_a_pooler_without_prepared_statements_is_supported(
+    postgresql: None, redis_server: Any, launch: Launch, alice: Any
+) -> None:
+    with pooler() as url:
+        server = launch(DATABASE_URL=f"{url}?prepare_threshold=none", WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
+        driver = OAuthDriver(server.base_url, server.auth_url)
+        token = driver.token(ApplicationFactory(), alice.email, PASSWORD)
+        assert driver.userinfo(token).json()["email"] == alice.email
+
+        redemptions = Redemptions(server, ApplicationFactory(), EXCHANGES)
+        redemptions.run_during(lambda: None)
+        redemptions.check_books()
+        assert redemptions.trouble == {}
+
+
+# The disk of SQLite is full. D19 --------------------------------------------------------------------------------------
+
+DISK = "4m"
+
+
+@contract("D19/temporarily_unavailable", "D19.page")
+def test_while_the_disk_is_full_nothing_is_written_and_afterwards_all_goes_on(
+    sqlite_template: Path, disk: Path, launch: Launch
+) -> None:
+    """SQLITE_FULL."""
+    with in_use(f"sqlite:///{shutil.copy(sqlite_template, disk)}"):
+        alice, application = PersonFactory(), ApplicationFactory(is_trusted=True)
+        driver = OAuthDriver(launch(REDIS_URL="").base_url).signed_in(alice.email, PASSWORD)
+        code, token = CodeFactory(application=application, user=alice).raw, TokenFactory(user=alice).raw
+        with (disk / "filler").open("wb", buffering=0) as filler, suppress(OSError):
+            while filler.write(bytes(4096)):
+                pass
+        for _ in range(2):
+            away_of(driver.exchange(application, code))
+            away_page_of(driver.get(driver.authorization_url(application)))
+        codes = AuthorizationCode.objects.filter(application=application.row)
+        assert [each.redeemed_at for each in codes] == [None]
+        assert not AccessToken.objects.filter(application=application.row).exists()
+        assert driver.userinfo(token).status_code == 200
+        wait_until(lambda: driver.call("GET", "/health/ready").status_code == 503)
+
+        (disk / "filler").unlink()
+        wait_until(lambda: driver.call("GET", "/health/ready").status_code == 200)
+        redirect = driver.get(driver.authorization_url(application))
+        for each in (code, driver.callback(redirect).parameters["code"]):
+            assert driver.exchange(application, each).status_code == 200
+        assert AccessToken.objects.filter(application=application.row).count() == 2
+
+
+# The commands of docs/operations.md, "From SQLite to PostgreSQL" ------------------------------------------------------
+
+
+def dumped(path: Path) -> list[str]:
+    """Return the rows. Django writes whole milliseconds, and none if the stored time has no fraction of a second."""
+    call_command("dumpdata", use_base_manager=True, format="jsonl", output=str(path), verbosity=0)
+    return sorted(path.read_text().replace(".000Z", "Z").splitlines())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_everything_is_copied_and_new_rows_get_new_numbers(own_postgresql: Cluster, tmp_path: Path) -> None:
+    name = f"moved_{uuid4().hex}"
+    own_postgresql.administer(f"CREATE DATABASE {name} OWNER service")
+    target = f"{own_postgresql.url.rpartition('/')[0]}/{name}"
+    source = f"sqlite:///{tmp_path / 'service.sqlite3'}"
+    migrate(source)
+    with in_use(source):
+        alice, application = PersonFactory(), ApplicationFactory()
+        alice.groups.create(name="Editors")
+        for factory in (CodeFactory, ConsentFactory):
+            factory(user=alice, application=application.row)
+        token = TokenFactory(user=alice, application=application.row)
+        AuditEntry.objects.create(action="registered", kind="application", changes={"name": ["", "ä"]})
+        StoredPicture.objects.create(name="avatars/a.png", content=b"\x89PNG of a test")
+        before = dumped(tmp_path / "everything.jsonl")
+    migrate(target)
+    with in_use(target):
+        connection.cursor().execute("TRUNCATE django_content_type CASCADE")
+        call_command("loaddata", tmp_path / "everything.jsonl", verbosity=0)
+        assert dumped(tmp_path / "again.jsonl") == before
+        claims = Client().get("/oauth/userinfo", headers={"authorization": f"Bearer {token.raw}"}).json()
+        assert claims["sub"] == str(alice.pk)
+        TokenFactory(user=alice, application=ApplicationFactory().row)
+        AuditEntry.objects.create(action="changed", kind="application")
