@@ -1,4 +1,4 @@
-"""The commands of docs/backup.md: a backup while the service runs, its restoration, and a sign-in afterwards."""
+"""The commands of docs/operations.md: a backup while the service runs, its restoration, and a sign-in afterwards."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def folders(tmp_path: Path) -> dict[str, Path]:
 
 
 def run(folders: dict[str, Path], variables: dict[str, str], *headings: str) -> None:
-    """Runs the commands of these sections of docs/backup.md with the variables of the service."""
+    """Runs the commands of these sections of docs/operations.md with the variables of the service."""
     folders["/etc/sign-in.env"].write_text("".join(f"{name}='{value}'\n" for name, value in variables.items()))
-    commands = "\n".join(block for heading in headings for block in documented.commands(heading, "backup.md"))
+    commands = "\n".join(block for heading in headings for block in documented.commands(heading, "operations.md"))
     for path, own in folders.items():
         commands = commands.replace(path, shlex.quote(str(own)))
     commands = commands.replace(".venv/bin/python", shlex.quote(sys.executable))

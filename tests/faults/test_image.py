@@ -1,4 +1,4 @@
-"""The image, with any user ID and a read-only root, on PostgreSQL and on SQLite. docs/containers.md.
+"""The image, with any user ID and a read-only root, on PostgreSQL and on SQLite. docs/operations.md.
 
 It takes minutes, so only `-m long` runs it. What it is set up with: tests/programs/test_container_set_up.py.
 """
@@ -111,8 +111,8 @@ def test_the_image_names_its_version_has_no_tools_left_and_says_that_nothing_ans
     assert (asked.returncode, asked.stderr.partition(":")[0]) == (1, "The service does not answer")
 
 
-def test_the_commands_of_the_small_installation(image: Image, own_postgresql: Cluster, tmp_path: Path) -> None:
-    """With addresses of this machine. At the end it moves to PostgreSQL."""
+def test_the_commands_of_the_small_installation(image: Image, tmp_path: Path) -> None:
+    """With addresses of this machine."""
     port, upstream = free_port(), free_port()
     url = f"http://localhost:{port}"
     text = documented.block("AUTH_URL=").replace("https://sign-in.example.com", url).replace(":8000", f":{upstream}")
@@ -127,14 +127,6 @@ def test_the_commands_of_the_small_installation(image: Image, own_postgresql: Cl
             sign_in(image, container, url)
         give(image, tmp_path, documented.block("17 * * * *").partition(" root ")[2])
         give(image, tmp_path, documented.block("docker exec sign-in python -c"))
-        image.podman("stop", "sign-in")
-        database = f"moved_{uuid4().hex}"
-        own_postgresql.administer(f"CREATE DATABASE {database} OWNER service")
-        move = documented.block(
-            "docker run --rm --env-file sign-in.env --volume sign-in:/var/lib/sign-in --network host"
-        )
-        address = f"{own_postgresql.url.rpartition('/')[0]}/{database}"
-        give(image, tmp_path, move.replace("postgres://sign-in@127.0.0.1/sign-in", address))
     finally:
         image.podman("rm", "--force", "--time", "0", "sign-in")
         process.wait(STOP_SECONDS)

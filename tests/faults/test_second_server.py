@@ -1,4 +1,4 @@
-"""Two servers behind the nginx of docs/second-server.md; one is killed under load.
+"""Two servers behind the nginx of docs/high-availability.md; one is killed under load.
 
 A new SECRET_KEY: test_secret_key_rotation.
 """

@@ -1,4 +1,4 @@
-"""PostgreSQL is lost, and its standby promoted, as docs/second-server.md says."""
+"""PostgreSQL is lost, and its standby promoted, as docs/high-availability.md says."""
 
 from __future__ import annotations
 
