@@ -22,7 +22,7 @@ from tests.faults.upgrading import SEED, Client
 from tests.peers import certificate_for, nginx
 from tests.server import ROOT, environment, free_port
 
-# As docs/high-availability.md has it.
+# The columns of the printed table.
 HEAD = ["failure", "requests", "failed", *OPERATIONS, "must", "slowest", "acknowledged", "lost"]
 
 
