@@ -65,8 +65,8 @@ def configuration(folder: Path, port: int, upstream: Upstream, certificate: Path
     """The documented configuration at loopback ports, without TLS unless there is a certificate with its key.
 
     `upstream` is the port of a server that is both units; the port of each documented address, with the upstreams of
-    docs/second-server.md if they are not those of one server; or a block in place of the documented upstreams. Nothing
-    else is changed.
+    docs/high-availability.md if they are not those of one server; or a block in place of the documented upstreams.
+    Nothing else is changed.
     """
     changes = {
         r"listen 80;": f"listen 127.0.0.1:{free_port()};",
@@ -83,7 +83,7 @@ def configuration(folder: Path, port: int, upstream: Upstream, certificate: Path
         assert count
     else:
         if PAGES not in ports:
-            text = UPSTREAMS.sub(documented.nginx_block("second-server.md"), text)
+            text = UPSTREAMS.sub(documented.block("upstream sign_in_pages {\n", "high-availability.md"), text)
         changes |= {rf"{re.escape(address)}\b": f"127.0.0.1:{at}" for address, at in ports.items()}
     if certificate:
         changes[r"listen 443 ssl;"] = f"listen 127.0.0.1:{port} ssl;"

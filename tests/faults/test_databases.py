@@ -25,7 +25,7 @@ from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFa
 from tests.faults.load import Redemptions
 from tests.peers import wait_until
 
-# A standby, as docs/second-server.md says -----------------------------------------------------------------------------
+# A standby, as docs/operations.md says -----------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The image, with any user ID and a read-only root, on PostgreSQL and on SQLite. docs/containers.md.
+"""The image, with any user ID and a read-only root, on PostgreSQL and on SQLite. docs/operations.md.
 
 Built from Debian packages as `make image` does. It takes minutes, so only `-m long` runs it. All that buildah and
 podman store is in a folder of the test. What the image is set up with: tests/programs/test_container_set_up.py.
@@ -172,8 +172,8 @@ def test_the_image_names_its_version_has_no_tools_left_and_says_that_nothing_ans
     assert (asked.returncode, asked.stderr.partition(":")[0]) == (1, "The service does not answer")
 
 
-def test_the_commands_of_the_small_installation(podman: Podman, own_postgresql: Cluster, tmp_path: Path) -> None:
-    """With addresses of this machine. At the end it moves to PostgreSQL."""
+def test_the_commands_of_the_small_installation(podman: Podman, tmp_path: Path) -> None:
+    """With addresses of this machine."""
     port, upstream = free_port(), free_port()
     url = f"http://localhost:{port}"
     text = documented.block("AUTH_URL=").replace("https://sign-in.example.com", url).replace(":8000", f":{upstream}")
@@ -185,10 +185,3 @@ def test_the_commands_of_the_small_installation(podman: Podman, own_postgresql: 
         sign_in(podman, "sign-in", url)
     podman.give(tmp_path, documented.block("17 * * * *").partition(" root ")[2])
     podman.give(tmp_path, documented.block("docker exec sign-in python -c"))
-    podman("stop", "sign-in")
-    database = f"moved_{uuid4().hex}"
-    own_postgresql.administer(f"CREATE DATABASE {database} OWNER service")
-    move = documented.block("run='docker run --rm")
-    address = f"{own_postgresql.url.rpartition('/')[0]}/{database}"
-    move = f"PATH={own_postgresql.programs}:$PATH\n{move}"
-    podman.give(tmp_path, move.replace("postgres://sign-in@127.0.0.1/sign-in", address))

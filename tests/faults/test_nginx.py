@@ -146,7 +146,7 @@ def test_nginx_counts_an_ipv6_address_by_its_64(
     assert "$binary_remote_addr zone" not in (folder / "nginx.conf").read_text(encoding="utf-8"), "a limit is left out"
 
 
-# Two servers, as docs/second-server.md says; one is killed under load -------------------------------------------------
+# Two servers, as docs/operations.md says; one is killed under load -------------------------------------------------
 
 PEOPLE = 4
 SIGN_INS = 3  # of each person, before and after the kill

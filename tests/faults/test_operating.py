@@ -23,7 +23,7 @@ from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory
 from tests.server import ROOT, free_port, stop
 
-# The commands of docs/backup.md ---------------------------------------------------------------------------------------
+# The commands of docs/operations.md ----------------------------------------------------------------------------------
 
 # What needs root or systemd does nothing else here: the programs run as this process does.
 AROUND = """
@@ -43,9 +43,9 @@ def folders(tmp_path: Path) -> dict[str, Path]:
 
 
 def run(folders: dict[str, Path], variables: dict[str, str], *headings: str) -> None:
-    """Runs the commands of these sections of docs/backup.md with the variables of the service."""
+    """Runs the commands of these sections of docs/operations.md with the variables of the service."""
     folders["/etc/sign-in.env"].write_text("".join(f"{name}='{value}'\n" for name, value in variables.items()))
-    commands = "\n".join(block for heading in headings for block in documented.commands(heading, "backup.md"))
+    commands = "\n".join(block for heading in headings for block in documented.commands(heading, "operations.md"))
     for path, own in folders.items():
         commands = commands.replace(path, shlex.quote(str(own)))
     commands = commands.replace(".venv/bin/python", shlex.quote(sys.executable))

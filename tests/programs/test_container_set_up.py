@@ -1,4 +1,4 @@
-"""The folder that `config/container/set-up` writes for the compose file. docs/containers.md."""
+"""The folder that `config/container/set-up` writes for the compose file. docs/operations.md."""
 
 from __future__ import annotations
 

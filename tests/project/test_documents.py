@@ -40,7 +40,7 @@ def test_each_link_within_the_documents_leads_somewhere() -> None:
         if document.name != "index.md"  # of the site: tests/unit/test_documentation.py
         for target in re.findall(r"\]\(((?!https?:|mailto:|/)[^)\s]+)\)", text_of(document))
     ]
-    assert len(links) > 10
+    assert len(links) > 30
     wrong = []
     for document, file, heading in links:
         target = document.parent / file if file else document
@@ -56,7 +56,7 @@ def test_each_test_that_a_document_names_exists() -> None:
         for file, function in re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", text_of(document))
         if "test_" in file
     }
-    assert len(named) > 15
+    assert named
     wrong = []
     for document, file, function in sorted(named):
         path = next(
@@ -99,7 +99,6 @@ def test_systemd_and_the_shell_read_the_documented_variables_alike() -> None:
         for line in documented.file("/etc/sign-in.env", document).splitlines()
     ]
     assert [line for line in lines if not re.fullmatch(r"#.*|[A-Z_]+='[^']*'", line)] == []
-    assert "%" not in documented.file("/etc/cron.d/sign-in-purge"), "cron takes it for the end of the line"
 
 
 def test_a_unit_exposes_little_of_the_machine(tmp_path: Path) -> None:
