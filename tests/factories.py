@@ -25,6 +25,7 @@ from PIL import Image
 from accounts.models import User
 from oauth_bridge.applications import registry
 from oauth_bridge.credentials import codes, secret_rotation
+from oauth_bridge.credentials.random_values import OPENID_MARK
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
 
 PASSWORD = "correct horse battery staple"
@@ -140,6 +141,12 @@ class CodeFactory(_CredentialFactory):
     attempt = factory.LazyFunction(uuid.uuid4)
     redirect_uri = "https://client.example/callback"
     code_challenge = ""
+
+    @classmethod
+    def _create(cls, model_class: type[models.Model], *args: Any, **fields: Any) -> Any:
+        if fields.get("openid"):
+            fields.setdefault("raw", f"{OPENID_MARK}{secrets.token_urlsafe(32)}")
+        return super()._create(model_class, *args, **fields)
 
 
 class TokenFactory(_CredentialFactory):
