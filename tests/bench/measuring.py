@@ -226,9 +226,10 @@ def _counted(
     target: Target, given: Stack, operation: Callable[[Caller, Any], Any], values: Sequence[Any], warm: int = WARM
 ) -> tuple[float, list[Any]]:
     """The instructions of one call, and the results of all."""
-    caller, (worker,) = Caller(target), children_of(target.roots["server"])
+    caller = Caller(target)
     for number in range(warm):
         operation(caller, number)
+    (worker,) = children_of(target.roots["server"])
 
     def command(text: str) -> None:
         subprocess.run(["vgdb", f"--pid={worker}", text], check=True, capture_output=True, timeout=60)
