@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from oauth_bridge.activity.causes import NEVER_EXCHANGED
 from oauth_bridge.activity.reading import Filters, newest, person_with, records
-from oauth_bridge.credentials import issued_codes
-from oauth_bridge.credentials.issued_codes import IssuedCode
+from oauth_bridge.credentials import code_history
+from oauth_bridge.credentials.code_history import IssuedCode
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 
 STEPS = list(Step)
@@ -135,7 +135,7 @@ def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 2
     is_of_no_person = bool(filters.who) and person_id is None
     if not (filters.cause or filters.step or filters.reference or filters.is_failure or is_of_no_person):
         found = filters.client_id, filters.client_ids, person_id, filters.since
-        codes = issued_codes.newest(*found, before, limit)
+        codes = code_history.newest(*found, before, limit)
     is_search = filters.cause or filters.step or filters.reference or filters.is_failure
     looked_for = {row.pk for row in rows} if is_search else set()
     return [_with_chosen(each, looked_for) for each in _combined(rows, codes, filters.client_ids)[:limit]]
@@ -166,7 +166,7 @@ def _combined(
     all_records = _with_siblings(found, keys, client_ids)
     # The search for codes needs the people, because the index for attempts begins with the person.
     people = {record.person_id for record in all_records if record.person_id}
-    siblings = issued_codes.of_attempts(people, keys)
+    siblings = code_history.of_attempts(people, keys)
     all_codes = {*codes, *(code for code in siblings if client_ids is None or code.client_id in client_ids)}
     sole = _sole_people(all_records, all_codes)
 

@@ -31,8 +31,8 @@ from config.infrastructure.network import site_of
 from config.infrastructure.sql import adapted, fetch_one, is_postgresql
 from config.infrastructure.worker import Worker
 from oauth_bridge.activity.causes import NEVER_EXCHANGED
-from oauth_bridge.credentials import issued_codes
-from oauth_bridge.credentials.issued_codes import ProfileRead
+from oauth_bridge.credentials import code_history
+from oauth_bridge.credentials.code_history import ProfileRead
 from oauth_bridge.models import WriteProof
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
 
@@ -167,7 +167,7 @@ def flush() -> None:
 def _add_counts(taken: Waiting) -> None:
     """Add the counts and the first profile reads to the database."""
     counts, times = Counter(taken.counts), {read: at for read, (_, at) in taken.reads.items()}
-    for read in issued_codes.note_profile_reads(times) if times else ():
+    for read in code_history.note_profile_reads(times) if times else ():
         client_id, at = taken.reads[read]
         counts[client_id, int(at.timestamp()) // _HOUR_SECONDS, Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
     with connection.cursor() as cursor:
@@ -184,7 +184,7 @@ def record_never_exchanged(since: datetime) -> bool:
     Possible causes: the callback did not answer, the application lost its `state`, or a firewall stopped the exchange.
     """
     with transaction.atomic():
-        claimed, codes = issued_codes.claim_never_exchanged(since, MOST_CLAIMED)
+        claimed, codes = code_history.claim_never_exchanged(since, MOST_CLAIMED)
     failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
     for client_id, person_id, attempt, at in codes:
         count(at, client_id, **failed)

@@ -31,7 +31,7 @@ from oauth_bridge.activity.reading import login_marks
 from oauth_bridge.callback_addresses.difference import compare
 from oauth_bridge.callback_addresses.masking import masked
 from oauth_bridge.consent.pending_request import PendingRequest
-from oauth_bridge.credentials import issued_codes
+from oauth_bridge.credentials import code_history
 from oauth_bridge.models import MISTYPED_CLIENT_ID
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from oauth_bridge.oauth.authorization import FRAME, SCRIPT
@@ -106,10 +106,10 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     presented: Any = error.private.get("presented") if attempt is None else None
     is_read = presented and not client_id and cause not in ("client_unknown", "client_deleted")
     if is_read:  # the budget is that of the application
-        attempt, person, client_id = issued_codes.presented(*presented)
+        attempt, person, client_id = code_history.presented(*presented)
     has_room = counts.has_room(client_id, *_caller(request, step))
     if has_room and presented and not is_read:
-        attempt, person, found = issued_codes.presented(*presented)
+        attempt, person, found = code_history.presented(*presented)
         client_id = client_id or found
     outcome = Outcome.FAILED if error.fault.status >= SERVER_ERRORS else Outcome.REFUSED
     made = _record_of(request, step, outcome, cause, attempt=attempt, client_id=client_id, person_id=person)

@@ -19,7 +19,7 @@ from config.infrastructure.texts import refuse_control_characters
 from oauth_bridge.applications import look_alikes
 from oauth_bridge.applications.fields import BY_NAME, FIELDS
 from oauth_bridge.callback_addresses.registration import split_lines, without_loopback_port
-from oauth_bridge.credentials import issued_codes, secret_rotation
+from oauth_bridge.credentials import code_history, secret_rotation
 from oauth_bridge.models import Application
 from oauth_bridge.models.secrets import NAME_MAX_LENGTH
 
@@ -124,7 +124,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             return
         kept = split_lines(self.cleaned_data["redirect_uris"])
         used: Counter[str] = Counter()
-        for sent, sign_ins in issued_codes.sign_ins_by_callback(self.instance).items():
+        for sent, sign_ins in code_history.sign_ins_by_callback(self.instance).items():
             used[without_loopback_port(sent) if self.instance.has_own_port(sent) else sent] += sign_ins
         for address in split_lines(self.initial["redirect_uris"]):
             if address not in kept and used[address]:

@@ -16,7 +16,7 @@ from oauth_bridge.activity import statistics
 from oauth_bridge.activity.causes import fix_of, needs_mending, title_of
 from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.callback_addresses.registration import hints, registration_problem
-from oauth_bridge.credentials import issued_codes, secret_rotation
+from oauth_bridge.credentials import code_history, secret_rotation
 from oauth_bridge.models import Application, ApplicationSecret
 
 MONTH = 30
@@ -75,7 +75,7 @@ def summaries(applications: Collection[Application]) -> dict[int, Summary]:
     for failing, number in to_mend(statistics.failures(statistics.start_of(1), None, client_ids)).items():
         failed[failing.client_id] += number
         refused[failing.client_id] += 0 if is_of_now(failing) else number
-    hours, last = statistics.last_hours(client_ids), issued_codes.last_redeemed(keys)
+    hours, last = statistics.last_hours(client_ids), code_history.last_redeemed(keys)
     unowned = _unowned(keys)
     secrets: dict[int, list[ApplicationSecret]] = {}
     for secret in ApplicationSecret.objects.filter(application__in=keys):

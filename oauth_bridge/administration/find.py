@@ -17,7 +17,7 @@ from oauth_bridge.activity import reading
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.activity.statistics import MOST_RECORDS
 from oauth_bridge.administration import rights, shown
-from oauth_bridge.administration.remedies import OF_NO_APPLICATION, with_client_id
+from oauth_bridge.administration.record_facts import OF_NO_APPLICATION, with_client_id
 from oauth_bridge.administration.rights import ACTIVITY, PEOPLE, VIEW
 from oauth_bridge.models import MISTYPED_CLIENT_ID, Application
 

@@ -25,7 +25,7 @@ from accounts.sign_in import verification
 from accounts.sign_in.password_pages import ResetRequestForm
 from oauth_bridge.activity import attempts
 from oauth_bridge.activity.reading import Filters
-from oauth_bridge.administration import acts, remedies, rights, shown, shown_attempts
+from oauth_bridge.administration import acts, record_facts, rights, shown, shown_attempts
 from oauth_bridge.administration.acts import Act, Answers
 from oauth_bridge.administration.rights import ACTIVITY, PEOPLE
 from oauth_bridge.administration.shown import Named, Names
@@ -50,7 +50,7 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         raise Http404
     if "act" in request.GET:
         return act(request, found, request.GET["act"])
-    locked_until = remedies.locked_until(found)
+    locked_until = record_facts.locked_until(found)
     context = {
         **admin.site.each_context(request),
         "title": found.display_name,

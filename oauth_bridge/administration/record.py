@@ -14,7 +14,7 @@ from oauth_bridge.activity import attempts, reading, statistics
 from oauth_bridge.activity.attempts import ending_of
 from oauth_bridge.activity.causes import UNCONFIRMED, name_of, title_of
 from oauth_bridge.activity.statistics import Failing
-from oauth_bridge.administration import application_acts, person, remedies, rights, shown, shown_attempts
+from oauth_bridge.administration import application_acts, person, record_facts, rights, shown, shown_attempts
 from oauth_bridge.administration.rights import ACTIVITY
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.callback_addresses.difference import side_by_side
@@ -29,7 +29,7 @@ OF_THE_PERSON = {
     "person_deactivated": "activate",
     "no_verified_email": "confirm",
     UNCONFIRMED: "confirm",
-    **dict.fromkeys(remedies.OF_THE_ACCOUNT, "unlock"),
+    **dict.fromkeys(record_facts.OF_THE_ACCOUNT, "unlock"),
     "not_admitted": "",  # the groups
 }
 
@@ -49,7 +49,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     each = attempts.of(entry, client_ids)
     names = Names(request, {entry.client_id, each.client_id}, {entry.person_id, each.person_id})
     application = Application.objects.filter(client_id=entry.client_id).first() if entry.client_id else None
-    is_mended = remedies.is_mended(entry, application)
+    is_mended = record_facts.is_mended(entry, application)
     is_refusal = each.chosen is not None
     fix = names.fix_of(entry) if is_refusal else ""
     context = {
@@ -59,9 +59,9 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         "entry": entry,
         "acts": [] if is_mended else _acts(request, entry, application),
         "fix": fix,
-        "hints": [] if is_mended else remedies.hints(request, entry, application),
-        "limit_ends_at": remedies.limit_ends_at(entry),
-        "for_developer": "" if is_mended else remedies.for_developer(request, entry, fix),
+        "hints": [] if is_mended else record_facts.hints(request, entry, application),
+        "limit_ends_at": record_facts.limit_ends_at(entry),
+        "for_developer": "" if is_mended else record_facts.for_developer(request, entry, fix),
         "title": title_of(entry.cause) if entry.cause else name_of(entry.step),
         "step": name_of(entry.step),
         "own_ending": shown_attempts.ENDINGS[ending_of(entry)] if is_refusal else None,

@@ -21,7 +21,7 @@ from accounts.sign_in import views
 from oauth_bridge.consent import consents
 from oauth_bridge.consent.consents import Connection
 from oauth_bridge.consent.pending_request import PendingRequest
-from oauth_bridge.credentials import issued_codes
+from oauth_bridge.credentials import code_history
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode, Consent
 from oauth_bridge.models.activity import ActivityRecord
 from oauth_bridge.templatetags.formatting import time_since
@@ -48,7 +48,7 @@ def applications(request: HttpRequest) -> HttpResponse:
         "person": person_context(person),
         "unasked": [row for row in rows if row["is_trusted"] or row["is_remembered"]],
         "asked": [row for row in rows if not (row["is_trusted"] or row["is_remembered"])],
-        "days": issued_codes.REDEEMED_KEPT_FOR.days,
+        "days": code_history.REDEEMED_KEPT_FOR.days,
     }
     return render(request, "oauth_bridge/applications.html", context)
 

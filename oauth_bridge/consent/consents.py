@@ -17,8 +17,8 @@ from django.utils import timezone
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.sql import fetch_one
-from oauth_bridge.credentials import codes, issued_codes, tokens
-from oauth_bridge.credentials.issued_codes import SignIns
+from oauth_bridge.credentials import code_history, codes, tokens
+from oauth_bridge.credentials.code_history import SignIns
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.openid.claims import INCLUDED, PLAIN_FACTS
 
@@ -36,7 +36,7 @@ FIND_REMEMBERED = f"""
 
 
 class Connection(NamedTuple):
-    """An application that the person has allowed, or that has signed the person in (`issued_codes.sign_ins`).
+    """An application that the person has allowed, or that has signed the person in (`code_history.sign_ins`).
 
     `consent` is None if the person was never asked, as for a trusted application. `is_remembered`: the person chose
     "don't ask again", and the details of the application have not changed since.
@@ -147,7 +147,7 @@ def disconnect(person: User, application: Application) -> None:
 
 def connections(person: User) -> list[Connection]:
     """The person's applications, in no particular order. Three statements."""
-    sign_ins, now = issued_codes.sign_ins(person), timezone.now()
+    sign_ins, now = code_history.sign_ins(person), timezone.now()
     given = {consent.application_id: consent for consent in Consent.objects.filter(user=person)}
 
     def is_remembered(consent: Consent | None, application: Application) -> bool:

@@ -1,6 +1,6 @@
 """Authorization codes: issue, withdraw, and explain a code without a row. Specification 2.2, 3.
 
-`code_redemption` redeems codes. `issued_codes` also writes rows of codes; `purging` and `after-restore` delete rows.
+`code_redemption` redeems codes. `code_history` also writes rows of codes; `purging` and `after-restore` delete rows.
 Frequent statements are hand-written, because the ORM takes longer to build a statement than the database takes to run
 it. The statements receive the time as a parameter: only the service's clock counts, not the database's clock.
 """

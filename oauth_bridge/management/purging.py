@@ -23,7 +23,7 @@ from django.utils import timezone
 from accounts.models import FailedFactor, OutgoingMail, Session, User
 from accounts.profile.own_data import delete_never_confirmed
 from oauth_bridge.activity import counts
-from oauth_bridge.credentials import issued_codes, tokens
+from oauth_bridge.credentials import code_history, tokens
 from oauth_bridge.credentials.secret_rotation import EXPIRED_KEPT_FOR
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun, WithdrawnCode
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord
@@ -56,7 +56,7 @@ def expired(now: datetime) -> list[Expired]:
         # A redeemed code is the record of a sign-in. The code outlives its token, so that a replay still revokes the
         # token (D13). An unredeemed code is kept as long as a token, so that the answer to a late exchange names the
         # reason. It is kept longer if no worker has recorded its expiry yet.
-        codes.filter(redeemed_at__lte=now - issued_codes.REDEEMED_KEPT_FOR),
+        codes.filter(redeemed_at__lte=now - code_history.REDEEMED_KEPT_FOR),
         codes.filter(recorded, redeemed_at=None, expires_at__lte=ended),
         # A withdrawn code is kept as long as an unredeemed code.
         WithdrawnCode.objects.filter(expires_at__lte=ended),

@@ -15,7 +15,7 @@ import pytest
 from django.db import connection
 
 from accounts.models import User
-from config import deployment
+from config import deployment_checks
 from tests import documented
 from tests.conftest import Launch
 from tests.databases import Cluster, OwnRedis, in_use, migrate
@@ -124,7 +124,7 @@ def test_redis_in_each_state(redis_server: OwnRedis, settings: Any) -> None:
     def found(*command: str) -> dict[str, str]:
         if command:
             subprocess.run(["redis-cli", "-p", str(redis_server.port), *command], check=True, capture_output=True)
-        return statuses(deployment.redis)
+        return statuses(deployment_checks.redis)
 
     assert found() == {"redis": "ok", "clock_redis": "ok"}
     assert found("config", "set", "maxmemory-policy", "allkeys-lru")["redis"] == "warning"
@@ -142,26 +142,26 @@ def test_redis_in_each_state(redis_server: OwnRedis, settings: Any) -> None:
 
 
 def test_postgresql_in_each_state(own_postgresql: Cluster, manage: Any) -> None:
-    found = statuses(deployment.database)
+    found = statuses(deployment_checks.database)
     assert found.pop("purge") in ("warning", "ok")
     assert found == dict.fromkeys(("database", "database_encoding", "migrations", "clock_database"), "ok")
 
     own_postgresql.administer("CREATE DATABASE latin OWNER service ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
     latin = own_postgresql.url.removesuffix("service") + "latin"
     with in_use(latin):
-        found = statuses(deployment.database)
+        found = statuses(deployment_checks.database)
     assert (found["database_encoding"], found["migrations"]) == ("failed", "failed")
     refused = manage("migrate", DATABASE_URL=latin)
     assert (refused.returncode, "config.E009" in refused.stderr, "Traceback" in refused.stderr) == (1, True, False)
 
     with in_use(f"{own_postgresql.url}?options=-c%20default_transaction_read_only=on"):
-        assert statuses(deployment.database)["database"] == "failed"
+        assert statuses(deployment_checks.database)["database"] == "failed"
     connection.close()
     own_postgresql.suspend()
-    assert statuses(deployment.database) == {"database": "failed"}
+    assert statuses(deployment_checks.database) == {"database": "failed"}
     own_postgresql.resume()
     with in_use(f"postgres://service:hidden@127.0.0.1:{free_port()}/service"):
-        [away] = deployment.database()
+        [away] = deployment_checks.database()
     assert (away.name, away.status, "hidden" in away.message) == ("database", "failed", False)
 
 

@@ -12,7 +12,7 @@ from accounts.models import User
 from oauth_bridge.activity import attempts, counts, reading
 from oauth_bridge.activity.causes import CAUSES, needs_mending
 from oauth_bridge.activity.reading import Filters
-from oauth_bridge.administration.remedies import is_mended
+from oauth_bridge.administration.record_facts import is_mended
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord
 from tests.factories import PASSWORD

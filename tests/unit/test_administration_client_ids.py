@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 
 from oauth_bridge.activity.statistics import MOST_RECORDS
-from oauth_bridge.administration.remedies import MOST_NEAR, PART
+from oauth_bridge.administration.record_facts import MOST_NEAR, PART
 from oauth_bridge.models import CLIENT_ID_LENGTH, MISTYPED_CLIENT_ID, Application
 from oauth_bridge.models.activity import ActivityRecord, Step
 from tests.factories import PersonFactory

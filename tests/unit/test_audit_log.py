@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import manage
-from config import deployment, logs
+from config import deployment_checks, logs
 from config.infrastructure.events import Event
 from config.logs import AuditHandler
 from tests.unit.test_config_environment import settings_with
@@ -114,7 +114,7 @@ def logging_restored() -> Iterator[None]:
 def test_the_check_of_a_deployment_writes_nothing(tmp_path: Path, settings: Any) -> None:
     def status_of(**options: Any) -> str:
         settings.AUDIT_LOG = {"class": "config.logs.AuditHandler", **options} if options else {}
-        return deployment.audit_log().status
+        return deployment_checks.audit_log().status
 
     assert status_of(path=str(tmp_path / "audit.log")) == "ok"
     assert (tmp_path / "audit.log").read_text() == ""

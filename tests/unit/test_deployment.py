@@ -13,9 +13,9 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.utils import timezone
 
-from config import deployment
+from config import deployment_checks
 from config import environment as env
-from config.deployment import Finding
+from config.deployment_checks import Finding
 from oauth_bridge.models import PurgeRun
 from tests.pages import html_of, text_of
 from tests.peers import HANGS, MailServer
@@ -42,26 +42,26 @@ def test_everything_is_said_at_once_and_a_failure_ends_with_1(settings: Any, cap
 
 
 def test_an_installation_without_a_failure_ends_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deployment, "findings", lambda: iter([Finding("purge", "warning", "None.", "Wait.")]))
+    monkeypatch.setattr(deployment_checks, "findings", lambda: iter([Finding("purge", "warning", "None.", "Wait.")]))
     call_command("check-deployment")
 
 
 def test_clocks() -> None:
     for seconds, status in {0: "ok", -0.9: "ok", 5: "warning", -60: "failed"}.items():
-        assert deployment.clock("clock_redis", "Redis", seconds).status == status
+        assert deployment_checks.clock("clock_redis", "Redis", seconds).status == status
 
 
 @pytest.mark.django_db
 def test_purges() -> None:
     PurgeRun.objects.all().delete()
     MigrationRecorder.Migration.objects.update(applied=timezone.now())
-    assert deployment.purge().status == "warning"
+    assert deployment_checks.purge().status == "warning"
     MigrationRecorder.Migration.objects.update(applied=timezone.now() - timedelta(days=2))
-    assert deployment.purge().status == "failed"
+    assert deployment_checks.purge().status == "failed"
     for hours, status in ((0, "ok"), (23, "ok"), (25, "failed")):
         finished = timezone.now() - timedelta(hours=hours)
         PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": finished})
-        assert deployment.purge().status == status
+        assert deployment_checks.purge().status == status
 
 
 @pytest.mark.parametrize(
@@ -80,11 +80,11 @@ def test_mail_servers(
     url: str, mode: str, status: str, said: str, mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EMAIL_URL", url.format(port=mail_server.port))
-    monkeypatch.setattr(deployment, "WAIT_SECONDS", 1)
+    monkeypatch.setattr(deployment_checks, "WAIT_SECONDS", 1)
     for name, value in env.email("EMAIL_URL", "").items():
         setattr(settings, name, value)
     settings.IS_HTTPS, mail_server.mode = True, mode
-    found = deployment.mail()
+    found = deployment_checks.mail()
     assert (found.status, said in found.message) == (status, True), found
     assert "hidden" not in found.message
 
@@ -96,13 +96,13 @@ def test_a_refused_greeting_is_told_from_a_refused_sender(
     settings.EMAIL_BACKEND = "accounts.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail_server.port
     monkeypatch.setattr(f"smtplib.SMTP.{refused}", lambda *_given: (code, b""))
-    assert said in deployment.mail().message
+    assert said in deployment_checks.mail().message
 
 
 @pytest.mark.parametrize(("trusted", "status"), [("10.0.0.0/8", "ok"), ("0.0.0.0/0", "failed"), ("::/0", "failed")])
 def test_proxies(trusted: str, status: str, settings: Any) -> None:
     settings.TRUSTED_PROXIES = [ip_network(trusted)]
-    assert deployment.proxies().status == status
+    assert deployment_checks.proxies().status == status
 
 
 @pytest.mark.django_db

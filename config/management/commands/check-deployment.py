@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from config import deployment
+from config import deployment_checks
 from config.infrastructure.texts import shown
 
 
@@ -18,14 +18,14 @@ class Command(BaseCommand):
         "Connect to everything that the service uses, and say what is wrong. Ends with 1 if something is. Run it with "
         "the service's variables and as its user."
     )
-    requires_system_checks: list[str] = []  # `deployment.variables` runs these checks
+    requires_system_checks: list[str] = []  # `deployment_checks.variables` runs these checks
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
     def handle(self, *args: Any, as_json: bool, **options: Any) -> None:
         found = []
-        for finding in deployment.findings():
+        for finding in deployment_checks.findings():
             found.append(finding)
             if not as_json:
                 self.stdout.write(
