@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.base_user import AbstractBaseUser
-from django.core.signing import BadSignature, TimestampSigner
+from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.db import transaction
 from django.db.models import F, QuerySet
 from django.http import HttpRequest
@@ -125,25 +124,14 @@ def _state(user: AbstractBaseUser) -> list[str | int]:
 # The keys of reset links --------------------------------------------------------------------------------------------
 
 
-class ResetTokenGenerator:
+class ResetTokenGenerator(PasswordResetTokenGenerator):
     """Makes the keys of reset links. A key is valid until the next sign-in or the end of the person's credentials.
 
     Making a key runs no SQL statement, so the response time does not reveal whether an account exists.
     """
 
-    def make_token(self, user: User) -> str:
-        return _signer(user).sign("reset")
+    def _make_hash_value(self, user: User, timestamp: int) -> str:
+        return f"{super()._make_hash_value(user, timestamp)}{user.credentials_version}"
 
-    def check_token(self, user: User | None, token: str) -> bool:
-        if user is None or not user.is_active:
-            return False
-        max_age = settings.PASSWORD_RESET_TIMEOUT + 1  # the key has its time in whole seconds
-        try:
-            return bool(_signer(user).unsign(token, max_age=max_age))
-        except BadSignature:
-            return False
-
-
-def _signer(user: User) -> TimestampSigner:
-    state = user.pk, user.email, user.password, user.last_login, user.credentials_version
-    return TimestampSigner(sep=".", salt=" ".join(map(str, ("accounts.reset_links", *state))))
+    def check_token(self, user: User | None, token: str | None) -> bool:
+        return super().check_token(user, token) and bool(user and user.is_active)

@@ -42,7 +42,7 @@ def test_sign_in_and_allow_and_back_and_allow_again(way: Way, script: bool) -> N
     page.go_back()
     expect(page.get_by_role("heading", name="You already signed in")).to_be_visible()
     assert page.locator("[name=decision]").count() == 0
-    assert flaws(page) == []
+    assert not script or flaws(page) == []  # axe is a script
     assert len(way.client.calls) == 2, "the application hears nothing more"
     assert way.driver.userinfo(token).status_code == 200
 

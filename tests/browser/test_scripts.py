@@ -175,8 +175,8 @@ def test_they_need_no_script(open_browser: Open, driver: OAuthDriver) -> None:
     page.goto(f"{driver.auth_url}/docs")
     page.get_by_role("navigation", name="Documentation").get_by_role("link", name="Libraries and products").click()
     page.get_by_text("On this page").click()
-    page.get_by_role("link", name="Grafana").click()
-    expect(page.get_by_role("heading", name="Grafana")).to_be_in_viewport()
+    page.get_by_role("link", name="oauth2-proxy").click()
+    expect(page.get_by_role("heading", name="oauth2-proxy")).to_be_in_viewport()
     expect(page.get_by_role("button", name="Copy")).to_have_count(0)
 
 
