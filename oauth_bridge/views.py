@@ -177,9 +177,8 @@ class AuthorizeView(BaseAuthorizationView):
             return lead_back(self.request, self.application, callback, url, by_page=True)
         if need is prompts.Need.OTHER_ACCOUNT:
             url = callback.error_url(RequestError(OAuthFault.LOGIN_REQUIRED))
-            return pages.wrong_account(
-                self.request, "oauth_bridge/other_account.html", self.application, self.pending, url
-            )
+            template = "oauth_bridge/other_account.html"
+            return pages.wrong_account(self.request, template, self.application, self.pending, url, status=200)
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
@@ -190,7 +189,8 @@ class AuthorizeView(BaseAuthorizationView):
         codes.discard(UUID(self.pending.attempt), self.person.pk)
         errors.subject().step = Step.CONSENT
         url = self.verified.callback.error_url(RequestError(OAuthFault.NOT_ADMITTED))
-        return pages.wrong_account(self.request, "oauth_bridge/not_admitted.html", self.application, self.pending, url)
+        template = "oauth_bridge/not_admitted.html"
+        return pages.wrong_account(self.request, template, self.application, self.pending, url, status=403)
 
     def _report(self, fault: OAuthFault) -> None:
         """Report an error of the consent, which this service answers with a page of its own or a redirect."""

@@ -10,7 +10,7 @@ from enum import StrEnum
 from operator import attrgetter
 from uuid import UUID
 
-from django.db.models import F, Window
+from django.db.models import F, Q, QuerySet, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
@@ -23,8 +23,10 @@ from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 STEPS = list(Step)
 # An attempt without a new event for this time is unfinished.
 OVER_AFTER = timedelta(hours=1)
-# An attempt may have several records. So this number of records is read for each wanted attempt.
+# An attempt may have several records. To find attempts, at most this number of each is read, among LOOKED_THROUGH.
+# So an attempt with very many records hides no other.
 RECORDS_PER_ATTEMPT = 4
+LOOKED_THROUGH = 5_000
 # At most this number of records is shown for an attempt of one person.
 MOST_SHOWN = 20
 
@@ -129,7 +131,7 @@ def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 2
     If two people opened the same link, each person has an attempt.
     """
     before = before or timezone.now()
-    rows = list(newest(records(filters).filter(at__lt=before), limit * RECORDS_PER_ATTEMPT))
+    rows = _newest_of_attempts(records(filters).filter(at__lt=before), limit * RECORDS_PER_ATTEMPT)
     codes = []
     person_id = filters.person_id or person_with(filters.who)
     is_of_no_person = bool(filters.who) and person_id is None
@@ -182,6 +184,13 @@ def _combined(
     wanted = {key_of(record) for record in found} | {(code.attempt, code.user_id) for code in codes}
     each = [_attempt(events[key], code_of.get(key)) for key in wanted]
     return sorted(each, key=attrgetter("latest_at"), reverse=True)
+
+
+def _newest_of_attempts(rows: QuerySet[ActivityRecord], limit: int) -> list[ActivityRecord]:
+    """The newest rows, at most RECORDS_PER_ATTEMPT of an attempt of one person."""
+    place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
+    found = ActivityRecord.objects.filter(pk__in=newest(rows, LOOKED_THROUGH).values("pk")).annotate(place=place)
+    return list(found.filter(Q(attempt=None) | Q(place__lte=RECORDS_PER_ATTEMPT)).order_by("-at", "-id")[:limit])
 
 
 def _with_siblings(

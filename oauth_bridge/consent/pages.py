@@ -188,7 +188,7 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
 
 
 def wrong_account(
-    request: HttpRequest, template: str, application: Application, pending: PendingRequest, url: str
+    request: HttpRequest, template: str, application: Application, pending: PendingRequest, url: str, status: int
 ) -> HttpResponse:
     """Render the page for a person who may not use the application (D23), or whom the application does not expect.
 
@@ -203,7 +203,7 @@ def wrong_account(
         **_switch_account(path),
         "language_next": path,
     }
-    return render(request, template, context, status=403)
+    return render(request, template, context, status=status)
 
 
 def asking_application(request: HttpRequest) -> Caption | None:

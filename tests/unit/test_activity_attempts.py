@@ -11,8 +11,9 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from oauth_bridge.activity import counts
+from oauth_bridge.activity import attempts, counts
 from oauth_bridge.activity.causes import FACTOR_AWAITED, NEVER_EXCHANGED
+from oauth_bridge.activity.reading import Filters
 from oauth_bridge.consent.account_pages import stored_about
 from oauth_bridge.management import purging
 from oauth_bridge.models import AuthorizationCode
@@ -216,3 +217,21 @@ def test_a_refusal_after_allowing_is_no_failure_of_the_application() -> None:
     tried.post("/oauth/authorize", {**form, "decision": "refuse"})
     AuthorizationCode.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert [entry["cause"] for entry in listing()] == ["refused"]
+
+
+def test_an_attempt_with_very_many_records_hides_no_other() -> None:
+    other = Tried()
+    other.exchange(code=other.callback(), client_secret="x" * 43)
+    record = ActivityRecord.objects.get()
+    for one in ("00000000-0000-4000-8000-000000000001", None):
+        copies = [
+            ActivityRecord(client_id=record.client_id, step=record.step, outcome=record.outcome) for _ in range(200)
+        ]
+        for copy in copies:
+            copy.at, copy.attempt, copy.cause = timezone.now(), one and UUID(one), record.cause
+        ActivityRecord.objects.bulk_create(copies)
+        found = attempts.attempts(Filters(client_id=record.client_id), limit=20)
+        assert (record.attempt in {each.key for each in found}) is bool(one)
+        assert len(found) == (2 if one else 20), (
+            "records of no attempt are attempts of their own, and older ones follow"
+        )
