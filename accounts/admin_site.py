@@ -126,8 +126,9 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         `ends` is the text below the question. `change` gets the answers of the form. `done` has %(count)d.
         """
         count = changing.count()
-        filled = form(request.POST if "post" in request.POST else None)
-        if count and not filled.is_valid():
+        asked = request.POST.get("post", "")  # the page sends the number that it asked about
+        filled = form(request.POST if asked else None)
+        if count and (not filled.is_valid() or (asked.isdigit() and asked != str(count))):
             context = {
                 **self.admin_site.each_context(request),
                 "opts": self.opts,
@@ -135,6 +136,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
                 "ends": ends,
                 "label": label,
                 "form": filled,
+                "count": count,
                 "names": list(map(str, changing[:MOST_NAMED])),
                 "more": max(0, count - MOST_NAMED),
                 "sent": [(name, value) for name in ACTION_FIELDS for value in request.POST.getlist(name)],
