@@ -135,7 +135,7 @@ class BoundsMiddleware:
     A file is served without the long header, because the error page loads files with the same header. Quoted cookies,
     which the service does not set, are removed: old versions of Python parse them in quadratic time (CVE-2024-7592).
     Django's CSRF check parses a body at every path, and the headers of a part in quadratic time. The paths that accept
-    a file bound their parts in `accounts.pictures.upload_handler`; operations refuse the media type themselves.
+    a file bound their parts in `BoundedUploadHandler`; operations refuse the media type themselves.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
