@@ -130,7 +130,7 @@ DEFAULT_FROM_EMAIL = env.sender("DEFAULT_FROM_EMAIL", env.no_reply(SERVICE_NAME,
 SERVER_EMAIL = DEFAULT_FROM_EMAIL
 
 STATIC_URL = "/static/"
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_DIRS = [BASE_DIR / "static", ("pictures", str(BASE_DIR / "docs" / "pictures"))]
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_MAX_AGE = 300
 

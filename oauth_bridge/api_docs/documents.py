@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.templatetags.static import static
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -98,13 +99,14 @@ def _rendered(name: str, *_settings: str) -> Rendered:
 def html_of(text: str) -> Rendered:
     """Render Markdown. HTML in it is shown as text. The first line is the title, which the body omits.
 
-    Links to NAME.md become links to pages. A heading gets an anchor made of its words. A cell gets the name of its
-    column, which the CSS for narrow screens shows in the cell.
+    Links to NAME.md become links to pages. A picture has a dark copy beside it, which dark pages show. A heading gets
+    an anchor made of its words. A cell gets the name of its column, which the CSS for narrow screens shows in the cell.
     """
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("fence", _fence)
+    parser.add_render_rule("image", _picture)
     tokens = parser.parse(text)
     title, tokens = tokens[1].content, tokens[3:]
     headings: list[Heading] = []
@@ -135,6 +137,16 @@ def html_of(text: str) -> Rendered:
 
 def anchor(words: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def _picture(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
+    name = str(tokens[index].attrGet("src"))
+    return format_html(
+        '<picture><source srcset="{}" media="(prefers-color-scheme: dark)"><img src="{}" alt="{}"></picture>',
+        static(name.replace(".png", "-dark.png")),
+        static(name),
+        tokens[index].content,
+    )
 
 
 def _fence(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:

@@ -88,6 +88,13 @@ def test_every_link_leads_somewhere() -> None:
                 assert not anchor or anchor in pages[target or path].anchors, f"{path}: {link}"
 
 
+def test_a_picture_is_served_with_its_dark_copy() -> None:
+    pictures = re.findall(r'(?:src|srcset)="(/static/pictures/[^"]+)"', html_of(Client().get("/docs")))
+    assert len(pictures) == 2
+    assert ["-dark." in each for each in sorted(pictures)] == [True, False]
+    assert [Client().get(each)["Content-Type"] for each in pictures] == ["image/png"] * 2
+
+
 def test_html_in_a_document_is_text() -> None:
     rendered = rendered_html(
         "# A\n\n<script>alert(1)</script> [x](javascript:alert(1)) `<b>`\n\n```sh\n</code><b>\n```\n"
