@@ -89,7 +89,7 @@ def database_of(url: str) -> dict[str, Any]:
 
 
 def process_name() -> str:
-    """Return `web` or the command of `manage.py`, with the version, such as `sign-in purge 0.2.0`."""
+    """Return `web` or the command of `manage.py`, with the version, such as `sign-in purge 1.0.0`."""
     is_command = Path(sys.argv[0]).name == "manage.py" and len(sys.argv) > 1
     command = sys.argv[1] if is_command and re.fullmatch(r"[a-z-]{1,30}", sys.argv[1]) else "manage.py"
     return f"sign-in {'web' if 'statement_timeout' in session_timeouts else command} {settings.VERSION}"
