@@ -231,6 +231,8 @@ def patience() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name in ("socket_timeout", "socket_connect_timeout") if settings.REDIS_URL else ():
             patch.setitem(settings.CACHES["default"]["OPTIONS"], name, 20)
+        if (database := settings.DATABASES["default"])["ENGINE"] == "config.infrastructure.sql":
+            patch.setitem(database["OPTIONS"], "connect_timeout", 60)
         patch.setattr(reencoder_runner, "RUN_SECONDS", 600.0)
         yield
 
