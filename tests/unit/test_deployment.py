@@ -15,7 +15,6 @@ from django.utils import timezone
 
 from config import deployment_checks
 from config import environment as env
-from config.deployment_checks import Finding
 from oauth_bridge.models import PurgeRun
 from tests.pages import html_of, text_of
 from tests.peers import HANGS, MailServer
@@ -41,14 +40,12 @@ def test_everything_is_said_at_once_and_a_failure_ends_with_1(settings: Any, cap
         assert bool(each["fix"]) == (each["status"] in ("warning", "failed"))
 
 
-def test_an_installation_without_a_failure_ends_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deployment_checks, "findings", lambda: iter([Finding("purge", "warning", "None.", "Wait.")]))
-    call_command("check-deployment")
-
-
-def test_clocks() -> None:
+def test_clocks_and_proxies(settings: Any) -> None:
     for seconds, status in {0: "ok", -0.9: "ok", 5: "warning", -60: "failed"}.items():
         assert deployment_checks.clock("clock_redis", "Redis", seconds).status == status
+    for trusted, status in {"10.0.0.0/8": "ok", "0.0.0.0/0": "failed", "::/0": "failed"}.items():
+        settings.TRUSTED_PROXIES = [ip_network(trusted)]
+        assert deployment_checks.proxies().status == status
 
 
 @pytest.mark.django_db
@@ -97,12 +94,6 @@ def test_a_refused_greeting_is_told_from_a_refused_sender(
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail_server.port
     monkeypatch.setattr(f"smtplib.SMTP.{refused}", lambda *_given: (code, b""))
     assert said in deployment_checks.mail().message
-
-
-@pytest.mark.parametrize(("trusted", "status"), [("10.0.0.0/8", "ok"), ("0.0.0.0/0", "failed"), ("::/0", "failed")])
-def test_proxies(trusted: str, status: str, settings: Any) -> None:
-    settings.TRUSTED_PROXIES = [ip_network(trusted)]
-    assert deployment_checks.proxies().status == status
 
 
 @pytest.mark.django_db
