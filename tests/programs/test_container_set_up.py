@@ -36,13 +36,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def compose(folder: Path) -> dict[str, Any]:
     """The compose file with its variables, as Docker Compose reads it."""
     given = pairs(folder / ".env")
-
-    def value(match: re.Match[str]) -> str:
-        name, separator, default = match[1].partition(":-")
-        assert separator or name in given, f"{name} has no value"
-        return given.get(name, default)
-
-    text = re.sub(r"(?<!\$)\$\{([^}]+)\}", value, (folder / "compose.yaml").read_text(encoding="utf-8"))
+    text = (folder / "compose.yaml").read_text(encoding="utf-8")
+    text = re.sub(r"(?<!\$)\$\{(\w+):-([^}]+)\}", lambda match: given.get(match[1], match[2]), text)
     document: dict[str, Any] = yaml.safe_load(text)
     return document
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr
 from pathlib import Path
 from runpy import run_path
+from typing import Any
 
 import pytest
 from django.db import OperationalError
@@ -32,8 +33,8 @@ def start(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """A program that ends by itself, with no variable of the service but these."""
     env = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     env |= {"DATABASE_URL": "sqlite:///:memory:", **variables}
-    options = {"capture_output": True, "text": True, "timeout": 120, "check": False}
-    return subprocess.run([sys.executable, *command], cwd=ROOT, env=env, **options)  # type: ignore[call-overload,no-any-return]
+    command = (sys.executable, *command)
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False)
 
 
 @contract("O.malformed")
@@ -99,15 +100,12 @@ def test_a_python_without_django_is_told_where_it_is() -> None:
     assert ended.stderr.startswith("Django is not installed for this Python: run .venv/bin/python manage.py")
 
 
-@pytest.fixture
-def no_time_zones() -> Iterator[None]:
+def test_a_host_without_the_database_of_time_zones_has_that_of_a_package() -> None:
     zoneinfo.reset_tzpath([])
-    yield
-    zoneinfo.reset_tzpath()
-
-
-def test_a_host_without_the_database_of_time_zones_has_that_of_a_package(no_time_zones: None) -> None:
-    assert zoneinfo.ZoneInfo.no_cache("UTC").key == "UTC"
+    try:
+        assert zoneinfo.ZoneInfo.no_cache("UTC").key == "UTC"
+    finally:
+        zoneinfo.reset_tzpath()
 
 
 # Commands that cannot work --------------------------------------------------------------------------------------------
@@ -124,10 +122,9 @@ def run(committed: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         errors = io.StringIO()
         with redirect_stderr(errors), pytest.raises(SystemExit) as ended:
             manage.main()
-        status = ended.value.code
-        if isinstance(status, str):  # Python prints it
-            return 1, errors.getvalue() + status
-        return int(status or 0), errors.getvalue()
+        status: Any = ended.value.code
+        # Python prints a text.
+        return (1, errors.getvalue() + status) if isinstance(status, str) else (status or 0, errors.getvalue())
 
     with in_use("sqlite:///:memory:"):
         yield run
