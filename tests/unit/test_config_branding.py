@@ -111,9 +111,7 @@ def test_text_can_be_read_in_light_and_dark(color: str, settings: Any) -> None:
         assert all(f": {each};" in tokens for each in surfaces if each != WHITE)
 
 
-def test_a_colour_that_is_too_light_is_refused_with_a_darker_one(settings: Any) -> None:
+def test_a_colour_that_is_too_light_is_refused(settings: Any) -> None:
     settings.SERVICE_COLOR = "#ffcc00"
     found = next(each for each in checks.service_can_be_used(None) if each.id == "config.E008")
     assert found.msg == "SERVICE_COLOR #ffcc00 has a contrast of 1.51:1 to white; text needs 4.5:1."
-    [darker] = re.findall("#[0-9a-f]{6}", found.hint or "")
-    assert contrast(darker, WHITE) >= 4.5
