@@ -38,7 +38,7 @@ MALFORMED: dict[str, str | tuple[str, ...]] = {
     "DEBUG": "perhaps",
     "DATABASE_URL": "mysql://user:hidden@host/name postgres://user:hidden@host:port/name postgres://user:hidden@host "
     "postgres://user:hidden@first:5432,second:port/name sqlite://host/name sqlite:////tmp "
-    f"postgres://user:hidden@host/name?unknown=1 sqlite:///{__file__}/db.sqlite3 "
+    f"postgres://user:hidden@host/name?unknown=1 postgres://user:hid@den@host/name sqlite:///{__file__}/db.sqlite3 "
     "postgres://user:hidden@host/name?prepare_threshold=never",
     "REDIS_URL": "http://localhost:6379 redis://localhost:6379/zero redis:// redis://127.0.0.1:6379/0?bogus=1",
     "EMAIL_URL": "pop3://mail.example.com smtp:// smtp://mail.example.com:many filemail:// "

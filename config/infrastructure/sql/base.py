@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 from django.conf import settings
 from django.db.backends.postgresql import base, schema
@@ -26,8 +26,6 @@ session_timeouts = {"lock_timeout": LOCK_TIMEOUT_SECONDS}
 # A migration waits at most this long for a lock, and so do the requests that need the same table. The limit is shorter
 # than PostgreSQL's deadlock_timeout (1 s), so that a deadlock makes the migration fail instead of a request.
 MIGRATION_LOCK_TIMEOUT_MS = 200
-# Five groups: user, password, hosts with ports, the database (after the folder of a socket, if any), and the options.
-_URL = re.compile(r"(?i)postgres(?:ql)?://(?:([^\s:/?#]*)(?::([^\s/?#]*))?@)?([^\s@/?#]*)/([^\s?#]+)(?:\?([^\s#]*))?")
 
 
 def limit_statements() -> None:
@@ -37,38 +35,37 @@ def limit_statements() -> None:
 
 
 def database_of(url: str) -> dict[str, Any]:
-    """Return the entry of `DATABASES` for the URL. libpq parses the hosts and checks the options.
+    """Return the entry of `DATABASES` for the URL, which libpq parses. A folder before the name is that of a socket.
 
     Raises ValueError: the URL is malformed. The text of the error, if any, continues the sentence about the form of the
     URL. It contains no password.
     """
-    parts = _URL.fullmatch(url)
-    if parts is None:
-        raise ValueError
-    user, password, hosts, path, query = (part or "" for part in parts.groups())
-    folder, _, name = unquote(path).rpartition("/")
+    place, _, query = url.partition("?")
     options = dict(parse_qsl(query))
     prepares = options.pop("prepare_threshold", "5")
     if not (prepares.isdecimal() or prepares == "none"):
         raise ValueError(", where prepare_threshold is a number or none")
     try:
-        server = conninfo_to_dict(f"postgres://{hosts}")
+        given = {key: str(value) for key, value in conninfo_to_dict(f"postgres{place[place.index(':') :]}").items()}
     except ProgrammingError:
         raise ValueError from None
+    folder, _, name = given.get("dbname", "").rpartition("/")
+    host, ports = given.get("host", folder), given.get("port", "")
+    if not name or "@" in host + name:  # a password whose @ is not percent-encoded
+        raise ValueError
+    if not all(each.isdecimal() and 0 < int(each) < 65536 for each in ports.split(",") if each):
+        raise ValueError
     try:
         make_conninfo(**options)
     except ProgrammingError as error:
         raise ValueError(f", with options that PostgreSQL knows ({str(error).strip()})") from None
-    port = str(server.get("port", ""))
-    if not name or not all(each.isdecimal() and 0 < int(each) < 65536 for each in port.split(",") if each):
-        raise ValueError
     return {
         "ENGINE": "config.infrastructure.sql",
         "NAME": name,
-        "USER": unquote(user),
-        "PASSWORD": unquote(password),
-        "HOST": str(server.get("host", folder)),
-        "PORT": port,
+        "USER": given.get("user", ""),
+        "PASSWORD": given.get("password", ""),
+        "HOST": host,
+        "PORT": ports,
         "OPTIONS": {
             # Django's default cursor binds parameters on the client, and never prepares a statement.
             "server_side_binding": True,
