@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +13,6 @@ from django.db import OperationalError, connection
 from django.test import Client
 
 from config import health
-from config.infrastructure.sql import base
 from oauth_bridge.activity import counts
 from oauth_bridge.models import WriteProof
 from tests.pages import admin_browser, html_of
@@ -119,20 +117,3 @@ def test_administrators_see_the_version_and_nobody_else_does(client: Client) -> 
     assert words in html_of(admin_browser().get("/admin/"))
     for path in ("/accounts/sign-in", "/admin/login", "/admin/"):
         assert words not in html_of(client.get(path, follow=True))
-
-
-@pytest.mark.integration
-@pytest.mark.django_db
-def test_postgresql_is_told_which_command_it_serves_and_no_other_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute("SHOW application_name")
-            assert cursor.fetchone() == (base.process_name(),)
-    for words, expected in (
-        ("/srv/sign-in/manage.py signing-key list", "signing-key"),
-        ("manage.py Postgres://user:secret@host", "manage.py"),
-        ("manage.py", "manage.py"),
-        ("pytest tests", "manage.py"),
-    ):
-        monkeypatch.setattr(sys, "argv", words.split())
-        assert base.process_name() == f"sign-in {expected} {settings.VERSION}"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import select
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qsl
 
@@ -85,13 +82,6 @@ def database_of(url: str) -> dict[str, Any]:
     }
 
 
-def process_name() -> str:
-    """Return `web` or the command of `manage.py`, with the version, such as `sign-in purge 0.2.0`."""
-    is_command = Path(sys.argv[0]).name == "manage.py" and len(sys.argv) > 1
-    command = sys.argv[1] if is_command and re.fullmatch(r"[a-z-]{1,30}", sys.argv[1]) else "manage.py"
-    return f"sign-in {'web' if 'statement_timeout' in session_timeouts else command} {settings.VERSION}"
-
-
 class SchemaEditor(schema.DatabaseSchemaEditor):
     """Fails if a table stays locked. `manage.py migrate` runs the migration again."""
 
@@ -139,7 +129,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_connection_params(self) -> dict[str, Any]:
         """Return Django's parameters, with our `options` and `application_name` unless `DATABASE_URL` contains them."""
         options = " ".join(f"-c {name}={seconds}s" for name, seconds in session_timeouts.items())
-        return {"options": options, "application_name": process_name(), **super().get_connection_params()}
+        return {
+            "options": options,
+            "application_name": f"sign-in {settings.VERSION}",
+            **super().get_connection_params(),
+        }
 
     def is_usable(self) -> bool:
         """Return whether the connection works. If the server has closed it, its socket has something to read.
