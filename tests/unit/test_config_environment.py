@@ -77,6 +77,13 @@ def settings_with(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str
     return namespace
 
 
+def use_settings(settings: Any, made: dict[str, object]) -> None:
+    """In this test, the service has the settings that `settings_with` has made."""
+    for name in filter(str.isupper, made):
+        if getattr(settings, name) != made[name]:
+            setattr(settings, name, made[name])
+
+
 TEXT = "".join((ROOT / "config" / name).read_text() for name in ("settings.py", "limits_and_lifetimes.py"))
 READ_VARIABLES = {
     *re.findall(r'(?:env|branding)\.\w+\(\s*"([A-Z_]+)"', TEXT),

@@ -1,4 +1,4 @@
-"""The line in the log, the headers of every request and answer, and the origin it is given at."""
+"""The log, the headers of every request and answer, the origin it is given at, and paths with another slash."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from config import logs
 from config.http.middleware import HEADER_LIMITS, BoundsMiddleware, OriginMiddleware, RequestLogMiddleware
 from config.http.response_headers import ResponseHeadersMiddleware
 from tests.contract_coverage import contract
+from tests.factories import PersonFactory
+from tests.pages import admin_browser, browser_of, html_of
 
 API, PAGES = "https://api.example.com", "https://auth.example.com"
 
@@ -223,3 +225,48 @@ def test_accept_with_html_gets_a_page_and_any_other_json(client: Client) -> None
     ):
         for accept in accepts:
             assert kind in client.get("/nowhere", HTTP_ACCEPT=accept)["Content-Type"], accept
+
+
+# A path with a slash too many or too few leads to its page. D2 --------------------------------------------------------
+
+
+@contract("D2.pages", "D2.post")
+@pytest.mark.django_db
+def test_a_page_is_found_with_the_wrong_slash(client: Client) -> None:
+    for path, led_to in (
+        ("/admin?q=%C3%A9", "/admin/?q=%C3%A9"),
+        ("/accounts/", "/accounts"),
+        ("/accounts/sign-in//?next=/accounts/profile", "/accounts/sign-in?next=/accounts/profile"),
+        ("/docs/", "/docs"),
+    ):
+        for ask in (client.get, client.head):
+            answer = ask(path)
+            assert (answer.status_code, answer["Location"]) == (302, led_to)
+        assert client.post(path).status_code == 404
+    browser = admin_browser()
+    assert browser.get("/admin/accounts/user?q=x")["Location"] == "/admin/accounts/user/?q=x"
+    for path in ("/admin/nothing", "/admin/nothing/", "/admin/accounts/nothing/"):
+        assert browser.get(path).status_code == 404
+
+
+@contract("D2.slash")
+@pytest.mark.django_db
+def test_what_is_no_page_is_not_led_on(client: Client) -> None:
+    for path in (
+        *("/oauth/token/", "/oauth/authorize/", "/.well-known/openid-configuration/", "/openapi.json/"),
+        *("/accounts/nothing/", "/health/live/", "/nothing/"),
+        "/.well-known/resource-that-should-not-exist-whose-status-code-should-not-be-200",
+    ):
+        assert client.get(path, headers={"Accept": "text/html"}).status_code == 404, path
+
+
+@pytest.mark.django_db
+def test_a_password_manager_finds_the_page_that_changes_the_password() -> None:
+    """W3C, A Well-Known URL for Changing Passwords."""
+    path = "/.well-known/change-password"
+    assert Client().get(path, follow=True).request["PATH_INFO"] == "/accounts/sign-in"
+    person = PersonFactory()
+    shown = browser_of(person).get(path, follow=True)
+    assert shown.request["PATH_INFO"] == "/accounts/password/change"
+    assert 'autocomplete="new-password"' in html_of(shown)
+    assert Client().post(path).status_code == 405
