@@ -20,21 +20,8 @@ ADVICE = {
 # Their output is for whoever types them; the trail in the database keeps what they did.
 TYPED = ("account", "application", "quickstart", "signing-key")
 
-# Commands of libraries, which would leave codes and tokens valid, store an application without a secret, or find no
-# rows, and what to use instead.
-INSTEAD = {
-    "changepassword": "Use manage.py account set-password EMAIL --password-stdin, which also ends sessions, codes and "
-    "tokens.",
-    "createapplication": "Use manage.py application create NAME --redirect-uri URI: it prints the client_id and the "
-    "secret.",
-    "cleartokens": "Use manage.py purge.",
-    "clearcimdapplications": "Use manage.py application delete: no application registers itself here.",
-}
-
 
 def main() -> None:
-    if sys.argv[1:2] and sys.argv[1] in INSTEAD:
-        sys.exit(INSTEAD[sys.argv[1]])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
     try:
         import django  # noqa: F401

@@ -105,14 +105,6 @@ def _luminance(color: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def legible(color: str) -> str:
-    """Return the colour, darkened until text in it can be read on white. WCAG 2.2, 1.4.3."""
-    shades = (
-        f"#{bytes(part * share // 100 for part in bytes.fromhex(color[1:])).hex()}" for share in range(100, 0, -2)
-    )
-    return next(shade for shade in shades if contrast(shade, WHITE) >= TEXT_CONTRAST)
-
-
 @functools.cache
 def files(logo: File | None, color: str) -> dict[str, File]:
     """Return files that replace files in `static`: "mark" (the logo, or our mark in the colour) and "stylesheet"."""

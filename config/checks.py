@@ -26,7 +26,7 @@ def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
     color = settings.SERVICE_COLOR
     if color and (ratio := branding.contrast(color, branding.WHITE)) < branding.TEXT_CONTRAST:
         text = f"SERVICE_COLOR {color} has a contrast of {ratio:.2f}:1 to white; text needs {branding.TEXT_CONTRAST}:1."
-        found.append(_error("E008", text, f"Use a darker colour, such as {branding.legible(color)}."))
+        found.append(_error("E008", text, "Use a darker colour."))
     if not authenticators.passkeys_are_possible():
         text = "AUTH_URL is an IP address, for which browsers create no passkey."
         found.append(_warning("W002", text, "Use a name; on this machine, localhost."))

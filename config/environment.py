@@ -3,9 +3,6 @@
 If a value is malformed, the service does not start and prints a sentence that names the variable. The sentence repeats
 no value that may contain a password. An empty variable counts as unset. The variable `NAME_FILE` may contain the path
 of a file that contains the secret `NAME`, because platforms mount secrets as files.
-
-django-environ parses the addresses of the database and of the mail server. It does not read the other values: it takes
-any word for a boolean, and a value that begins with `$` for the name of another variable.
 """
 
 from __future__ import annotations
@@ -23,7 +20,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from config.infrastructure.network import LOOPBACK_HOSTS, is_host, is_ip_address
@@ -40,6 +36,10 @@ INJECTED = re.compile(r"(.+?)_(SERVICE_(HOST|PORT\w*)|PORT(_[0-9]\w*)?)")
 BOOLEANS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 WEB_PORTS = {"http": 80, "https": 443}
 EMAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
+EMAIL_BACKENDS = {
+    "consolemail": "django.core.mail.backends.console.EmailBackend",
+    "filemail": "django.core.mail.backends.filebased.EmailBackend",
+}
 
 _known: set[str] = set()
 
@@ -295,14 +295,16 @@ def email(name: str, default: str) -> dict[str, Any]:
         _match(r"(?i)smtp(\+tls|\+ssl)?://[^\s/?#]+/*|filemail:///+[^\s/?#][^\s?#]*|consolemail:///*", value)
         parts = urlsplit(value)
         _require(parts.port != 0 and (parts.hostname or parts.scheme not in EMAIL_PORTS))
-        read = environ.Env.email_url_config(value)
-        settings = {"EMAIL_USE_TLS": False, "EMAIL_USE_SSL": False, **{key: each or "" for key, each in read.items()}}
-        settings["EMAIL_PORT"] = settings["EMAIL_PORT"] or EMAIL_PORTS.get(parts.scheme, 25)
-        if parts.scheme in EMAIL_PORTS:
-            settings["EMAIL_BACKEND"] = "accounts.mail.smtp.EmailBackend"
-        if parts.scheme == "filemail":  # django-environ returns a relative path
-            settings["EMAIL_FILE_PATH"] = "/" + unquote(parts.path).lstrip("/")
-        return settings
+        return {
+            "EMAIL_BACKEND": EMAIL_BACKENDS.get(parts.scheme, "accounts.mail.smtp.EmailBackend"),
+            "EMAIL_FILE_PATH": "/" + unquote(parts.path).lstrip("/"),
+            "EMAIL_HOST": parts.hostname or "",
+            "EMAIL_PORT": parts.port or EMAIL_PORTS.get(parts.scheme, 25),
+            "EMAIL_HOST_USER": unquote(parts.username or ""),
+            "EMAIL_HOST_PASSWORD": unquote(parts.password or ""),
+            "EMAIL_USE_TLS": parts.scheme == "smtp+tls",
+            "EMAIL_USE_SSL": parts.scheme == "smtp+ssl",
+        }
 
 
 def sender(name: str, default: str) -> str:

@@ -89,26 +89,25 @@ def on_starting(server: Arbiter) -> None:
 def serve_metrics(bind: str) -> WSGIServer:
     """Serve the counts of all workers at host:port, in a thread. If that is impossible, exit with a sentence.
 
-    https://prometheus.github.io/client_python/multiprocess/. A folder that a killed master has left is removed.
+    https://prometheus.github.io/client_python/multiprocess/.
     """
     host, _, port = bind.rpartition(":")
-    # Set before the import, because prometheus_client decides during its import whether to count in files.
-    os.environ[METRICS_FOLDER] = folder = f"{tempfile.gettempdir()}/sign-in-metrics-{bind}"
+    try:
+        # Set before the import, because prometheus_client decides during its import whether to count in files.
+        os.environ[METRICS_FOLDER] = folder = tempfile.mkdtemp(prefix="sign-in-metrics-")
+    except OSError:
+        sys.exit("METRICS_BIND needs a folder for temporary files. Set TMPDIR to one that can be written.")
     from prometheus_client import CollectorRegistry, multiprocess, start_http_server
 
     registry = CollectorRegistry()
     try:
         metrics, _ = start_http_server(int(port), host.strip("[]"), registry)
     except OSError as error:
+        os.rmdir(folder)
         sys.exit(
             f"METRICS_BIND: the service can't listen at {bind} ({error.strerror}). "
             "Use an address of this machine and a port that is free."
         )
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.mkdir(folder, 0o700)
-    except OSError:
-        sys.exit("METRICS_BIND needs a folder for temporary files. Set TMPDIR to one that can be written.")
     multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return metrics
 

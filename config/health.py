@@ -6,7 +6,6 @@ The health checks use no session, and their answers contain no error message. A 
 from __future__ import annotations
 
 import functools
-import logging
 import platform
 from datetime import datetime
 from threading import Timer
@@ -29,15 +28,10 @@ from oauth_bridge.activity import counts
 from oauth_bridge.management import purging
 from oauth_bridge.models import SigningKey
 
-logger = logging.getLogger(__name__)
-
 PAUSE_SECONDS = 10.0
 # If the statements take longer, the database counts as unavailable.
 WAIT_SECONDS = 2.0
 MOST_ROWS = 10_000  # rows of a queue above this number are not counted
-
-# The state of the database that this process logged last.
-_told = ["ok"]
 
 
 @require_safe
@@ -62,18 +56,12 @@ def ready(request: HttpRequest) -> JsonResponse:
 
 
 def _database() -> str:
-    """Return the state of the database. Log it only if it has changed."""
     try:
-        database, error = "migrations pending" if missing_migrations() else "ok", None
-        if database == "ok" and not counts.is_writable():
-            database = "read-only"
-    except DatabaseError as caught:
-        database, error = "unavailable", caught
-    if _told != [database]:
-        _told[:] = [database]
-        level = logging.INFO if database == "ok" else logging.WARNING
-        logger.log(level, "readiness", extra={"database": database}, exc_info=error)
-    return database
+        if missing_migrations():
+            return "migrations pending"
+        return "ok" if counts.is_writable() else "read-only"
+    except DatabaseError:
+        return "unavailable"
 
 
 def missing_migrations() -> list[str]:

@@ -11,24 +11,16 @@ from __future__ import annotations
 
 import math
 import multiprocessing
+import os
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
-from pathlib import Path
 
-from django.apps import apps
-from django.db import connection
-from django.utils import timezone
-
-from accounts.models import Session
-from oauth_bridge.models import AccessToken, AuthorizationCode
-from tests.bench.attackers import ATTACKS, Holders, Site, Tally, lowest_priority, pictures, upload
+from tests.bench.attackers import ATTACKS, Holders, Site, Tally
 from tests.bench.stack import CALLBACK, Failed, Missing, Stack, Target, stack, success
-from tests.factories import ApplicationFactory, PersonFactory, picture
+from tests.factories import ApplicationFactory
 from tests.faults.load import Caller
 from tests.peers import OPERATIONS, PAGES, MailServer, nginx, program
 from tests.server import Server, free_port
@@ -42,12 +34,9 @@ PATIENCE_SECONDS = 20
 MAIL_SECONDS = 9.0
 # With two units: p99 beside an attack, as a multiple of that without.
 MOST_RATIO = {"operations": 2.0, "pages": 3.0}
-UPLOAD_ATTEMPTS, UPLOAD_PAUSE_SECONDS = 3, 3.0
 DIRECTLY, ONE_UNIT, TWO_UNITS = WAYS = ("directly", "one unit", "two units")
-# What one address may make the service store while it attacks: docs/operations.md, "What one sender can use up". The
-# limits count by the minute, so the bound is for an attack that lasts less, and two minutes may be touched.
-MOST_ROWS = 400
-LASTING = "sessions of nobody for more than an hour"
+HEAD = """| attack | way | sent | operations: p99 ms, without / beside | ratio | pages: p99 ms | ratio | failed |
+|---|---|---|---|---|---|---|---|"""
 
 
 @dataclass(frozen=True)
@@ -81,9 +70,7 @@ class Row:
     without: Experience
     beside: Experience
     ended_workers: int
-    memory_mb: float  # of the largest worker at the end of the attack
     tally: Tally
-    stored: Counter[str]  # rows, by table
 
     def ratio(self, kind: str) -> float:
         return self.beside.p99(kind) / self.without.p99(kind)
@@ -99,9 +86,8 @@ class Row:
 
     @property
     def has_failed(self) -> bool:
-        """A worker ended, the attack filled a table, or a normal request failed with two units."""
-        is_full = self.stored[LASTING] or self.stored.total() > MOST_ROWS
-        return bool(self.ended_workers or is_full or (self.way == TWO_UNITS and self.beside.failures))
+        """A worker ended, or a normal request failed with two units."""
+        return bool(self.ended_workers or (self.way == TWO_UNITS and self.beside.failures))
 
     @property
     def cells(self) -> str:
@@ -111,14 +97,7 @@ class Row:
             figures += f"{p99} | {self.ratio(kind):.1f} | "
         failed = f"{len(self.beside.failures)} of {sum(map(len, self.beside.milliseconds.values()))}"
         ended = f", {self.ended_workers} workers ended" if self.ended_workers else ""
-        stored = ", ".join(f"{count:,} {table}" for table, count in sorted(self.stored.items())) or "none"
-        head = f"| {self.attack} | {self.way} | {self.tally.sent:,} | {figures}"
-        return f"{head}{failed}{ended} | {stored} | {self.memory_mb:.0f} |"
-
-
-HEAD = """| attack | way | sent | operations: p99 ms, without / beside | ratio | pages: p99 ms | ratio | failed | \
-rows stored | memory MB |
-|---|---|---|---|---|---|---|---|---|---|"""
+        return f"| {self.attack} | {self.way} | {self.tally.sent:,} | {figures}{failed}{ended} |"
 
 
 def measure(say: Callable[[str], None], only: str, seconds: int, chosen: str) -> list[Row]:
@@ -163,58 +142,34 @@ def reached(name: str, given: Stack, mail_server: MailServer) -> Iterator[Way]:
 
 def one(way: Way, name: str, site: Site, mail_server: MailServer, seconds: int) -> Row:
     """Raises RuntimeError: the attack ended early, or sent nothing."""
-    attack = ATTACKS[name]
-    without = normal(way, seconds)
-    before, workers = stored(), way.workers()
+    without, workers = normal(way, seconds), way.workers()
     mail_server.data_seconds = MAIL_SECONDS
     end = time.monotonic() + seconds + 1
 
     def attacking() -> None:
-        lowest_priority()
-        attack(site, end)
+        os.nice(19)
+        ATTACKS[name](site, end)
 
     attacker = multiprocessing.get_context("fork").Process(target=attacking, daemon=True)
     attacker.start()
     time.sleep(1)
-    beside = normal(way, seconds, _upload if attack is pictures else None)
-    memory = max(map(resident_mb, way.workers()))
+    beside = normal(way, seconds)
     attacker.join(PATIENCE_SECONDS)
     mail_server.data_seconds = 0.0
     if attacker.exitcode or not site.tally.sent:
         raise RuntimeError(f"{way.name}: the attack did not take place: {name}")
     attacker.kill()
     attacker.join()
-    ended = len(workers - way.workers())
-    return Row(name, way.name, without, beside, ended, memory, site.tally, stored() - before)
-
-
-def stored() -> Counter[str]:
-    """Rows by table, without those that the normal clients add."""
-    connection.close()  # it was forked, and the server may have ended it meanwhile
-    models = [model for model in apps.get_models() if model not in (AuthorizationCode, AccessToken)]
-    counted = Counter({model._meta.db_table: model._default_manager.count() for model in models})
-    lasting = timezone.now() + timedelta(hours=1, seconds=1)
-    counted[LASTING] = Session.objects.filter(user=None, expire_date__gt=lasting).count()
-    connection.close()
-    return counted
-
-
-def resident_mb(pid: int) -> float:
-    with suppress(OSError, IndexError):  # it has just ended
-        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
-        return int(status.partition("VmRSS:")[2].split()[0]) / 1024
-    return 0.0
+    return Row(name, way.name, without, beside, len(workers - way.workers()), site.tally)
 
 
 # Normal clients -------------------------------------------------------------------------------------------------------
 
 
-def normal(way: Way, seconds: int, besides: Callable[[Way, Experience], None] | None = None) -> Experience:
+def normal(way: Way, seconds: int) -> Experience:
     met = Experience()
     end = time.monotonic() + seconds
     clients = [threading.Thread(target=_client, args=(way.target, number, end, met)) for number in range(CLIENTS)]
-    if besides:
-        clients.append(threading.Thread(target=besides, args=(way, met)))
     for client in clients:
         client.start()
     for client in clients:
@@ -242,13 +197,3 @@ def _steps(target: Target, caller: Caller, number: int) -> Iterable[tuple[str, C
     yield "pages", lambda: held.update(code=target.authorize(caller, number))
     yield "operations", lambda: held.update(token=target.token(caller, held["code"]))
     yield "operations", lambda: target.userinfo(caller, held["token"])
-
-
-def _upload(way: Way, met: Experience) -> None:
-    """A person chooses a picture. Asked to wait, they choose it again."""
-    driver = Site(way.target.base_url, "", "", None).driver(PersonFactory())  # type: ignore[arg-type]
-    for _ in range(UPLOAD_ATTEMPTS):
-        if driver.browser.send(upload(driver, picture()), allow_redirects=False).status_code == 302:
-            return
-        time.sleep(UPLOAD_PAUSE_SECONDS)
-    met.failures.append("Failed: a person's picture was not taken")

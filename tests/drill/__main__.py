@@ -15,19 +15,16 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import requests
-
 from tests.drill.failures import FAILURES, Failure
-from tests.drill.load import OPERATIONS, PROFILE, Load
-from tests.drill.machines import START_SECONDS, WEBS, Missing, Site, require_programs
+from tests.drill.load import OPERATIONS, Load
+from tests.drill.machines import START_SECONDS, WEBS, Missing, Site, is_serving, require_programs
 from tests.faults.upgrading import SEED, Client
 from tests.peers import certificate_for, nginx, wait_until
 from tests.server import ROOT, environment, free_port
 
-# As docs/high-availability.md has it.
 HEAD = ["failure", "requests", "failed", *OPERATIONS, "must", "slowest", "acknowledged", "lost"]
 
 
@@ -83,14 +80,8 @@ def running(folder: Path) -> Iterator[tuple[Site, Client, str, Path]]:
         upstream = site.text("/etc/nginx/conf.d/sign-in.conf", "web1").strip()
         with nginx(folder / "nginx", port, upstream, certificate):
             url = f"https://localhost:{port}"
-
-            def is_alive() -> bool:
-                with suppress(requests.RequestException), requests.Session() as session:
-                    session.verify, session.trust_env = str(certificate), False
-                    return session.get(f"{url}/health/live", timeout=5).ok
-                return False
-
-            wait_until(is_alive, START_SECONDS)  # HAProxy has found the servers
+            # HAProxy has found the servers.
+            wait_until(lambda: is_serving(f"{url}/health/live", certificate), START_SECONDS)
             yield site, Client(made["client_id"], made["client_secret"]), url, certificate
 
 
@@ -115,7 +106,7 @@ def judge(failure: Failure, site: Site, load: Load) -> tuple[list[str], bool]:
     is_bad = bool(broken) or "500" in failed or max(gaps.values()) > failure.seconds
     cells = [failure.name, f"{len(everything):,}", counted(failed), *(f"{gap:.1f}" for gap in gaps.values())]
     cells += [f"≤ {failure.seconds:g}", f"{max(each.ended - each.began for each in everything):.1f}"]
-    cells.append(f"{load.ledger.changes + load.ledger.sign_ins + 2 * len(load.ledger.tokens):,}")
+    cells.append(f"{load.ledger.sign_ins + 2 * len(load.ledger.tokens):,}")
     return [*cells, counted(broken) + (" **BAD**" if is_bad else "")], is_bad
 
 
@@ -132,8 +123,6 @@ def check(load: Load) -> None:
     for browser in ledger.sessions:
         if (status := browser.get("/accounts/profile").status_code) != 200:
             ledger.broken[f"a sign-in: afterwards its session got {status}"] += 1
-    if ledger.nicknames and load.nickname(PROFILE) not in ledger.nicknames:
-        ledger.broken["a change of a profile"] += 1
     for code in (*ledger.tokens, *ledger.refused):
         answer = driver.exchange(load.application, code)
         if answer.status_code != 400 or answer.json()["error"] != "invalid_grant":

@@ -28,10 +28,14 @@ def postgresql_is_killed(site: Site, load: Load) -> None:
     load.wait_for_answers()
 
 
-def machine_is_killed(site: Site, load: Load, name: str) -> None:
-    site.kill_database(name)
-    load.wait_for_answers()
-    site.start_database(name)
+def machine_is_killed(role: str) -> Callable[[Site, Load], None]:
+    def happens(site: Site, load: Load) -> None:
+        name = site.primary() if role == "primary" else site.standby()
+        site.kill_database(name)
+        load.wait_for_answers()
+        site.start_database(name)
+
+    return happens
 
 
 def primary_is_suspended(site: Site, load: Load) -> None:
@@ -87,20 +91,12 @@ def service_is_suspended(site: Site, load: Load) -> None:
     send(signal.SIGCONT, pids)
 
 
-def primary_machine_is_killed(site: Site, load: Load) -> None:
-    machine_is_killed(site, load, site.primary())
-
-
-def standby_machine_is_killed(site: Site, load: Load) -> None:
-    machine_is_killed(site, load, site.standby())
-
-
 FAILURES = (
     Failure("PostgreSQL of the primary is killed", 20, postgresql_is_killed),
-    Failure("the machine of the primary is killed", 40, primary_machine_is_killed),
+    Failure("the machine of the primary is killed", 40, machine_is_killed("primary")),
     Failure("the machine of the primary is silent", 45, primary_is_suspended),
     Failure("the primary is changed: patronictl switchover", 15, primary_is_switched),
-    Failure("the machine of the standby is killed", 20, standby_machine_is_killed),
+    Failure("the machine of the standby is killed", 20, machine_is_killed("standby")),
     Failure("etcd is killed, all three", 5, etcd_is_away),
     Failure("Redis is killed, then its spare", 5, redis_is_killed),
     Failure("a server of ours is killed", 10, service_is_killed),

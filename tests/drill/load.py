@@ -15,13 +15,13 @@ from requests.adapters import HTTPAdapter
 
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD
-from tests.faults.upgrading import CALLBACK, Client, form_with
+from tests.faults.upgrading import CALLBACK, Client
 from tests.peers import wait_until
 
 APPLICATION_THREADS = ("alice", "bob", "carol")
-PROFILE, SIGN_IN, READER = "dave", "load", "backend"
-OPERATIONS = ("authorize", "token", "user info", "profile", "sign-in")
-PAGE = "page"  # that has the form of an operation
+SIGN_IN, READER = "load", "backend"
+OPERATIONS = ("authorize", "token", "user info", "sign-in")
+PAGE = "page"  # that has the form of a sign-in
 PAUSE_SECONDS, RETRY_SECONDS, PATIENCE_SECONDS = 0.15, 0.3, 180
 KEPT_SESSIONS = 30
 
@@ -52,15 +52,13 @@ class Ledger:
 
     tokens: dict[str, str] = field(default_factory=dict)  # code: token
     refused: set[str] = field(default_factory=set)  # codes whose first exchange got no answer and which are spent
-    nicknames: list[str] = field(default_factory=list)  # the last acknowledged one, then those without an answer
     sessions: list[OAuthDriver] = field(default_factory=list)
-    changes: int = 0  # of profiles
     sign_ins: int = 0
     broken: Counter[str] = field(default_factory=Counter)
 
 
 class Load:
-    """While the block runs, six people or applications repeat what they do, each in a thread."""
+    """While the block runs, five people or applications repeat what they do, each in a thread."""
 
     def __init__(self, url: str, certificate: str, application: Client) -> None:
         self.url, self.certificate, self.application = url, certificate, application
@@ -69,10 +67,9 @@ class Load:
         self._is_over = threading.Event()
         self._crashes: list[BaseException] = []
         self._addresses = itertools.count(1)
-        self._drivers = {name: self.browser() for name in (*APPLICATION_THREADS, PROFILE, READER)}
+        self._drivers = {name: self.browser() for name in (*APPLICATION_THREADS, READER)}
         jobs: Mapping[str, Callable[[str], None]] = {
             **dict.fromkeys(APPLICATION_THREADS, self._use_application),
-            PROFILE: self._change_profile,
             SIGN_IN: self._sign_in,
             READER: lambda name: self._read(self._drivers[name], next(iter(self.ledger.tokens.values()))),
         }
@@ -111,10 +108,6 @@ class Load:
             return all(sum(each.began > began for each in found) >= 2 for found in right)
 
         wait_until(are_answered, PATIENCE_SECONDS)
-
-    def nickname(self, name: str) -> str:
-        """The nickname in the person's own form."""
-        return form_with(self._drivers[name].get("/accounts/profile"), "nickname").fields["nickname"]
 
     # ------------------------------------------------------------------------------------------------------------------
 
@@ -179,17 +172,6 @@ class Load:
                 self.ledger.broken["a token: user info answered 401"] += 1
             if status in (200, 401) or self._is_over.wait(RETRY_SECONDS):
                 return
-
-    def _change_profile(self, name: str) -> None:
-        driver, wanted = self._drivers[name], f"Dave {time.monotonic_ns()}"
-        status, page = self._ask(PAGE, lambda: driver.get("/accounts/profile"), is_ok)
-        if status == 200:
-            form = form_with(page, "nickname")
-            self.ledger.nicknames.append(wanted)
-            status, _ = self._ask("profile", lambda: driver.submit(form, follow=False, nickname=wanted), is_redirect)
-            if status == 302:
-                self.ledger.nicknames = [wanted]
-                self.ledger.changes += 1
 
     def _sign_in(self, name: str) -> None:
         driver = self.browser()

@@ -50,11 +50,18 @@ def send(number: int, pids: Iterable[int]) -> None:
             os.kill(pid, number)
 
 
+def is_serving(url: str, certificate: Path | None = None) -> bool:
+    with suppress(requests.RequestException), requests.Session() as session:
+        session.verify, session.trust_env = str(certificate or ""), False
+        return session.get(url, timeout=5).ok
+    return False
+
+
 class Program:
     """A process of a machine. Its log outlives a kill."""
 
-    def __init__(self, name: str, log: Path, *command: str | Path, env: dict[str, str] | None = None) -> None:
-        self.name, self.log, self.command = name, log, command
+    def __init__(self, log: Path, *command: str | Path, env: dict[str, str] | None = None) -> None:
+        self.log, self.command = log, command
         self.env = {**{key: os.environ[key] for key in ("PATH", "LANG") if key in os.environ}, **(env or {})}
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -131,7 +138,7 @@ class Site:
     def _etcd(self, name: str) -> Program:
         home = self.folder / name
         home.mkdir(exist_ok=True, mode=0o755)
-        return Program("etcd", home / "etcd.log", "etcd", env=self.variables("/etc/default/etcd", name))
+        return Program(home / "etcd.log", "etcd", env=self.variables("/etc/default/etcd", name))
 
     def _patroni(self, name: str) -> Program:
         path = self.written("/etc/patroni/config.yml", name)
@@ -140,16 +147,16 @@ class Site:
         for each in (home, path):
             shutil.chown(each, "postgres", "postgres")
         log = path.with_name("patroni.log")
-        return Program("patroni", log, *AS_POSTGRES, "patroni", path)
+        return Program(log, *AS_POSTGRES, "patroni", path)
 
     def _redis(self, name: str) -> Program:
         path = self.written("/etc/redis/redis.conf", name)
-        return Program("redis", path.with_name("redis.log"), "redis-server", path, "--dir", str(path.parent))
+        return Program(path.with_name("redis.log"), "redis-server", path, "--dir", str(path.parent))
 
     def _haproxy(self, name: str) -> Program:
         path = self.written("/etc/haproxy/haproxy.cfg", name)
         haproxy = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin") or "haproxy"
-        return Program("haproxy", path.with_name("haproxy.log"), haproxy, "-db", "-f", path)
+        return Program(path.with_name("haproxy.log"), haproxy, "-db", "-f", path)
 
     def postgresql_pids(self, name: str) -> list[int]:
         """The postmaster of the machine, and its processes."""
@@ -227,12 +234,7 @@ class Site:
             variables = self.service_variables(name, port, unit)
             self.servers[name].append(stack.enter_context(serve(folder, is_awaited=False, **variables)))
         for unit in UNITS:
-            wait_until(functools.partial(self.is_serving, name, unit), START_SECONDS)
-
-    def is_serving(self, name: str, unit: int) -> bool:
-        with suppress(requests.RequestException):
-            return requests.get(f"http://{address(name)}:{unit}/health/ready", timeout=2).ok
-        return False
+            wait_until(functools.partial(is_serving, f"http://{address(name)}:{unit}/health/ready"), START_SECONDS)
 
     def counters(self, name: str) -> int:
         """How many limits the Redis of the machine counts."""
@@ -249,8 +251,8 @@ class Site:
         self._ended.callback(self._end)
         for program in (*self.etcds.values(), *self.redises.values(), *self.haproxies.values()):
             program.start()
-        self.patronis["db1"].start()
-        self.patronis["db2"].start()
+        for patroni in self.patronis.values():
+            patroni.start()
         try:
             self.wait_for_pair()
         except BaseException:

@@ -19,9 +19,6 @@ def test_the_counts_of_all_workers_outlive_a_death_and_a_reload_and_end_with_the
 ) -> None:
     port = free_port()
     variables = {"REDIS_URL": redis_server.url, "METRICS_BIND": f"127.0.0.1:{port}", "TMPDIR": str(tmp_path)}
-    left_by_a_killed_master = tmp_path / f"sign-in-metrics-127.0.0.1:{port}"
-    left_by_a_killed_master.mkdir()
-    (left_by_a_killed_master / "counter_1.db").write_bytes(b"damaged" * 9)
 
     def ask(server: Server, times: int, path: str = ROUTE) -> None:
         """Each on a connection of its own, so that both workers get some."""

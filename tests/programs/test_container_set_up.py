@@ -15,7 +15,7 @@ from django.core.management import call_command
 from config import environment
 from tests.documented import nginx_block
 from tests.server import ROOT
-from tests.unit.test_config_environment import settings_with
+from tests.unit.test_config_environment import settings_with, use_settings
 
 CONTAINER = ROOT / "config" / "container"
 AUTH, API = "auth.example.org", "api.example.org"
@@ -36,13 +36,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def compose(folder: Path) -> dict[str, Any]:
     """The compose file with its variables, as Docker Compose reads it."""
     given = pairs(folder / ".env")
-
-    def value(match: re.Match[str]) -> str:
-        name, separator, default = match[1].partition(":-")
-        assert separator or name in given, f"{name} has no value"
-        return given.get(name, default)
-
-    text = re.sub(r"(?<!\$)\$\{([^}]+)\}", value, (folder / "compose.yaml").read_text(encoding="utf-8"))
+    text = (folder / "compose.yaml").read_text(encoding="utf-8")
+    text = re.sub(r"(?<!\$)\$\{(\w+):-([^}]+)\}", lambda match: given.get(match[1], match[2]), text)
     document: dict[str, Any] = yaml.safe_load(text)
     return document
 
@@ -108,7 +103,5 @@ def test_the_service_accepts_the_settings(folder: Path, monkeypatch: pytest.Monk
     email.write_text("smtp+tls://user:password@mail.example.com")
     made = settings_with(monkeypatch, **given)
     email.unlink()
-    for name in filter(str.isupper, made):
-        if getattr(settings, name) != made[name]:
-            setattr(settings, name, made[name])
+    use_settings(settings, made)
     call_command("check", deploy=True, fail_level="WARNING")

@@ -22,10 +22,9 @@ def test_gunicorn_serves_on_a_migrated_database_without_another_step(sqlite_temp
     port, log_path = free_port(), tmp_path / "log"
     base_url = f"http://localhost:{port}"
     env = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-    env |= {"DATABASE_URL": f"sqlite:///{shutil.copy(sqlite_template, tmp_path)}", "BASE_URL": base_url}
+    env |= {"DATABASE_URL": f"sqlite:///{shutil.copy(sqlite_template, tmp_path)}", "BIND": f"127.0.0.1:{port}"}
     command = [sys.executable, "-m", "gunicorn", "-c", ROOT / "config" / "gunicorn.py", "config.wsgi"]
     with log_path.open("w") as log:
-        env["BIND"] = f"127.0.0.1:{port}"
         process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=log, stderr=log)
 
     def is_up() -> bool:

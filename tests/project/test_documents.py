@@ -37,14 +37,14 @@ def test_each_link_within_the_documents_leads_somewhere() -> None:
     links = [
         (document, *target.partition("#")[::2])
         for document in DOCUMENTS
-        if document.name != "index.md"  # of the site: tests/unit/test_documentation.py
         for target in re.findall(r"\]\(((?!https?:|mailto:|/)[^)\s]+)\)", text_of(document))
     ]
     assert len(links) > 30
     wrong = []
     for document, file, heading in links:
         target = document.parent / file if file else document
-        if not target.exists() or (heading and heading not in anchors(target)):
+        is_made = target == ROOT / "docs" / "reference.md"  # of the OpenAPI document
+        if not is_made and (not target.exists() or (heading and heading not in anchors(target))):
             wrong.append(f"{document.name}: {file}#{heading}")
     assert wrong == []
 

@@ -20,24 +20,17 @@ PNG = b"\x89PNG\r\n\x1a\n rest"
 WEBP = b"RIFF\x10\n\x00\x00WEBPVP8 "
 
 
-def sign_in_page(client: Client) -> str:
-    return client.get("/accounts/sign-in").content.decode()
-
-
 @pytest.mark.parametrize(
     ("content", "content_type"), [(SVG, "image/svg+xml"), (PNG, "image/png"), (WEBP, "image/webp")]
 )
 def test_the_logo_is_in_place_of_the_mark_and_served_by_the_service(
     client: Client, db: None, settings: Any, monkeypatch: Any, tmp_path: Path, content: bytes, content_type: str
 ) -> None:
-    settings.SERVICE_LOGO = None
-    page = sign_in_page(client)
-    assert "/brand/" not in page
-    assert page.count("/static/img/mark.svg") == 2
+    assert client.get("/accounts/sign-in").text.count("/static/img/mark.svg") == 2
     (tmp_path / "logo").write_bytes(content)
     monkeypatch.setenv("SERVICE_LOGO", str(tmp_path / "logo"))
     settings.SERVICE_LOGO = branding.logo("SERVICE_LOGO")
-    page = sign_in_page(client)
+    page = client.get("/accounts/sign-in").text
     [url] = set(re.findall(r'"(/brand/[^"]+)"', page))
     assert f'<link rel="icon" href="{url}" type="{content_type}">' in page
     assert f'<img class="own" src="{url}" alt="" height="24">' in page
@@ -47,11 +40,7 @@ def test_the_logo_is_in_place_of_the_mark_and_served_by_the_service(
     assert "immutable" in answer["Cache-Control"]
     assert "Cookie" not in answer.get("Vary", "")
     # A drawing that is opened by itself runs no script.
-    assert answer["X-Content-Type-Options"] == "nosniff"
-    policy = answer["Content-Security-Policy"]
-    assert "default-src 'none'" in policy
-    assert "script" not in policy
-    assert policy.endswith("; sandbox") or content != SVG
+    assert re.fullmatch(r"default-src 'none'; (?!.*script).*; sandbox", answer["Content-Security-Policy"])
     assert client.get(f"/brand/{'0' * 32}.svg").status_code == 404
 
 
@@ -86,7 +75,7 @@ def test_a_logo_of_another_kind_or_that_can_not_be_read_stops_the_start(monkeypa
 def test_the_colour_comes_in_a_style_sheet_and_in_the_mark(client: Client, admin_client: Client, settings: Any) -> None:
     settings.STAFF_SECOND_FACTOR = False
     settings.SERVICE_COLOR = "#0b5fff"
-    page = sign_in_page(client)
+    page = client.get("/accounts/sign-in").text
     [sheet] = re.findall(r'<link rel="stylesheet" href="(/brand/[^"]+\.css)">', page)
     assert page.index("tokens.css") < page.index(sheet) < page.index("site.css")
     answer = client.get(sheet)
@@ -98,36 +87,31 @@ def test_the_colour_comes_in_a_style_sheet_and_in_the_mark(client: Client, admin
     assert re.search(r"tokens\.css.*/brand/\w+\.css.*admin\.css", administration, re.DOTALL)
 
 
-def mixed(one: str, other: str, percent: int) -> str:
-    """`color-mix(in srgb, one, other percent%)`."""
-    pairs = zip(bytes.fromhex(one[1:]), bytes.fromhex(other[1:]), strict=True)
-    return f"#{bytes(round(own + (its - own) * percent / 100) for own, its in pairs).hex()}"
-
-
-def values(rules: str, color: str) -> dict[str, str]:
-    """The colours of a part of the style sheet by name, mixed as a browser does."""
-    known = {"white": WHITE, "black": "#000000", "var(--color-surface)": "#181c1b", "var(--color-service)": color}
-    found = re.findall(r"--color-([a-z-]+): color-mix\(in srgb, (\S+), (\S+) (\d+)%\);", rules)
-    return {name: mixed(known[a], known[b], int(share)) for name, a, b, share in found if a != "transparent"}
-
-
 @pytest.mark.parametrize("color", ["#0b5fff", "#767676", "#000000", "#8f7200", "#e6000a", "#0000ff", "#7b00ff"])
 def test_text_can_be_read_in_light_and_dark(color: str, settings: Any) -> None:
+    """The style sheet mixes colours as `color-mix(in srgb, one, other percent%)`."""
+    known = {"white": WHITE, "black": "#000000", "var(--color-surface)": "#181c1b", "var(--color-service)": color}
+
+    def colors(rules: str) -> dict[str, str]:
+        found = re.findall(r"--color-([a-z-]+): color-mix\(in srgb, (\S+), (\S+) (\d+)%\);", rules)
+        mixed = {}
+        for name, one, other, percent in found:
+            if one != "transparent":
+                pairs = zip(*(bytes.fromhex(known[each][1:]) for each in (one, other)), strict=True)
+                mixed[name] = f"#{bytes(round(a + (b - a) * int(percent) / 100) for a, b in pairs).hex()}"
+        return mixed
+
     settings.SERVICE_COLOR = color
     assert "config.E008" not in {each.id for each in checks.service_can_be_used(None)}
-    sheet = branding.files(None, color)["stylesheet"].content.decode()
-    light, dark, _more = (values(rules, color) for rules in re.split(r"@media [^{]+", sheet))
+    light, dark, _ = re.split(r"@media [^{]+", branding.files(None, color)["stylesheet"].content.decode())
     tokens = (settings.BASE_DIR / "static/css/tokens.css").read_text()
-    for background in (WHITE, "#f2f1ec", light["accent-soft"], light["pass"]):
-        assert contrast(light["accent"], background) >= 4.5
-    for background in ("#181c1b", "#1f2423", dark["accent-soft"], dark["pass"]):
-        assert contrast(dark["accent"], background) >= 4.5
-    assert all(f": {each};" in tokens for each in ("#f2f1ec", "#181c1b", "#1f2423"))
+    for rules, surfaces in ((colors(light), (WHITE, "#f2f1ec")), (colors(dark), ("#181c1b", "#1f2423"))):
+        for background in (*surfaces, rules["accent-soft"], rules["pass"]):
+            assert contrast(rules["accent"], background) >= 4.5
+        assert all(f": {each};" in tokens for each in surfaces if each != WHITE)
 
 
-def test_a_colour_that_is_too_light_is_refused_with_a_darker_one(settings: Any) -> None:
+def test_a_colour_that_is_too_light_is_refused(settings: Any) -> None:
     settings.SERVICE_COLOR = "#ffcc00"
     found = next(each for each in checks.service_can_be_used(None) if each.id == "config.E008")
     assert found.msg == "SERVICE_COLOR #ffcc00 has a contrast of 1.51:1 to white; text needs 4.5:1."
-    [darker] = re.findall("#[0-9a-f]{6}", found.hint or "")
-    assert contrast(darker, WHITE) >= 4.5

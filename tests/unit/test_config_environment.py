@@ -21,59 +21,44 @@ ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ROOT / "config" / "settings.py"
 CODE = compile(SETTINGS.read_text(), str(SETTINGS), "exec")
 
-MALFORMED = {
-    "BASE_URL": (
-        *(
-            "https://api.example.com/",
-            "https://api.example.com/v1",
-            "ftp://api.example.com",
-            "api.example.com",
-            "https://bücher.example",
-        ),
-        *("https://user:pw@api.example.com", "https://api.example.com:99999", "https://1.2.3.999"),
-    ),
-    "AUTH_URL": ("https://", "https://auth.example.com#top"),
-    "ALLOWED_HOSTS": ("https://api.example.com", "*", "api.example.com:443"),
-    "TRUSTED_PROXIES": ("10.0.0.1/8", "proxy.example.com"),
-    "BIND": ("8000", "127.0.0.1", "127.0.0.1:0", "unix:/run/service.sock", "127.0.0.1:8000/path"),
-    "METRICS_BIND": ("9100", "127.0.0.1", "unix:/run/metrics.sock", "127.0.0.1:8000"),  # the last is BIND's
-    "WEB_CONCURRENCY": ("0", "two", "²"),
-    "WEB_THREADS": ("0",),
-    "ACTIVITY_DAYS": ("366",),
-    "STAFF_SECOND_FACTOR": ("perhaps",),
-    "SIGN_UP": ("on",),
-    "DEBUG": ("perhaps",),
-    "DATABASE_URL": (
-        *("mysql://user:hidden@host/name", "postgres://user:hidden@host:port/name", "postgres://user:hidden@host"),
-        *("postgres://user:hidden@first:5432,second:port/name", "postgres://ho st/name", "sqlite://host/name"),
-        *("postgres://user:hidden@host/name?unknown=1", "postgres://user:hidden@host/name?prepare_threshold=never"),
-    ),
-    "REDIS_URL": ("http://localhost:6379", "redis://localhost:6379/zero", "redis://"),
-    "EMAIL_URL": (
-        *("pop3://mail.example.com", "smtp://", "smtp://mail.example.com:many", "filemail://"),
-        "smtp://mail.example.com?EMAIL_USE_TLS=True",
-    ),
+# The values of each variable, separated by white space, unless they contain some.
+MALFORMED: dict[str, str | tuple[str, ...]] = {
+    "BASE_URL": "https://api.example.com/ https://api.example.com/v1 ftp://api.example.com api.example.com "
+    "https://bücher.example https://user:pw@api.example.com https://api.example.com:99999 https://1.2.3.999",
+    "AUTH_URL": "https:// https://auth.example.com#top",
+    "ALLOWED_HOSTS": "https://api.example.com * api.example.com:443",
+    "TRUSTED_PROXIES": "10.0.0.1/8 proxy.example.com",
+    "BIND": "8000 127.0.0.1 127.0.0.1:0 unix:/run/service.sock 127.0.0.1:8000/path",
+    "METRICS_BIND": "9100 127.0.0.1:8000",  # the last is BIND's
+    "WEB_CONCURRENCY": "0 two ²",
+    "WEB_THREADS": "0",
+    "ACTIVITY_DAYS": "366",
+    "STAFF_SECOND_FACTOR": "perhaps",
+    "SIGN_UP": "on",
+    "DEBUG": "perhaps",
+    "DATABASE_URL": "mysql://user:hidden@host/name postgres://user:hidden@host:port/name postgres://user:hidden@host "
+    "postgres://user:hidden@first:5432,second:port/name sqlite://host/name sqlite:////tmp "
+    f"postgres://user:hidden@host/name?unknown=1 postgres://user:hid@den@host/name sqlite:///{__file__}/db.sqlite3 "
+    "postgres://user:hidden@host/name?prepare_threshold=never",
+    "REDIS_URL": "http://localhost:6379 redis://localhost:6379/zero redis:// redis://127.0.0.1:6379/0?bogus=1",
+    "EMAIL_URL": "pop3://mail.example.com smtp:// smtp://mail.example.com:many filemail:// "
+    "smtp://mail.example.com?EMAIL_USE_TLS=True",
     "DEFAULT_FROM_EMAIL": ("nobody", "Service <no-reply@>"),
     "SERVICE_NAME": ("x" * 81, "two\nlines"),
-    "ENVIRONMENT": ("x" * 81, "two\nlines"),
-    "SERVICE_LOGO": ("logo.svg", "/nowhere/hidden.svg"),
-    "SERVICE_COLOR": ("green", "0d5a4d", "#fff", "#0d5a4g", "#0d5a4d;}", "rgb(1,2,3)"),
-    "SUPPORT_URL": (
-        *("http://example.com/help", "javascript://localhost/%0aalert(1)", "https://example.com/a b"),
-        *("mailto:nobody", "mailto:help@example.com?subject=x"),
-    ),
-    "PRIVACY_URL": ("http://example.com/privacy", "javascript:alert(1)", "https://"),
+    "ENVIRONMENT": ("x" * 81,),
+    "SERVICE_LOGO": "logo.svg /nowhere/hidden.svg",
+    "SERVICE_COLOR": "green 0d5a4d #fff #0d5a4g #0d5a4d;} rgb(1,2,3)",
+    "SUPPORT_URL": "http://example.com/help javascript://localhost/%0aalert(1) mailto:nobody mailto:a@b.nl?subject=x",
+    "PRIVACY_URL": "http://example.com/privacy javascript:alert(1) https://",
     "TERMS_URL": ("/terms", "https://example.com/a b", f"https://example.com/{'x' * 500}"),
-    "AUDIT_LOG": (
-        *("syslog", "syslog://", "syslog://logs.example.com", "syslog:logs.example.com:514"),
-        *("syslog://logs.example.com:514/x", "file://audit.log", "file:///var/log/", "/var/log/audit.log"),
-    ),
-    "SECRET_KEY": (),
-    "SECRET_KEY_FALLBACKS": (),  # free text
-    "RATE_LIMITS": ("true",),
-    "RATE_TOKEN": ("600", "0/m", "600/minute"),
-    "RATE_SIGN_IN_ACCOUNT": ("10/15",),
-    "RATE_TOKENS": ("600/m",),
+    "AUDIT_LOG": "syslog syslog:// syslog://logs.example.com syslog:logs.example.com:514 "
+    "syslog://logs.example.com:514/x file://audit.log file:///var/log/ /var/log/audit.log",
+    "SECRET_KEY": "",
+    "SECRET_KEY_FALLBACKS": "",  # free text
+    "RATE_LIMITS": "true",
+    "RATE_TOKEN": "600 0/m 600/minute",
+    "RATE_SIGN_IN_ACCOUNT": "10/15",
+    "RATE_TOKENS": "600/m",
 }
 
 
@@ -92,20 +77,26 @@ def settings_with(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str
     return namespace
 
 
-def variables_read() -> set[str]:
-    text = "".join((ROOT / "config" / name).read_text() for name in ("settings.py", "limits_and_lifetimes.py"))
-    direct = re.findall(r'(?:env|branding)\.\w+\(\s*"([A-Z_]+)"', text)
-    return set(direct) | set(re.findall(r"^    (RATE_[A-Z_]+)=", text, re.MULTILINE))
+def use_settings(settings: Any, made: dict[str, object]) -> None:
+    """In this test, the service has the settings that `settings_with` has made."""
+    for name in filter(str.isupper, made):
+        if getattr(settings, name) != made[name]:
+            setattr(settings, name, made[name])
 
 
-READ_VARIABLES = variables_read()
+TEXT = "".join((ROOT / "config" / name).read_text() for name in ("settings.py", "limits_and_lifetimes.py"))
+READ_VARIABLES = {
+    *re.findall(r'(?:env|branding)\.\w+\(\s*"([A-Z_]+)"', TEXT),
+    *re.findall(r"^    (RATE_[A-Z_]+)=", TEXT, re.MULTILINE),
+}
 
 
 @pytest.mark.parametrize("name", sorted(MALFORMED.keys() | {each for each in READ_VARIABLES if each[:5] != "RATE_"}))
 def test_a_malformed_value_is_refused_by_a_sentence_naming_its_variable(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    for value in MALFORMED[name]:  # each variable has one
+    values = MALFORMED[name]  # each variable has an entry
+    for value in values.split() if isinstance(values, str) else values:
         with monkeypatch.context() as patch, pytest.raises(ImproperlyConfigured) as refusal:
             settings_with(patch, **{name: value})
         assert re.fullmatch(rf"{name}\b.*\.", str(refusal.value)), value
@@ -144,9 +135,9 @@ def test_unset_and_empty_variables_have_the_documented_defaults(monkeypatch: pyt
     assert settings_with(monkeypatch, RATE_USERINFO="5/10s")["RATES"] == unset["RATES"] | changed
 
 
-@pytest.mark.parametrize(
-    ("variables", "expected"),
-    [
+def test_a_variable_becomes_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    networks = [ip_network(each) for each in ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32")]
+    for variables, expected in (
         (
             {"BASE_URL": "https://api.example.com", "AUTH_URL": "https://auth.example.com:8443"},
             {"ALLOWED_HOSTS": ["api.example.com", "auth.example.com"], "SECURE_HSTS_SECONDS": 31_536_000},
@@ -159,12 +150,7 @@ def test_unset_and_empty_variables_have_the_documented_defaults(monkeypatch: pyt
             {"ALLOWED_HOSTS": "Api.example.com, .internal.example, [::1], 10.0.0.7", "METRICS_BIND": "[::1]:9100"},
             {"ALLOWED_HOSTS": ["api.example.com", ".internal.example", "[::1]", "10.0.0.7"]},
         ),
-        (
-            {"TRUSTED_PROXIES": "127.0.0.1, 10.0.0.0/8,2001:db8::/32"},
-            {
-                "TRUSTED_PROXIES": [ip_network(each) for each in ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32")],
-            },
-        ),
+        ({"TRUSTED_PROXIES": "127.0.0.1, 10.0.0.0/8,2001:db8::/32"}, {"TRUSTED_PROXIES": networks}),
         ({"SUPPORT_URL": "mailto:help@example.com"}, {"SUPPORT_URL": "mailto:help@example.com"}),
         ({"SECRET_KEY_FALLBACKS": " one , two,"}, {"SECRET_KEY_FALLBACKS": ["one", "two"]}),
         ({"RATE_LIMITS": "off"}, {"RATES": {}}),
@@ -176,23 +162,17 @@ def test_unset_and_empty_variables_have_the_documented_defaults(monkeypatch: pyt
             {"EMAIL_URL": "smtp+tls://u:p%40@mail.example.com"},
             {"EMAIL_PORT": 587, "EMAIL_USE_TLS": True, "EMAIL_HOST_PASSWORD": "p@"},
         ),
-        (
-            {"EMAIL_URL": "smtp+ssl://a.nl:4650"},
-            {"EMAIL_HOST": "a.nl", "EMAIL_PORT": 4650, "EMAIL_USE_SSL": True},
-        ),
+        ({"EMAIL_URL": "smtp+ssl://a.nl:4650"}, {"EMAIL_HOST": "a.nl", "EMAIL_PORT": 4650, "EMAIL_USE_SSL": True}),
         ({"EMAIL_URL": "consolemail://"}, {"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}),
         ({"EMAIL_URL": "filemail:////var/letters"}, {"EMAIL_FILE_PATH": "/var/letters"}),
         (
             {"AUTH_URL": "https://auth.example.com", "SERVICE_NAME": "Example Sign-In"},
             {"DEFAULT_FROM_EMAIL": "Example Sign-In <no-reply@auth.example.com>"},
         ),
-    ],
-)
-def test_a_variable_becomes_a_setting(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], expected: dict[str, object]
-) -> None:
-    found = settings_with(monkeypatch, **variables)
-    assert {name: found[name] for name in expected} == expected
+    ):
+        with monkeypatch.context() as patch:
+            found = settings_with(patch, **variables)
+        assert {name: found[name] for name in expected} == expected
 
 
 def test_postgresql_prepares_its_statements_and_sqlite_waits_for_its_turn_to_write(
@@ -288,16 +268,14 @@ def test_a_file_without_a_secret_and_a_secret_beside_its_file_are_refused(
     assert "hidden" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("name", ["DATABASE_URI", "TRUSTED_PROXYS", "SIGNUP", "SECRET_KEYS"])
-def test_a_name_that_is_almost_one_of_ours_stops_the_start(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    with pytest.raises(ImproperlyConfigured, match=rf"^{name} is not a variable of this service") as refusal:
-        settings_with(monkeypatch, **{name: "hidden", "DATABASE_URL": ""})
-    assert "hidden" not in str(refusal.value)
-
-
-def test_a_name_that_is_almost_ours_is_left_alone_beside_the_file_of_ours(
+def test_a_name_that_is_almost_one_of_ours_stops_the_start_unless_ours_is_set(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    for name in ("DATABASE_URI", "TRUSTED_PROXYS", "SIGNUP", "SECRET_KEYS"):
+        with monkeypatch.context() as patch, pytest.raises(ImproperlyConfigured) as refusal:
+            settings_with(patch, **{name: "hidden", "DATABASE_URL": ""})
+        assert str(refusal.value).startswith(f"{name} is not a variable of this service")
+        assert "hidden" not in str(refusal.value)
     (tmp_path / "url").write_text("sqlite:///:memory:")
     settings_with(monkeypatch, DATABASE_URI="x", DATABASE_URL_FILE=str(tmp_path / "url"))
 

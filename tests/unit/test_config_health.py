@@ -1,9 +1,7 @@
-"""The health checks for load balancers (config.health), and where the version of the service stands. D21."""
+"""The health checks for load balancers, and the metrics; tests/faults/test_metrics.py reads `/metrics`. D21."""
 
 from __future__ import annotations
 
-import logging
-import sys
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,25 +11,26 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import OperationalError, connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from prometheus_client import REGISTRY
+from redis.exceptions import RedisError
 
+from accounts.mail import outbox
+from accounts.mail.outbox import Email
+from accounts.models import OutgoingMail
+from accounts.passwords import hashing
 from config import health
-from config.infrastructure.sql import base
+from config.infrastructure.rate_limits import Outage
 from oauth_bridge.activity import counts
-from oauth_bridge.models import PurgeRun, WriteProof
+from oauth_bridge.models import PurgeRun, SigningKey, WriteProof
 from tests.pages import admin_browser, html_of
 
 
-def test_live_uses_no_database_and_no_session(client: Client) -> None:
+def test_without_a_database_the_service_lives_and_is_not_ready(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """No database fixture: a statement would fail the test."""
     response = client.get("/health/live")
     assert (response.status_code, response.json()) == (200, {"status": "ok"})
     assert not response.cookies
-    assert client.post("/health/live").status_code == 405
-
-
-def test_not_ready_without_a_database(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No database fixture: a statement would fail the test."""
 
     def refuse() -> None:
         raise OperationalError("connection refused")
@@ -40,9 +39,6 @@ def test_not_ready_without_a_database(client: Client, monkeypatch: pytest.Monkey
     response = client.get("/health/ready")
     assert (response.status_code, response.json()["database"]) == (503, "unavailable")
     assert response.json()["purge"] == {"last_finished": None, "age_seconds": None}
-
-
-READ_ONLY = {"postgresql": "SET default_transaction_read_only = on", "sqlite": "PRAGMA query_only = on"}
 
 
 @pytest.fixture
@@ -61,8 +57,9 @@ def state_of(client: Client) -> tuple[int, str]:
 @pytest.mark.django_db(transaction=True)
 def test_a_database_that_answers_and_can_not_be_written_is_not_ready(client: Client, proof: counts.Proof) -> None:
     """A standby, a read-only session, an SQLite file of another user. The next connection is tried at once."""
+    is_postgresql = connection.vendor == "postgresql"
     with connection.cursor() as cursor:
-        cursor.execute(READ_ONLY[connection.vendor])
+        cursor.execute("SET default_transaction_read_only = on" if is_postgresql else "PRAGMA query_only = on")
     assert state_of(client) == (503, "read-only")
     assert state_of(client) == (200, "ok")
 
@@ -81,9 +78,7 @@ def test_a_probe_reads_what_the_thread_of_the_worker_found_and_writes_nothing(
         (None, (503, "read-only")),  # its write was refused
     ):
         proof.succeeded_at = succeeded_at
-        with CaptureQueriesContext(connection) as statements:
-            assert [state_of(client) for _ in range(3)] == [expected] * 3
-        assert {each["sql"].split()[0] for each in statements} == {"SELECT"}
+        assert state_of(client) == expected
     assert not WriteProof.objects.exists()
 
 
@@ -104,8 +99,6 @@ def test_the_first_probe_of_a_worker_waits_for_the_first_write_of_its_thread(
 def test_redis_and_the_age_of_the_last_purge_are_reported_and_do_not_change_the_status(
     client: Client, settings: Any, redis_away: None, time_machine: Any
 ) -> None:
-    PurgeRun.objects.all().delete()
-    assert client.get("/health/ready").json()["purge"] == {"last_finished": None, "age_seconds": None}
     time_machine.move_to(datetime(2026, 11, 21, 12, tzinfo=UTC), tick=False)
     call_command("purge")
     time_machine.shift(timedelta(days=30))
@@ -121,23 +114,9 @@ def test_redis_and_the_age_of_the_last_purge_are_reported_and_do_not_change_the_
 
 
 @pytest.mark.django_db
-def test_the_log_tells_once_that_the_service_is_not_ready_and_once_that_it_is_again(
-    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    monkeypatch.setattr(health, "_told", ["ok"])
-    pending = frozenset({("accounts", "9999_next")})
-    for migrations in (pending, pending, frozenset(), frozenset()):
-        with monkeypatch.context() as patch:
-            patch.setattr(health, "_migrations", lambda found=migrations: found)
-            answer = client.get("/health/ready")
-            expected = (503, "migrations pending") if migrations else (200, "ok")
-            assert (answer.status_code, answer.json()["database"]) == expected
-    told = [(record.levelname, record.database) for record in caplog.records if record.name == "config.health"]
-    assert told == [("WARNING", "migrations pending"), ("INFO", "ok")]
-    assert not [record for record in caplog.records if record.getMessage() == "refused"]
-    assert client.post("/health/ready").status_code == 405
-    assert [record.cause for record in caplog.records if record.getMessage() == "refused"] == ["method"]
+def test_without_a_migration_the_service_is_not_ready(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "_migrations", lambda: frozenset({("accounts", "9999_next")}))
+    assert state_of(client) == (503, "migrations pending")
 
 
 @pytest.mark.django_db
@@ -148,26 +127,79 @@ def test_administrators_see_the_version_and_nobody_else_does(client: Client) -> 
         assert words not in html_of(client.get(path, follow=True))
 
 
-def test_postgresql_is_told_which_command_it_serves_and_no_other_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    for words, expected in (
-        ("/srv/sign-in/manage.py signing-key list", "signing-key"),
-        ("manage.py Postgres://user:secret@host", "manage.py"),
-        ("manage.py", "manage.py"),
-        ("pytest tests", "manage.py"),
-    ):
-        monkeypatch.setattr(sys, "argv", words.split())
-        assert base.process_name() == f"sign-in {expected} {settings.VERSION}"
-    monkeypatch.setitem(base.session_timeouts, "statement_timeout", 10)
-    assert base.process_name() == f"sign-in web {settings.VERSION}"
+# What is counted: nothing of a person or an application ---------------------------------------------------------------
+
+
+def value(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(f"delegated_{name}", labels) or 0.0
+
+
+def answers(route: str, status: str) -> float:
+    return value("http_request_duration_seconds_count", method="GET", route=route, status=status)
+
+
+@pytest.mark.django_db
+def test_a_request_is_counted_by_route_and_status_and_its_refusal_by_code(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = {"route": "/oauth/userinfo", "error": "invalid_token", "code": "token_missing"}
+
+    def counted() -> list[float]:
+        return [answers("/oauth/userinfo", "4xx"), answers("none", "4xx"), value("refusals_total", **refused)]
+
+    before = counted()
+    client.get("/oauth/userinfo")
+    client.get("/typed-by-mallory")
+    assert counted() == [each + 1 for each in before]
+    found = [str(sample.labels.values()) for family in REGISTRY.collect() for sample in family.samples]
+    assert not [labels for labels in found if "mallory" in labels]
+    monkeypatch.setattr("oauth_bridge.activity.recording.record", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        client.get("/oauth/userinfo")
+    assert value("http_requests_in_flight") == 0, "one that breaks off is not in flight"
+
+
+def test_the_wait_for_a_password_and_an_outage_of_redis_are_counted() -> None:
+    before = value("password_wait_seconds_count")
+    hasher = hashing.PasswordHasher()
+    assert hasher.verify("correct horse", hasher.encode("correct horse", "saltsaltsalt"))
+    assert value("password_wait_seconds_count") == before + 2
+    outage = Outage()
+    for error in (RedisError(), None):
+        outage.change(error)
+        assert value("redis_away_workers") == bool(error)
+
+
+def queue(name: str) -> tuple[float, ...]:
+    return tuple(value(f"queue_{each}", queue=name) for each in ("waiting", "retried", "overdue_seconds"))
 
 
 @pytest.mark.integration
 @pytest.mark.django_db
-def test_a_session_of_postgresql_has_the_name() -> None:
-    if connection.vendor != "postgresql":
-        pytest.skip("needs PostgreSQL: set DATABASE_URL to one")
-    with connection.cursor() as cursor:
-        cursor.execute("SHOW application_name")
-        row: Any = cursor.fetchone()
-    assert row[0].startswith("sign-in ")
-    assert row[0].endswith(f" {settings.VERSION}")
+def test_queues_and_ages_are_those_of_the_database(time_machine: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    health.read_metrics()
+    assert queue("mails") == (0, 0, 0)
+    now = timezone.now().replace(microsecond=0)
+    time_machine.move_to(now, tick=False)
+    for attempts, due_at in ((3, now + timedelta(minutes=5)), (0, now - timedelta(minutes=5))):
+        outbox.add_notice("test", Email("a@example.org", "s", "t", "h"), once=str(attempts))
+        OutgoingMail.objects.filter(attempts=0).update(attempts=attempts, due_at=due_at)
+    OutgoingMail.objects.create(kind="sent", sealed=b"", due_at=now, expires_at=now)
+    PurgeRun.objects.create(finished_at=now - timedelta(hours=2))
+    for days, revoked_at in ((100, None), (30, None), (1, now)):
+        SigningKey.objects.create(
+            kid=str(days), algorithm="ES256", made_at=now - timedelta(days=days), signs_from=now, revoked_at=revoked_at
+        )
+    health.read_metrics()
+    assert queue("mails") == (2, 1, 300)
+    assert value("purge_age_seconds") == 7200
+    assert value("signing_key_age_seconds", algorithm="ES256") == 30 * 86400
+    assert value("database_up") == 1
+
+    def away(*_: object) -> None:
+        raise OperationalError
+
+    monkeypatch.setattr(health, "_read_mails", away)
+    with pytest.raises(OperationalError):
+        health.read_metrics()
+    assert value("database_up") == 0

@@ -50,21 +50,17 @@ def test_an_exception_is_told_without_the_values_it_was_about_and_with_names_of_
     assert "hidden" not in json.dumps(line).lower()
 
 
-def test_gunicorn_does_not_quote_the_request() -> None:
-    for message in (
-        "Invalid request from ip=::1: Invalid line: 'GET /?code=hidden'",
-        "Error handling request GET /hidden",
+def test_gunicorn_does_not_quote_the_request_and_a_silent_client_is_no_error() -> None:
+    for message, error, level in (
+        ("Invalid request from ip=::1: Invalid line: 'GET /?code=hidden'", None, "INFO"),
+        ("Error handling request GET /hidden", None, "ERROR"),
+        ("Socket error", BlockingIOError(11, "a"), "INFO"),
+        ("Socket error", OSError(28, "a"), "ERROR"),
     ):
-        record = logging.makeLogRecord({"name": "gunicorn.error", "msg": message})
+        record = logging.makeLogRecord({"levelname": "ERROR", "msg": message, "exc_info": (OSError, error, None)})
         assert logs.GunicornFilter().filter(record)
         assert "hidden" not in record.getMessage()
-
-
-@pytest.mark.parametrize(("error", "level"), [(BlockingIOError(11, "a"), "INFO"), (OSError(28, "a"), "ERROR")])
-def test_a_silent_client_of_gunicorn_is_no_error(error: OSError, level: str) -> None:
-    record = logging.makeLogRecord({"levelname": "ERROR", "msg": "Socket error", "exc_info": (OSError, error, None)})
-    assert logs.GunicornFilter().filter(record)
-    assert record.levelname == level
+        assert record.levelname == level
 
 
 def test_loggers_that_print_addresses_codes_or_tokens_are_silent_and_ours_write_json_on_standard_error(
@@ -81,8 +77,6 @@ def test_loggers_that_print_addresses_codes_or_tokens_are_silent_and_ours_write_
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
-SENT = {"HTTP_X_REQUEST_ID": "a1-B2", "HTTP_TRACEPARENT": TRACEPARENT}
-NAMES = {"request_id", "trace_id", "parent_id"}
 MALFORMED = {
     "HTTP_X_REQUEST_ID": ("", "x" * 65, "a b", 'a"b', "a\nb", "ä", "a;b"),
     "HTTP_TRACEPARENT": (
@@ -98,9 +92,9 @@ def test_the_line_of_the_request_has_the_ids_of_a_trusted_proxy_and_of_nobody_el
 ) -> None:
     def logged(**more: str) -> dict[str, str]:
         caplog.clear()
-        client.get("/health/live", **SENT, **more)
+        client.get("/health/live", HTTP_X_REQUEST_ID="a1-B2", HTTP_TRACEPARENT=TRACEPARENT, **more)
         (line,) = [record for record in caplog.records if record.name == "config.access"]
-        return {name: value for name, value in vars(line).items() if name in NAMES}
+        return {name: value for name, value in vars(line).items() if name in {"request_id", "trace_id", "parent_id"}}
 
     caplog.set_level(logging.INFO, "config.access")
     settings.TRUSTED_PROXIES = [ip_network("127.0.0.1")]

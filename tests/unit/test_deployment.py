@@ -1,25 +1,31 @@
-"""`manage.py check-deployment`, and what the administration says of the proxies."""
+"""What is wrong with an installation: `manage.py check-deployment`, the administration on proxies, system checks."""
 
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from ipaddress import ip_network
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.core.management.base import SystemCheckError
+from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.utils import timezone
 
-from config import deployment_checks
+from config import checks, deployment_checks
 from config import environment as env
-from config.deployment_checks import Finding
 from oauth_bridge.models import PurgeRun
+from tests.contract_coverage import contract
+from tests.databases import in_use
 from tests.pages import html_of, text_of
 from tests.peers import HANGS, MailServer
 from tests.server import free_port
+from tests.unit.test_config_environment import settings_with, use_settings
 
 
 @pytest.mark.django_db
@@ -42,13 +48,17 @@ def test_everything_is_said_at_once_and_a_failure_ends_with_1(settings: Any, cap
 
 
 def test_an_installation_without_a_failure_ends_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deployment_checks, "findings", lambda: iter([Finding("purge", "warning", "None.", "Wait.")]))
+    found = deployment_checks.Finding("purge", "warning", "None.", "Wait.")
+    monkeypatch.setattr(deployment_checks, "findings", lambda: iter([found]))
     call_command("check-deployment")
 
 
-def test_clocks() -> None:
+def test_clocks_and_proxies(settings: Any) -> None:
     for seconds, status in {0: "ok", -0.9: "ok", 5: "warning", -60: "failed"}.items():
         assert deployment_checks.clock("clock_redis", "Redis", seconds).status == status
+    for trusted, status in {"10.0.0.0/8": "ok", "0.0.0.0/0": "failed", "::/0": "failed"}.items():
+        settings.TRUSTED_PROXIES = [ip_network(trusted)]
+        assert deployment_checks.proxies().status == status
 
 
 @pytest.mark.django_db
@@ -89,20 +99,14 @@ def test_mail_servers(
     assert "hidden" not in found.message
 
 
-@pytest.mark.parametrize(("refused", "code", "said"), [("rcpt", 504, "greets it (504)"), ("mail", 550, "sender (550)")])
 def test_a_refused_greeting_is_told_from_a_refused_sender(
-    refused: str, code: int, said: str, mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch
+    mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.EMAIL_BACKEND = "accounts.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail_server.port
-    monkeypatch.setattr(f"smtplib.SMTP.{refused}", lambda *_given: (code, b""))
-    assert said in deployment_checks.mail().message
-
-
-@pytest.mark.parametrize(("trusted", "status"), [("10.0.0.0/8", "ok"), ("0.0.0.0/0", "failed"), ("::/0", "failed")])
-def test_proxies(trusted: str, status: str, settings: Any) -> None:
-    settings.TRUSTED_PROXIES = [ip_network(trusted)]
-    assert deployment_checks.proxies().status == status
+    for refused, code, said in (("rcpt", 504, "greets it (504)"), ("mail", 550, "sender (550)")):
+        monkeypatch.setattr(f"smtplib.SMTP.{refused}", lambda *_given, code=code: (code, b""))
+        assert said in deployment_checks.mail().message
 
 
 @pytest.mark.django_db
@@ -116,3 +120,74 @@ def test_the_administration_says_as_what_a_request_counts(admin_client: Client, 
     assert "Your request came from 10.0.0.1 and counts as 203.0.113.7." in page("10.0.0.1")
     untrusted = page("10.0.0.2")
     assert "Your request came from 10.0.0.2 and counts as 10.0.0.2. Its X-Forwarded-For is not read" in untrusted
+
+
+# The system checks, each by its id ------------------------------------------------------------------------------------
+
+
+ROOT = Path(__file__).resolve().parents[2]
+PRODUCTION = {
+    "BASE_URL": "https://api.example.com",
+    "AUTH_URL": "https://auth.example.com",
+    "SECRET_KEY": "a-key-for-this-test-and-for-nothing-else-0123456789-ABCDEFGHIJ",
+    "DATABASE_URL": "postgres://service@db.example.com/service",
+    "REDIS_URL": "redis://cache.example.com:6379/0",
+    "EMAIL_URL": "smtp+tls://user:password@mail.example.com",
+    "WEB_CONCURRENCY": "4",
+}
+
+
+@contract("O.deploy")
+@pytest.mark.filterwarnings("ignore:Overriding setting DATABASES")  # the checks read the setting, no connection
+@pytest.mark.parametrize(
+    ("changes", "number"),
+    [
+        ({"AUTH_URL": "http://auth.example.com"}, "config.E001"),
+        ({"BASE_URL": "http://api.example.com"}, "config.E002"),
+        ({"SECRET_KEY": ""}, "config.E003"),
+        ({"SECRET_KEY": "short"}, "config.E003"),
+        ({"SECRET_KEY": "a" * 50}, "security.W009"),
+        ({"DEBUG": "on"}, "config.E004"),
+        ({"EMAIL_URL": ""}, "config.E005"),
+        ({"REDIS_URL": ""}, "config.E006"),
+        ({"DATABASE_URL": "sqlite:///:memory:"}, "config.W001"),
+        ({"AUTH_URL": "https://192.0.2.1"}, "config.W002"),
+        ({"DATABASE_URL": ""}, "config.W003"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_bad_deployment_is_refused_by_number(
+    changes: dict[str, str], number: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_settings(settings, settings_with(monkeypatch, **{**PRODUCTION, **changes}))
+    with pytest.raises(SystemCheckError, match=number):
+        call_command("check", deploy=True, fail_level="WARNING")
+
+
+def test_missing_migrations_are_named(db: None) -> None:
+    assert checks.database_is_migrated(None, databases=["default"]) == []
+    for app, name in (("accounts", "0001_initial"), ("oauth_bridge", "0001_initial")):
+        MigrationRecorder(connection).record_unapplied(app, name)
+    [found] = checks.database_is_migrated(None, databases=["default"])
+    assert found.id == "config.E007"
+    assert "accounts.0001_initial, oauth_bridge.0001_initial" in found.msg
+
+
+def test_an_empty_database_is_refused_and_one_that_does_not_answer_is_a_warning(committed: None) -> None:
+    """The service can start before its database does."""
+    for url, number in (("sqlite:///:memory:", "E007"), (f"postgres://127.0.0.1:{free_port()}/a", "W004")):
+        with in_use(url):
+            [found] = checks.database_is_migrated(None, databases=["default"])
+        assert found.id == f"config.{number}"
+
+
+@pytest.mark.parametrize("url", ["http://localhost:8000", "http://127.0.0.1:8000", "http://[::1]:8000"])
+def test_this_machine_needs_no_encryption(settings: Any, url: str) -> None:
+    settings.AUTH_URL = settings.BASE_URL = url
+    assert not {"config.E001", "config.E002"} & {each.id for each in checks.deployment_is_safe(None)}
+
+
+def test_every_check_is_in_the_operations_guide() -> None:
+    guide = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
+    for number in re.findall(r'"config\.([EW][0-9]{3})"', (ROOT / "config" / "checks.py").read_text(encoding="utf-8")):
+        assert f"`{number}`" in guide or f"`config.{number}`" in guide

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
 from typing import Any
 
 import pytest
@@ -26,21 +25,6 @@ SECRETS = {"CLIENT_SECRET", "CODE", "ACCESS_TOKEN"}
 LEFT = SECRETS | {"CLIENT_ID", "COOKIE_SECRET", "PASSPHRASE", "REDIRECT_URI", "STATE", "NONCE", "YOUR_HOST"}
 
 
-class Links(HTMLParser):
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.links: set[str] = set()
-        self.anchors: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        given = dict(attributes)
-        if tag == "a" and given.get("href"):
-            self.links.add(str(given["href"]))
-        if given.get("id"):
-            self.anchors.append(str(given["id"]))
-
-
 def test_a_page_is_for_everybody_and_every_cache() -> None:
     client, grace = Client(), admin_browser()
     for path in PATHS:
@@ -52,8 +36,6 @@ def test_a_page_is_for_everybody_and_every_cache() -> None:
         assert not page.cookies
         assert client.get(path, headers={"If-None-Match": page["ETag"]}).status_code == 304
         assert html_of(grace.get(path)) == html_of(page), "it does not depend on who reads it"
-    assert client.head("/docs").status_code == 200
-    assert client.post("/docs").status_code == 405
 
 
 def test_a_document_stays_english_on_a_page_in_another_language_and_no_other_file_is_served() -> None:
@@ -74,18 +56,6 @@ def test_the_addresses_are_those_of_this_service_and_nothing_else_is_left_to_fil
         assert "http://testserver" not in page
         assert path == "/docs/errors" or ("https://api.example/o" in page and "https://sign-in.example/o" in page)
         assert set(re.findall(r"\{([A-Z_]+)\}", page)) <= LEFT
-
-
-def test_every_link_leads_somewhere() -> None:
-    client = Client()
-    pages = {path: Links(html_of(client.get(path))) for path in PATHS}
-    for path, page in pages.items():
-        assert len(page.anchors) == len(set(page.anchors)), path
-        for link in page.links:
-            target, _, anchor = link.partition("#")
-            if not target.startswith(("http", "/static")):
-                assert target in ("", *pages), f"{path}: {link}"
-                assert not anchor or anchor in pages[target or path].anchors, f"{path}: {link}"
 
 
 def test_a_picture_is_served_with_its_dark_copy() -> None:
@@ -139,33 +109,6 @@ def test_the_reference_has_each_parameter_and_each_answer() -> None:
     assert "&quot;nickname&quot;: &quot;Ada&quot;" in page
 
 
-# Other paths ---------------------------------------------------------------------------------------------------------
-
-
-RIGHT = {
-    "/oauth2/token": "/oauth/token",
-    "/login/oauth/access_token": "/oauth/token",
-    "/oauth/v2/auth": "/oauth/authorize",
-    "/oauth/me": "/oauth/userinfo",
-    "/connect/userinfo/": "/oauth/userinfo",
-    "/protocol/openid-connect/token": "/oauth/token",
-    "/authorize": "/oauth/authorize",
-}
-
-
-def test_a_path_of_another_service_is_told_the_right_one_and_any_other_the_documentation(settings: Any) -> None:
-    settings.AUTH_URL, settings.BASE_URL = "https://sign-in.example", "https://api.example"
-    for path, right in RIGHT.items():
-        origin = settings.AUTH_URL if right.endswith("authorize") else settings.BASE_URL
-        for answer in (Client().get(path), Client().post(path)):
-            assert answer.status_code == 404
-            said = answer.json()["error_description"]
-            assert f"Use {origin}{right}. The documentation is at https://sign-in.example/docs. Reference" in said
-    for path in ("/oauth/token/", "/oauth/register", "/nothing", "/oauth/certs", "/tokens", "/x/token"):
-        said = Client().get(path).json()["error_description"]
-        assert re.search(f"documentation (is )?at {settings.AUTH_URL}/docs", said), path
-
-
 def test_a_browser_gets_a_page_that_leads_on() -> None:
     browser = Client(headers={"Accept": "text/html"})
     assert f"Use {settings.AUTH_URL}/oauth/authorize." in text_of(browser.get("/oauth2/authorize"))
@@ -200,18 +143,10 @@ def test_an_application_has_snippets_with_its_values_and_no_secret_and_what_a_pr
     assert 'href="/docs"' in html_of(page)
     if given.secret:
         assert given.secret not in html_of(page)
-    filled = {
-        "client-id": given.client_id,
-        "setting-1-1": settings.BASE_URL,
-        "setting-1-2": f"{settings.BASE_URL}/.well-known/openid-configuration",
-        "setting-1-3": "openid profile email",
-        "setting-2-1": f"{settings.AUTH_URL}/oauth/authorize",
-        "setting-2-2": f"{settings.BASE_URL}/oauth/token",
-        "setting-2-3": f"{settings.BASE_URL}/oauth/userinfo",
-        "setting-2-4": f"{settings.BASE_URL}/oauth/jwks",
-        "setting-2-5": "ES256",
-    }
-    for name, value in filled.items():
+    api, pages = settings.BASE_URL, settings.AUTH_URL
+    to_copy = {"client-id": given.client_id, "setting-1-1": api, "setting-1-3": "openid profile email"}
+    to_copy |= {"setting-2-1": f"{pages}/oauth/authorize", "setting-2-2": f"{api}/oauth/token", "setting-2-5": "ES256"}
+    for name, value in to_copy.items():
         assert f'<code id="{name}">{value}</code> <button' in html_of(page)
         assert f'data-copy="{name}"' in html_of(page)
     assert ("None: it uses PKCE" in html_of(page)) is (client_type == "public")

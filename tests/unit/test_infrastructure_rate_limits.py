@@ -1,5 +1,8 @@
-"""Counting against limits, the same in Redis and in memory. D21."""
+"""Counting against limits, the same in Redis and in memory; and while Redis is away: see faults/test_redis.py. D21."""
 
+import logging
+import socket
+from contextlib import suppress
 from datetime import UTC, datetime
 from uuid import uuid4
 
@@ -10,9 +13,8 @@ from django_ratelimit.core import EXPIRATION_FUDGE
 from redis import Connection
 
 from config.infrastructure import rate_limits
-from config.infrastructure.rate_limits import Counter
+from config.infrastructure.rate_limits import Counter, FailOpenRedisCache, Outage, RateLimitCache
 
-IN_MEMORY = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 pytestmark = pytest.mark.integration
 needs_redis = pytest.mark.skipif(not configured.REDIS_URL, reason="needs Redis: set REDIS_URL to one")
 
@@ -66,7 +68,8 @@ def test_while_the_cache_is_away_only_some_limits_are_counted_in_the_process(set
 
 def test_in_memory_invented_keys_make_no_counters_once_the_wider_limit_is_full(settings):
     """So one machine can't make the 100,000 counters that let older ones be forgotten."""
-    settings.CACHES = {**settings.CACHES, "limits": IN_MEMORY | {"LOCATION": uuid4().hex}}
+    in_memory = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": uuid4().hex}
+    settings.CACHES = {**settings.CACHES, "limits": in_memory}
     settings.RATES = {"token_failures": "5/h"}
     for number in range(50):
         counters = Counter("token_failures", f"invented {number}"), Counter("token_failures", "address")
@@ -80,8 +83,9 @@ def test_a_counter_ends_with_its_window_and_names_nobody(settings):
     for _ in range(3):
         rate_limits.count(Counter("userinfo", "192.0.2.1"))
         rate_limits.exceeded(Counter("userinfo", "bob"))
-    (name,) = redis().keys("*")
-    assert 0 < redis().ttl(name) <= 3600 + EXPIRATION_FUDGE
+    redis = cache._cache.get_client(None)
+    (name,) = redis.keys("*")
+    assert 0 < redis.ttl(name) <= 3600 + EXPIRATION_FUDGE
     assert b"192.0.2.1" not in name
 
 
@@ -103,5 +107,49 @@ def test_an_event_costs_one_round_trip_and_so_does_a_look(settings, monkeypatch)
     assert [name for name in sent[2:] if name != "EXPIRE"] == ["INCRBY"] * 3
 
 
-def redis():
-    return cache._cache.get_client(None)
+# While Redis is away --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def of_redis(settings, monkeypatch):
+    """`of_redis(port)` is a cache in the Redis at this port of this machine."""
+    monkeypatch.setattr(rate_limits, "outage", Outage())
+
+    def make(port):
+        settings.REDIS_URL = f"redis://127.0.0.1:{port}/0"
+        settings.CACHES = {"default": {"OPTIONS": {"socket_timeout": 0.25}}}
+        return FailOpenRedisCache(settings.REDIS_URL, {})
+
+    return make
+
+
+def test_no_operation_fails_while_redis_is_away_and_the_log_says_so_once_in_ten_seconds(of_redis, caplog, monkeypatch):
+    now, away = [1000.0], of_redis(1)
+    monkeypatch.setattr("config.infrastructure.rate_limits.time.monotonic", lambda: now[0])
+    with caplog.at_level(logging.INFO, logger="config.infrastructure.rate_limits"):
+        for _ in range(19):
+            assert [away.add("key", 1, 60), away.get("key"), away.get("key", 7)] == [True, None, 7]
+            assert [away.set("key", 1), away.delete("key")] == [None, False]
+            now[0] += 0.5
+        assert len(caplog.records) == 1
+        now[0] += 2
+        away.get("key")
+    assert [record.message for record in caplog.records] == ["Redis is away: limits are not counted."] * 2
+    assert RateLimitCache("", {}).call(lambda: True, False) is False, "the caches learn from each other"
+
+
+def test_a_silent_redis_costs_one_time_out_a_second(of_redis, monkeypatch):
+    now, tries = [1000.0], []
+    monkeypatch.setattr("config.infrastructure.rate_limits.time.monotonic", lambda: now[0])
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        silent.setblocking(False)
+        cache = of_redis(silent.getsockname()[1])
+        for _second in range(3):
+            assert all(cache.add("key", 1, 60) for _ in range(100))
+            tries.append(0)
+            with suppress(BlockingIOError):
+                while True:
+                    silent.accept()[0].close()
+                    tries[-1] += 1
+            now[0] += 1
+    assert tries == [1, 1, 1]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import select
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Self
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import parse_qsl
 
 from django.conf import settings
 from django.db.backends.postgresql import base, schema
@@ -26,8 +23,6 @@ session_timeouts = {"lock_timeout": LOCK_TIMEOUT_SECONDS}
 # A migration waits at most this long for a lock, and so do the requests that need the same table. The limit is shorter
 # than PostgreSQL's deadlock_timeout (1 s), so that a deadlock makes the migration fail instead of a request.
 MIGRATION_LOCK_TIMEOUT_MS = 200
-# Five groups: user, password, hosts with ports, the database (after the folder of a socket, if any), and the options.
-_URL = re.compile(r"(?i)postgres(?:ql)?://(?:([^\s:/?#]*)(?::([^\s/?#]*))?@)?([^\s@/?#]*)/([^\s?#]+)(?:\?([^\s#]*))?")
 
 
 def limit_statements() -> None:
@@ -37,38 +32,37 @@ def limit_statements() -> None:
 
 
 def database_of(url: str) -> dict[str, Any]:
-    """Return the entry of `DATABASES` for the URL. libpq parses the hosts and checks the options.
+    """Return the entry of `DATABASES` for the URL, which libpq parses. A folder before the name is that of a socket.
 
     Raises ValueError: the URL is malformed. The text of the error, if any, continues the sentence about the form of the
     URL. It contains no password.
     """
-    parts = _URL.fullmatch(url)
-    if parts is None:
-        raise ValueError
-    user, password, hosts, path, query = (part or "" for part in parts.groups())
-    folder, _, name = unquote(path).rpartition("/")
+    place, _, query = url.partition("?")
     options = dict(parse_qsl(query))
     prepares = options.pop("prepare_threshold", "5")
     if not (prepares.isdecimal() or prepares == "none"):
         raise ValueError(", where prepare_threshold is a number or none")
     try:
-        server = conninfo_to_dict(f"postgres://{hosts}")
+        given = {key: str(value) for key, value in conninfo_to_dict(f"postgres{place[place.index(':') :]}").items()}
     except ProgrammingError:
         raise ValueError from None
+    folder, _, name = given.get("dbname", "").rpartition("/")
+    host, ports = given.get("host", folder), given.get("port", "")
+    if not name or "@" in host + name:  # a password whose @ is not percent-encoded
+        raise ValueError
+    if not all(each.isdecimal() and 0 < int(each) < 65536 for each in ports.split(",") if each):
+        raise ValueError
     try:
         make_conninfo(**options)
     except ProgrammingError as error:
         raise ValueError(f", with options that PostgreSQL knows ({str(error).strip()})") from None
-    port = str(server.get("port", ""))
-    if not name or not all(each.isdecimal() and 0 < int(each) < 65536 for each in port.split(",") if each):
-        raise ValueError
     return {
         "ENGINE": "config.infrastructure.sql",
         "NAME": name,
-        "USER": unquote(user),
-        "PASSWORD": unquote(password),
-        "HOST": str(server.get("host", folder)),
-        "PORT": port,
+        "USER": given.get("user", ""),
+        "PASSWORD": given.get("password", ""),
+        "HOST": host,
+        "PORT": ports,
         "OPTIONS": {
             # Django's default cursor binds parameters on the client, and never prepares a statement.
             "server_side_binding": True,
@@ -86,13 +80,6 @@ def database_of(url: str) -> dict[str, Any]:
         # A pooler that loses prepared statements between transactions loses server-side cursors too.
         "DISABLE_SERVER_SIDE_CURSORS": prepares == "none",
     }
-
-
-def process_name() -> str:
-    """Return `web` or the command of `manage.py`, with the version, such as `sign-in purge 1.0.0`."""
-    is_command = Path(sys.argv[0]).name == "manage.py" and len(sys.argv) > 1
-    command = sys.argv[1] if is_command and re.fullmatch(r"[a-z-]{1,30}", sys.argv[1]) else "manage.py"
-    return f"sign-in {'web' if 'statement_timeout' in session_timeouts else command} {settings.VERSION}"
 
 
 class SchemaEditor(schema.DatabaseSchemaEditor):
@@ -142,7 +129,11 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_connection_params(self) -> dict[str, Any]:
         """Return Django's parameters, with our `options` and `application_name` unless `DATABASE_URL` contains them."""
         options = " ".join(f"-c {name}={seconds}s" for name, seconds in session_timeouts.items())
-        return {"options": options, "application_name": process_name(), **super().get_connection_params()}
+        return {
+            "options": options,
+            "application_name": f"sign-in {settings.VERSION}",
+            **super().get_connection_params(),
+        }
 
     def is_usable(self) -> bool:
         """Return whether the connection works. If the server has closed it, its socket has something to read.
