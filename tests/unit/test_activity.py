@@ -125,16 +125,6 @@ def test_no_link_keeps_a_refusal_out_of_the_log(settings: Any) -> None:
     assert ActivityRecord.objects.latest("pk").cause == "password_wrong"
 
 
-def test_an_answer_from_another_origin_is_an_event_and_a_record(event_log: Log) -> None:
-    given = Attempt()
-    given.browser = Client(enforce_csrf_checks=True)
-    form = given.form(decision="allow")
-    answer = given.browser.post("/oauth/authorize", form, headers={"Origin": "https://mallory.example"})
-    (refused,) = event_log.of("refused")
-    assert (refused["cause"], refused["client_id"]) == ("csrf_origin", given.application.client_id)
-    record = ActivityRecord.objects.get()
-    assert (record.step, record.cause, record.reference) == ("consent", "csrf_origin", answer["X-Reference"])
-    assert refused["reference"] == record.reference
 
 
 def test_a_typed_login_name_is_stored_as_a_mark_of_a_well_formed_address_only(settings: Any) -> None:

@@ -86,21 +86,6 @@ def test_who_may_not_use_it_need_not_confirm_an_address_first(application: Regis
     assert "is for certain people only" in html_of(browser.get(link_of(application), headers=PAGE))
 
 
-def test_only_an_application_with_groups_costs_a_statement_more(
-    alice: User, application: Registered, readers: Group
-) -> None:
-    token = TokenFactory(application=application, user=alice).raw
-    for has_groups in (False, True):
-        with CaptureQueriesContext(connection) as captured:
-            assert admission.is_admitted(alice, application.row)
-        assert len(captured) == has_groups
-        with CaptureQueriesContext(connection) as captured:
-            assert tokens.read(token).user == alice
-        assert len(captured) == 1 + has_groups
-        registry.set_groups(application.row, [readers])
-        alice.groups.add(readers)
-    alice.groups.clear()
-    assert not admission.is_admitted(alice, application.row)
 
 
 @pytest.mark.integration

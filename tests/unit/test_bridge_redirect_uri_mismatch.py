@@ -148,15 +148,3 @@ def test_no_text_is_too_odd(text: str) -> None:
     reason(compare(text, [APP, LOCAL, OWN]).differs)
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize(("registered", "sent", "_classes"), PAIRS[::7])
-def test_an_anonymous_page_is_the_same_whatever_is_registered(registered: str, sent: str, _classes: str) -> None:
-    """So it reveals no registered address, and nothing about one."""
-    attempt = Attempt()
-    pages = []
-    for address in (registered, "https://unrelated.test/"):
-        Application.objects.filter(pk=attempt.application.row.pk).update(redirect_uris=address)
-        page = Client().get(attempt.link(redirect_uri=sent), **HTML)
-        assert page.status_code == 400
-        pages.append(re.sub(rf"{page.headers['X-Reference']}|[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}", "", html_of(page)))
-    assert pages[0] == pages[1]

@@ -194,14 +194,6 @@ def test_the_use_of_the_secret_that_was_sent_and_let_in_is_noted_once_a_minute(m
     assert application.secrets.last().last_used_at is None
 
 
-def test_only_the_working_secret_of_a_disabled_application_is_told_so_and_none_is_noted(made, clock):
-    application, old = made
-    new = secret_rotation.rotate(application, HOUR).secret
-    registry.set_enabled(application, False)
-    clock.move_to(START + HOUR)
-    assert {fault_of(application, secret) for secret in (old, "x")} == {OAuthFault.CLIENT_NOT_AUTHENTICATED}
-    assert fault_of(application, new) is OAuthFault.CLIENT_SWITCHED_OFF
-    assert not ApplicationSecret.objects.exclude(last_used_at=None).exists()
 
 
 def test_the_use_of_an_expired_secret_counts_as_a_failed_authentication_and_is_recorded(made, clock, settings, caplog):
@@ -219,20 +211,6 @@ def test_the_use_of_an_expired_secret_counts_as_a_failed_authentication_and_is_r
     assert fault_of(application, rotation.secret) is None
 
 
-def test_every_secret_of_the_application_is_compared(made, monkeypatch):
-    """Which of them it is, and whether it is the first, makes no difference to the time it takes."""
-    application, first = made
-    second = secret_rotation.rotate(application).secret
-    compared = []
-    compare = client_secrets.constant_time_compare
-    monkeypatch.setattr(client_secrets, "constant_time_compare", lambda a, b: compared.append(1) or compare(a, b))
-    for secret in (first, second, "wrong"):
-        compared.clear()
-        fault_of(application, secret)
-        assert len(compared) == 2
-    compared.clear()
-    fault_of(Application(client_id="unknown"), "wrong")
-    assert len(compared) == 1
 
 
 def test_what_holds_a_credential_does_not_show_it(made):
