@@ -80,9 +80,9 @@ def admin_browser() -> Client:
     return proven(with_session(PersonFactory(is_staff=True, is_superuser=True)))
 
 
-def staff(*codenames: str, **fields: Any) -> Client:
+def staff(*codenames: str) -> Client:
     """The browser of a new administrator with these permissions and no others, who has just typed the password."""
-    person = PersonFactory(is_staff=True, **fields)
+    person = PersonFactory(is_staff=True, nickname="Mallory")
     permissions = Permission.objects.filter(codename__in=codenames)
     assert len(permissions) == len(codenames)
     person.user_permissions.set(permissions)

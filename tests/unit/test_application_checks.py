@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group, Permission
+from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.utils import timezone
@@ -20,7 +20,7 @@ from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application, ApplicationSecret
 from tests.factories import ApplicationFactory, PersonFactory, Registered
 from tests.grants import HTML, Attempt
-from tests.pages import html_of, text_of, with_session
+from tests.pages import admin_page, html_of, staff, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -105,9 +105,7 @@ def test_failures_of_the_last_day_are_told_with_cause_and_fix_to_who_may_see_the
     assert check(attempt.application.client_id) == (0, [("failed_lately", False)])
     call_command("application", "check", attempt.application.client_id, stdout=out)
     assert out.getvalue().startswith("look at: The callback address isn’t registered: 2 times in 24 hours. Compare")
-    mallory = PersonFactory(is_staff=True)
-    mallory.user_permissions.add(Permission.objects.get(codename="view_application"))
-    said = text_of(page(with_session(mallory), attempt.application))
+    said = text_of(staff("view_application").get(admin_page(attempt.application.row)))
     assert attempt.application.row.name in said
     assert "callback address isn’t registered" not in said
 
@@ -122,13 +120,10 @@ def test_the_report_shows_no_character_that_steers_a_terminal(application: Regis
         call_command("application", "check", "nobody")
 
 
-def page(browser: Client, application: Registered) -> Any:
-    return browser.get(f"/admin/oauth_bridge/application/{application.row.pk}/")
-
-
 def test_the_page_of_the_application_says_the_same(admin_client: Client, application: Registered) -> None:
-    assert "A sign-in would fail." not in text_of(page(admin_client, application))
+    page = admin_page(application.row)
+    assert "A sign-in would fail." not in text_of(admin_client.get(page))
     update(application, is_enabled=False, redirect_uris="http://a.example/<script>alert(1)</script>")
-    answer = page(admin_client, application)
+    answer = admin_client.get(page)
     assert "A sign-in would fail. It is switched off" in text_of(answer)
     assert "<script>alert" not in html_of(answer)
