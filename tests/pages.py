@@ -124,9 +124,10 @@ def secret_on(page: Any) -> str | None:
     return found[1] if found else None
 
 
-def admin_page(row: Application, name: str = "application", *more: Any) -> str:
-    """The path of a page of the administration about this application."""
-    return reverse(f"admin:{name}", args=[row.pk, *more])
+def admin_page(row: Application, name: str = "", *more: Any) -> str:
+    """The path of a page about this application: the one of that name, such as `secret_act`, or its own."""
+    prefix = "oauth_bridge_application_" if name in ("change", "delete", "history", "secret") else "application_"
+    return reverse(f"admin:{prefix}{name}" if name else "admin:application", args=[row.pk, *more])
 
 
 # E-mails --------------------------------------------------------------------------------------------------------------

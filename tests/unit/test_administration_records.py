@@ -59,12 +59,12 @@ LEADS: dict[str, tuple[Change, Change, Callable[[Application, User], str]]] = {
     "client_disabled": (
         lambda row, _: Application.objects.filter(pk=row.pk).update(is_enabled=False),
         lambda row, _: Application.objects.filter(pk=row.pk).update(is_enabled=True),
-        lambda row, _: admin_page(row, "application_act", "switch-on"),
+        lambda row, _: admin_page(row, "act", "switch-on"),
     ),
     "secret_none_left": (
         lambda row, _: row.secrets.update(is_revoked=True),
         lambda row, _: row.secrets.update(is_revoked=False),
-        lambda row, _: admin_page(row, "oauth_bridge_application_secret"),
+        lambda row, _: admin_page(row, "secret"),
     ),
     **{
         cause: (
@@ -111,7 +111,7 @@ def test_a_record_leads_whoever_may_to_what_mends_it_until_it_is_mended(grace: C
 
 def test_a_record_leads_to_a_new_secret_of_what_has_one(grace: Client) -> None:
     row, owner = named("Payroll"), PersonFactory(is_staff=True)
-    secret = f'href="{admin_page(row, "oauth_bridge_application_secret")}"'
+    secret = f'href="{admin_page(row, "secret")}"'
     row.secrets.update(is_revoked=True)
     pages = [page_of(cause, client_id=row.client_id) for cause in OF_THE_SECRET]
     assert all(secret in html_of(grace.get(page)) for page in pages)

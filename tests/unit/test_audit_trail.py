@@ -25,7 +25,6 @@ from tests.unit.test_events import WAYS, only_line
 
 pytestmark = pytest.mark.django_db
 
-CHANGE = "oauth_bridge_application_change"
 REGISTRATION = {
     "name": "Reading List",
     "client_type": "confidential",
@@ -61,7 +60,7 @@ def change_form(application: Application, **changes: str) -> dict[str, str]:
 def test_a_change_names_who_what_before_and_after_and_from_where(grace: Client, application: Application) -> None:
     addresses = "https://client.example/callback\r\nhttps://other.example/callback"
     answer = grace.post(
-        admin_page(application, CHANGE),
+        admin_page(application, "change"),
         change_form(application, name="Reading", redirect_uris=addresses, id_token_alg="ES256"),
         REMOTE_ADDR="192.0.2.7",
     )
@@ -81,7 +80,7 @@ def test_what_changes_nothing_and_what_people_change_of_their_own_leaves_no_entr
     grace: Client, application: Application, alice: User
 ) -> None:
     lines = f"{application.redirect_uris}\r\n"
-    grace.post(admin_page(application, CHANGE), change_form(application, redirect_uris=lines))
+    grace.post(admin_page(application, "change"), change_form(application, redirect_uris=lines))
     own = User.objects.get(is_superuser=True)
     act(grace, own, "deactivate")  # it is refused: the last one
     ConsentFactory(user=alice, application=application)
@@ -211,8 +210,8 @@ def test_every_action_has_a_title_and_an_act_above_and_every_event_a_test() -> N
 def test_the_command_line_prints_it_even_after_application_and_actor_are_gone(
     grace: Client, application: Application
 ) -> None:
-    grace.post(admin_page(application, CHANGE), change_form(application, name="Reading"))
-    grace.post(admin_page(application, "oauth_bridge_application_delete"), {"post": "yes", "typed": "Reading"})
+    grace.post(admin_page(application, "change"), change_form(application, name="Reading"))
+    grace.post(admin_page(application, "delete"), {"post": "yes", "typed": "Reading"})
     actor = User.objects.get(is_superuser=True)
     PersonFactory(is_staff=True, is_superuser=True)
     actor.delete()
@@ -227,8 +226,8 @@ def test_the_command_line_prints_it_even_after_application_and_actor_are_gone(
 
 
 def test_the_page_says_what_changed_and_who_did_it_and_goes_on(grace: Client, application: Application) -> None:
-    grace.post(admin_page(application, CHANGE), change_form(application, name="<b>Reading</b>"))
-    history = html_of(grace.get(admin_page(application, "oauth_bridge_application_history"), follow=True))
+    grace.post(admin_page(application, "change"), change_form(application, name="<b>Reading</b>"))
+    history = html_of(grace.get(admin_page(application, "history"), follow=True))
     row = {"actor_name": "Grace", "action": "all_access_ended", "kind": "application", "key": application.client_id}
     AuditEntry.objects.bulk_create([AuditEntry(**row) for _ in range(50)], batch_size=100)
     older = grace.get(grace.get("/admin/trail/").context["older_url"])

@@ -9,8 +9,7 @@ import pytest
 import time_machine
 
 from config.infrastructure.errors import RequestError, SiteFault
-from oauth_bridge.applications import registry
-from oauth_bridge.credentials import client_secrets, secret_rotation, tokens
+from oauth_bridge.credentials import secret_rotation, tokens
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.management import purging
 from oauth_bridge.models import Application, ApplicationSecret
@@ -70,7 +69,9 @@ def test_a_number_is_never_given_again(made: Made, clock: time_machine.Coordinat
     assert numbers(application) == [3]
 
 
-def test_all_codes_and_tokens_of_the_application_end_with_a_leaked_secret(made: Made) -> None:
+def test_all_codes_and_tokens_of_the_application_end_with_a_leaked_secret(
+    made: Made, clock: time_machine.Coordinates
+) -> None:
     application, first = made
     second = secret_rotation.rotate(application, HOUR).secret
     ended = [exchanged(application, each) for each in (first, second)]
@@ -84,22 +85,13 @@ def test_all_codes_and_tokens_of_the_application_end_with_a_leaked_secret(made: 
     token = exchanged(application, second)
     secret_rotation.revoke(application, 1, is_leaked=True)
     assert not ended_by(token), "the same leak ends nothing twice"
-
-
-def test_a_secret_that_has_ended_can_be_said_to_have_leaked(made: Made, clock: time_machine.Coordinates) -> None:
-    application, first = made
-    token = exchanged(application, first)
     secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
     assert not ended_by(token)
     clock.move_to(START + MINUTE)
-    assert secret_rotation.revoke(application, 1, is_leaked=True).expires_at == START
-    secret_rotation.revoke(application, 1)
+    assert secret_rotation.revoke(application, 2, is_leaked=True).expires_at == START, "it had ended before"
     assert ended_by(token)
+    secret_rotation.revoke(application, 2)
     assert secret_rotation.states(application)[1].state is State.LEAKED
-
-
-def use(application: Application, number: int, at: datetime) -> None:
-    application.secrets.filter(number=number).update(last_used_at=at)
 
 
 def test_an_older_secret_is_still_used_until_a_newer_one_is_used_in_its_place(
@@ -107,20 +99,23 @@ def test_an_older_secret_is_still_used_until_a_newer_one_is_used_in_its_place(
 ) -> None:
     application, _ = made
 
+    def use(number: int, at: datetime) -> None:
+        application.secrets.filter(number=number).update(last_used_at=at)
+
     def is_still_used() -> bool:
         return secret_rotation.states(application)[-1].is_still_used
 
-    use(application, 1, START - DAY)
+    use(1, START - DAY)
     clock.move_to(START + MINUTE)
     secret_rotation.rotate(application, 7 * DAY)
     assert not is_still_used(), "nothing uses the new one yet"
-    use(application, 1, START + HOUR)
+    use(1, START + HOUR)
     assert is_still_used()
-    use(application, 2, START + 2 * HOUR - MINUTE)
+    use(2, START + 2 * HOUR - MINUTE)
     assert is_still_used(), "a part of the application may use the old one"
-    use(application, 2, START + 2 * HOUR)
+    use(2, START + 2 * HOUR)
     assert not is_still_used()
-    use(application, 1, START + 2 * HOUR)
+    use(1, START + 2 * HOUR)
     assert is_still_used()
     secret_rotation.revoke(application, 1)
     assert not is_still_used(), "it has ended"
@@ -158,8 +153,14 @@ def test_a_secret_ends_when_its_overlap_does_and_one_ended_at_once_stays_so_when
     assert [secret.works for secret in application.secrets.all()] == [True, False, False]
 
 
-def test_expired_secrets_are_kept_for_90_days_and_ten_of_an_application(made, clock):
-    application, _ = made
+def test_an_expired_secret_is_kept_for_90_days_and_ten_of_an_application(made, clock):
+    application, first = made
+    secret_rotation.rotate(application, HOUR)
+    list(purging.batches(START + HOUR + 90 * DAY - timedelta(microseconds=1)))
+    assert application.secrets.count() == 2
+    list(purging.batches(START + HOUR + 90 * DAY))
+    assert fault_of(application, first) is OAuthFault.CLIENT_NOT_AUTHENTICATED
+    assert application.secrets.get().works
     for number in range(12):
         clock.move_to(START + number * MINUTE)
         secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
@@ -168,16 +169,6 @@ def test_expired_secrets_are_kept_for_90_days_and_ten_of_an_application(made, cl
     clock.move_to(START + 11 * MINUTE + secret_rotation.EXPIRED_KEPT_FOR)
     secret_rotation.rotate(application)
     assert [secret.works for secret in application.secrets.all()] == [True, True]
-
-
-def test_purge_forgets_a_secret_90_days_after_it_expired_and_none_that_works(made, clock):
-    application, first = made
-    secret_rotation.rotate(application, HOUR)
-    list(purging.batches(START + HOUR + 90 * DAY - timedelta(microseconds=1)))
-    assert application.secrets.count() == 2
-    list(purging.batches(START + HOUR + 90 * DAY))
-    assert fault_of(application, first) is OAuthFault.CLIENT_NOT_AUTHENTICATED
-    assert application.secrets.get().works
 
 
 def test_the_use_of_the_secret_that_was_sent_and_let_in_is_noted_once_a_minute(made, clock):
@@ -194,8 +185,6 @@ def test_the_use_of_the_secret_that_was_sent_and_let_in_is_noted_once_a_minute(m
     assert application.secrets.last().last_used_at is None
 
 
-
-
 def test_the_use_of_an_expired_secret_counts_as_a_failed_authentication_and_is_recorded(made, clock, settings, caplog):
     """What the limit refuses is not recorded, so that nobody fills the log with it."""
     settings.RATES = {"token_failures": "2/m"}
@@ -209,8 +198,6 @@ def test_the_use_of_an_expired_secret_counts_as_a_failed_authentication_and_is_r
     assert first.expired_seconds == 90.0
     assert old not in str(vars(first))
     assert fault_of(application, rotation.secret) is None
-
-
 
 
 def test_what_holds_a_credential_does_not_show_it(made):
