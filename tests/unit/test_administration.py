@@ -222,6 +222,16 @@ def test_each_act_on_a_person_does_what_its_page_says(grace: Client) -> None:
     assert grace.post(f"{url}?act={one}").status_code == 404
 
 
+def test_an_account_that_was_used_is_deleted_once_its_address_is_typed(grace: Client) -> None:
+    for last_login in (timezone.now(), None):
+        person = PersonFactory(last_login=last_login)
+        delete = reverse("admin:accounts_user_delete", args=[person.pk])
+        assert (f"To delete it, type {person.email}" in text_of(grace.get(delete))) is bool(last_login)
+        said = text_of(grace.post(delete, {"post": "yes", "typed": "someone@else.example"}, follow=True))
+        assert ("What you typed is something else. Nothing is deleted." in said) is bool(last_login)
+        assert User.objects.filter(pk=person.pk).exists() is bool(last_login)
+
+
 def test_many_accounts_are_deactivated_at_once_and_deleted_once_their_number_is_typed(grace: Client) -> None:
     """However many are chosen, no statement has their ids as parameters: PostgreSQL takes 65,535."""
     keys = [str(PersonFactory(nickname="Chosen").pk) for _ in range(40)]

@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from accounts.models import User
 from oauth_bridge.applications import registry
-from oauth_bridge.credentials import admission, code_redemption, tokens
+from oauth_bridge.credentials import code_redemption
 from oauth_bridge.credentials.random_values import new_credential
 from oauth_bridge.models import Application
 from tests.factories import CodeFactory, PersonFactory, Registered, TokenFactory
@@ -40,20 +38,21 @@ def saved(browser: Client, application: Registered, **fields: Any) -> Any:
     return [] if page.status_code == 302 else list(page.context["adminform"].form.errors)
 
 
-def test_the_form_chooses_the_groups(admin_client: Client, application: Registered, readers: Group) -> None:
+def test_the_form_chooses_the_groups_and_half_a_change_is_refused(
+    admin_client: Client, application: Registered
+) -> None:
+    add, new = "/admin/oauth_bridge/application/add/", {"name": "Inner", "redirect_uris": "https://inner.example/cb"}
+    new |= {"client_type": "public", "is_restricted": "on"}
+    assert "First make one under Groups" in text_of(admin_client.post(add, new))
+    readers = Group.objects.create(name="readers")
+    assert "Choose at least one group" in text_of(admin_client.post(add, new))
+    admin_client.post(add, {**new, "groups": [readers.pk]})
+    row = Application.objects.get(name="Inner")
+    assert (row.is_restricted, row.groups.get()) == (True, readers)
     assert saved(admin_client, application, is_restricted="on", groups=[readers.pk]) == []
     assert groups_of(application) == (True, ["readers"])
     assert saved(admin_client, application) == []
     assert groups_of(application) == (False, [])
-    form = {"name": "Inner", "redirect_uris": "https://inner.example/cb", "client_type": "public", "is_enabled": "on"}
-    admin_client.post("/admin/oauth_bridge/application/add/", {**form, "is_restricted": "on", "groups": [readers.pk]})
-    row = Application.objects.get(name="Inner")
-    assert (row.is_restricted, row.groups.get()) == (True, readers)
-
-
-def test_half_a_change_is_refused_and_another_opens_no_application_whose_groups_were_deleted(
-    admin_client: Client, application: Registered, readers: Group
-) -> None:
     assert saved(admin_client, application, is_restricted="on") == ["groups"]
     assert saved(admin_client, application, groups=[readers.pk]) == ["is_restricted"]
     pk = readers.pk
@@ -63,7 +62,7 @@ def test_half_a_change_is_refused_and_another_opens_no_application_whose_groups_
     registry.set_groups(application.row, [again := Group.objects.create(name="readers")])
     again.delete()
     assert saved(admin_client, application, is_restricted="on", name="Renamed") == []
-    assert groups_of(application) == (True, [])
+    assert groups_of(application) == (True, []), "another change opens no application whose groups were deleted"
     assert Application.objects.get(name="Renamed")
 
 
@@ -84,8 +83,6 @@ def test_who_may_not_use_it_need_not_confirm_an_address_first(application: Regis
     registry.set_groups(application.row, [readers])
     browser = with_session(PersonFactory(email_verified_at=None))
     assert "is for certain people only" in html_of(browser.get(link_of(application), headers=PAGE))
-
-
 
 
 @pytest.mark.integration
