@@ -27,16 +27,11 @@ NOW = timezone.now()
 def rows_that_end(seconds: float) -> list[models.Model]:
     """Two codes and one row of each other table, each at the end of its use so many seconds after NOW."""
     end = NOW + timedelta(seconds=seconds)
-    person, application = PersonFactory(), ApplicationFactory()
+    of = {"user": PersonFactory(), "application": ApplicationFactory()}
     return [
-        CodeFactory(
-            application=application,
-            user=person,
-            issued_at=end - timedelta(seconds=600 + 3600),
-            is_expiry_recorded=True,
-        ).row,
-        TokenFactory(application=application, user=person, issued_at=end - timedelta(seconds=3600)).row,
-        CodeFactory(application=application, user=person, redeemed_at=end - timedelta(days=30)).row,
+        CodeFactory(**of, issued_at=end - timedelta(seconds=600 + 3600), is_expiry_recorded=True).row,
+        TokenFactory(**of, issued_at=end - timedelta(seconds=3600)).row,
+        CodeFactory(**of, redeemed_at=end - timedelta(days=30)).row,
         Session.objects.create(session_key=secrets.token_hex(32), session_data="", expire_date=end),
     ]
 
