@@ -111,7 +111,7 @@ def _same(entry: ActivityRecord) -> dict[str, Any]:
     since = statistics.start_of(MONTH)
     failing = Failing(entry.client_id, entry.step, entry.cause)
     return {
-        "same": statistics.met(since, [entry.client_id]).get(failing),
+        "same_people": statistics.people(since, failing),
         "same_number": statistics.failures(since, None, [entry.client_id])[failing],
         "same_url": shown.page("activity", client_id=entry.client_id, cause=entry.cause, step=entry.step, days=MONTH),
     }

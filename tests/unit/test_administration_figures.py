@@ -101,9 +101,9 @@ def test_a_code_that_nobody_exchanged_has_a_person_and_a_time_before_and_after_t
     counts.record_never_exchanged(now - timedelta(days=1))
     for since in (now, now + timedelta(hours=2)):
         list(purging.batches(since))
-        met = statistics.met(statistics.start_of(1))
-        people = {failing.client_id: found.people for failing, found in met.items()}
-        assert people == {application.client_id: 2, other.client_id: 1}
+        for client_id, people in ((application.client_id, 2), (other.client_id, 1)):
+            failing = statistics.Failing(client_id, Step.EXCHANGE, NEVER_EXCHANGED)
+            assert statistics.people(statistics.start_of(1), failing) == people
         said = text_of(grace.get(f"/admin/activity/?client_id={application.client_id}"))
         assert "Code issued, never exchanged (3)" in said
 
