@@ -16,8 +16,8 @@ from oauth_bridge.activity.reading import Filters
 from oauth_bridge.consent.account_pages import stored_about
 from oauth_bridge.management import purging
 from oauth_bridge.models import AuthorizationCode
-from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
-from tests.factories import PASSWORD, PersonFactory
+from oauth_bridge.models.activity import ActivityCount, ActivityRecord
+from tests.factories import PASSWORD
 from tests.pages import Account, code_of, html_of, text_of
 from tests.unit.test_activity import Tried, listing
 
@@ -126,31 +126,6 @@ def test_only_who_has_a_second_factor_waits_for_it_and_only_on_the_way_to_an_app
     tried.post("/accounts/sign-in", {"login": tried.person.email, "password": PASSWORD}, Client())
     counts.flush()
     assert not ActivityRecord.objects.filter(cause=FACTOR_AWAITED).exists()
-
-
-# One attempt of several people, and of many records -------------------------------------------------------------------
-
-
-@pytest.mark.integration
-def test_a_record_is_on_its_page_whatever_came_later_and_without_the_steps_of_others(grace: Client) -> None:
-    ada, bob = PersonFactory(), PersonFactory()
-    row = {"step": Step.SIGN_IN, "outcome": Outcome.REFUSED, "attempt": UUID(int=8)}
-    for number in range(60):
-        person, at = ada if number < 30 else bob, timezone.now() + timedelta(seconds=number)
-        cause = "account_inactive" if number == 0 else "password_wrong"
-        ActivityRecord.objects.create(at=at, person=person, cause=cause, **row)
-    said = text_of(grace.get(record_page(cause="account_inactive"))).partition("The attempt")[2]
-    assert "Wrong password (20 times)" in said
-    assert said.index("switched off") < said.index("Wrong password")
-
-
-def test_the_shown_failure_is_that_of_the_reference_or_else_the_last(grace: Client) -> None:
-    row = {"step": Step.SIGN_IN, "outcome": Outcome.REFUSED, "cause": "password_wrong", "attempt": UUID(int=8)}
-    for reference in ("ABCD1234", "EFGH5678"):
-        ActivityRecord.objects.create(at=timezone.now(), reference=reference, **row)
-    for query in ("reference=ABCD1234", "reference=EFGH5678", "step=sign_in"):
-        shown = "ABCD1234" if "ABCD" in query else "EFGH5678"
-        assert record_page(reference=shown) in html_of(grace.get(f"{ACTIVITY}?{query}"))
 
 
 # Codes ----------------------------------------------------------------------------------------------------------------

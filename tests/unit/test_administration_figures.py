@@ -75,20 +75,6 @@ def test_a_cause_without_a_record_still_says_what_to_change_but_not_above_the_at
     assert "Nothing fits" in said
 
 
-# What is cut is said -------------------------------------------------------------------------------------------------
-
-
-def test_a_page_says_how_many_causes_it_leaves_out(grace: Client) -> None:
-    application = ApplicationFactory()
-    causes = "secret_wrong secret_expired code_spent code_raced code_expired verifier_wrong code_unknown code_misshapen"
-    for cause in causes.split():
-        count(application.client_id, timezone.now(), cause)
-    for path, number in (("/admin/", 8), (admin_page(application.row), 6)):
-        page = grace.get(path)
-        assert len(links_to_causes(html_of(page))) == number
-        assert ("2 more causes are not shown here." in text_of(page)) is (number == 6)
-
-
 # What a cause says of people and times -------------------------------------------------------------------------------
 
 

@@ -221,13 +221,6 @@ def test_without_the_permission_codes_of_a_trusted_application_go_nowhere_else()
     assert (application.name, application.is_trusted) == ("Reading List", True)
 
 
-def test_an_old_address_that_may_no_longer_be_registered_is_no_fault_of_a_form_without_it() -> None:
-    application = ApplicationFactory(is_trusted=True, redirect_uris="http://client.example/").row
-    assert staff("change_application").post(admin_page(application, "change"), FORM).status_code == 302
-    page = staff("change_application", "trust_application").post(
-        admin_page(application, "change"), {**FORM, "redirect_uris": "http://a.example/"}
-    )
-    assert "http is possible on this machine only" in text_of(page)
 
 
 @pytest.mark.parametrize("permission", ["switch_application", ""])
@@ -254,20 +247,6 @@ def test_only_who_may_switch_switches_off_and_on(permission: str) -> None:
     assert (application.credentials_version > version) is bool(permission)
 
 
-def test_many_are_switched_off_for_a_reason_after_a_question_and_those_that_are_off_are_left_alone(
-    admin_client: Client,
-) -> None:
-    on, off = ApplicationFactory(), ApplicationFactory(is_enabled=False)
-    form = {"action": "disable", "_selected_action": [on.row.pk, off.row.pk]}
-    asked = text_of(admin_client.post(LIST, form))
-    assert "Switch off: 1 chosen" in asked
-    assert (on.row.name in asked, off.row.name in asked) == (True, False)
-    assert Application.objects.filter(is_enabled=True).count() == 1
-    done = admin_client.post(LIST, {**form, "post": "yes", "reason": "Sold"}, follow=True)
-    assert "1 application changed. 1 needed no change." in text_of(done)
-    assert set(Application.objects.values_list("is_enabled", "disabled_reason")) == {(False, "Sold"), (False, "")}
-    done = admin_client.post(LIST, form, follow=True)
-    assert "0 applications changed. 2 needed no change." in text_of(done)
 
 
 @pytest.mark.parametrize("missing", ["add", "change", "delete", "rotate", "all"])

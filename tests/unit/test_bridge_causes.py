@@ -256,17 +256,6 @@ def test_a_code_for_whose_refusal_no_reason_is_left_has_a_cause_too(monkeypatch:
     assert says(answer, Fault.CODE_RACED)
 
 
-@pytest.mark.parametrize("ending", [consents.disconnect, codes.delete_all])
-def test_a_code_that_its_person_withdrew_is_told_apart_until_it_is_purged(ending: Callable[..., None]) -> None:
-    code, expired = CodeFactory(), CodeFactory(issued_at=ago(seconds=601))
-    for each in (code, expired):
-        ending(each.row.user, each.row.application)
-    causes = [code_redemption.explain({"code": each.raw}, 1) for each in (code, expired)]
-    assert [each and each.cause for each in causes] == ["code_withdrawn", ""]
-    stored = WithdrawnCode.objects.get()
-    for minutes, is_kept in ((59, True), (60, False)):
-        list(purging.batches(stored.expires_at + timedelta(minutes=minutes)))
-        assert WithdrawnCode.objects.exists() is is_kept
 
 
 # Tokens ---------------------------------------------------------------------------------------------------------------

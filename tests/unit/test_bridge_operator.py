@@ -179,34 +179,6 @@ def test_export_has_each_field_and_nothing_else(registered: Registered) -> None:
     assert "secret" not in text
 
 
-def test_what_export_printed_is_no_change(registered: Registered) -> None:
-    ApplicationFactory(client_type="public", is_enabled=False)
-    run("set", registered.client_id, "--redirect-uri=https://a.example/", "--redirect-uri=https://b.example/")
-    entries = AuditEntry.objects.count()
-    text = run("export")[0]
-    assert apply(text.encode()) == ("no changes\n", "")
-    assert apply(b"\xef\xbb\xbf" + text.encode()) == ("no changes\n", ""), "with a byte order mark"
-    content = json.loads(text)
-    for entry in content:
-        entry |= {name: entry[name][::-1] for name in ("groups", "redirect_uris")} | {"name": f" {entry['name']} "}
-    assert json.loads(apply(content, "--json")[0]) == [], "another order, and spaces"
-    assert AuditEntry.objects.count() == entries
-
-
-def test_a_value_that_is_refused_today_is_no_change() -> None:
-    row = ApplicationFactory().row
-    for stored in (
-        {"name": " Tab\tand\x1b[2J and left\u202eright ", "homepage": "javascript:alert(1)"},
-        {"redirect_uris": "http://old.example/cb\nhttps://*.example/"},
-        {"redirect_uris": "", "is_restricted": True},
-        {"client_id": "an older form of client_id"},
-    ):
-        Application.objects.filter(pk=row.pk).update(**stored)
-        assert apply(run("export")[0].encode())[0] == "no changes\n"
-        changed = json.loads(apply([described("export")[0] | {"operator": str(stored)[:50]}], "--dry-run", "--json")[0])
-        assert [list(each["after"]) for each in changed] == [["operator"]]
-
-
 def test_apply_stores_what_differs_and_prints_it(registered: Registered, event_log: Log) -> None:
     changed = {"name": "Reading", "redirect_uris": [URI], "trusted": False, "groups": ["readers", "writers"]}
     (entry,) = described("export")
@@ -235,15 +207,6 @@ def test_a_dry_run_prints_the_same_and_stores_nothing(registered: Registered, ev
     assert dry.replace(" Nothing was stored: this was a dry run.", "") == real
 
 
-def test_switching_off_ends_codes_and_tokens(registered: Registered, event_log: Log) -> None:
-    apply([{"client_id": registered.client_id, "enabled": False}])
-    row = Application.objects.get()
-    assert (row.is_enabled, row.credentials_version) == (False, 1)
-    assert [line["event"] for line in event_log.lines] == ["application_switched_off", "administered"]
-    assert AuditEntry.objects.get().action == "application_switched_off"
-    assert apply([{"client_id": registered.client_id, "enabled": False}])[0] == "no changes\n"
-
-
 def test_a_new_application_keeps_its_client_id_and_has_no_secret(event_log: Log) -> None:
     out, _ = apply([GOOD | {"groups": ["made"]}])
     row = Application.objects.get(client_id=NEW)
@@ -258,7 +221,7 @@ def test_a_new_application_keeps_its_client_id_and_has_no_secret(event_log: Log)
     assert described("rotate-secret", NEW)["client_secret"]
 
 
-def test_a_whole_installation_is_copied(registered: Registered) -> None:
+def test_a_whole_installation_is_copied_and_what_is_the_same_is_no_change(registered: Registered) -> None:
     public = ApplicationFactory(client_type="public", is_enabled=False, homepage="", operator="Ministry")
     closed = ApplicationFactory().row
     Application.objects.filter(pk=closed.pk).update(is_restricted=True)
@@ -269,6 +232,19 @@ def test_a_whole_installation_is_copied(registered: Registered) -> None:
     assert "3 new, 0 changed." in out
     assert f"rotate-secret {public.client_id}" not in out
     assert described("export") == content
+    entries = AuditEntry.objects.count()
+    for entry in content:
+        entry |= {name: entry[name][::-1] for name in ("groups", "redirect_uris")} | {"name": f" {entry['name']} "}
+    same = b"\xef\xbb\xbf" + json.dumps(content).encode()
+    assert apply(same) == ("no changes\n", ""), "another order, spaces, and a byte order mark"
+    old = {"name": "Tab\tand\x1b[2J", "redirect_uris": "http://old.example/cb\nhttps://*.example/"}
+    Application.objects.filter(client_id=closed.client_id).update(**old)
+    assert apply(run("export")[0].encode())[0] == "no changes\n", "what is refused today stays"
+    off = [{"client_id": registered.client_id, "enabled": False}]
+    assert "  enabled: true -> false" in apply(off)[0]
+    row = Application.objects.get(client_id=registered.client_id)
+    assert (row.is_enabled, row.credentials_version) == (False, 1), "its codes and tokens have ended"
+    assert AuditEntry.objects.count() == entries + 1
 
 
 @pytest.mark.parametrize(
