@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from oauth_bridge.activity import attempts, reading, statistics
 from oauth_bridge.activity.attempts import ending_of
-from oauth_bridge.activity.causes import UNCONFIRMED, name_of, title_of
+from oauth_bridge.activity.causes import name_of, title_of
 from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import application_acts, person, record_facts, rights, shown, shown_attempts
 from oauth_bridge.administration.rights import ACTIVITY
@@ -23,14 +23,10 @@ from oauth_bridge.models.activity import ActivityRecord
 
 MONTH = 30
 OF_THE_SECRET = {"secret_wrong", "secret_of_another", "secret_none_left", "secret_expired", "secret_revoked"}
-# For each cause, the act on the person's page that removes the cause.
-OF_THE_PERSON = {
-    "account_inactive": "activate",
-    "person_deactivated": "activate",
-    "no_verified_email": "confirm",
-    UNCONFIRMED: "confirm",
+# For each cause, the act on the person's page that removes the cause; empty for the choice of groups.
+OF_THE_PERSON = {cause: act for cause, (act, _column) in record_facts.OF_THE_PERSON.items()} | {
     **dict.fromkeys(record_facts.OF_THE_ACCOUNT, "unlock"),
-    "not_admitted": "",  # the groups
+    "not_admitted": "",
 }
 
 

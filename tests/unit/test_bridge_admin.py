@@ -7,7 +7,6 @@ import re
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
 from django.utils import timezone
 from PIL import Image
 
@@ -221,8 +220,6 @@ def test_without_the_permission_codes_of_a_trusted_application_go_nowhere_else()
     assert (application.name, application.is_trusted) == ("Reading List", True)
 
 
-
-
 @pytest.mark.parametrize("permission", ["switch_application", ""])
 def test_only_who_may_switch_switches_off_and_on(permission: str) -> None:
     browser = staff("view_application", permission) if permission else staff(*others("switch_application"))
@@ -247,8 +244,6 @@ def test_only_who_may_switch_switches_off_and_on(permission: str) -> None:
     assert (application.credentials_version > version) is bool(permission)
 
 
-
-
 @pytest.mark.parametrize("missing", ["add", "change", "delete", "rotate", "all"])
 def test_without_the_permission_nothing_is_shown_registered_changed_or_deleted_and_no_secret_made(missing: str) -> None:
     application = ApplicationFactory().row
@@ -262,10 +257,9 @@ def test_without_the_permission_nothing_is_shown_registered_changed_or_deleted_a
     before = [*Application.objects.values(), *ApplicationSecret.objects.values()]
     if missing == "all":
         browser = staff("trust_application", "switch_application")
-        history = admin_page(application, "history")
-        assert {browser.get(path).status_code for path in (LIST, history, *(path for path, _ in forms.values()))} == {
-            403
-        }
+        others = [admin_page(application, "history"), admin_page(application, "secret_act", 1, "end")]
+        paths = [LIST, *others, *(path for path, _ in forms.values())]
+        assert {browser.get(path).status_code for path in paths} == {403}
     else:
         path, form = forms[missing]
         browser = staff(*(each for each in ALL if not each.startswith(missing)))

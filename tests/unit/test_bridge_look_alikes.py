@@ -39,6 +39,7 @@ WHOLLY_CYRILLIC = "https://\u0430\u0440\u0440\u04cf\u0435.example/"  # reads "ap
 
 def test_only_names_that_look_alike_have_one_skeleton() -> None:
     assert [name for name in ALIKE if skeleton(name) != skeleton("Photo Printer")] == []
+    assert skeleton("rnodern vvire") == skeleton("modern wire")
     assert [name for name in OTHER if skeleton(name) == skeleton("Photo Printer")] == []
     without_a_letter_or_with_a_vowel_sign = ("❤", "★", "हिन्दी", "हिन्द", "...", "写真", "写直")
     assert len({skeleton(name) for name in without_a_letter_or_with_a_vowel_sign}) == 7
@@ -81,6 +82,8 @@ def test_no_name_is_near_that_of_a_trusted_application_but_an_older_one_stays(ad
     Application.objects.filter(pk=mallorys.pk).update(name="Photo PrInter")
     assert refused not in posted(admin_client, mallorys, name="Photo PrInter", operator="Mallory Ltd")
     assert Application.objects.get(pk=mallorys.pk).operator == "Mallory Ltd"
+    admin_client.post(admin_page(ours, "act", "distrust"))
+    assert not Application.objects.filter(is_trusted=True).exists()
 
 
 def test_another_duplicate_is_registered_and_warned_of(admin_client: Client) -> None:
@@ -127,7 +130,7 @@ def test_letters_of_another_alphabet_deceive_nobody_on_any_page(client: Client, 
 
 NO_PAGES = """javascript:alert(1)|ftp://reading.example/|/privacy|https://|https://bank.example@evil.example/
 https://user:password@reading.example/|https://reading.example:99999/|https://reading.example/a b
-https://xn--a.example\u2044b.example/""".replace("\n", "|").split("|")
+https://xn--a.example\u2044b.example/|https://reading.example/\u202e""".replace("\n", "|").split("|")
 
 
 def test_an_address_that_is_no_page_can_not_be_registered() -> None:
