@@ -158,14 +158,6 @@ def test_who_signs_in_with_an_address_gets_its_records_if_it_is_confirmed(is_con
     assert ("account_unknown" in [entry["cause"] for entry in data["activity"]]) is is_confirmed
 
 
-def test_the_page_of_a_switched_off_account_shows_the_reference_of_its_record() -> None:
-    person = PersonFactory(is_active=False)
-    answer = type_in(person.email, PASSWORD)
-    record = ActivityRecord.objects.get()
-    assert (record.cause, record.person_id) == ("account_inactive", person.pk)
-    assert f"<code>{record.reference}</code>" in answer.text
-
-
 @pytest.mark.integration
 def test_the_record_of_a_limit_names_the_person_and_costs_the_same_without_an_account(settings: Any) -> None:
     settings.RATES = {"sign_in_account": "1/h"}

@@ -59,19 +59,6 @@ def test_who_looks_for_a_cause_sees_it_whatever_came_later(grace: Client, is_rep
     assert own.count("Exchange") == (3 if is_replayed else 2)
 
 
-def test_an_exchange_that_was_sent_twice_at_once_signed_somebody_in(grace: Client) -> None:
-    tried = Tried()
-    code = tried.callback()
-    token = tried.exchange(code=code).json()["access_token"]
-    assert tried.exchange(code=code).status_code == 400
-    assert tried.profile(token).status_code == 200, "the second exchange revokes nothing"
-    page = grace.get(f"{ACTIVITY}?cause=code_raced&client_id={tried.application.client_id}")
-    story = "exchanged → Exchange: The code was sent twice at once"
-    assert f"{story} {tried.person.display_name} Signed in" in text_of(page)
-    assert '<strong class="end unsure">Exchange: The code was sent twice' in html_of(page)
-    assert "The code was sent twice at once Fix:" in text_of(page)
-
-
 def test_a_wrong_verifier_after_the_exchange_leaves_the_sign_in(grace: Client) -> None:
     tried = Tried().with_challenge()
     code = tried.callback()
