@@ -48,10 +48,11 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     is_mended = record_facts.is_mended(entry, application)
     is_refusal = each.chosen is not None
     fix = names.fix_of(entry) if is_refusal else ""
+    since, failing = statistics.start_of(MONTH), Failing(entry.client_id, entry.step, entry.cause)
+    same = {"client_id": entry.client_id, "cause": entry.cause, "step": entry.step, "days": MONTH}
     context = {
         **admin.site.each_context(request),
         **_difference(request, entry, application),
-        **_same(entry),
         "entry": entry,
         "acts": [] if is_mended else _acts(request, entry, application),
         "fix": fix,
@@ -68,6 +69,9 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         "attempt": shown_attempts.attempt(each, names),
         "activity_url": shown.page("activity", client_id=entry.client_id),
         "is_mended": is_mended,
+        "same_people": statistics.people(since, failing),
+        "same_number": statistics.failures(since, None, [entry.client_id])[failing],
+        "same_url": shown.page("activity", **same),
         # For a value that may be a secret, the record has only the length.
         "received": [(name, str(value)) for name, value in entry.detail.get("parameters", {}).items()],
     }
@@ -99,15 +103,4 @@ def _difference(request: HttpRequest, entry: ActivityRecord, application: Applic
         "registered_count": len(application.callback_addresses) if application else 0,
         "addition": application_acts.addition(request, sent, application) if application else None,
         "add_url": shown.page("add_address", entry.id) if may_add else "",
-    }
-
-
-def _same(entry: ActivityRecord) -> dict[str, Any]:
-    """Count the failures of the last MONTH days with the application, step and cause of the record."""
-    since = statistics.start_of(MONTH)
-    failing = Failing(entry.client_id, entry.step, entry.cause)
-    return {
-        "same_people": statistics.people(since, failing),
-        "same_number": statistics.failures(since, None, [entry.client_id])[failing],
-        "same_url": shown.page("activity", client_id=entry.client_id, cause=entry.cause, step=entry.step, days=MONTH),
     }

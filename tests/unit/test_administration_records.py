@@ -16,7 +16,6 @@ from django.utils import timezone
 from accounts.models import User
 from oauth_bridge.activity import counts
 from oauth_bridge.activity.causes import fix_of
-from oauth_bridge.administration.record import OF_THE_SECRET
 from oauth_bridge.applications.registry import set_groups
 from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.models import CLIENT_ID_LENGTH, MISTYPED_CLIENT_ID, Application
@@ -107,18 +106,6 @@ def test_a_record_leads_whoever_may_to_what_mends_it_until_it_is_mended(grace: C
     assert "Mended. The advice was: " in text_of(done) or "Nothing to change any more Mended." in text_of(done)
     assert url not in html_of(done)
     assert "Its groups" not in text_of(done)
-
-
-def test_a_record_leads_to_a_new_secret_of_what_has_one(grace: Client) -> None:
-    row, owner = named("Payroll"), PersonFactory(is_staff=True)
-    secret = f'href="{admin_page(row, "secret")}"'
-    row.secrets.update(is_revoked=True)
-    pages = [page_of(cause, client_id=row.client_id) for cause in OF_THE_SECRET]
-    assert all(secret in html_of(grace.get(page)) for page in pages)
-    row.owners.add(owner)
-    assert secret in html_of(with_session(owner).get(pages[0]))
-    Application.objects.filter(pk=row.pk).update(client_type="public")
-    assert secret not in html_of(grace.get(pages[0]))
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from oauth_bridge.models import ApplicationSecret
 from oauth_bridge.openid import signing_keys
 from oauth_bridge.openid.request import Granted
 from tests.factories import PASSWORD, CodeFactory, Issued, rewind
-from tests.grants import Attempt, Log
+from tests.grants import Log
 from tests.pages import (
     SECOND,
     Account,
@@ -30,10 +30,10 @@ from tests.pages import (
     code_of,
     mailed_code,
     mailed_path,
-    sign_in,
     sign_up,
     type_code,
 )
+from tests.unit.test_activity import Tried
 
 pytestmark = pytest.mark.django_db
 
@@ -54,36 +54,26 @@ def test_in_a_transaction_a_change_is_told_after_the_commit_and_what_was_tried_a
     assert [line["event"] for line in event_log.lines] == ["refused", "account_deleted"]
 
 
-class Story:
-    """What happens to people and applications, by real requests."""
-
-    def __init__(self) -> None:
-        self.given = Attempt()
-        self.person, self.application = self.given.person, self.given.application
-        self.browser = self.given.browser
-
-    def sign_in(self, password: str = PASSWORD) -> Any:
-        return sign_in(self.browser, self.person.email, password)
-
-    def exchange(self, raw: str) -> Any:
-        form = {"client_id": self.application.client_id, "client_secret": self.application.secret, "code": raw}
-        return self.given.post("/oauth/token", form | {"grant_type": "authorization_code"})
+class Story(Tried):
+    """What happens to a person and an application, by real requests."""
 
     def redeem(self, **fields: Any) -> Issued:
         issued: Issued = CodeFactory(application=self.application, user=self.person, **fields)
-        self.exchange(issued.raw)
+        self.exchange(code=issued.raw)
         return issued
 
-    def change(self, **fields: Any) -> None:
-        User.objects.filter(pk=self.person.pk).update(**fields)
+    def replay(self) -> None:
+        issued = self.redeem()
+        rewind(issued.row, 10)
+        self.exchange(code=issued.raw)
+
+    def use_expired_secret(self) -> None:
+        ApplicationSecret.objects.update(expires_at=timezone.now())
+        self.exchange()
 
     def change_rights(self) -> None:
         url = reverse("admin:accounts_user_change", args=[self.person.pk])
         admin_browser().post(url, {"nickname": "x", "is_active": "on", "is_staff": "on"})
-
-    def confirm(self) -> None:
-        sign_up(self.browser)
-        type_code(self.browser, mailed_code())
 
     def second_factor(self, of_account: Callable[[Account], str]) -> None:
         account = Account(self.person)
@@ -93,28 +83,23 @@ class Story:
         ask_for_link(self.browser, self.person.email)
         choose(self.browser, mailed_path())
 
+    def ask_for_code(self) -> None:
+        User.objects.filter(pk=self.person.pk).update(email_verified_at=None)
+        self.sign_in()
+
     def then(self, path: str, **form: str) -> None:
         """Sign in, and post the form."""
         self.sign_in()
         self.browser.post(path, form)
 
     def disconnect(self) -> None:
-        self.given.answer(decision="allow")
+        self.answer(decision="allow")
         self.browser.post("/accounts/applications", {"disconnect": self.application.client_id})
-
-    def replay(self) -> None:
-        issued = self.redeem()
-        rewind(issued.row, 10)
-        self.exchange(issued.raw)
-
-    def use_expired_secret(self) -> None:
-        ApplicationSecret.objects.update(expires_at=timezone.now())
-        self.exchange("x")
 
 
 WAYS: dict[str, Callable[[Story], object]] = {
     "refused": lambda story: story.browser.get("/nothing"),
-    "limit_reached": lambda story: [story.sign_in("wrong") for _ in range(11)],
+    "limit_reached": lambda story: [story.sign_in(password="wrong") for _ in range(11)],
     "host_not_served": lambda story: story.browser.get("/", HTTP_HOST="evil.example"),
     "signed_in": lambda story: story.sign_in(),
     "signed_out": lambda story: story.then("/accounts/sign-out"),
@@ -123,14 +108,14 @@ WAYS: dict[str, Callable[[Story], object]] = {
     "recovery_code_used": lambda story: story.second_factor(lambda account: account.codes[0]),
     "factors_changed": lambda story: Account(story.person),
     "signed_up": lambda story: sign_up(story.browser),
-    "address_code_sent": lambda story: [story.change(email_verified_at=None), story.sign_in()],
-    "address_confirmed": Story.confirm,
+    "address_code_sent": Story.ask_for_code,
+    "address_confirmed": lambda story: [sign_up(story.browser), type_code(story.browser, mailed_code())],
     "password_reset_asked": lambda story: ask_for_link(story.browser, story.person.email),
     "password_changed": Story.change_password,
     "rights_changed": Story.change_rights,
     "account_deleted": lambda story: story.then("/accounts/delete", email=story.person.email),
-    "consent_given": lambda story: story.given.answer(decision="allow"),
-    "code_issued": lambda story: story.given.answer(decision="allow"),
+    "consent_given": lambda story: story.answer(decision="allow"),
+    "code_issued": lambda story: story.answer(decision="allow"),
     "disconnected": Story.disconnect,
     "code_redeemed": Story.redeem,
     "code_replayed": Story.replay,
@@ -168,7 +153,7 @@ def only_line(event: Event, event_log: Log, *, is_in_request: bool = True) -> di
 
 
 def test_nothing_that_is_secret_is_in_an_event(story: Story, event_log: Log) -> None:
-    for step in (lambda: story.sign_in("wrong"), story.change_password, story.disconnect, story.replay):
+    for step in (lambda: story.sign_in(password="wrong"), story.change_password, story.disconnect, story.replay):
         step()
         story.person.refresh_from_db()
     written = repr(event_log.lines)
