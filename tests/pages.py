@@ -18,15 +18,18 @@ import time_machine
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from django.conf import settings
+from django.contrib.auth.models import Permission
 from django.core import mail
 from django.test import Client, RequestFactory
 from django.test.client import MULTIPART_CONTENT
+from django.urls import reverse
 from django.utils.http import urlencode
 from fido2 import cbor
 from fido2.cose import ES256
 
 from accounts.mail import outbox
 from accounts.models import User
+from oauth_bridge.models import Application
 from tests.factories import PASSWORD, PersonFactory
 
 LOOPBACK = "127.0.0.1"
@@ -77,6 +80,15 @@ def admin_browser() -> Client:
     return proven(with_session(PersonFactory(is_staff=True, is_superuser=True)))
 
 
+def staff(*codenames: str) -> Client:
+    """The browser of a new administrator with these permissions and no others, who has just typed the password."""
+    person = PersonFactory(is_staff=True, nickname="Mallory")
+    permissions = Permission.objects.filter(codename__in=codenames)
+    assert len(permissions) == len(codenames)
+    person.user_permissions.set(permissions)
+    return proven(with_session(person))
+
+
 def known_browser(person: User) -> Client:
     """A browser in which the person has signed in and out before."""
     browser = browser_of(person)
@@ -110,6 +122,12 @@ def secret_on(page: Any) -> str | None:
     """The client secret that the page shows."""
     found = re.search(r">\s*([A-Za-z0-9_-]{43})\s*<", html_of(page))
     return found[1] if found else None
+
+
+def admin_page(row: Application, name: str = "", *more: Any) -> str:
+    """The path of a page about this application: the one of that name, such as `secret_act`, or its own."""
+    prefix = "oauth_bridge_application_" if name in ("change", "delete", "history", "secret") else "application_"
+    return reverse(f"admin:{prefix}{name}" if name else "admin:application", args=[row.pk, *more])
 
 
 # E-mails --------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """Count the steps of sign-ins by outcome, cause and day, for the pages of the administration. D24.
 
-The counts of the activity log are complete even in a flood. The records are not complete in a flood. Only the number of
-people and the latest time of a cause come from the records.
+The counts of the activity log are complete even in a flood, unlike the records, from which only numbers of people come.
 """
 
 from __future__ import annotations
@@ -30,13 +29,6 @@ class Failing(NamedTuple):
     client_id: str
     step: str
     cause: str
-
-
-class Met(NamedTuple):
-    """The number of people with failures of a cause, and the time of the latest failure."""
-
-    people: int
-    last_at: datetime
 
 
 class Days(NamedTuple):
@@ -79,13 +71,11 @@ def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
     return dict(done.values_list("client_id").annotate(Max("hour")))
 
 
-def met(since: datetime, client_ids: Collection[str] | None = None) -> dict[Failing, Met]:
-    """What is known of each cause from the newest MOST_RECORDS records."""
-    newest = records(Filters(client_ids=client_ids)).values("pk")[:MOST_RECORDS]
-    recent = ActivityRecord.objects.filter(pk__in=newest, at__gte=since).exclude(outcome=Outcome.SUCCEEDED)
-    figures = {"people": Count("person", distinct=True), "last_at": Max("at")}
-    rows = recent.values_list("client_id", "step", "cause").annotate(**figures)
-    return {Failing(client_id, step, cause): Met(people, at) for client_id, step, cause, people, at in rows}
+def people(since: datetime, failing: Failing) -> int:
+    """The number of people with these failures, from the newest MOST_RECORDS records of the application."""
+    newest = records(Filters(client_ids=[failing.client_id])).values("pk")[:MOST_RECORDS]
+    found = ActivityRecord.objects.filter(pk__in=newest, at__gte=since, step=failing.step, cause=failing.cause)
+    return found.aggregate(number=Count("person", distinct=True))["number"]  # type: ignore[no-any-return]
 
 
 def by_day(client_id: str, days: int) -> list[Days]:

@@ -139,7 +139,7 @@ def activity(request: HttpRequest) -> HttpResponse:
         "board": shown_attempts.board(application, found, names) if application and has_board else None,
         "is_live": is_live,
         "application": shown.named(application) if application else None,
-        "applications": [] if is_live else _choices(request),
+        "applications": [] if is_live else rights.applications(request, ACTIVITY).order_by("name"),
         "query": query,
         "attempts": [shown_attempts.attempt(each, names) for each in found[:ATTEMPTS] if _is_shown(each, query)],
         "periods": PERIODS.items(),
@@ -154,10 +154,6 @@ def activity(request: HttpRequest) -> HttpResponse:
         "chosen_fix": fix_of(query.cause),
     }
     return TemplateResponse(request, "administration/activity.html", context)
-
-
-def _choices(request: HttpRequest) -> Any:
-    return rights.applications(request, ACTIVITY).order_by("name").values_list("client_id", "name")
 
 
 def _download(request: HttpRequest, query: Query) -> HttpResponse:

@@ -108,16 +108,6 @@ def _counted(ends: Any) -> Callable[[Application], str]:
     return text
 
 
-def _switch(is_enabled: bool) -> Callable[[HttpRequest, Application, Answers], None]:
-    return lambda _request, found, answers: registry.set_enabled(found, is_enabled, reason=answers.get("reason", ""))
-
-
-def _trust(is_trusted: bool) -> Callable[[HttpRequest, Application, Answers], None]:
-    return lambda request, found, _answers: registry.set_trusted(
-        found, is_trusted, rights.applications(request, rights.VIEW)
-    )
-
-
 def _end_access(_request: HttpRequest, found: Application, _answers: Answers) -> str:
     people = registry.end_access(found)
     ended = ngettext(
@@ -227,11 +217,8 @@ def secret_act(request: HttpRequest, pk: int, number: int, name: str) -> HttpRes
     return acts.confirm(request, SECRET_ACTS[name], secret, name=str(number), of=of, section=section)
 
 
-def _end_secret(*, is_leaked: bool) -> Callable[[HttpRequest, ApplicationSecret, Answers], None]:
-    def change(_request: HttpRequest, secret: ApplicationSecret, _answers: Answers) -> None:
-        secret_rotation.revoke(secret.application, secret.number, is_leaked=is_leaked)
-
-    return change
+def _end_secret(secret: ApplicationSecret, *, is_leaked: bool = False) -> None:
+    secret_rotation.revoke(secret.application, secret.number, is_leaked=is_leaked)
 
 
 END_ACCESS = gettext_lazy(
@@ -245,7 +232,7 @@ ACTS: dict[str, Act[Application]] = {
         permission=rights.SWITCH,
         fits=lambda found: found.is_enabled,
         ends=_counted(gettext_lazy("Ends its codes and access tokens at once, and nobody can sign in to it.")),
-        change=_switch(False),
+        change=lambda _request, found, answers: registry.set_enabled(found, False, reason=answers["reason"]),
         done=gettext_lazy("%(name)s is switched off. Its codes and access tokens have ended."),
         form=ReasonForm,
     ),
@@ -256,7 +243,7 @@ ACTS: dict[str, Act[Application]] = {
         permission=rights.SWITCH,
         fits=lambda found: not found.is_enabled,
         ends=gettext_lazy("People can sign in to it again. Earlier codes and access tokens stay ended."),
-        change=_switch(True),
+        change=lambda _request, found, _answers: registry.set_enabled(found, True),
         done=gettext_lazy("%(name)s is switched on."),
     ),
     "end-access": Act(
@@ -278,7 +265,7 @@ ACTS: dict[str, Act[Application]] = {
             "People are signed in to it without being asked. For your own only. "
             "The addresses of a trusted application are changed by those who may set this."
         ),
-        change=_trust(True),
+        change=lambda request, found, _: registry.set_trusted(found, True, rights.applications(request, rights.VIEW)),
         done=gettext_lazy("%(name)s is trusted: nobody is asked."),
         is_proven=True,
     ),
@@ -289,7 +276,7 @@ ACTS: dict[str, Act[Application]] = {
         permission=rights.TRUST,
         fits=lambda found: found.is_trusted,
         ends=gettext_lazy("Everybody is asked before they are signed in to it."),
-        change=_trust(False),
+        change=lambda request, found, _: registry.set_trusted(found, False, Application.objects.none()),
         done=gettext_lazy("%(name)s is not trusted any more: everybody is asked."),
         is_proven=True,
     ),
@@ -319,7 +306,7 @@ SECRET_ACTS: dict[str, Act[ApplicationSecret]] = {
         ends=gettext_lazy(
             "It is refused from the next request on: the application can’t use it any more. The others go on working."
         ),
-        change=_end_secret(is_leaked=False),
+        change=lambda _request, secret, _answers: _end_secret(secret),
         done=gettext_lazy("Client secret No. %(name)s ended at once."),
         is_proven=True,
     ),
@@ -331,7 +318,7 @@ SECRET_ACTS: dict[str, Act[ApplicationSecret]] = {
             "Whoever has it can use the codes of people who sign in. It ends at once, with all codes and access tokens "
             "of the application: people sign in again."
         ),
-        change=_end_secret(is_leaked=True),
+        change=lambda _request, secret, _answers: _end_secret(secret, is_leaked=True),
         done=gettext_lazy("Client secret No. %(name)s had leaked: it ended at once, with all codes and access tokens."),
         is_proven=True,
     ),

@@ -28,12 +28,6 @@ from oauth_bridge.models.secrets import NAME_MAX_LENGTH
 ADDRESS = {"dir": "ltr"}
 
 
-def _no_group_chosen() -> str:
-    if Group.objects.exists():
-        return _("Choose at least one group, or let everybody use it.")
-    return _("No group exists yet, so nobody could use it. First make one under Groups in the administration.")
-
-
 class PageAddress(forms.URLField):
     """A form field for the address of a page. An address without a scheme gets https."""
 
@@ -145,7 +139,9 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         """
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
         if is_restricted and groups is not None and not groups:
-            self.add_error("groups", _no_group_chosen())
+            choose = _("Choose at least one group, or let everybody use it.")
+            make = _("No group exists yet, so nobody could use it. First make one under Groups in the administration.")
+            self.add_error("groups", choose if Group.objects.exists() else make)
         if groups and not is_restricted:
             self.add_error("is_restricted", _("Tick this, or choose no group: then everybody may use it."))
 

@@ -258,15 +258,12 @@ def _of_failures(application: Application) -> list[Finding]:
     Anybody can send a wrong link, so past failures do not prove that the next sign-in fails.
     """
     failures = to_mend(statistics.failures(statistics.start_of(1), None, [application.client_id]))
-    return [
-        Finding("failed_lately", False, _times(title_of(each.cause), number), fix_of(each.cause))
-        for each, number in failures.most_common(MOST_CAUSES)
-    ]
-
-
-def _times(title: str, number: int) -> str:
-    text = ngettext("%(title)s: %(count)d time in 24 hours.", "%(title)s: %(count)d times in 24 hours.", number)
-    return text % {"title": title, "count": number}
+    found = []
+    for each, number in failures.most_common(MOST_CAUSES):
+        text = ngettext("%(title)s: %(count)d time in 24 hours.", "%(title)s: %(count)d times in 24 hours.", number)
+        problem = text % {"title": title_of(each.cause), "count": number}
+        found.append(Finding("failed_lately", False, problem, fix_of(each.cause)))
+    return found
 
 
 def no_sign_in(application: Application, summary: Summary) -> str:

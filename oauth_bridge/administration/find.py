@@ -68,9 +68,13 @@ def _applications(request: HttpRequest, text: str) -> list[Application]:
 
 
 def _url_of(request: HttpRequest, typed: str) -> str:
+    """The URL of the only page that fits; empty if none or several fit. A person comes before the activity."""
     has = request.user.has_perm
     if address := looked_up_email(typed):
-        return _of_address(address, may_see_people=has(PEOPLE), may_see_activity=has(ACTIVITY))
+        if has(PEOPLE) and (person := reading.person_with(address)):
+            return shown.page("person", person)
+        is_recorded = has(ACTIVITY) and reading.entries(Filters(who=address, limit=1))
+        return shown.page("activity", who=address, days=30) if is_recorded else ""
     if not typed or not typed.isprintable() or "@" in typed:
         return ""
     if application := rights.applications(request, VIEW).filter(client_id=typed).first():
@@ -93,16 +97,3 @@ def _of_unknown_client(client_id: str) -> int | None:
     rows = reading.records(Filters(after_id=reading.latest_id() - MOST_RECORDS))
     found = rows.filter(cause__in=OF_NO_APPLICATION, detail__parameters__client_id=client_id)
     return found.values_list("pk", flat=True).first()
-
-
-def _of_address(address: str, *, may_see_people: bool, may_see_activity: bool) -> str:
-    """The URL of the person with this e-mail address, or of the activity with this address.
-
-    The person comes first, if the administrator may see people. Empty if nothing is found.
-    """
-    person = reading.person_with(address)
-    if person and may_see_people:
-        return shown.page("person", person)
-    if may_see_activity and reading.entries(Filters(who=address, limit=1)):
-        return shown.page("activity", who=address, days=30)
-    return ""

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from oauth_bridge.activity import attempts, reading, statistics
 from oauth_bridge.activity.attempts import ending_of
-from oauth_bridge.activity.causes import UNCONFIRMED, name_of, title_of
+from oauth_bridge.activity.causes import name_of, title_of
 from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import application_acts, person, record_facts, rights, shown, shown_attempts
 from oauth_bridge.administration.rights import ACTIVITY
@@ -23,14 +23,10 @@ from oauth_bridge.models.activity import ActivityRecord
 
 MONTH = 30
 OF_THE_SECRET = {"secret_wrong", "secret_of_another", "secret_none_left", "secret_expired", "secret_revoked"}
-# For each cause, the act on the person's page that removes the cause.
-OF_THE_PERSON = {
-    "account_inactive": "activate",
-    "person_deactivated": "activate",
-    "no_verified_email": "confirm",
-    UNCONFIRMED: "confirm",
+# For each cause, the act on the person's page that removes the cause; empty for the choice of groups.
+OF_THE_PERSON = {cause: act for cause, (act, _column) in record_facts.OF_THE_PERSON.items()} | {
     **dict.fromkeys(record_facts.OF_THE_ACCOUNT, "unlock"),
-    "not_admitted": "",  # the groups
+    "not_admitted": "",
 }
 
 
@@ -52,10 +48,11 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     is_mended = record_facts.is_mended(entry, application)
     is_refusal = each.chosen is not None
     fix = names.fix_of(entry) if is_refusal else ""
+    since, failing = statistics.start_of(MONTH), Failing(entry.client_id, entry.step, entry.cause)
+    same = {"client_id": entry.client_id, "cause": entry.cause, "step": entry.step, "days": MONTH}
     context = {
         **admin.site.each_context(request),
         **_difference(request, entry, application),
-        **_same(entry),
         "entry": entry,
         "acts": [] if is_mended else _acts(request, entry, application),
         "fix": fix,
@@ -72,6 +69,9 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         "attempt": shown_attempts.attempt(each, names),
         "activity_url": shown.page("activity", client_id=entry.client_id),
         "is_mended": is_mended,
+        "same_people": statistics.people(since, failing),
+        "same_number": statistics.failures(since, None, [entry.client_id])[failing],
+        "same_url": shown.page("activity", **same),
         # For a value that may be a secret, the record has only the length.
         "received": [(name, str(value)) for name, value in entry.detail.get("parameters", {}).items()],
     }
@@ -103,15 +103,4 @@ def _difference(request: HttpRequest, entry: ActivityRecord, application: Applic
         "registered_count": len(application.callback_addresses) if application else 0,
         "addition": application_acts.addition(request, sent, application) if application else None,
         "add_url": shown.page("add_address", entry.id) if may_add else "",
-    }
-
-
-def _same(entry: ActivityRecord) -> dict[str, Any]:
-    """Count the failures of the last MONTH days with the application, step and cause of the record."""
-    since = statistics.start_of(MONTH)
-    failing = Failing(entry.client_id, entry.step, entry.cause)
-    return {
-        "same": statistics.met(since, [entry.client_id]).get(failing),
-        "same_number": statistics.failures(since, None, [entry.client_id])[failing],
-        "same_url": shown.page("activity", client_id=entry.client_id, cause=entry.cause, step=entry.step, days=MONTH),
     }

@@ -36,11 +36,12 @@ OF_NO_APPLICATION = {"client_unknown", "client_deleted"}
 # The limits that end when an administrator unlocks the account.
 OF_THE_ACCOUNT = {"sign_in_limited_account", "factor_limited"}
 
-OF_THE_PERSON: dict[str, Callable[[User], bool]] = {
-    "account_inactive": lambda person: person.is_active,
-    "person_deactivated": lambda person: person.is_active,
-    "no_verified_email": lambda person: person.email_verified_at is not None,
-    UNCONFIRMED: lambda person: person.email_verified_at is not None,
+# For each of these causes, the act on the person's page that removes it, and the column that it sets.
+OF_THE_PERSON = {
+    "account_inactive": ("activate", "is_active"),
+    "person_deactivated": ("activate", "is_active"),
+    "no_verified_email": ("confirm", "email_verified_at"),
+    UNCONFIRMED: ("confirm", "email_verified_at"),
 }
 OF_THE_APPLICATION: dict[str, Callable[[Application], bool]] = {
     "client_disabled": lambda application: application.is_enabled,
@@ -57,8 +58,8 @@ def is_mended(entry: ActivityRecord, application: Application | None) -> bool | 
     if entry.step in (Step.SIGN_IN, Step.SECOND_FACTOR) and (end := limit_ends_at(entry)):
         return end <= timezone.now() or _is_unlocked(entry)
     person = get_user_model().objects.filter(pk=entry.person_id).first() if entry.person_id else None
-    if state_of_person := OF_THE_PERSON.get(entry.cause):
-        return person is not None and state_of_person(person)
+    if entry.cause in OF_THE_PERSON:
+        return person is not None and bool(getattr(person, OF_THE_PERSON[entry.cause][1]))
     if entry.cause == "not_admitted":
         return person is not None and application is not None and admission.is_admitted(person, application)
     if state_of_application := OF_THE_APPLICATION.get(entry.cause):

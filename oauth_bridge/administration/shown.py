@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.http import HttpRequest
 from django.urls import reverse
@@ -121,13 +120,6 @@ def record_url(entry: ActivityRecord | None) -> str:
 def in_groups(reference: str) -> str:
     """The reference in two groups of four characters, so that people can read it aloud."""
     return f"{reference[:4]} {reference[4:]}".strip()
-
-
-def environment() -> dict[str, Any]:
-    """The template's variables for the name of the installation at the top of each page."""
-    name = settings.ENVIRONMENT
-    host = settings.AUTH_URL.partition("://")[2]
-    return {"name": name, "host": host, "is_production": name.casefold() == "production"}
 
 
 class CauseRow(NamedTuple):

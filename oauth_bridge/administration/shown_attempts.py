@@ -17,15 +17,15 @@ from oauth_bridge.administration.shown import Names, browser_of, record_url
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 
-# For each ending of an attempt, the word and the CSS class of the badge.
+# For each ending of an attempt, the word and the CSS class of the badge, and that of the icon of its last step.
 ENDINGS = {
-    Ending.SIGNED_IN: (gettext_lazy("Signed in"), "good"),
-    Ending.REFUSED: (pgettext_lazy("by the person", "Refused"), ""),
-    Ending.STOPPED: (gettext_lazy("Stopped"), "danger"),
-    Ending.FAILED: (gettext_lazy("Failed"), "danger"),
-    Ending.UNFINISHED: (gettext_lazy("Unfinished"), "warning"),
-    Ending.REPLAY: (gettext_lazy("Replay"), "warning"),
-    Ending.GOING_ON: (gettext_lazy("Going on"), ""),
+    Ending.SIGNED_IN: (gettext_lazy("Signed in"), "good", ""),
+    Ending.REFUSED: (pgettext_lazy("by the person", "Refused"), "", "no"),
+    Ending.STOPPED: (gettext_lazy("Stopped"), "danger", "bad"),
+    Ending.FAILED: (gettext_lazy("Failed"), "danger", "bad"),
+    Ending.UNFINISHED: (gettext_lazy("Unfinished"), "warning", "unsure"),
+    Ending.REPLAY: (gettext_lazy("Replay"), "warning", "unsure"),
+    Ending.GOING_ON: (gettext_lazy("Going on"), "", ""),
 }
 # The words for a finished step in the summary of an attempt.
 DONE = {
@@ -36,14 +36,6 @@ DONE = {
     Step.EXCHANGE: gettext_lazy("exchanged"),
     Step.PROFILE: gettext_lazy("profile read"),
     Step.LOGOUT: gettext_lazy("signed out"),
-}
-# The CSS class of the icon of a step with this ending.
-MARKS = {
-    Ending.REFUSED: "no",
-    Ending.STOPPED: "bad",
-    Ending.FAILED: "bad",
-    Ending.UNFINISHED: "unsure",
-    Ending.REPLAY: "unsure",
 }
 
 
@@ -61,11 +53,11 @@ def attempt(each: Attempt, names: Names) -> dict[str, Any]:
     the last one.
     """
     failure = each.chosen or each.failure
-    word, badge = ENDINGS[each.ending]
+    word, badge, _mark_of_it = ENDINGS[each.ending]
     return {
         "at": each.latest_at,
         "story": _story(each),
-        "mark": MARKS[ending_of(failure)] if failure else "",
+        "mark": ENDINGS[ending_of(failure)][2] if failure else "",
         "word": word,
         "badge": badge,
         "application": names.application(each.client_id),
@@ -93,7 +85,7 @@ def _runs(each: Attempt) -> list[tuple[ActivityRecord, int]]:
 def _mark(each: Attempt, event: ActivityRecord) -> str:
     if event.outcome == Outcome.SUCCEEDED:
         return ""
-    return MARKS[ending_of(event)] if each.matters(event) else "unsure"
+    return ENDINGS[ending_of(event)][2] if each.matters(event) else "unsure"
 
 
 def _title(event: ActivityRecord, number: int) -> str:

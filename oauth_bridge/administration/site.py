@@ -21,7 +21,6 @@ from oauth_bridge.administration import (
     person,
     record,
     rights,
-    shown,
     trail,
 )
 
@@ -94,9 +93,10 @@ class Site(AdminSite):
         return [*own, *super().get_urls()]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
-        context = super().each_context(request)
-        return context | {
-            "environment": shown.environment(),
+        name, host = settings.ENVIRONMENT, settings.AUTH_URL.partition("://")[2]
+        is_production = name.casefold() == "production"
+        return super().each_context(request) | {
+            "environment": {"name": name, "host": host, "is_production": is_production},
             "version": settings.VERSION,
             "navigation": list(_navigation(request)),
             "may_find": find.may_find(request),

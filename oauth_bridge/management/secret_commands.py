@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentParser
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -96,9 +96,9 @@ def brief(secret: ApplicationSecret) -> dict[str, Any]:
     """Describe a secret briefly for JSON. `id` is the value of `secret_row` in the log."""
     return {
         "id": secret.pk,
-        "created": secret.created_at.isoformat(),
-        "last_used": secret.last_used_at and secret.last_used_at.isoformat(),
-        "expires": secret.expires_at and secret.expires_at.isoformat(),
+        "created": secret.created_at,
+        "last_used": secret.last_used_at,
+        "expires": secret.expires_at,
         "works": secret.works,
     }
 
@@ -131,5 +131,5 @@ def ends_and_use(secret: dict[str, Any]) -> str:
     return f"{ends}; {used}; made {_time(secret['created'])}"
 
 
-def _time(text: str) -> str:
-    return f"{text[:10]} {text[11:19]} UTC"
+def _time(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M:%S} UTC"

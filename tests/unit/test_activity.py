@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import User
@@ -18,9 +20,9 @@ from oauth_bridge.activity import counts as activity_counts
 from oauth_bridge.consent.account_pages import stored_about
 from oauth_bridge.models import Application, AuthorizationCode
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
-from tests.factories import PASSWORD
-from tests.grants import HTML, Attempt, Log
-from tests.pages import text_of
+from tests.factories import PASSWORD, PersonFactory
+from tests.grants import HTML, Attempt
+from tests.pages import browser_of, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -36,13 +38,8 @@ class Tried(Attempt):
         return location.partition("code=")[2].partition("&")[0]
 
     def exchange(self, **changes: str | None) -> Any:
-        application = self.application
-        form = {
-            "grant_type": "authorization_code",
-            "client_id": application.client_id,
-            "client_secret": application.secret,
-            "code": "cut",
-        }
+        form = {"client_id": self.application.client_id, "client_secret": self.application.secret}
+        form |= {"grant_type": "authorization_code", "code": "cut"}
         sent = {name: value for name, value in {**form, **changes}.items() if value is not None}
         return self.post("/oauth/token", sent, Client())
 
@@ -125,18 +122,6 @@ def test_no_link_keeps_a_refusal_out_of_the_log(settings: Any) -> None:
     assert ActivityRecord.objects.latest("pk").cause == "password_wrong"
 
 
-def test_an_answer_from_another_origin_is_an_event_and_a_record(event_log: Log) -> None:
-    given = Attempt()
-    given.browser = Client(enforce_csrf_checks=True)
-    form = given.form(decision="allow")
-    answer = given.browser.post("/oauth/authorize", form, headers={"Origin": "https://mallory.example"})
-    (refused,) = event_log.of("refused")
-    assert (refused["cause"], refused["client_id"]) == ("csrf_origin", given.application.client_id)
-    record = ActivityRecord.objects.get()
-    assert (record.step, record.cause, record.reference) == ("consent", "csrf_origin", answer["X-Reference"])
-    assert refused["reference"] == record.reference
-
-
 def test_a_typed_login_name_is_stored_as_a_mark_of_a_well_formed_address_only(settings: Any) -> None:
     tried = Tried()
     tried.sign_in(login="correct horse battery staple")
@@ -149,6 +134,44 @@ def test_a_typed_login_name_is_stored_as_a_mark_of_a_well_formed_address_only(se
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
     settings.SECRET_KEY = "another key of the same installation, long enough for the checks"
     assert [entry["reference"] for entry in listing("--address", "Nobody@example.com")] == [marked.reference]
+
+
+# Whose a record is ----------------------------------------------------------------------------------------------------
+
+OLD = "old@example.com"
+
+
+def type_in(address: str, password: str = "wrong") -> Any:
+    answer = Client().post("/accounts/sign-in", {"login": address, "password": password}, **HTML)
+    activity_counts.flush()
+    return answer
+
+
+@pytest.mark.parametrize("is_confirmed", [True, False])
+def test_who_signs_in_with_an_address_gets_its_records_if_it_is_confirmed(is_confirmed: bool) -> None:
+    """They are in the file of the person's data."""
+    type_in(OLD)
+    assert ActivityRecord.objects.get().login_mark
+    person = PersonFactory(email=OLD, **({} if is_confirmed else {"email_verified_at": None}))
+    type_in(OLD, PASSWORD)
+    data = browser_of(person).post("/accounts/export").json() if is_confirmed else stored_about(person, 100)
+    assert ("account_unknown" in [entry["cause"] for entry in data["activity"]]) is is_confirmed
+
+
+@pytest.mark.integration
+def test_the_record_of_a_limit_names_the_person_and_costs_the_same_without_an_account(settings: Any) -> None:
+    settings.RATES = {"sign_in_account": "1/h"}
+    person, statements = PersonFactory(email=OLD), []
+    for address in (OLD, "nobody@example.com"):
+        type_in(address)
+        with CaptureQueriesContext(connection) as captured:
+            type_in(address)
+        statements.append([re.match("[^'0-9]*", query["sql"])[0] for query in captured])  # type: ignore[index]
+    assert statements[0] == statements[1]
+    known, nobodys = ActivityRecord.objects.filter(cause="sign_in_limited_account").order_by("pk")
+    assert (known.person_id, known.login_mark, nobodys.person_id) == (person.pk, None, None)
+    assert nobodys.login_mark
+    assert 3500 < known.detail["seconds"] <= 3600
 
 
 # The command ----------------------------------------------------------------------------------------------------------
@@ -183,6 +206,13 @@ def test_the_command_lists_the_newest_first_and_filters_and_names_what_is_wrong(
             listing(*([wrong] if wrong.startswith("-") else []), *value)
 
 
+def test_a_reference_without_a_record_is_answered_with_where_it_is(grace: Client) -> None:
+    output = StringIO()
+    call_command("application", "activity", "--reference", "7K3M9QXT", stdout=output)
+    for text in (output.getvalue(), text_of(grace.get("/admin/find/", {"q": "7K3M9QXT"}))):
+        assert "log of the service has every reference" in text
+
+
 def test_what_was_written_late_stands_where_it_belongs_in_time() -> None:
     """In the listing and its first ones, and in the file of the person's data."""
     tried, now = Tried(), timezone.now()
@@ -195,13 +225,6 @@ def test_what_was_written_late_stands_where_it_belongs_in_time() -> None:
     assert [entry["reference"] for entry in listing()] == order
     assert [entry["reference"] for entry in listing(client_id, "--limit", "2")] == order[:2]
     assert [entry["reference"] for entry in stored_about(tried.person, 3)["activity"]] == order[:3]
-
-
-def test_a_reference_without_a_record_is_answered_with_where_it_is(grace: Client) -> None:
-    output = StringIO()
-    call_command("application", "activity", "--reference", "7K3M9QXT", stdout=output)
-    for text in (output.getvalue(), text_of(grace.get("/admin/find/", {"q": "7K3M9QXT"}))):
-        assert "log of the service has every reference" in text
 
 
 # How much is kept -----------------------------------------------------------------------------------------------------

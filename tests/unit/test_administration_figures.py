@@ -1,28 +1,37 @@
-"""The figures of the administration's pages: each names its time, and all pages count the same. D24."""
+"""The figures of the pages, which all count the same, and `application check`: what fails and what is risky. D24."""
 
 from __future__ import annotations
 
 import html
+import io
+import json
 import re
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
+from django.contrib.auth.models import Group
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts.models import User
 from oauth_bridge.activity import counts, statistics
 from oauth_bridge.activity.causes import NEVER_EXCHANGED
 from oauth_bridge.administration import checks
+from oauth_bridge.applications import registry
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.management import purging
-from oauth_bridge.models import Application
+from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
-from tests.factories import ApplicationFactory, CodeFactory, PersonFactory
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
 from tests.grants import HTML, Attempt
-from tests.pages import html_of, text_of
+from tests.pages import admin_page, html_of, staff, text_of
 
 pytestmark = pytest.mark.django_db
 
+LIST = "/admin/oauth_bridge/application/"
 MISMATCH = "The callback address isn’t registered"
 
 
@@ -39,10 +48,6 @@ def links_to_causes(page: str) -> list[str]:
     return [html.unescape(url) for url in re.findall(r'href="(/admin/activity/\?[^"]*cause=[^"]*)"', page)]
 
 
-def own_page(pk: int) -> str:
-    return reverse("admin:application", args=[pk])
-
-
 # One click from a cause to its attempts ------------------------------------------------------------------------------
 
 
@@ -51,7 +56,7 @@ def test_a_cause_leads_to_its_attempts_at_once(grace: Client) -> None:
     Application.objects.filter(pk=attempt.application.row.pk).update(name="Reading List")
     attempt.browser.get(attempt.link(redirect_uri="https://www.client.example/callback"), **HTML)
     counts.flush()
-    overview, own = (grace.get(each) for each in ("/admin/", own_page(attempt.application.row.pk)))
+    overview, own = (grace.get(each) for each in ("/admin/", admin_page(attempt.application.row)))
     assert "1 application turns people away" in text_of(overview)
     assert f"{MISMATCH} New Authorize, Reading List 1" in text_of(overview)
     assert "Reading List Failing" in text_of(own)
@@ -78,33 +83,6 @@ def test_a_cause_without_a_record_still_says_what_to_change_but_not_above_the_at
     assert "Nothing fits" in said
 
 
-def test_a_step_leads_to_what_stopped_there_and_not_to_what_passed(grace: Client) -> None:
-    person, now = PersonFactory(), timezone.now()
-    values = {"at": now, "person": person, "step": Step.SIGN_IN, "client_id": ApplicationFactory().client_id}
-    ActivityRecord.objects.create(outcome=Outcome.SUCCEEDED, attempt="0" * 31 + "1", **values)
-    ActivityRecord.objects.create(outcome=Outcome.REFUSED, cause="password_wrong", attempt="0" * 31 + "2", **values)
-    page = html_of(grace.get("/admin/activity/?step=sign_in"))
-    assert page.count('class="opened"') == 1
-    assert "Sign-in: Wrong password" in page
-
-
-# What is cut is said -------------------------------------------------------------------------------------------------
-
-
-def test_a_page_says_how_many_causes_it_leaves_out(grace: Client) -> None:
-    application = ApplicationFactory()
-    causes = "secret_wrong secret_expired code_spent code_raced code_expired verifier_wrong code_unknown code_misshapen"
-    for cause in causes.split():
-        count(application.client_id, timezone.now(), cause)
-    for path, number, said in (
-        ("/admin/", 8, ""),
-        (own_page(application.row.pk), 6, "2 more causes are not shown here."),
-    ):
-        page = grace.get(path)
-        assert len(links_to_causes(html_of(page))) == min(number, 8)
-        assert said in text_of(page)
-
-
 # What a cause says of people and times -------------------------------------------------------------------------------
 
 
@@ -117,24 +95,11 @@ def test_a_code_that_nobody_exchanged_has_a_person_and_a_time_before_and_after_t
     counts.record_never_exchanged(now - timedelta(days=1))
     for since in (now, now + timedelta(hours=2)):
         list(purging.batches(since))
-        met = statistics.met(statistics.start_of(1))
-        people = {failing.client_id: found.people for failing, found in met.items()}
-        assert people == {application.client_id: 2, other.client_id: 1}
+        for client_id, people in ((application.client_id, 2), (other.client_id, 1)):
+            failing = statistics.Failing(client_id, Step.EXCHANGE, NEVER_EXCHANGED)
+            assert statistics.people(statistics.start_of(1), failing) == people
         said = text_of(grace.get(f"/admin/activity/?client_id={application.client_id}"))
         assert "Code issued, never exchanged (3)" in said
-
-
-def test_the_numbers_of_everybody_do_not_stand_above_the_attempts_of_one(grace: Client) -> None:
-    count("application", timezone.now(), "secret_wrong", 21)
-    count("application", timezone.now(), number=5)
-    Client().post("/accounts/sign-in", {"login": "nobody@example.org", "password": "wrong"}, **HTML)
-    ActivityRecord.objects.update(reference="ABCDEFGH")
-    who, reference = "who=nobody@example.org", "reference=ABCDEFGH"
-    for query in (who, reference, f"{who}&cause=account_unknown", f"{reference}&step=sign_in"):
-        page = grace.get(f"/admin/activity/?{query}")
-        assert "Sign-in: No account has this address" in text_of(page)
-        assert not re.search(r"21 failures|5 finished|[0-9] time|\(\d+\)", text_of(page))
-        assert ("<h1>Attempts</h1>" in html_of(page)) is (query in (who, reference))
 
 
 # All pages count the same --------------------------------------------------------------------------------------------
@@ -157,14 +122,12 @@ def test_every_page_counts_the_same_failures_and_sign_ins(grace: Client) -> None
     assert "4 failures, 2 finished sign-ins. Day before: 5 failures, 0 finished sign-ins" in said
     assert "4 failures, 2 finished sign-ins" in text_of(grace.get("/admin/activity/"))
     assert "9 failures, 6 finished sign-ins" in text_of(grace.get("/admin/activity/?days=30"))
-    listed = text_of(grace.get(reverse("admin:oauth_bridge_application_changelist")))
+    listed = text_of(grace.get(LIST))
     assert "6 sign-ins in 30 days 4 failed in 24 h" in listed
-    said = text_of(grace.get(reverse("admin:application", args=[application.row.pk])))
-    assert "Sign-ins, 24 hours 2 Sign-ins, 30 days 6" in said
-    assert "Failures, 30 days 9" in said
-    assert "6 finished and 9 failed in 30 days" in html_of(
-        grace.get(f"/admin/oauth_bridge/application/{application.row.pk}/")
-    )
+    page = grace.get(admin_page(application.row))
+    assert "Sign-ins, 24 hours 2 Sign-ins, 30 days 6" in text_of(page)
+    assert "Failures, 30 days 9" in text_of(page)
+    assert "6 finished and 9 failed in 30 days" in html_of(page)
 
 
 def test_the_overview_counts_the_applications_that_the_list_calls_failing(grace: Client) -> None:
@@ -179,7 +142,7 @@ def test_the_overview_counts_the_applications_that_the_list_calls_failing(grace:
         count(each.client_id, timezone.now(), cause)
         count(each.client_id, timezone.now(), number=finished)
     assert "1 application turns people away" in text_of(grace.get("/admin/"))
-    listed = text_of(grace.get(reverse("admin:oauth_bridge_application_changelist")))
+    listed = text_of(grace.get(LIST))
     assert listed.count("Failing") == 1
 
 
@@ -204,14 +167,117 @@ def test_the_last_sign_in_is_a_redeemed_code_and_not_a_use_of_the_secret() -> No
 
 def test_an_application_without_an_owner_is_named_where_others_have_one(grace: Client) -> None:
     owned, unowned = ApplicationFactory(), ApplicationFactory()
-    changelist = reverse("admin:oauth_bridge_application_changelist")
-    assert "No owner" not in text_of(grace.get(changelist)), "nobody names owners here"
+    assert "No owner" not in text_of(grace.get(LIST)), "nobody names owners here"
     owner = PersonFactory(is_staff=True)
     owned.row.owners.add(owner)
-    assert text_of(grace.get(changelist)).count("No owner") == 1
+    assert text_of(grace.get(LIST)).count("No owner") == 1
     Application.objects.filter(pk=unowned.row.pk).update(name="Photo Wall")
     said = text_of(grace.get("/admin/"))
     assert "Photo Wall No owner Nobody who can look after it is named as its owner" in said
     owner.is_staff = False
     owner.save()
-    assert text_of(grace.get(changelist)).count("No owner") == 2
+    assert text_of(grace.get(LIST)).count("No owner") == 2
+
+
+def check(client_id: str) -> tuple[int, list[tuple[str, bool]]]:
+    """The exit code, and the code of each finding with whether a sign-in would fail."""
+    out, status = io.StringIO(), 0
+    try:
+        call_command("application", "check", client_id, "--json", stdout=out)
+    except CommandError as error:
+        status = error.returncode
+    found = json.loads(out.getvalue())
+    assert found["would_fail"] == bool(status)
+    return status, [(each["code"], each["would_fail"]) for each in found["findings"]]
+
+
+def update(application: Registered, **fields: Any) -> None:
+    Application.objects.filter(pk=application.row.pk).update(**fields)
+
+
+def test_without_a_secret_that_works_it_would_fail(application: Registered) -> None:
+    for change in ({"expires_at": timezone.now() - timedelta(minutes=1)}, {"expires_at": None, "is_revoked": True}):
+        ApplicationSecret.objects.update(**change)
+        assert check(application.client_id) == (1, [("no_secret", True)])
+    ApplicationSecret.objects.all().delete()  # as the configuration file registers it
+    assert check(application.client_id) == (1, [("no_secret", True)])
+    secret_rotation.rotate(application.row)
+    for client_id in (application.client_id, ApplicationFactory(client_type="public").client_id):
+        assert check(client_id) == (0, [])
+    out = io.StringIO()
+    call_command("application", "check", application.client_id, stdout=out)
+    assert out.getvalue() == "Nothing is wrong.\n"
+
+
+def test_for_groups_without_anybody_who_can_sign_in_it_would_fail(application: Registered) -> None:
+    group = Group.objects.create(name="readers")
+    registry.set_groups(application.row, [group])
+    PersonFactory(is_active=False).groups.add(group)
+    assert check(application.client_id) == (1, [("nobody_admitted", True)])
+    User.objects.update(is_active=True)
+    assert check(application.client_id) == (0, [])
+    group.delete()
+    assert check(application.client_id) == (1, [("nobody_admitted", True)])
+
+
+def test_a_secret_that_ends_or_is_still_used_and_three_months_without_a_sign_in_are_told(
+    application: Registered,
+) -> None:
+    for days, found in ((29, [("secret_ends", False)]), (31, [])):
+        ApplicationSecret.objects.update(expires_at=timezone.now() + timedelta(days=days))
+        assert check(application.client_id) == (0, found)
+    for days, found in ((89, []), (91, [("unused", False)]), (0, [])):
+        update(application, created=timezone.now() - timedelta(days=days))
+        assert check(application.client_id) == (0, found)
+    secret_rotation.rotate(application.row, timedelta(days=2))
+    assert check(application.client_id) == (0, [])
+    used_at = timezone.now() + timedelta(minutes=1)
+    ApplicationSecret.objects.filter(number=1).update(last_used_at=used_at)
+    assert check(application.client_id) == (0, [("old_secret_used", False)])
+
+
+@pytest.mark.parametrize(
+    ("address", "is_trusted", "codes"),
+    [
+        ("http://app.example/cb", False, ["address_refused_today"]),
+        ("http://127.0.0.1:9000/cb", True, ["trusted_without_https"]),
+        ("http://127.0.0.1/cb", False, ["address_hint"]),
+        ("https://intranet:443/", False, ["address_hint"] * 3),
+    ],
+)
+def test_addresses_are_looked_at(application: Registered, address: str, is_trusted: bool, codes: list[str]) -> None:
+    update(application, redirect_uris=address, is_trusted=is_trusted)
+    assert check(application.client_id) == (0, [(code, False) for code in codes])
+
+
+def test_failures_of_the_last_day_are_told_with_cause_and_fix_to_who_may_see_the_activity(settings: Any) -> None:
+    settings.STAFF_SECOND_FACTOR = False
+    attempt, out = Attempt(), io.StringIO()
+    for _ in range(2):
+        attempt.browser.get(attempt.link(redirect_uri="https://mallory.example/"), **HTML)
+    counts.flush()
+    assert check(attempt.application.client_id) == (0, [("failed_lately", False)])
+    call_command("application", "check", attempt.application.client_id, stdout=out)
+    assert out.getvalue().startswith("look at: The callback address isn’t registered: 2 times in 24 hours. Compare")
+    said = text_of(staff("view_application").get(admin_page(attempt.application.row)))
+    assert attempt.application.row.name in said
+    assert "callback address isn’t registered" not in said
+
+
+def test_the_report_shows_no_character_that_steers_a_terminal(application: Registered) -> None:
+    update(application, redirect_uris="https://a.example/\x1b[2J\u202e", name="a\x1b[2J", is_enabled=False)
+    out = io.StringIO()
+    with pytest.raises(CommandError) as error:
+        call_command("application", "check", application.client_id, stdout=out)
+    assert (out.getvalue() + str(error.value)).replace("\n", "").isprintable()
+    with pytest.raises(CommandError, match="no application with the client_id nobody"):
+        call_command("application", "check", "nobody")
+
+
+def test_the_page_of_the_application_says_the_same(admin_client: Client, application: Registered) -> None:
+    page = admin_page(application.row)
+    assert "A sign-in would fail." not in text_of(admin_client.get(page))
+    update(application, is_enabled=False, redirect_uris="http://a.example/<script>alert(1)</script>")
+    answer = admin_client.get(page)
+    assert "A sign-in would fail. It is switched off" in text_of(answer)
+    assert "<script>alert" not in html_of(answer)

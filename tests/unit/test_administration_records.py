@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -14,18 +16,19 @@ from django.utils import timezone
 from accounts.models import User
 from oauth_bridge.activity import counts
 from oauth_bridge.activity.causes import fix_of
-from oauth_bridge.administration.record import OF_THE_SECRET
 from oauth_bridge.applications.registry import set_groups
 from oauth_bridge.callback_addresses.masking import MASK
-from oauth_bridge.models import Application
+from oauth_bridge.models import CLIENT_ID_LENGTH, MISTYPED_CLIENT_ID, Application
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
-from tests.factories import ApplicationFactory, PersonFactory, Registered
-from tests.pages import html_of, text_of, with_session
-from tests.unit.test_administration import staff
+from tests.factories import ApplicationFactory, PersonFactory
+from tests.grants import HTML, Attempt
+from tests.pages import admin_page, html_of, staff, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
-ACTIVITY, VIEW = "oauth_bridge.view_activityrecord", "oauth_bridge.view_application"
+ACTIVITY, VIEW, PEOPLE = "view_activityrecord", "view_application", "view_user"
+FIND = "/admin/find/"
+NEAR = "Applications with nearly the same client ID:"
 
 
 def page_of(cause: str, step: Step = Step.EXCHANGE, **fields: Any) -> str:
@@ -43,40 +46,88 @@ def named(name: str, **fields: Any) -> Application:
     return row
 
 
-# The person ----------------------------------------------------------------------------------------------------------
+def person_page(person: User, act: str = "") -> str:
+    return reverse("admin:person", args=[person.pk]) + (f"?act={act}" if act else "")
 
 
-def test_a_limit_says_when_it_ends(grace: Client) -> None:
-    page = page_of("sign_in_limited_account", Step.SIGN_IN, detail={"seconds": 90}, person=PersonFactory())
-    end = ActivityRecord.objects.get().at + timedelta(seconds=90)
-    said = text_of(grace.get(page))
-    assert f"{end:%H:%M:%S} UTC" in said.partition("Limited until")[2][:60]
-    assert "Not yet mended." in said
-    assert "Limited until" not in text_of(grace.get(page_of("busy", detail={"seconds": 5})))
-    hour_ago, known = timezone.now() - timedelta(hours=1), named("Kiosk").client_id
-    page = page_of("throttled_token", client_id=known, detail={"seconds": 5}, at=hour_ago)
-    assert "ended." not in text_of(grace.get(page)), "that mends nothing of an application"
+# From a record to its fix --------------------------------------------------------------------------------------------
+
+# By cause: what breaks the sign-in, what mends it, and where the page leads until then.
+Change = Callable[[Application, User], object]
+LEADS: dict[str, tuple[Change, Change, Callable[[Application, User], str]]] = {
+    "client_disabled": (
+        lambda row, _: Application.objects.filter(pk=row.pk).update(is_enabled=False),
+        lambda row, _: Application.objects.filter(pk=row.pk).update(is_enabled=True),
+        lambda row, _: admin_page(row, "act", "switch-on"),
+    ),
+    "secret_none_left": (
+        lambda row, _: row.secrets.update(is_revoked=True),
+        lambda row, _: row.secrets.update(is_revoked=False),
+        lambda row, _: admin_page(row, "secret"),
+    ),
+    **{
+        cause: (
+            lambda _, person: User.objects.filter(pk=person.pk).update(is_active=False),
+            lambda _, person: User.objects.filter(pk=person.pk).update(is_active=True),
+            lambda _, person: person_page(person, "activate"),
+        )
+        for cause in ("account_inactive", "person_deactivated")
+    },
+    **{
+        cause: (
+            lambda _, person: User.objects.filter(pk=person.pk).update(email_verified_at=None),
+            lambda _, person: User.objects.filter(pk=person.pk).update(email_verified_at=timezone.now()),
+            lambda _, person: person_page(person, "confirm"),
+        )
+        for cause in ("address_unconfirmed", "no_verified_email")
+    },
+    "not_admitted": (
+        lambda row, _: set_groups(row, [Group.objects.create(name="Accountants")]),
+        lambda _, person: person.groups.add(Group.objects.get()),
+        lambda _, person: reverse("admin:accounts_user_change", args=[person.pk]),
+    ),
+}
+
+
+@pytest.mark.parametrize("cause", LEADS)
+def test_a_record_leads_whoever_may_to_what_mends_it_until_it_is_mended(grace: Client, cause: str) -> None:
+    breaks, mends, leads_to = LEADS[cause]
+    row, person = named("Payroll"), PersonFactory()
+    page, url = page_of(cause, Step.CONSENT, client_id=row.client_id, person=person), f'href="{leads_to(row, person)}"'
+    breaks(row, person)
+    asked = grace.get(page)
+    assert url in html_of(asked)
+    assert "Not yet mended." in text_of(asked)
+    assert ("Its groups: Accountants." in text_of(asked)) is (cause == "not_admitted")
+    assert url not in html_of(staff(ACTIVITY, VIEW, PEOPLE).get(page))
+    assert "Accountants" not in text_of(staff(ACTIVITY).get(page))
+    mends(row, person)
+    done = grace.get(page)
+    assert "Mended. The advice was: " in text_of(done) or "Nothing to change any more Mended." in text_of(done)
+    assert url not in html_of(done)
+    assert "Its groups" not in text_of(done)
 
 
 @pytest.mark.parametrize(
     ("cause", "step"), [("sign_in_limited_account", Step.SIGN_IN), ("factor_limited", Step.SECOND_FACTOR)]
 )
-def test_a_limit_that_ended_or_was_unlocked_needs_no_act(grace: Client, cause: str, step: Step) -> None:
+def test_a_limit_says_when_it_ends_and_that_it_ended_or_was_unlocked(grace: Client, cause: str, step: Step) -> None:
     person, other, minute_ago = PersonFactory(), PersonFactory(), timezone.now() - timedelta(minutes=1)
-    unlock = f"{reverse('admin:person', args=[person.pk])}?act=unlock"
+    unlock, own = person_page(person, "unlock"), person_page(person)
     grace.post(unlock)
     holds = page_of(cause, step, detail={"seconds": 90}, person=person)
+    end = ActivityRecord.objects.get().at + timedelta(seconds=90)
     over = page_of(cause, step, detail={"seconds": 59}, person=person, at=minute_ago)
     of_network = page_of("sign_in_limited_address", Step.SIGN_IN, detail={"seconds": 90}, person=person)
     assert "Mended." in text_of(grace.get(over))
-    grace.post(reverse("admin:person", args=[other.pk]) + "?act=unlock")
-    grace.post(reverse("admin:person", args=[person.pk]) + "?act=sign-out")
+    for url in (person_page(other, "unlock"), person_page(person, "sign-out")):
+        grace.post(url)
     page = grace.get(holds)
+    assert f"{end:%H:%M:%S} UTC" in text_of(page).partition("Limited until")[2][:60]
     assert "Not yet mended." in text_of(page)
     assert f'href="{unlock}"' in html_of(page)
-    own = reverse("admin:person", args=[person.pk])
     assert "this person must wait until" in text_of(grace.get(own))
-    assert unlock not in html_of(staff(ACTIVITY, "accounts.view_user").get(holds))
+    assert unlock not in html_of(staff(ACTIVITY, PEOPLE).get(holds))
     grace.post(unlock)
     assert "must wait until" not in text_of(grace.get(own))
     assert "Not yet mended." in text_of(grace.get(of_network))
@@ -85,52 +136,17 @@ def test_a_limit_that_ended_or_was_unlocked_needs_no_act(grace: Client, cause: s
         assert unlock not in html_of(page)
 
 
-def test_an_unconfirmed_address_leads_to_its_confirmation_and_is_mended(grace: Client) -> None:
-    person = PersonFactory(email_verified_at=None)
-    url = f"{reverse('admin:person', args=[person.pk])}?act=confirm"
-    pages = (
-        page_of("address_unconfirmed", Step.SIGN_IN, person=person),
-        page_of("no_verified_email", Step.CONSENT, person=person, client_id=named("Kiosk").client_id),
-    )
-    for page in map(grace.get, pages):
-        assert f'href="{url}"' in html_of(page)
-        assert "Not yet mended." in text_of(page)
-    User.objects.filter(pk=person.pk).update(email_verified_at=timezone.now())
-    for page in map(grace.get, pages):
-        assert "Mended. The advice was: " in text_of(page)
-        assert url not in html_of(page)
+def test_a_record_whose_cause_no_state_shows_is_neither_mended_nor_not(grace: Client) -> None:
+    known, hour_ago = named("Kiosk").client_id, timezone.now() - timedelta(hours=1)
+    masked = {"sent": f"https://r.test/?key={MASK}"}
+    causes = {"repeated": {}, "secret_wrong": {}, "redirect_uri_mismatch": masked, "throttled_token": {"seconds": 5}}
+    for cause, detail in causes.items():
+        page = page_of(cause, Step.AUTHORIZE, client_id=known, detail=detail, at=hour_ago)
+        assert "ended." not in text_of(grace.get(page)), cause
+    assert "Limited until" not in text_of(grace.get(page_of("busy", detail={"seconds": 5})))
 
 
-def test_a_person_in_no_group_leads_to_the_groups_until_it_is_mended(grace: Client) -> None:
-    application, person = named("Payroll"), PersonFactory()
-    group = Group.objects.create(name="Accountants")
-    set_groups(application, [group])
-    page = page_of("not_admitted", Step.CONSENT, client_id=application.client_id, person=person)
-    url = reverse("admin:accounts_user_change", args=[person.pk])
-    assert f'href="{url}"' in html_of(grace.get(page))
-    assert "Its groups: Accountants." in text_of(grace.get(page))
-    assert url not in html_of(staff(ACTIVITY, VIEW, "accounts.view_user").get(page))
-    assert "Accountants" not in text_of(staff(ACTIVITY).get(page))
-    person.groups.add(group)
-    said = text_of(grace.get(page))
-    assert url not in html_of(grace.get(page))
-    assert "Nothing to change any more Mended." in said
-    assert "Fix:" not in said
-    assert "Its groups" not in said
-
-
-# The application -----------------------------------------------------------------------------------------------------
-
-
-def test_find_lists_the_records_that_have_one_reference_together(grace: Client) -> None:
-    page = page_of("secret_wrong")
-    assert grace.get("/admin/find/", {"q": "abcd 1234"}).headers["Location"] == page
-    page_of("password_wrong", Step.SIGN_IN)
-    location = grace.get("/admin/find/", {"q": "abcd 1234"}).headers["Location"]
-    assert location.startswith("/admin/activity/?")
-    listed = text_of(grace.get(location))
-    assert "The client secret is wrong" in listed
-    assert "Wrong password" in listed
+# The words -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["secret", "code"])
@@ -138,77 +154,29 @@ def test_the_secret_or_code_of_another_application_names_it_to_who_may_see_it(gr
     attacked, other = named("Kiosk"), named("Reading List")
     page = page_of(f"{kind}_of_another", client_id=attacked.client_id, detail={f"{kind}_of": other.pk})
     seen = grace.get(page)
-    assert f'href="{reverse("admin:application", args=[other.pk])}"' in html_of(seen)
+    assert f'href="{admin_page(other)}"' in html_of(seen)
     assert f"The {kind} " in text_of(seen)
     assert "Forward this" not in text_of(seen), "the developer is not told"
     owner = PersonFactory(is_staff=True)
     attacked.owners.add(owner)
     said = text_of(with_session(owner).get(page))
-    assert "Kiosk" in said
-    assert "Reading List" not in said
+    assert ("Kiosk" in said, "Reading List" in said) == (True, False)
 
 
 def test_two_applications_of_one_name_are_told_apart(grace: Client) -> None:
-    for _number in range(2):
-        page_of("redirect_uri_mismatch", Step.AUTHORIZE, client_id=named("Kiosk").client_id)
-    page_of("redirect_uri_mismatch", Step.AUTHORIZE, client_id=named("Reading List").client_id)
+    for name in ("Kiosk", "Kiosk", "Reading List"):
+        page_of("redirect_uri_mismatch", Step.AUTHORIZE, client_id=named(name).client_id)
     said = text_of(grace.get("/admin/activity/"))
     for row in Application.objects.all():
         assert (f"{row.name} ({row.client_id[:6]})" in said) == (row.name == "Kiosk")
 
 
-def test_who_chooses_groups_is_led_to_the_first_group(grace: Client) -> None:
-    page = reverse("admin:oauth_bridge_application_add")
-    form = {"name": "Payroll", "redirect_uris": "https://p.test/", "client_type": "confidential", "is_restricted": "on"}
-    assert "First make one under Groups" in text_of(grace.post(page, form))
-    Group.objects.create(name="Accountants")
-    assert "Choose at least one group" in text_of(grace.post(page, form))
-
-
 def test_a_record_says_how_often_its_cause_was_met(grace: Client) -> None:
     client_id = named("Kiosk").client_id
-    page = page_of("secret_wrong", client_id=client_id, person=PersonFactory())
-    assert "1 time in 30 days, 1 person" in text_of(grace.get(page)).replace(" ,", ",")
-    old = page_of("secret_wrong", client_id=client_id, at=timezone.now() - timedelta(days=31))
-    assert "1 time in 30 days" in text_of(grace.get(old)).replace(" ,", ",")
-    page_of("secret_wrong", client_id=client_id, person=PersonFactory())
-    assert "2 times in 30 days, 2 people" in text_of(grace.get(page)).replace(" ,", ",")
-
-
-# From a record to its fix --------------------------------------------------------------------------------------------
-
-
-def test_a_record_leads_to_switching_the_application_or_its_person_on(grace: Client, application: Registered) -> None:
-    row, person = application.row, PersonFactory()
-    switch_on = reverse("admin:application_act", args=[row.pk, "switch-on"])
-    activate = f"{reverse('admin:person', args=[person.pk])}?act=activate"
-    pages = [(page_of("client_disabled", client_id=row.client_id), switch_on, (ACTIVITY, VIEW))]
-    for cause in ("account_inactive", "person_deactivated"):
-        pages.append((page_of(cause, person=person), activate, (ACTIVITY, "accounts.view_user")))
-    for page, url, _ in pages:
-        assert url not in html_of(grace.get(page)), "it is switched on already"
-    Application.objects.filter(pk=row.pk).update(is_enabled=False)
-    User.objects.filter(pk=person.pk).update(is_active=False)
-    for page, url, permissions in pages:
-        assert f'href="{url}"' in html_of(grace.get(page))
-        assert url not in html_of(staff(*permissions).get(page))
-
-
-def test_a_record_leads_to_a_new_secret(grace: Client, application: Registered) -> None:
-    secret = reverse("admin:oauth_bridge_application_secret", args=[application.row.pk])
-    application.row.secrets.update(is_revoked=True)
-    for cause in OF_THE_SECRET:
-        page = page_of(cause, client_id=application.client_id)
-        assert f'href="{secret}"' in html_of(grace.get(page)), cause
-    assert secret not in html_of(staff(ACTIVITY, VIEW).get(page))
-    owner = PersonFactory(is_staff=True)
-    application.row.owners.add(owner)
-    assert f'href="{secret}"' in html_of(with_session(owner).get(page))
-    Application.objects.filter(pk=application.row.pk).update(client_type="public")
-    assert secret not in html_of(grace.get(page))
-
-
-# The words -----------------------------------------------------------------------------------------------------------
+    page_of("secret_wrong", client_id=client_id, at=timezone.now() - timedelta(days=31))
+    for said in ("1 time in 30 days, 1 person", "2 times in 30 days, 2 people"):
+        page = page_of("secret_wrong", client_id=client_id, person=PersonFactory())
+        assert said in text_of(grace.get(page)).replace(" ,", ",")
 
 
 def test_the_developer_gets_what_the_developer_can_mend_until_it_is_mended(grace: Client) -> None:
@@ -239,21 +207,99 @@ def test_the_advice_of_a_fault_says_what_is_wrong_first() -> None:
         ("a cause of a later release", {}, ""),
     ):
         assert fix_of(cause, facts) == expected
-    assert "session that held it may be lost" in fix_of("public_without_verifier")
-    assert "Switch PKCE on" not in fix_of("public_without_verifier")
-
-
-def test_a_record_whose_cause_no_state_shows_is_neither_mended_nor_not(grace: Client) -> None:
-    known = named("Kiosk").client_id
-    masked = {"sent": f"https://r.test/?key={MASK}"}
-    for cause, detail in (("repeated", {}), ("secret_wrong", {}), ("redirect_uri_mismatch", masked)):
-        assert "ended." not in text_of(grace.get(page_of(cause, Step.AUTHORIZE, client_id=known, detail=detail))), cause
 
 
 def test_the_steps_before_a_record_of_no_attempt_are_unknown(grace: Client) -> None:
     said = text_of(grace.get(page_of("client_unknown", Step.EXCHANGE))).partition("The attempt")[2]
-    assert "Exchange" in said
-    assert "Consent" not in said
+    assert ("Exchange" in said, "Consent" in said) == (True, False)
     assert "Profile Not reached" in said
-    of_one = page_of("secret_wrong", client_id=named("Kiosk").client_id)
-    assert "Authorize" not in text_of(grace.get(of_one)).partition("The attempt")[2]
+
+
+def test_find_lists_the_records_that_have_one_reference_together(grace: Client) -> None:
+    page = page_of("secret_wrong")
+    assert grace.get(FIND, {"q": "abcd 1234"}).headers["Location"] == page
+    page_of("password_wrong", Step.SIGN_IN)
+    listed = text_of(grace.get(FIND, {"q": "abcd 1234"}, follow=True))
+    assert "The client secret is wrong" in listed
+    assert "Wrong password" in listed
+
+
+# A client ID that no application has ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sent", "callback", "said_of_it"),
+    [
+        ("0" * 32, "https://r.test/cb/back", "is registered for: Reading List"),
+        ("21" + "3a" * 14 + "3z", "https://x.test/", f"{NEAR} Reading List"),
+        ("12" + "3a" * 14, "https://x.test/", f"{NEAR} Reading List"),
+        ("zzz" + "a" + "3a" * 14, "https://x.test/", ""),
+        ("0" * 32, "https://r.test/cb", ""),
+    ],
+    ids=["the callback", "two swapped and one wrong", "two missing", "three wrong", "the beginning of a callback"],
+)
+def test_an_unknown_client_id_names_the_application_that_is_meant(
+    grace: Client, sent: str, callback: str, said_of_it: str
+) -> None:
+    given = Attempt()
+    Application.objects.filter(pk=given.application.row.pk).update(
+        name="Reading List", client_id="12" + "3a" * 15, redirect_uris="https://r.test/cb/back"
+    )
+    named("Kiosk")
+    given.browser.get(given.link(client_id=sent, redirect_uri=callback, state="x" * 12), **HTML)
+    record = ActivityRecord.objects.get()
+    page = reverse("admin:record", args=[record.pk])
+    assert record.cause == "client_unknown"
+    said = text_of(grace.get(page))
+    assert said_of_it in said
+    assert ("Reading List" in said) is bool(said_of_it)
+    assert "Kiosk" not in said
+    assert "state masked, 12 characters" in said
+    assert (f"client_id {sent}" in said) is (re.fullmatch(MISTYPED_CLIENT_ID, sent) is not None)
+    assert "Reading List" not in text_of(staff(ACTIVITY).get(page))
+
+
+def test_find_opens_the_record_of_an_unknown_client_id_and_names_those_nearly_the_same(grace: Client) -> None:
+    given, owner, own, sent = Attempt(), PersonFactory(is_staff=True), "12" + "3a" * 15, "21" + "3a" * 15
+    Application.objects.filter(pk=given.application.row.pk).update(name="Reading List", client_id=own)
+    given.application.row.owners.add(owner)
+    for typed in (sent, sent.upper()):
+        assert f"{NEAR} Reading List" in text_of(grace.get(FIND, {"q": typed}))
+    assert "Reading List" not in text_of(staff(ACTIVITY).get(FIND, {"q": sent}))
+    for other in ("zz" + "3a" * 14 + "zz", "12" + "3a" * 14 + "3\0"):
+        assert NEAR not in text_of(grace.get(FIND, {"q": other}))
+    form = {"grant_type": "authorization_code", "code": "x", "client_id": sent, "client_secret": "wrong"}
+    given.post("/oauth/token", form)
+    page = grace.get(FIND, {"q": sent}, follow=True)
+    assert page.redirect_chain[-1][0] == reverse("admin:record", args=[ActivityRecord.objects.get().pk])
+    assert f"client_id {sent}" in text_of(page)
+    assert f"{NEAR} Reading List" in text_of(page)
+    for browser, typed in ((with_session(owner), sent), (grace, "cd" * 16)):
+        assert "Nothing is found" in text_of(browser.get(FIND, {"q": typed}))
+
+
+@pytest.mark.integration
+def test_what_may_be_a_secret_in_the_place_of_a_client_id_is_not_kept_and_a_nul_is_no_harm(grace: Client) -> None:
+    given = Attempt()
+    secret = given.application.client_secret
+    form = {"grant_type": "authorization_code", "code": "x", "client_id": secret, "client_secret": secret}
+    given.post("/oauth/token", form)
+    given.post("/oauth/token", {**form, "client_id": secret[:CLIENT_ID_LENGTH].upper()})
+    given.post("/oauth/token", {**form, "client_id": given.application.client_id, "client_secret": "wrong"})
+    given.post("/oauth/token", {**form, "client_id": "a\0b"})
+    *unknown, known, nul = [record.detail for record in ActivityRecord.objects.order_by("pk")]
+    assert [each["parameters"]["client_id"] for each in unknown] == [str(len(secret)), str(CLIENT_ID_LENGTH)]
+    assert "parameters" not in known, "the client ID is that of the record"
+    assert "\0" not in str(nul)
+    assert grace.get(FIND, {"q": str(len(secret))}).status_code == 200, "a length leads to no record"
+    assert [length for length in range(44) if re.fullmatch(MISTYPED_CLIENT_ID, "a" * length)] == [30, 31, 32, 33, 34]
+
+
+@pytest.mark.parametrize("cause", ["client_unknown", "client_deleted"])
+def test_the_application_of_the_code_is_not_that_of_the_unknown_client_id(grace: Client, cause: str) -> None:
+    detail = {"parameters": {"client_id": "3a" * 16}}
+    page = page_of(cause, client_id=named("Kiosk").client_id, detail=detail)
+    assert "Not yet mended." in text_of(grace.get(page))
+    assert grace.get(FIND, {"q": "3a" * 16}).headers["Location"] == page
+    named("Restored", client_id="3a" * 16)
+    assert "Mended." in text_of(grace.get(page))

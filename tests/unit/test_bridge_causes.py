@@ -45,9 +45,12 @@ def tried_with(made: dict[str, Any]) -> Tried:
         tried.change(**fields)
     if "ended" in made:
         tried.application.row.secrets.update(expires_at=timezone.now() - timedelta(seconds=90), **made["ended"])
-    if "is_deleted" in made:
-        with audit_trail.by_command():
-            registry.delete(tried.application.row)
+    return deleted(tried) if "is_deleted" in made else tried
+
+
+def deleted(tried: Tried) -> Tried:
+    with audit_trail.by_command():
+        registry.delete(tried.application.row)
     return tried
 
 
@@ -63,6 +66,8 @@ def says(answer: Any, fault: Fault) -> bool:
     return bool(answer.json()["error_description"].startswith(fault.problem.partition("{")[0]))
 
 
+UNKNOWN = ("client_unknown", "client_deleted")
+
 # Steps of each kind ---------------------------------------------------------------------------------------------------
 
 
@@ -77,17 +82,27 @@ def sent_by_basic(tried: Tried) -> Any:
     return Client().post("/oauth/token", *sent, HTTP_AUTHORIZATION=f"Basic {header}")
 
 
+def from_elsewhere(tried: Tried) -> Any:
+    tried.browser = Client(enforce_csrf_checks=True)
+    form = tried.form(decision="allow")
+    return tried.browser.post("/oauth/authorize", form, headers={"Origin": "https://mallory.example"})
+
+
 # By cause: the step, who is known (application, person, the attempt of the application's link), and the request.
 REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
     "client_id_missing": ("authorize", "", lambda tried: tried.get(client_id="")),
     "client_disabled": ("authorize", "apt", lambda tried: tried.signed_in().change(is_enabled=False).get()),
     "redirect_uri_mismatch": ("authorize", "apt", lambda tried: tried.signed_in().get(redirect_uri="https://x.test/")),
+    "client_unknown": ("authorize", "t", lambda tried: tried.get(client_id="feed" * 8)),
+    "client_deleted": ("authorize", "t", lambda tried: deleted(tried).get()),
+    "challenge_needed": ("authorize", "at", lambda tried: tried.change(**PUBLIC).get()),
     "link_cut": ("authorize", "", lambda tried: tried.browser.get("/oauth/authorize?pending=cut", **HTML)),
     "link_not_ours": ("authorize", "", lambda tried: tried.browser.get("/oauth/authorize?pending=a:b:c", **HTML)),
     "password_wrong": ("sign_in", "apt", lambda tried: tried.sign_in(password="wrong")),
     "account_unknown": ("sign_in", "at", lambda tried: tried.sign_in(login="nobody@example.com")),
     "no_verified_email": ("consent", "apt", lambda tried: tried.signed_in(email_verified_at=None).get()),
     "not_admitted": ("consent", "apt", lambda tried: tried.signed_in().change(is_restricted=True).get()),
+    "csrf_origin": ("consent", "at", from_elsewhere),
     "refused": ("consent", "apt", lambda tried: tried.answer(decision="refuse")),
     "client_id_not_in_form": ("exchange", "", lambda tried: tried.exchange(client_id=None)),
     "code_missing": ("exchange", "a", lambda tried: tried.exchange(code=None)),
@@ -101,6 +116,21 @@ REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
     "token_of_another_kind": ("profile", "", lambda tried: tried.profile("eyJ.e30.x")),
     "token_unknown": ("profile", "", lambda tried: tried.profile("x" * 43)),
 }
+
+
+# What is wrong with a link, by its cause.
+LINKS: dict[str, dict[str, str]] = {
+    "redirect_uri_missing": {"redirect_uri": ""},
+    "response_type_missing": {"response_type": ""},
+    "response_type": {"response_type": "token"},
+    "challenge_plain": {"code_challenge": OTHER, "code_challenge_method": "plain"},
+    "challenge_method_missing": {"code_challenge": OTHER},
+    "challenge_method_other": {"code_challenge": OTHER, "code_challenge_method": "s256"},
+    "challenge_malformed": {"code_challenge": "x", "code_challenge_method": "S256"},
+    "challenge_missing": {"code_challenge_method": "S256"},
+}
+for name, changes in LINKS.items():
+    REFUSED[name] = ("authorize", "at", lambda tried, changes=changes: tried.get(**changes))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("cause", REFUSED)
@@ -117,32 +147,6 @@ def test_a_json_body_that_names_no_application_is_recorded_without_one(sent: str
     if sent == "long":
         sent = json.dumps({"client_id": Tried().application.client_id, "code": "x" * 8192})
     check(Client().post("/oauth/token", sent, "application/json"), "exchange", "media_type", "")
-
-
-# Links ----------------------------------------------------------------------------------------------------------------
-
-LINKS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
-    # cause: what the application is like; what the link has
-    "client_unknown": ({}, {"client_id": "feed" * 8}),
-    "client_deleted": (DELETED, {}),
-    "redirect_uri_missing": ({}, {"redirect_uri": ""}),
-    "response_type_missing": ({}, {"response_type": ""}),
-    "response_type": ({}, {"response_type": "token"}),
-    "challenge_plain": ({}, {"code_challenge": OTHER, "code_challenge_method": "plain"}),
-    "challenge_method_missing": ({}, {"code_challenge": OTHER}),
-    "challenge_method_other": ({}, {"code_challenge": OTHER, "code_challenge_method": "s256"}),
-    "challenge_malformed": ({}, {"code_challenge": "x", "code_challenge_method": "S256"}),
-    "challenge_needed": (PUBLIC, {}),
-    "challenge_missing": ({}, {"code_challenge_method": "S256"}),
-}
-UNKNOWN = ("client_unknown", "client_deleted")
-
-
-@pytest.mark.parametrize("cause", LINKS)
-def test_a_refused_link_has_its_cause_and_its_client(cause: str) -> None:
-    made, changes = LINKS[cause]
-    tried = tried_with(made)
-    check(tried.get(**changes), "authorize", cause, "" if cause in UNKNOWN else tried.application.client_id)
 
 
 # Clients --------------------------------------------------------------------------------------------------------------
@@ -252,27 +256,6 @@ def test_a_code_for_whose_refusal_no_reason_is_left_has_a_cause_too(monkeypatch:
     assert says(answer, Fault.CODE_RACED)
 
 
-@pytest.mark.parametrize("ending", [consents.disconnect, codes.delete_all])
-def test_a_code_that_its_person_withdrew_is_told_apart_until_it_is_purged(ending: Callable[..., None]) -> None:
-    code, expired = CodeFactory(), CodeFactory(issued_at=ago(seconds=601))
-    for each in (code, expired):
-        ending(each.row.user, each.row.application)
-    causes = [code_redemption.explain({"code": each.raw}, 1) for each in (code, expired)]
-    assert [each and each.cause for each in causes] == ["code_withdrawn", ""]
-    stored = WithdrawnCode.objects.get()
-    for minutes, is_kept in ((59, True), (60, False)):
-        list(purging.batches(stored.expires_at + timedelta(minutes=minutes)))
-        assert WithdrawnCode.objects.exists() is is_kept
-
-
-def test_the_code_of_an_attempt_that_another_application_sends_is_not_told_as_its_own() -> None:
-    code, other = CodeFactory(), ApplicationFactory()
-    replaced(code)
-    refusal = code_redemption.explain({"code": code.raw}, other.row.pk)
-    assert refusal
-    assert (refusal.fault, refusal.cause) == (Fault.CODE_UNKNOWN, "code_replaced")
-    assert refusal.code
-    assert refusal.code.application_id == code.row.application_id
 
 
 # Tokens ---------------------------------------------------------------------------------------------------------------

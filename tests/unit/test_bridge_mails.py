@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,12 +12,11 @@ from django.core import mail
 from django.core.management import call_command
 from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.mail import outbox
-from accounts.models import OutgoingMail, User
-from oauth_bridge.applications import mails, registry
+from accounts.models import User
+from oauth_bridge.applications import mails
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, registered
@@ -110,18 +107,6 @@ def test_a_replayed_code_is_told_once_for_each_application(alice: User, rewind: 
         assert alice.email in [address for address, _ in delivered()]
 
 
-@pytest.mark.django_db
-def test_a_redemption_costs_no_statement_for_notices_and_one_that_is_sent_twice_is_no_replay(alice: User) -> None:
-    application = ApplicationFactory()
-    code = CodeFactory(application=application, user=alice)
-    with time_machine.travel(timezone.now(), tick=False):
-        with CaptureQueriesContext(connection) as statements:
-            assert redeem(application, code).status_code == 200
-        assert OutgoingMail._meta.db_table not in str(statements.captured_queries)
-        assert redeem(application, code).status_code == 400
-    assert delivered() == []
-
-
 # Secrets that end -----------------------------------------------------------------------------------------------------
 
 
@@ -176,42 +161,20 @@ def test_the_mail_names_application_number_end_last_use_and_page(ada: User, made
     assert new not in text
 
 
-@pytest.mark.parametrize("ended", ["revoked", "switched off"])
-def test_nobody_is_told_of_a_secret_that_is_of_no_use(
-    made: Application, clock: time_machine.Coordinates, ended: str
+def test_nobody_is_told_of_a_secret_that_is_of_no_use_or_that_another_purge_tells_of(
+    made: Application, clock: time_machine.Coordinates
 ) -> None:
     secret_rotation.rotate(made, DAY)
-    if ended == "revoked":
-        secret_rotation.revoke(made, 1)
-    else:
-        registry.set_enabled(made, False)
-    assert [told_at(clock, MINUTE), told_at(clock, HOUR)] == [0, 0]
+    for change in ({"is_enabled": False}, {"is_enabled": True}):
+        Application.objects.filter(pk=made.pk).update(**change)
+        made.secrets.filter(number=1).update(is_revoked=change["is_enabled"])
+        assert told_at(clock, MINUTE) == 0
+    made.secrets.filter(number=1).update(is_revoked=False)
 
-
-@pytest.mark.integration
-def test_two_purges_at_the_same_moment_tell_once(postgresql: None) -> None:
-    """Both find the secret before one of them marks it."""
-    PersonFactory(is_superuser=True)
-    application = ApplicationFactory()
-    secret_rotation.rotate(application.row, DAY)
-    ending_at = application.row.secrets.get(number=2).created_at
-    ApplicationSecret.objects.exclude(application=application.row).update(told_days=0)  # of tests that committed
-    both = threading.Barrier(2)
-
-    def held(execute: Callable[..., Any], sql: str, *more: Any) -> Any:
-        if sql.startswith("UPDATE") and "told_days" in sql:
-            both.wait(120)
+    def after_another(execute: Callable[..., Any], sql: str, *more: Any) -> Any:
+        if sql.startswith("UPDATE"):
+            execute(f"UPDATE {ApplicationSecret._meta.db_table} SET told_days = 1", [], False, more[-1])
         return execute(sql, *more)
 
-    def tell(_: int) -> int:
-        try:
-            with connection.execute_wrapper(held):
-                return mails.tell_of_ending_secrets(ending_at)
-        finally:
-            connection.close()
-
-    number = OutgoingMail.objects.count()
-    people = len(mails.owners_of(application.row))
-    with ThreadPoolExecutor(2) as pool:
-        assert sorted(pool.map(tell, range(2))) == [0, 1]
-    assert OutgoingMail.objects.count() == number + people
+    with connection.execute_wrapper(after_another):
+        assert told_at(clock, HOUR) == 0, "it has marked the secret meanwhile"

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import uuid
 from tempfile import NamedTemporaryFile
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 
 from accounts.models import AuditEntry
 from oauth_bridge.applications import registry
@@ -76,6 +73,9 @@ def test_only_the_command_that_makes_a_secret_prints_it() -> None:
     assert len(created["client_secret"]) >= 43
     assert bytes(ApplicationSecret.objects.get().digest) == digest_of(created["client_secret"])
     assert Application.objects.get().is_trusted
+    public = described("create", "Kiosk", "--redirect-uri", URI, "--public")
+    assert (public["client_secret"], ApplicationSecret.objects.count()) == (None, 1)
+    assert "client_secret:  none" in run("create", "Kiosk 2", "--redirect-uri", URI, "--public")[0]
     client_id = created["client_id"]
     for arguments in (["list", "--json"], ["show", client_id, "--json"], ["list"], ["show", client_id]):
         text = run(*arguments)[0]
@@ -97,49 +97,30 @@ def test_disable_enable_and_delete_say_what_is_now_and_an_unknown_client_id_is_n
             run(action, client_id)
 
 
-def test_a_public_application_has_no_secret() -> None:
-    made = described("create", "Kiosk", "--redirect-uri", URI, "--public")
-    assert made["client_secret"] is None
-    row = Application.objects.get()
-    assert (row.is_public, row.secrets.exists()) == (True, False)
-    assert "client_secret:  none" in run("create", "Kiosk 2", "--redirect-uri", URI, "--public")[0]
-
-
 # The values of `create` and `set` -------------------------------------------------------------------------------------
-
-VALUES = {
-    "--name": ("name", "Reading"),
-    "--operator": ("operator", "Ministry “of” Books"),
-    "--homepage": ("homepage", "https://reading.example/"),
-    "--policy-uri": ("policy_uri", "https://reading.example/privacy"),
-    "--tos-uri": ("tos_uri", "https://reading.example/terms"),
-    "--initiate-login-uri": ("initiate_login_uri", "https://reading.example/sign-in"),
-}
 
 
 def test_each_field_is_set_or_emptied_and_the_rest_stays(admin_client: Client) -> None:
     row = ApplicationFactory(name="Photo Printer").row
-    for option, (field, value) in VALUES.items():
-        before = described("show", row.client_id)
-        assert described("set", row.client_id, option, value)[field] == value
+    texts = {"name": "Reading", "operator": "Ministry “of” Books", "homepage": "https://reading.example/"}
+    texts |= {name: f"https://reading.example/{name}" for name in ("policy_uri", "tos_uri", "initiate_login_uri")}
+    for name, value in texts.items():
+        option, before = f"--{name.replace('_', '-')}", described("show", row.client_id)
+        assert described("set", row.client_id, option, value)[name] == value
         after = described("show", row.client_id)
-        assert {name for name in after if after[name] != before[name]} == {field}
-    form = {name: after[name] for name, _ in VALUES.values()} | {"redirect_uris": "\n".join(after["redirect_uris"])}
+        assert {each for each in after if after[each] != before[each]} == {name}
     path = f"/admin/oauth_bridge/application/{row.pk}/change/"
+    form = texts | {"redirect_uris": "\n".join(after["redirect_uris"])}
     assert admin_client.post(path, form | {"is_enabled": "on"}).status_code == 302
     assert described("show", row.client_id) == after, "the form accepts what set stored"
-    for option, (field, _value) in VALUES.items():
-        if option != "--name":
-            assert described("set", row.client_id, option, "")[field] == ""
-    assert described("set", row.client_id, "--tos-uri", "a.example/")["tos_uri"] == "https://a.example/", "as the form"
+    for option, value, stored in (("--operator", "", ""), ("--tos-uri", "a.example/", "https://a.example/")):
+        assert described("set", row.client_id, option, value)[option[2:].replace("-", "_")] == stored
     uris = ["https://b.example/cb", "https://a.example/cb"]
-    set_all = described("set", row.client_id, "--trusted", *(f"--redirect-uri={uri}" for uri in uris))
-    assert (set_all["redirect_uris"], set_all["trusted"]) == (uris, True)
-    assert described("set", row.client_id, "--name", "Other")["trusted"] is True
-    assert described("set", row.client_id, "--no-trusted")["trusted"] is False
-    for option, expected in (("--profile-in-id-token", True), ("--no-profile-in-id-token", False)):
-        assert described("set", row.client_id, option)["profile_in_id_token"] is expected
-        assert AuditEntry.objects.latest("id").changes["profile_in_id_token"][1] is expected
+    assert described("set", row.client_id, *(f"--redirect-uri={uri}" for uri in uris))["redirect_uris"] == uris
+    for name in ("trusted", "profile-in-id-token"):
+        for prefix, expected in (("--", True), ("--no-", False)):
+            assert described("set", row.client_id, f"{prefix}{name}")[name.replace("-", "_")] is expected
+            assert next(iter(AuditEntry.objects.latest("id").changes.values()))[1] is expected
 
 
 @contract("O.application.set")
@@ -182,22 +163,6 @@ def test_what_is_wrong_names_the_option_and_changes_nothing() -> None:
     assert not Group.objects.exists()
 
 
-def test_one_change_is_one_entry_and_one_event(event_log: Log) -> None:
-    row = ApplicationFactory(name="Photo Printer").row
-    change = ["set", row.client_id, "--name", "Reading", "--trusted", "--group", "readers"]
-    assert "The group readers did not exist, so it is made." in run(*change)[1]
-    assert run(*change)[1] == ""
-    assert AuditEntry.objects.get(action="application_changed").changes == {
-        "name": ["Photo Printer", "Reading"],
-        "is_trusted": [False, True],
-        "is_restricted": [False, True],
-        "groups": [[], ["readers"]],
-    }
-    (line,) = event_log.of("application_changed")
-    assert line["fields"] == "name is_trusted is_restricted groups"
-    assert AuditEntry.objects.filter(action="group_created").count() == 1
-
-
 # `export` and `apply` -------------------------------------------------------------------------------------------------
 
 
@@ -212,49 +177,6 @@ def test_export_has_each_field_and_nothing_else(registered: Registered) -> None:
     assert json.loads(text) == [found]
     assert registered.secret not in text
     assert "secret" not in text
-
-
-def test_export_and_apply_of_many_cost_a_few_statements() -> None:
-    Application.objects.bulk_create(
-        Application(client_id=uuid.uuid4().hex, name="Same name", redirect_uris=URI) for _ in range(50)
-    )
-    with CaptureQueriesContext(connection) as statements:
-        content = described("export")
-    assert len(content) == 50
-    assert len(statements) <= 4
-    with CaptureQueriesContext(connection) as statements:
-        assert apply(content)[0] == "no changes\n"
-    assert len(statements) <= 10
-
-
-def test_what_export_printed_is_no_change(registered: Registered) -> None:
-    ApplicationFactory(client_type="public", is_enabled=False)
-    run("set", registered.client_id, "--redirect-uri=https://a.example/", "--redirect-uri=https://b.example/")
-    entries = AuditEntry.objects.count()
-    text = run("export")[0]
-    assert apply(text.encode()) == ("no changes\n", "")
-    assert apply(b"\xef\xbb\xbf" + text.encode()) == ("no changes\n", ""), "with a byte order mark"
-    content = json.loads(text)
-    for entry in content:
-        entry |= {name: entry[name][::-1] for name in ("groups", "redirect_uris")} | {"name": f" {entry['name']} "}
-    assert json.loads(apply(content, "--json")[0]) == [], "another order, and spaces"
-    assert AuditEntry.objects.count() == entries
-
-
-def test_a_value_that_is_refused_today_is_no_change() -> None:
-    row = ApplicationFactory().row
-    for stored in (
-        {"name": " Spaces around "},
-        {"name": "Tab\tand\x1b[2J and left\u202eright"},
-        {"name": "Quote \" and \\ and '", "operator": "Ünï ☃ 😀", "homepage": "javascript:alert(1)"},
-        {"redirect_uris": "http://old.example/cb\nhttps://*.example/"},
-        {"redirect_uris": "", "is_restricted": True},
-        {"client_id": "an older form of client_id"},
-    ):
-        Application.objects.filter(pk=row.pk).update(**stored)
-        assert apply(run("export")[0].encode())[0] == "no changes\n"
-        changed = json.loads(apply([described("export")[0] | {"operator": str(stored)[:50]}], "--dry-run", "--json")[0])
-        assert [list(each["after"]) for each in changed] == [["operator"]]
 
 
 def test_apply_stores_what_differs_and_prints_it(registered: Registered, event_log: Log) -> None:
@@ -285,27 +207,6 @@ def test_a_dry_run_prints_the_same_and_stores_nothing(registered: Registered, ev
     assert dry.replace(" Nothing was stored: this was a dry run.", "") == real
 
 
-def test_switching_off_ends_codes_and_tokens(registered: Registered, event_log: Log) -> None:
-    apply([{"client_id": registered.client_id, "enabled": False}])
-    row = Application.objects.get()
-    assert (row.is_enabled, row.credentials_version) == (False, 1)
-    assert [line["event"] for line in event_log.lines] == ["application_switched_off", "administered"]
-    assert AuditEntry.objects.get().action == "application_switched_off"
-    assert apply([{"client_id": registered.client_id, "enabled": False}])[0] == "no changes\n"
-
-
-def test_a_group_that_does_not_exist_is_made_and_said(registered: Registered) -> None:
-    content = described("export")
-    Group.objects.filter(name="readers").update(name="library")
-    out, errors = apply(content)
-    assert '  groups: - "library"' in out
-    assert errors == "The group readers did not exist, so it is made. Nobody is in it yet.\n"
-    assert described("export") == content
-    for more, is_restricted in (({}, False), ({"restricted": True}, True)):
-        apply([{"client_id": registered.client_id, "groups": []} | more])
-        assert (described("export")[0]["restricted"], described("export")[0]["groups"]) == (is_restricted, [])
-
-
 def test_a_new_application_keeps_its_client_id_and_has_no_secret(event_log: Log) -> None:
     out, _ = apply([GOOD | {"groups": ["made"]}])
     row = Application.objects.get(client_id=NEW)
@@ -313,11 +214,14 @@ def test_a_new_application_keeps_its_client_id_and_has_no_secret(event_log: Log)
     assert not row.secrets.exists()
     assert f"`application rotate-secret {NEW}`" in out
     assert event_log.of("application_registered")[0]["client_id"] == NEW
+    for more, is_restricted in (({}, False), ({"restricted": True}, True)):
+        apply([{"client_id": NEW, "groups": []} | more])
+        assert (described("export")[0]["restricted"], described("export")[0]["groups"]) == (is_restricted, [])
     assert AuditEntry.objects.get(action="application_registered").changes["name"] == [None, "New"]
     assert described("rotate-secret", NEW)["client_secret"]
 
 
-def test_a_whole_installation_is_copied(registered: Registered) -> None:
+def test_a_whole_installation_is_copied_and_what_is_the_same_is_no_change(registered: Registered) -> None:
     public = ApplicationFactory(client_type="public", is_enabled=False, homepage="", operator="Ministry")
     closed = ApplicationFactory().row
     Application.objects.filter(pk=closed.pk).update(is_restricted=True)
@@ -328,6 +232,19 @@ def test_a_whole_installation_is_copied(registered: Registered) -> None:
     assert "3 new, 0 changed." in out
     assert f"rotate-secret {public.client_id}" not in out
     assert described("export") == content
+    entries = AuditEntry.objects.count()
+    for entry in content:
+        entry |= {name: entry[name][::-1] for name in ("groups", "redirect_uris")} | {"name": f" {entry['name']} "}
+    same = b"\xef\xbb\xbf" + json.dumps(content).encode()
+    assert apply(same) == ("no changes\n", ""), "another order, spaces, and a byte order mark"
+    old = {"name": "Tab\tand\x1b[2J", "redirect_uris": "http://old.example/cb\nhttps://*.example/"}
+    Application.objects.filter(client_id=closed.client_id).update(**old)
+    assert apply(run("export")[0].encode())[0] == "no changes\n", "what is refused today stays"
+    off = [{"client_id": registered.client_id, "enabled": False}]
+    assert "  enabled: true -> false" in apply(off)[0]
+    row = Application.objects.get(client_id=registered.client_id)
+    assert (row.is_enabled, row.credentials_version) == (False, 1), "its codes and tokens have ended"
+    assert AuditEntry.objects.count() == entries + 1
 
 
 @pytest.mark.parametrize(
@@ -385,7 +302,9 @@ def test_no_name_looks_like_a_trusted_one_in_the_file_or_outside() -> None:
     assert "People could take “Reading”" in apply([GOOD | {"name": "reading"}])[1], "a warning"
 
 
-def test_a_file_that_is_no_list_of_applications_is_a_sentence() -> None:
+def test_a_file_that_is_no_list_of_applications_is_a_sentence_and_standard_input_is_a_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for content in (b"", b"{}", b"[{]", b"[" * 100_000, b"[%s]" % (b"9" * 5_000), b"\xff[]", b"\0"):
         said = refused(content)
         assert said.startswith("FILE: ")
@@ -393,9 +312,6 @@ def test_a_file_that_is_no_list_of_applications_is_a_sentence() -> None:
     for path in ("/nowhere/applications.json", "/", "a\x00b", ""):
         with pytest.raises(CommandError, match=r"^FILE: "):
             run("apply", path)
-
-
-def test_standard_input_is_a_file_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(json.dumps([GOOD]).encode())))
     run("apply", "-")
     assert Application.objects.get().client_id == NEW

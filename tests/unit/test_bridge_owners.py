@@ -1,4 +1,4 @@
-"""Owners of an application; acts on the application as a whole; the proof before dangerous acts; changed addresses."""
+"""Owners and groups of an application; acts on it as a whole; the proof before dangerous acts. D23."""
 
 from __future__ import annotations
 
@@ -16,70 +16,79 @@ from accounts.models import AuditEntry, User
 from config.infrastructure.errors import RequestError
 from oauth_bridge.activity import counts
 from oauth_bridge.applications import mails, registry
-from oauth_bridge.credentials import tokens
+from oauth_bridge.credentials import code_redemption, tokens
+from oauth_bridge.credentials.random_values import new_credential
 from oauth_bridge.models import Application, Consent
-from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
-from tests.grants import HTML, Attempt
-from tests.pages import html_of, text_of, with_session
+from tests.factories import (
+    PASSWORD,
+    ApplicationFactory,
+    CodeFactory,
+    ConsentFactory,
+    PersonFactory,
+    Registered,
+    TokenFactory,
+)
+from tests.grants import HTML, PAGE, Attempt, link_of, read
+from tests.pages import admin_page, browser_of, html_of, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def application() -> Application:
+def reading() -> Application:
     addresses = "https://a.example/cb\nhttps://b.example/cb"
     return ApplicationFactory(name="Reading List", redirect_uris=addresses).row  # type: ignore[no-any-return]
 
 
-def act(application: Application, name: str) -> str:
-    return reverse("admin:application_act", args=[application.pk, name])
-
-
-def page(application: Application, name: str = "application") -> str:
-    return reverse(f"admin:{name}", args=[application.pk])
-
-
-def test_owners_are_named_on_a_page_and_shown_and_in_the_trail(admin_client: Client, application: Application) -> None:
+def test_owners_are_named_on_a_page_and_shown_and_in_the_trail(admin_client: Client, reading: Application) -> None:
     ada, nobody = PersonFactory(nickname="Ada", is_staff=True), PersonFactory(nickname="Nobody")
-    asked = text_of(admin_client.get(act(application, "owners")))
+    asked = text_of(admin_client.get(admin_page(reading, "act", "owners")))
     assert f"Ada ({ada.email})" in asked
     assert "Nobody (" not in asked
-    done = text_of(admin_client.post(act(application, "owners"), {"owners": [str(ada.pk)]}, follow=True))
+    done = text_of(admin_client.post(admin_page(reading, "act", "owners"), {"owners": [str(ada.pk)]}, follow=True))
     assert "The owners of Reading List are saved." in done
     assert "Owners Ada" in done
     assert AuditEntry.objects.get().changes == {"owners": [[], [str(ada.pk)]]}
-    assert "Owners Ada" in text_of(admin_client.get(page(application, "oauth_bridge_application_history"), follow=True))
-    assert "checked" in html_of(admin_client.get(act(application, "owners")))
+    assert "Owners Ada" in text_of(admin_client.get(admin_page(reading, "history"), follow=True))
+    assert "checked" in html_of(admin_client.get(admin_page(reading, "act", "owners")))
     for person in (nobody, PersonFactory(is_staff=True, is_active=False)):
         with pytest.raises(ValidationError, match="may open the administration"):
-            registry.set_owners(application, [person])
+            registry.set_owners(reading, [person])
 
 
-def test_mails_go_to_the_owners_who_can_be_told_and_else_to_superusers(application: Application) -> None:
+def test_mails_go_to_the_owners_who_can_be_told_and_else_to_superusers(reading: Application) -> None:
     root = PersonFactory(is_staff=True, is_superuser=True)
     ada = PersonFactory(is_staff=True)
     PersonFactory(is_superuser=True, is_active=False)
     PersonFactory(is_superuser=True, email_verified_at=None)
-    assert mails.owners_of(application) == [root]
-    registry.set_owners(application, [ada])
-    assert mails.owners_of(application) == [ada]
+    assert mails.owners_of(reading) == [root]
+    registry.set_owners(reading, [ada])
+    assert mails.owners_of(reading) == [ada]
     for change in ({"is_active": False}, {"is_staff": False}, {"email_verified_at": None}):
         before = User.objects.filter(pk=ada.pk).values(*change).get()
         User.objects.filter(pk=ada.pk).update(**change)
-        assert mails.owners_of(application) == [root]
+        assert mails.owners_of(reading) == [root]
         User.objects.filter(pk=ada.pk).update(**before)
-    ada.delete()
-    assert not Application.owners.through.objects.exists()
     for _ in range(mails.MOST_OWNERS):
         PersonFactory(is_superuser=True)
-    assert len(mails.owners_of(application)) == mails.MOST_OWNERS
+    ada.delete()
+    assert len(mails.owners_of(reading)) == mails.MOST_OWNERS
 
 
 def test_a_reason_for_switching_off_is_shown_to_administrators(admin_client: Client) -> None:
     attempt = Attempt()
-    application = attempt.application.row
-    token = TokenFactory(application=application)
-    done = text_of(admin_client.post(act(application, "switch-off"), {"reason": "Sold to <Mallory>"}, follow=True))
+    reading = attempt.application.row
+    token = TokenFactory(application=reading)
+    for reason in ("x" * 201, "a\u202eb"):
+        refused = admin_client.post(admin_page(reading, "act", "switch-off"), {"reason": reason})
+        assert 'aria-invalid="true"' in html_of(refused)
+    switch_on = admin_page(reading, "act", "switch-on")
+    assert admin_client.get(switch_on)["Location"] == admin_page(reading), "it is switched on already"
+    assert admin_client.get(admin_page(reading, "act", "explode")).status_code == 404
+    assert not AuditEntry.objects.exists()
+    done = text_of(
+        admin_client.post(admin_page(reading, "act", "switch-off"), {"reason": "Sold to <Mallory>"}, follow=True)
+    )
     name = User.objects.get(is_superuser=True).display_name
     assert "is switched off. Its codes and access tokens have ended." in done
     assert re.search(rf"{name} switched it off on .* UTC\. Reason: Sold to <Mallory>", done)
@@ -93,52 +102,43 @@ def test_a_reason_for_switching_off_is_shown_to_administrators(admin_client: Cli
     assert "Reason: Sold to <Mallory>" in text_of(found)
     assert "<Mallory>" not in html_of(found)
     assert "Reason: Sold to <Mallory>" in text_of(admin_client.get("/admin/activity/"))
-    said = text_of(admin_client.post(act(application, "switch-on"), follow=True))
+    said = text_of(admin_client.post(switch_on, follow=True))
     assert "is switched on." in said
     assert "Sold" not in said
-    application.refresh_from_db()
-    assert (application.disabled_reason, application.disabled_at, application.disabled_by) == ("", None, "")
-
-
-def test_an_act_that_cannot_be_done_changes_nothing(admin_client: Client, application: Application) -> None:
-    for reason in ("x" * 201, "a\u202eb"):
-        assert 'aria-invalid="true"' in html_of(admin_client.post(act(application, "switch-off"), {"reason": reason}))
-    assert admin_client.get(act(application, "switch-on"))["Location"] == page(application), "it is switched on already"
-    assert admin_client.get(act(application, "explode")).status_code == 404
-    application.refresh_from_db()
-    assert application.is_enabled
+    reading.refresh_from_db()
+    assert (reading.disabled_reason, reading.disabled_at, reading.disabled_by) == ("", None, "")
 
 
 def test_the_access_of_everybody_is_ended_and_counted_before_and_after(
-    admin_client: Client, application: Application
+    admin_client: Client, reading: Application
 ) -> None:
     for _ in range(2):
-        ConsentFactory(application=application, user=PersonFactory(), fingerprint="x")
+        ConsentFactory(application=reading, user=PersonFactory(), fingerprint="x")
     kept = ConsentFactory(application=ApplicationFactory().row, user=PersonFactory(), fingerprint="x")
-    token, others = TokenFactory(application=application), TokenFactory()
-    asked = text_of(admin_client.get(act(application, "end-access")))
+    token, others = TokenFactory(application=reading), TokenFactory()
+    asked = text_of(admin_client.get(admin_page(reading, "act", "end-access")))
     assert "2 people have allowed it. It had 0 sign-ins in 30 days." in asked
     assert Consent.objects.count() == 3
-    done = text_of(admin_client.post(act(application, "end-access"), follow=True))
+    done = text_of(admin_client.post(admin_page(reading, "act", "end-access"), follow=True))
     assert "with the consents of 2 people. 0 people have allowed it now." in done
     assert Consent.objects.get() == kept
     with pytest.raises(RequestError):
         tokens.read(token.raw)
     assert tokens.read(others.raw)
-    application.refresh_from_db()
-    assert application.is_enabled
+    reading.refresh_from_db()
+    assert reading.is_enabled
 
 
-def test_each_dangerous_act_asks_for_a_proof_before_its_page_and_leads_back(application: Application) -> None:
+def test_each_dangerous_act_asks_for_a_proof_before_its_page_and_leads_back(reading: Application) -> None:
     person, group = PersonFactory(), Group.objects.create(name="Readers")
     stale = with_session(PersonFactory(is_staff=True, is_superuser=True))
-    secrets = page(application, "oauth_bridge_application_secret")
+    secrets = admin_page(reading, "secret")
     dangerous: list[tuple[str, dict[str, Any]]] = [
         (secrets, {"overlap": "24"}),
-        (reverse("admin:application_secret_act", args=[application.pk, 1, "end"]), {}),
-        (act(application, "trust"), {}),
-        (act(application, "owners"), {"owners": []}),
-        (page(application, "oauth_bridge_application_delete"), {"post": "yes", "typed": application.name}),
+        (reverse("admin:application_secret_act", args=[reading.pk, 1, "end"]), {}),
+        (admin_page(reading, "act", "trust"), {}),
+        (admin_page(reading, "act", "owners"), {"owners": []}),
+        (admin_page(reading, "delete"), {"post": "yes", "typed": reading.name}),
         (f"/admin/accounts/user/{person.pk}/change/", {"nickname": "A", "is_active": "on", "is_staff": "on"}),
         (f"/admin/accounts/user/{person.pk}/delete/", {"post": "yes", "typed": person.email}),
         (reverse("admin:auth_group_change", args=[group.pk]), {"name": "Readers", "permissions": ["1"]}),
@@ -159,36 +159,104 @@ def test_each_dangerous_act_asks_for_a_proof_before_its_page_and_leads_back(appl
     assert stale.get(address)["Location"] == reverse("admin:person", args=[person.pk]), "there is nothing to remove"
 
 
-def test_an_account_that_was_used_is_deleted_once_its_address_is_typed(admin_client: Client) -> None:
-    person, unused = PersonFactory(last_login=timezone.now()), PersonFactory()
-    delete = reverse("admin:accounts_user_delete", args=[person.pk])
-    assert f"To delete it, type {person.email}" in text_of(admin_client.get(delete))
-    for typed in ("", "someone@else.example"):
-        said = text_of(admin_client.post(delete, {"post": "yes", "typed": typed}, follow=True))
-        assert "What you typed is something else. Nothing is deleted." in said
-        assert User.objects.filter(pk=person.pk).exists()
-    admin_client.post(delete, {"post": "yes", "typed": person.email})
-    admin_client.post(reverse("admin:accounts_user_delete", args=[unused.pk]), {"post": "yes"})
-    assert not User.objects.filter(pk__in=[person.pk, unused.pk]).exists()
-
-
 def test_an_address_that_was_used_is_removed_only_when_that_is_confirmed(
-    admin_client: Client, application: Application
+    admin_client: Client, reading: Application
 ) -> None:
     for address, redeemed_at in (("https://a.example/cb", timezone.now()), ("https://b.example/cb", None)):
-        CodeFactory(application=application, redirect_uri=address, redeemed_at=redeemed_at)
+        CodeFactory(application=reading, redirect_uri=address, redeemed_at=redeemed_at)
     CodeFactory(redirect_uri="https://b.example/cb", redeemed_at=timezone.now())
-    change = page(application, "oauth_bridge_application_change")
+    change = admin_page(reading, "change")
     form = {"name": "Reading List", "redirect_uris": "https://c.example/cb\nhttps://b.example/cb"}
     assert 'name="remove_used"' not in html_of(admin_client.get(change))
     asked = admin_client.post(change, form)
     assert "1 sign-in in the last 30 days used https://a.example/cb, which is to be removed." in text_of(asked)
     assert 'name="remove_used"' in html_of(asked)
-    application.refresh_from_db()
-    assert application.callback_addresses == ["https://a.example/cb", "https://b.example/cb"]
+    reading.refresh_from_db()
+    assert reading.callback_addresses == ["https://a.example/cb", "https://b.example/cb"]
     assert admin_client.post(change, {**form, "remove_used": "on"}).status_code == 302
-    application.refresh_from_db()
-    assert application.callback_addresses == ["https://c.example/cb", "https://b.example/cb"]
+    reading.refresh_from_db()
+    assert reading.callback_addresses == ["https://c.example/cb", "https://b.example/cb"]
     assert admin_client.post(change, {**form, "redirect_uris": "https://c.example/cb"}).status_code == 302
-    application.refresh_from_db()
-    assert application.callback_addresses == ["https://c.example/cb"], "nobody used the other lately"
+    reading.refresh_from_db()
+    assert reading.callback_addresses == ["https://c.example/cb"], "nobody used the other lately"
+
+
+@pytest.fixture
+def readers() -> Group:
+    return Group.objects.create(name="readers")
+
+
+def groups_of(application: Registered) -> tuple[bool, list[str]]:
+    row = Application.objects.get(pk=application.row.pk)
+    return row.is_restricted, sorted(row.groups.values_list("name", flat=True))
+
+
+def saved(browser: Client, application: Registered, **fields: Any) -> Any:
+    """The errors of the form, if any."""
+    row = application.row
+    form = {"name": row.name, "homepage": row.homepage, "redirect_uris": row.redirect_uris, "is_enabled": "on"}
+    page = browser.post(f"/admin/oauth_bridge/application/{row.pk}/change/", {**form, **fields})
+    return [] if page.status_code == 302 else list(page.context["adminform"].form.errors)
+
+
+def test_the_form_chooses_the_groups_and_half_a_change_is_refused(
+    admin_client: Client, application: Registered
+) -> None:
+    add, new = "/admin/oauth_bridge/application/add/", {"name": "Inner", "redirect_uris": "https://inner.example/cb"}
+    new |= {"client_type": "public", "is_restricted": "on"}
+    assert "First make one under Groups" in text_of(admin_client.post(add, new))
+    readers = Group.objects.create(name="readers")
+    assert "Choose at least one group" in text_of(admin_client.post(add, new))
+    admin_client.post(add, {**new, "groups": [readers.pk]})
+    row = Application.objects.get(name="Inner")
+    assert (row.is_restricted, row.groups.get()) == (True, readers)
+    assert saved(admin_client, application, is_restricted="on", groups=[readers.pk]) == []
+    assert groups_of(application) == (True, ["readers"])
+    assert saved(admin_client, application) == []
+    assert groups_of(application) == (False, [])
+    assert saved(admin_client, application, is_restricted="on") == ["groups"]
+    assert saved(admin_client, application, groups=[readers.pk]) == ["is_restricted"]
+    pk = readers.pk
+    readers.delete()  # while the form is open
+    assert saved(admin_client, application, is_restricted="on", groups=[pk]) == ["groups"]
+    assert groups_of(application) == (False, [])
+    registry.set_groups(application.row, [again := Group.objects.create(name="readers")])
+    again.delete()
+    assert saved(admin_client, application, is_restricted="on", name="Renamed") == []
+    assert groups_of(application) == (True, []), "another change opens no application whose groups were deleted"
+    assert Application.objects.get(name="Renamed")
+
+
+def test_a_person_in_two_of_the_groups_learns_them_and_gets_one_profile(
+    alice: User, application: Registered, readers: Group
+) -> None:
+    chosen = [readers, Group.objects.create(name="writers")]
+    registry.set_groups(application.row, chosen)
+    alice.groups.set(chosen)
+    assert read(TokenFactory(application=application, user=alice).raw).status_code == 200
+    browser = browser_of(alice)
+    page = browser.get(f"{link_of(application)}&scope=openid+groups", headers=PAGE, follow=True)
+    assert "readers, writers" in text_of(page)
+    assert browser.post("/accounts/export").json()["groups"] == ["readers", "writers"]
+
+
+def test_who_may_not_use_it_need_not_confirm_an_address_first(application: Registered, readers: Group) -> None:
+    registry.set_groups(application.row, [readers])
+    browser = with_session(PersonFactory(email_verified_at=None))
+    assert "is for certain people only" in html_of(browser.get(link_of(application), headers=PAGE))
+
+
+@pytest.mark.integration
+def test_an_exchange_that_read_the_application_before_groups_were_chosen_redeems_nothing(
+    application: Registered, readers: Group
+) -> None:
+    code = CodeFactory(application=application)
+
+    def redeemed(is_restricted: bool) -> bool:
+        form, pk = {"code": code.raw}, application.row.pk
+        return bool(code_redemption.redeem(form, pk, new_credential(), is_restricted=is_restricted))
+
+    registry.set_groups(application.row, [readers])
+    assert [redeemed(False), redeemed(True)] == [False, False]
+    registry.set_groups(application.row, [])
+    assert redeemed(True)

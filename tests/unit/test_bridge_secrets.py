@@ -1,4 +1,4 @@
-"""Client secrets: numbers and states, rotation, use and end, and what ends with a leaked one."""
+"""Client secrets: numbers and states, rotation, use and end, what ends with a leaked one, and the pages of both."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import pytest
 import time_machine
 
 from config.infrastructure.errors import RequestError, SiteFault
-from oauth_bridge.applications import registry
-from oauth_bridge.credentials import client_secrets, secret_rotation, tokens
+from oauth_bridge.credentials import secret_rotation, tokens
+from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.management import purging
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.models.secrets import State
 from oauth_bridge.oauth import exchange
 from tests.factories import ApplicationFactory, CodeFactory, TokenFactory, registered
+from tests.pages import admin_page, html_of, proven, secret_on, text_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.integration]
 
@@ -70,7 +71,9 @@ def test_a_number_is_never_given_again(made: Made, clock: time_machine.Coordinat
     assert numbers(application) == [3]
 
 
-def test_all_codes_and_tokens_of_the_application_end_with_a_leaked_secret(made: Made) -> None:
+def test_all_codes_and_tokens_of_the_application_end_with_a_leaked_secret(
+    made: Made, clock: time_machine.Coordinates
+) -> None:
     application, first = made
     second = secret_rotation.rotate(application, HOUR).secret
     ended = [exchanged(application, each) for each in (first, second)]
@@ -84,46 +87,34 @@ def test_all_codes_and_tokens_of_the_application_end_with_a_leaked_secret(made: 
     token = exchanged(application, second)
     secret_rotation.revoke(application, 1, is_leaked=True)
     assert not ended_by(token), "the same leak ends nothing twice"
-
-
-def test_a_secret_that_has_ended_can_be_said_to_have_leaked(made: Made, clock: time_machine.Coordinates) -> None:
-    application, first = made
-    token = exchanged(application, first)
     secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
     assert not ended_by(token)
     clock.move_to(START + MINUTE)
-    assert secret_rotation.revoke(application, 1, is_leaked=True).expires_at == START
-    secret_rotation.revoke(application, 1)
+    assert secret_rotation.revoke(application, 2, is_leaked=True).expires_at == START, "it had ended before"
     assert ended_by(token)
+    secret_rotation.revoke(application, 2)
     assert secret_rotation.states(application)[1].state is State.LEAKED
-
-
-def use(application: Application, number: int, at: datetime) -> None:
-    application.secrets.filter(number=number).update(last_used_at=at)
 
 
 def test_an_older_secret_is_still_used_until_a_newer_one_is_used_in_its_place(
     made: Made, clock: time_machine.Coordinates
 ) -> None:
+    """For an hour, because a part of the application may use the old one."""
     application, _ = made
-
-    def is_still_used() -> bool:
-        return secret_rotation.states(application)[-1].is_still_used
-
-    use(application, 1, START - DAY)
     clock.move_to(START + MINUTE)
     secret_rotation.rotate(application, 7 * DAY)
-    assert not is_still_used(), "nothing uses the new one yet"
-    use(application, 1, START + HOUR)
-    assert is_still_used()
-    use(application, 2, START + 2 * HOUR - MINUTE)
-    assert is_still_used(), "a part of the application may use the old one"
-    use(application, 2, START + 2 * HOUR)
-    assert not is_still_used()
-    use(application, 1, START + 2 * HOUR)
-    assert is_still_used()
+    for first, second, is_still_used in (
+        (-DAY, None, False),  # nothing uses the new one yet
+        (HOUR, None, True),
+        (HOUR, 2 * HOUR - MINUTE, True),
+        (HOUR, 2 * HOUR, False),
+        (2 * HOUR, 2 * HOUR, True),
+    ):
+        application.secrets.filter(number=1).update(last_used_at=START + first)
+        application.secrets.filter(number=2).update(last_used_at=None if second is None else START + second)
+        assert secret_rotation.states(application)[-1].is_still_used is is_still_used, (first, second)
     secret_rotation.revoke(application, 1)
-    assert not is_still_used(), "it has ended"
+    assert not secret_rotation.states(application)[-1].is_still_used, "it has ended"
 
 
 # Rotation, use and the end of each -----------------------------------------------------------------------------------
@@ -158,8 +149,14 @@ def test_a_secret_ends_when_its_overlap_does_and_one_ended_at_once_stays_so_when
     assert [secret.works for secret in application.secrets.all()] == [True, False, False]
 
 
-def test_expired_secrets_are_kept_for_90_days_and_ten_of_an_application(made, clock):
-    application, _ = made
+def test_an_expired_secret_is_kept_for_90_days_and_ten_of_an_application(made, clock):
+    application, first = made
+    secret_rotation.rotate(application, HOUR)
+    list(purging.batches(START + HOUR + 90 * DAY - timedelta(microseconds=1)))
+    assert application.secrets.count() == 2
+    list(purging.batches(START + HOUR + 90 * DAY))
+    assert fault_of(application, first) is OAuthFault.CLIENT_NOT_AUTHENTICATED
+    assert application.secrets.get().works
     for number in range(12):
         clock.move_to(START + number * MINUTE)
         secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
@@ -168,16 +165,6 @@ def test_expired_secrets_are_kept_for_90_days_and_ten_of_an_application(made, cl
     clock.move_to(START + 11 * MINUTE + secret_rotation.EXPIRED_KEPT_FOR)
     secret_rotation.rotate(application)
     assert [secret.works for secret in application.secrets.all()] == [True, True]
-
-
-def test_purge_forgets_a_secret_90_days_after_it_expired_and_none_that_works(made, clock):
-    application, first = made
-    secret_rotation.rotate(application, HOUR)
-    list(purging.batches(START + HOUR + 90 * DAY - timedelta(microseconds=1)))
-    assert application.secrets.count() == 2
-    list(purging.batches(START + HOUR + 90 * DAY))
-    assert fault_of(application, first) is OAuthFault.CLIENT_NOT_AUTHENTICATED
-    assert application.secrets.get().works
 
 
 def test_the_use_of_the_secret_that_was_sent_and_let_in_is_noted_once_a_minute(made, clock):
@@ -192,16 +179,6 @@ def test_the_use_of_the_secret_that_was_sent_and_let_in_is_noted_once_a_minute(m
     clock.move_to(START + HOUR)
     assert fault_of(application, old) is OAuthFault.CLIENT_SECRET_EXPIRED
     assert application.secrets.last().last_used_at is None
-
-
-def test_only_the_working_secret_of_a_disabled_application_is_told_so_and_none_is_noted(made, clock):
-    application, old = made
-    new = secret_rotation.rotate(application, HOUR).secret
-    registry.set_enabled(application, False)
-    clock.move_to(START + HOUR)
-    assert {fault_of(application, secret) for secret in (old, "x")} == {OAuthFault.CLIENT_NOT_AUTHENTICATED}
-    assert fault_of(application, new) is OAuthFault.CLIENT_SWITCHED_OFF
-    assert not ApplicationSecret.objects.exclude(last_used_at=None).exists()
 
 
 def test_the_use_of_an_expired_secret_counts_as_a_failed_authentication_and_is_recorded(made, clock, settings, caplog):
@@ -219,25 +196,113 @@ def test_the_use_of_an_expired_secret_counts_as_a_failed_authentication_and_is_r
     assert fault_of(application, rotation.secret) is None
 
 
-def test_every_secret_of_the_application_is_compared(made, monkeypatch):
-    """Which of them it is, and whether it is the first, makes no difference to the time it takes."""
-    application, first = made
-    second = secret_rotation.rotate(application).secret
-    compared = []
-    compare = client_secrets.constant_time_compare
-    monkeypatch.setattr(client_secrets, "constant_time_compare", lambda a, b: compared.append(1) or compare(a, b))
-    for secret in (first, second, "wrong"):
-        compared.clear()
-        fault_of(application, secret)
-        assert len(compared) == 2
-    compared.clear()
-    fault_of(Application(client_id="unknown"), "wrong")
-    assert len(compared) == 1
-
-
 def test_what_holds_a_credential_does_not_show_it(made):
     rotation = secret_rotation.rotate(made[0])
     application, code = ApplicationFactory(), CodeFactory()
     for holder, credential in ((rotation, rotation.secret), (application, application.secret), (code, code.raw)):
         assert credential
         assert credential not in repr(holder)
+
+
+@pytest.fixture
+def admin_client(clock, admin_client):
+    """The administrator typed the password at START."""
+    return proven(admin_client)
+
+
+def working(application):
+    return [bytes(row.digest) for row in application.secrets.all() if row.works]
+
+
+@pytest.mark.parametrize(("hours", "until"), [(1, "21 November 2026, 13:00"), (168, "28 November 2026, 12:00")])
+def test_the_old_secret_works_for_as_long_as_was_chosen(admin_client, admin_user, made, hours, until):
+    application, old = made
+    answer = admin_client.post(admin_page(application, "secret"), {"overlap": hours, "name": "Of the <shop>"})
+    assert answer.status_code == 303
+    page = admin_client.get(answer["Location"])
+    new = secret_on(page)
+    assert f"works until {until}" in text_of(page)
+    assert working(application) == [digest_of(new), digest_of(old)]
+    assert application.secrets.last().expires_at == START + timedelta(hours=hours)
+    assert "js/download.js" in html_of(page)
+    again = admin_client.get(answer["Location"])
+    assert secret_on(again) is None
+    assert "download" not in html_of(again)
+    said = text_of(again)
+    assert f"No. 2 {application.secrets.get(number=2).prefix}… Of the <shop> Works" in said
+    assert f"made 21 November 2026, 12:00 by {admin_user.display_name}" in said
+    assert "made 21 November 2026, 12:00 on the command line" in said
+    answer = admin_client.post(admin_page(application, "secret"), {"overlap": "0", "confirmed": "on"})
+    page = admin_client.get(answer["Location"])
+    assert "ended 21 November 2026, 12:00" in text_of(page), "at once"
+    assert working(application) == [digest_of(secret_on(page))]
+    said = text_of(admin_client.get(admin_page(application, "history"), follow=True))
+    assert "Number 2 The older secrets end 20" in said
+    assert "Number 3 The older secrets end now" in said
+
+
+def test_a_form_that_makes_no_secret_says_why(admin_client, made):
+    application, old = made
+    page, error = admin_page(application, "secret"), 'class="notice error"'
+    for data, said in (
+        ({}, error),
+        ({"overlap": "2"}, error),
+        ({"confirmed": "on"}, error),
+        ({"overlap": "24", "name": "x" * 81}, error),
+        ({"overlap": "0"}, "Confirm that the older secrets are to end at once."),
+    ):
+        assert said in html_of(admin_client.post(page, data)), data
+        assert working(application) == [digest_of(old)]
+    for _ in range(secret_rotation.MOST_WORKING - 1):
+        secret_rotation.rotate(application)
+    assert "Too many secrets still work." in text_of(admin_client.post(page, {"overlap": "24"}))
+    assert len(working(application)) == secret_rotation.MOST_WORKING
+
+
+def test_both_pages_tell_of_each_secret_what_is_known(admin_client, made, clock):
+    application, old = made
+    application.secrets.update(last_used_at=START - timedelta(minutes=5))
+    new = secret_rotation.rotate(application, timedelta(hours=1)).secret
+    pages = [admin_page(application, "secret"), admin_page(application)]
+    for said in (text_of(admin_client.get(page)) for page in pages):
+        assert "Works Never used, made 21 November 2026, 12:00" in said
+        assert "Ends in 1 hour Last used 5 minutes ago, works until 21 November 2026, 13:00, made" in said
+        assert "It is still used" not in said
+    application.secrets.filter(number=1).update(last_used_at=START + timedelta(minutes=1))
+    assert "It is still used" in text_of(admin_client.get(pages[0]))
+    clock.move_to(START + timedelta(hours=1))
+    proven(admin_client)
+    assert "Ended Last used 59 minutes ago, ended 21 November 2026, 13:00" in text_of(admin_client.get(pages[1]))
+    for page in map(admin_client.get, pages):
+        for hidden in (old, new, digest_of(old).hex(), digest_of(new).hex()):
+            assert hidden not in html_of(page)
+
+
+@pytest.mark.parametrize("name", ["end", "leaked"])
+def test_one_secret_is_ended_where_it_is_listed(admin_client, made, name):
+    application, _ = made
+    new = secret_rotation.rotate(application, timedelta(hours=24)).secret
+    act = admin_page(application, "secret_act", 1, name)
+    for address in (admin_page(application, "secret"), admin_page(application)):
+        assert f'href="{act}"' in html_of(admin_client.get(address))
+    is_leaked = name == "leaked"
+    assert ("codes and access tokens of the application" in text_of(admin_client.get(act))) is is_leaked
+    page = admin_client.post(act, follow=True)
+    said = "No. 1 had leaked: it ended at once, with all codes" if is_leaked else "Client secret No. 1 ended at once."
+    assert said in text_of(page)
+    assert f'href="{act}"' not in html_of(page)
+    assert working(application) == [digest_of(new)]
+    assert application.secrets.get(number=1).is_leaked is is_leaked
+    for number, wrong in ((7, name), (1, "other")):
+        assert admin_client.post(admin_page(application, "secret_act", number, wrong)).status_code == 404
+
+
+def test_a_public_application_and_one_that_was_deleted_have_no_secret(admin_client):
+    public = Application.objects.create(name="Public", redirect_uris="https://a.example/", client_type="public")
+    page = admin_page(public, "secret")
+    for answer in (admin_client.get(page), admin_client.post(page, {"overlap": "24"})):
+        assert answer.status_code == 302
+    assert "This application is public: it has no secret." in text_of(admin_client.get(answer["Location"]))
+    assert not public.secrets.exists()
+    public.delete()
+    assert admin_client.get(page).status_code == 404

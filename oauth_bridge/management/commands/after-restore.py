@@ -77,11 +77,12 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, as_json: bool, **options: Any) -> None:
         report = end_credentials_and_report()
-        self.stdout.write(json.dumps(report, ensure_ascii=False) if as_json else _plain(report))
+        text = json.dumps(report, ensure_ascii=False, default=datetime.isoformat) if as_json else _plain(report)
+        self.stdout.write(text)
 
 
 def end_credentials_and_report() -> dict[str, Any]:
-    """End all sessions, codes, access tokens and signing keys. Return the report for the operator, for JSON.
+    """End all sessions, codes, access tokens and signing keys. Return the report for the operator.
 
     Unsent e-mails with a code or a link are deleted too. `newest_of_all` is the newest time of a row: the backup was
     made then or later, unless rows were written after the restore.
@@ -117,9 +118,9 @@ def _report(now: datetime) -> dict[str, Any]:
     }
     return {
         "ended": {kind: model._default_manager.count() for kind, model in ENDED.items()},
-        "newest_of_all": _iso(max(filter(None, newest.values()), default=None)),
-        "newest": {kind: _iso(time) for kind, time in newest.items()},
-        "applications": [{**row, "newest_secret": _iso(row["newest_secret"])} for row in applications],
+        "newest_of_all": max(filter(None, newest.values()), default=None),
+        "newest": newest,
+        "applications": list(applications),
         "people": User.objects.aggregate(
             active=Count("pk", filter=Q(is_active=True)), deactivated=Count("pk", filter=Q(is_active=False))
         ),
@@ -127,10 +128,6 @@ def _report(now: datetime) -> dict[str, Any]:
         "remembered_consents": consents.count(),
         "to_do": TO_DO,
     }
-
-
-def _iso(time: datetime | None) -> str | None:
-    return time.isoformat() if time else None
 
 
 def _plain(report: dict[str, Any]) -> str:
@@ -163,5 +160,5 @@ def _plain(report: dict[str, Any]) -> str:
     )
 
 
-def _time(text: str | None) -> str:
-    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if text else "an unknown time"
+def _time(time: datetime | None) -> str:
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if time else "an unknown time"

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 import json
+import time
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+from django.utils import timezone
 
 from accounts import audit_trail
+from accounts.email_addresses import looked_up_email
 from config.infrastructure.texts import json_list, shown
 from oauth_bridge.activity import reading
-from oauth_bridge.activity.reading import OPERATOR, described
+from oauth_bridge.activity.reading import MOST, OPERATOR, Filters, described
 from oauth_bridge.administration import checks
 from oauth_bridge.applications import fields, registry
 from oauth_bridge.credentials import secret_rotation
-from oauth_bridge.management import activity_listing, registration, secret_commands
+from oauth_bridge.management import registration, secret_commands
 from oauth_bridge.management.registration import Change
 from oauth_bridge.models import Application
+from oauth_bridge.models.activity import ActivityRecord, Step
 
 AUDITED = 1000
+FOLLOW_SECONDS = 1.0
 
 # The actions, with the help of each.
 ACTIONS = {
@@ -59,7 +67,7 @@ class Command(BaseCommand):
             elif action in ("revoke-secret", "rotate-secret"):
                 secret_commands.add_arguments(one, action)
             elif action == "activity":
-                activity_listing.add_arguments(one)
+                _add_filters(one)
             elif action == "apply":
                 one.add_argument("file", metavar="FILE", help="as `export` prints it; - for standard input")
                 one.add_argument("--dry-run", action="store_true", help="print what differs, and store nothing")
@@ -75,7 +83,9 @@ class Command(BaseCommand):
         else:
             with audit_trail.by_command():
                 result, text = self._result(action, options)
-            self.stdout.write(json.dumps(result, ensure_ascii=False) if as_json else text(result))
+            self.stdout.write(
+                json.dumps(result, ensure_ascii=False, default=datetime.isoformat) if as_json else text(result)
+            )
 
     def _result(self, action: str, options: dict[str, Any]) -> tuple[Any, Callable[[Any], str]]:
         """Perform the action. Return its result for JSON, and the function that formats the result for a terminal."""
@@ -115,11 +125,13 @@ class Command(BaseCommand):
         return result, _plain
 
     def _list_activity(self, as_json: bool, options: dict[str, Any]) -> None:
-        filters = activity_listing.filters_of(options)
+        filters = _filters_of(options)
         if options["follow"]:
             with suppress(KeyboardInterrupt):
-                for entry in activity_listing.follow(filters):
-                    self.stdout.write(activity_listing.text_of(entry, as_json=as_json))
+                for entry in _follow(filters):
+                    self.stdout.write(
+                        json.dumps(described(entry, OPERATOR), ensure_ascii=False) if as_json else _line(entry)
+                    )
                     self.stdout.flush()
             return
         found = reading.entries(filters)
@@ -128,8 +140,8 @@ class Command(BaseCommand):
         if as_json:
             self.stdout.write(json.dumps([described(entry, OPERATOR) for entry in found], ensure_ascii=False))
         else:
-            lines = [activity_listing.line(entry) for entry in found]
-            self.stdout.write("\n".join(lines) or activity_listing.nothing(filters))
+            lines = [_line(entry) for entry in found]
+            self.stdout.write("\n".join(lines) or _nothing(filters))
 
     def _check(self, application: Application, as_json: bool) -> None:
         findings = checks.of_application(application)
@@ -145,6 +157,83 @@ class Command(BaseCommand):
             self.stdout.write("\n".join(shown(line.rstrip()) for line in lines) or "Nothing is wrong.")
         if would_fail:
             raise CommandError(f"A sign-in to {shown(application.name)} would fail.")
+
+
+# The activity ---------------------------------------------------------------------------------------------------------
+
+
+def _add_filters(parser: ArgumentParser) -> None:
+    parser.add_argument("client_id", nargs="?", default="", help="of one application")
+    parser.add_argument("--cause", default="", help="such as secret_wrong")
+    parser.add_argument("--step", default="", choices=["", *Step], metavar="STEP", help=", ".join(Step))
+    parser.add_argument("--address", default="", help="a network address, or a person's e-mail address")
+    parser.add_argument("--reference", default="", help="that of an error page, an error_description or the log")
+    parser.add_argument("--since", default="", metavar="TIME", help="30m, 24h, 7d, or a time such as 2026-11-23T16:00Z")
+    parser.add_argument("--limit", type=int, default=100, metavar="N", help=f"100 unless given, at most {MOST}")
+    parser.add_argument("--follow", action="store_true", help="go on printing what happens; Ctrl-C ends it")
+
+
+def _filters_of(options: dict[str, Any]) -> Filters:
+    """Return the filters that the options choose. Raises CommandError: an option is malformed."""
+    if not 1 <= options["limit"] <= MOST:
+        raise CommandError(f"--limit is a number from 1 to {MOST}.")
+    names = ("client_id", "cause", "step", "reference", "limit")
+    who = looked_up_email(options["address"]) or options["address"]
+    return Filters(who=who, since=_since(options["since"]), **{name: options[name] for name in names})
+
+
+def _since(text: str) -> datetime | None:
+    if not text:
+        return None
+    if (ago := secret_commands.duration(text)) is not None:
+        return timezone.now() - ago
+    try:
+        given = datetime.fromisoformat(text)
+    except ValueError:
+        raise CommandError(
+            "--since is a number and a unit, m, h or d, such as 24h, or a time such as 2026-11-23T16:00Z."
+        ) from None
+    return given if given.tzinfo else given.replace(tzinfo=UTC)
+
+
+def _line(entry: ActivityRecord) -> str:
+    """Format an entry for a terminal: the facts, then the advice."""
+    at, cause = f"{entry.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC", f": {entry.cause}" if entry.cause else ""
+    parts = [
+        f"{at}  {entry.reference or '-':8}  {entry.step} {entry.outcome}{cause}",
+        " ".join(str(each) for each in (entry.client_id, entry.person_id, entry.address) if each),
+    ]
+    if sent := entry.detail.get("sent"):
+        differs = ", ".join(entry.detail.get("differs", ()))
+        parts.append(f"sent {sent}; nearest {entry.detail.get('nearest') or 'none'} ({differs})")
+    if fix := reading.fix(entry, OPERATOR):
+        parts.append(f"Fix: {fix}")
+    return "\n    ".join(parts)
+
+
+def _nothing(filters: Filters) -> str:
+    """Return the text for a listing without entries."""
+    if not filters.reference:
+        return "Nothing is recorded."
+    return (
+        "Nothing is recorded with this reference: the record is deleted, or was one of very many refusals in an hour,"
+        " of which only the first have one. The log of the service has every reference."
+    )
+
+
+def _follow(filters: Filters) -> Iterator[ActivityRecord]:
+    """Yield the present entries, oldest first, then each new entry. This generator never ends."""
+    found = reading.entries(filters)
+    latest = max((entry.id for entry in found), default=reading.latest_id())
+    while True:
+        yield from reversed(found)
+        time.sleep(FOLLOW_SECONDS)
+        connection.close_if_unusable_or_obsolete()
+        found = reading.entries(replace(filters, since=None, after_id=latest, limit=MOST))
+        latest = max((entry.id for entry in found), default=latest)
+
+
+# An application -------------------------------------------------------------------------------------------------------
 
 
 def _found(client_id: str) -> Application:
