@@ -7,6 +7,7 @@ import json
 import re
 import time
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import time_machine
@@ -15,6 +16,7 @@ from django.core import mail
 from django.core.cache import cache
 from django.test import Client
 
+from accounts.factors import passkeys
 from accounts.models import User
 from tests.factories import PASSWORD, PersonFactory
 from tests.pages import (
@@ -39,6 +41,7 @@ from tests.pages import (
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("passkeys_over_http")]
 
 SECURITY = "/accounts/security"
+CONFIRM = "/accounts/confirm/passkey"
 NONSENSE = [1, 10**10, 10**30, [], {}, True, "\ud800", "\x00", "é", "A" * 7000, "oaGhoaE", "gYGB" * 2000]
 
 
@@ -110,11 +113,13 @@ def test_a_malformed_passkey_is_not_added_and_what_one_does_not_need_is_not_stor
     assert all(set(each["response"]) == {"clientDataJSON", "attestationObject"} for each in stored)
 
 
-def test_a_person_has_at_most_twenty_passkeys_whose_list_parses_none(
+def test_a_person_has_at_most_twenty_passkeys_of_which_only_one_that_answers_is_parsed(
     browser: Client, device: Device, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.RATES = {}
-    page = browser.get(ADD).context["js_data"]["creation_options"]["publicKey"]
+    page = creation(browser)
+    selection = {"residentKey": "required", "requireResidentKey": True, "userVerification": "required"}
+    assert page["authenticatorSelection"] == selection
     passkey = Authenticator.objects.get(type="webauthn")
     for _ in range(19):
         passkey.pk = None
@@ -122,8 +127,17 @@ def test_a_person_has_at_most_twenty_passkeys_whose_list_parses_none(
     full = "You have 20 passkeys, and there can be no more. Remove one that you no longer use first."
     answer = html_of(browser.get(ADD))
     assert "<form" not in answer.partition(full)[2].partition("</section>")[0]
-    assert full in html_of(add(browser, Device().made(dict(page))))
+    assert full in html_of(add(browser, Device().made(page)))
     assert Authenticator.objects.filter(type="webauthn").count() == 20
+    parse = Mock(wraps=passkeys.RegistrationResponse.from_dict)
+    with monkeypatch.context() as patch:
+        patch.setattr(passkeys.RegistrationResponse, "from_dict", parse)
+        for path in (SECURITY, ADD, CONFIRM):
+            assert browser.get(path).status_code == 200
+        answer = device.signed(request_options(browser, CONFIRM))
+        assert parse.call_count == 0
+        assert browser.post(CONFIRM, {"credential": json.dumps(answer)}).status_code == 302
+        assert parse.call_count == 1
     browser.post(f"/accounts/security/passkeys/{passkey.pk}/remove")
     deliver_all()
     assert "A passkey was removed at Delegated Sign-In" in [each.subject for each in mail.outbox]
