@@ -19,7 +19,7 @@ from accounts.mail import outbox
 from accounts.models import Session, User
 from accounts.sign_in import verification
 from tests.factories import PASSWORD, PersonFactory
-from tests.pages import mailed_code, sign_in, type_code, with_session
+from tests.pages import browser_of, mailed_code, sign_in, type_code, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -87,25 +87,15 @@ def test_an_address_that_was_never_confirmed_can_be_corrected_and_is_not_written
 # Who may --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_password_typed_in_the_last_minutes_is_needed(browser: Client, alice: User, new: str) -> None:
-    with time_machine.travel(time.time() - 3600):  # the clock was set back
-        assert browser.get(PAGE)["Location"] == CONFIRM
-    with time_machine.travel(time.time() + 890):
-        assert ask(browser, new)["Location"] == "/accounts/confirm-email", "the form was open for some minutes"
-    with time_machine.travel(time.time() + 301):
-        assert browser.get(PAGE)["Location"] == CONFIRM
-        assert browser.post(CONFIRM, {"password": PASSWORD})["Location"] == PAGE
-        assert browser.get(PAGE).status_code == 200
-
-
 def test_a_stolen_session_can_not_take_the_account_over(client: Client, alice: User, new: str) -> None:
     for answer in (client.get(PAGE), ask(client, new)):
         assert answer["Location"].startswith("/accounts/sign-in")
-    stolen = with_session(alice)
-    assert stolen.get(PAGE)["Location"].startswith("/accounts/confirm?")
-    assert stolen.post("/accounts/confirm", {"password": "a guess"}).status_code == 200
-    assert ask(stolen, new)["Location"].startswith("/accounts/confirm?")
-    assert new not in str(dict(stolen.session)), "no form is kept in the session"
+    stolen = browser_of(alice)
+    with time_machine.travel(time.time() - 3600):  # the clock was set back
+        assert stolen.get(PAGE)["Location"].startswith("/accounts/confirm?")
+        assert stolen.post("/accounts/confirm", {"password": "a guess"}).status_code == 200
+        assert ask(stolen, new)["Location"] == CONFIRM
+        assert new not in str(dict(stolen.session)), "no form is kept in the session"
     stolen = with_session(PersonFactory(password="!unusable"))
     assert ask(stolen, new)["Location"] == "/accounts/password/reset"
     assert not mail.outbox

@@ -15,6 +15,7 @@ from django.core.cache import caches
 from django.test import Client
 
 from accounts.models import User
+from config.infrastructure.texts import typed_code
 from tests.factories import PASSWORD, PersonFactory, database_text
 from tests.pages import (
     ADD,
@@ -29,17 +30,40 @@ from tests.pages import (
     deliver_all,
     html_of,
     is_signed_in,
+    mailed_code,
     sign_in,
+    sign_up,
+    type_code,
+    with_session,
 )
 
 pytestmark = pytest.mark.django_db
 
-PAGES = [APP, CODES, f"{CODES}/new", f"{APP}/off", ADD]
+OWN = ["/accounts/export", "/accounts/delete", "/accounts/email"]
+PAGES = [APP, CODES, f"{CODES}/new", f"{APP}/off", ADD, *OWN]
 
 
 def spelled(code: str) -> str:
     """In full width, with a space and an invisible character."""
     return f" \u200b{code}".translate({each: each + 0xFEE0 for each in range(0x21, 0x7F)}).lower()
+
+
+@pytest.mark.usefixtures("sign_up_is_open")
+def test_a_right_code_is_right_however_a_keyboard_or_a_copy_spells_it(account: Account) -> None:
+    spellings = ["٠١٢٣٤٥٦٧٨٩", "۰۱۲۳۴۵۶۷۸۹", "०१२३४५६७८९", "０１２３４５６７８９", "𝟎𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖𝟗", "\t0123456789\n"]
+    spellings += ["\u00a0012\u202f3456789\u3000", "\u200f\ufeff01\u200b\u00ad23456789\u2060\ufe0f\u200e"]
+    spellings += ["0\u22121\u2011\uff0d2\ufe58\u30fc3\u2013456789"]
+    assert {typed_code(each) for each in spellings} == {"0123456789"}
+    for code, wrong in ((code_of(account.secret), code_of(account.secret, 9)), (account.codes[0], "00000000")):
+        browser = account.browser_before_code()
+        assert "pattern=" not in html_of(browser.post(SECOND, {"code": spelled(wrong)}))
+        assert not is_signed_in(browser)
+        assert browser.post(SECOND, {"code": spelled(code)}).status_code == 302
+    assert account.browser.post("/accounts/confirm/code", {"code": spelled(account.codes[1])}).status_code == 302
+    new, other = Client(), browser_of(PersonFactory())
+    assert other.post(APP, {"code": spelled(code_of(codes_on(other.get(APP))[0]))}).status_code == 302
+    sign_up(new)
+    assert [type_code(new, spelled(code)).status_code for code in ("AAAAAA", mailed_code())] == [200, 302]
 
 
 # Signing in ----------------------------------------------------------------------------------------------------------
@@ -69,13 +93,19 @@ def test_a_recovery_code_works_once_in_either_spelling(account: Account) -> None
 # The page "Security" -------------------------------------------------------------------------------------------------
 
 
-def test_a_sign_in_that_is_not_new_is_confirmed_by_the_code_as_by_the_password(
-    client: Client, account: Account
-) -> None:
+def test_each_sensitive_page_asks_for_a_proof_unless_a_sign_in_is_new(client: Client, account: Account) -> None:
+    strict, stolen = Client(enforce_csrf_checks=True), with_session(account.person)
+    strict.cookies = account.browser.cookies
+    for path in OWN:
+        for sender, led in ((client, "/accounts/sign-in"), (stolen, "/accounts/confirm?"), (strict, path)):
+            assert sender.post(path, {"email": account.person.email})["Location"].startswith(led)
     assert [path for path in PAGES if not client.get(path)["Location"].startswith("/accounts/sign-in")] == []
-    with time_machine.travel(time.time() + 600):
+    with time_machine.travel(time.time() + 301):
         led = [account.browser.get(path)["Location"] for path in PAGES]
-        assert all(location.startswith("/accounts/confirm?") for location in led)
+        assert account.browser.post("/accounts/email").status_code == 200, "the form was open for some minutes"
+    with time_machine.travel(time.time() + 901):
+        late = [account.browser.post(path)["Location"] for path in OWN]
+        assert all(location.startswith("/accounts/confirm?") for location in led + late)
         query = led[0].partition("?")[2]
         assert account.browser.post(f"/accounts/confirm/code?{query}", {"code": account.codes[2]})["Location"] == APP
         assert account.browser.get(CODES).status_code == 200
@@ -130,13 +160,16 @@ def test_neither_the_database_nor_the_file_with_the_persons_data_holds_a_readabl
 
 
 def test_with_another_secret_key_no_code_fits_unless_the_old_one_is_a_fallback(account: Account, settings: Any) -> None:
+    used = code_of(account.secret)
+    assert account.browser_before_code().post(SECOND, {"code": used}).status_code == 302
     old, settings.SECRET_KEY = settings.SECRET_KEY, "another key of more than fifty characters, made for this test"
     browser = account.browser_before_code()
     for code in (account.codes[0], code_of(account.secret, 1)):
         assert browser.post(SECOND, {"code": code}).status_code == 200
     assert not is_signed_in(browser)
     settings.SECRET_KEY_FALLBACKS = [old]
-    assert account.browser_before_code().post(SECOND, {"code": account.codes[0]}).status_code == 302
+    for code, expected in ((used, 200), (account.codes[0], 302)):
+        assert account.browser_before_code().post(SECOND, {"code": code}).status_code == expected
 
 
 # Passkeys ------------------------------------------------------------------------------------------------------------
@@ -176,21 +209,6 @@ def test_a_code_of_the_app_is_valid_in_its_period_and_beside_it(
     with time_machine.travel(period + late_by, tick=False):
         browser = account.browser_before_code()
         assert browser.post(SECOND, {"code": code}).status_code == expected
-
-
-def test_what_was_bound_to_the_former_key_goes_on_beside_the_new_one(
-    account: Account, period: int, settings: Any
-) -> None:
-    """A used code stays used, and the button of an open page ends the browser it names."""
-    with time_machine.travel(period, tick=False):
-        browser, code = account.browser_before_code(), code_of(account.secret)
-        assert browser.post(SECOND, {"code": code}).status_code == 302
-        [mark] = re.findall(r'name="browser" value="(\w+)"', html_of(browser.get("/accounts/browsers")))
-        settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
-        settings.SECRET_KEY = "another key of more than fifty characters, made for this test"
-        again = account.browser_before_code()
-        assert again.post(SECOND, {"code": code}).status_code == 200
-        assert "signed out" in html_of(browser.post("/accounts/browsers", {"browser": mark}, follow=True))
 
 
 def test_each_code_of_the_app_works_once_that_of_the_set_up_too(account: Account, period: int) -> None:

@@ -22,7 +22,7 @@ from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.factories import CodeFactory, ConsentFactory, PersonFactory, Registered, TokenFactory, picture, upload
 from tests.grants import exchange
-from tests.pages import browser_of, is_signed_in, with_session
+from tests.pages import browser_of, is_signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -35,17 +35,6 @@ def credentials(alice: User, application: Registered) -> list[Any]:
     """A code and a token of Alice, and a remembered consent."""
     ConsentFactory(user=alice, application=application.row, fingerprint="f" * 64)
     return [CodeFactory(user=alice, application=application), TokenFactory(user=alice, application=application)]
-
-
-@pytest.mark.parametrize("path", [EXPORT, DELETE])
-def test_both_pages_ask_for_the_password_again_and_refuse_a_forged_form(
-    browser: Client, alice: User, path: str
-) -> None:
-    strict = Client(enforce_csrf_checks=True)
-    strict.cookies = browser.cookies
-    for sender, led in ((Client(), "/accounts/sign-in"), (with_session(alice), "/accounts/confirm?"), (strict, path)):
-        assert sender.post(path, {"email": alice.email})["Location"].startswith(led)
-    assert User.objects.filter(pk=alice.pk).exists()
 
 
 # The file -------------------------------------------------------------------------------------------------------------
