@@ -26,7 +26,7 @@ from config.infrastructure import events, sealing
 from config.infrastructure.events import Event
 from config.infrastructure.network import is_ip_address
 
-# A page that sends the person's passkeys to the browser takes half a millisecond longer for each passkey.
+# A page sends the IDs of the person's passkeys to the browser.
 MOST_PASSKEYS = 20
 _SECOND_FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 # The name of a value in the `data["credential"]` of a passkey's row: the host for which the passkey was made. A passkey

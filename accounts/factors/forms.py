@@ -20,7 +20,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import AccountFault, refused
-from accounts.factors import authenticators, failures
+from accounts.factors import authenticators, failures, passkeys
 from accounts.factors.authenticators import HOST, codes_left, is_of_an_app, mark_used, types_of, was_used
 from accounts.form_fields import CodeField
 from accounts.mail import composing
@@ -101,8 +101,8 @@ class ActivateTOTPForm(totp.ActivateTOTPForm):
             raise refused(AccountFault.NEW_APP_CODE_WRONG, "incorrect_code", person=self.user.pk) from None
 
 
-# For a malformed answer, which no browser sends, the WebAuthn library raises one of _MALFORMED or ValidationError.
-_MALFORMED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, struct.error)
+# The WebAuthn library raises ValueError for an answer that is not accepted, and any of these for a malformed one.
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, struct.error)
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
 
 
@@ -143,22 +143,19 @@ class PasskeyField(forms.JSONField):
 
 
 class KnownPasskeyMixin(forms.Form):
-    """Replaces allauth's error message about a code with a message about the passkey."""
+    """Checks the answer of a passkey."""
 
     credential = PasskeyField()
 
     def clean_credential(self) -> Any:
-        try:
-            return super().clean_credential()  # type: ignore[misc]
-        except (ValidationError, *_MALFORMED):
-            pass
         person = getattr(self, "user", None)  # before a sign-in by passkey, the person is unknown
-        raise refused(AccountFault.PASSKEY_UNKNOWN, "unknown", person=person and person.pk)
+        try:
+            return passkeys.find_used(get_adapter().request, person, self.cleaned_data["credential"])
+        except MALFORMED:
+            raise refused(AccountFault.PASSKEY_UNKNOWN, "unknown", person=person and person.pk) from None
 
 
 class AddPasskeyForm(webauthn.AddWebAuthnForm):
-    """Makes every new key a passkey. The device verifies the person, so a passkey signs in without a password."""
-
     name = forms.CharField(
         label=_("Name"),
         required=False,
@@ -171,13 +168,13 @@ class AddPasskeyForm(webauthn.AddWebAuthnForm):
     passwordless = None
 
     def clean(self) -> Any:
-        self.cleaned_data["passwordless"] = True
         if credential := self.cleaned_data.get("credential"):
+            try:
+                passkeys.check_new(get_adapter().request, credential)
+            except MALFORMED:
+                raise refused(AccountFault.PASSKEY_REFUSED, "refused", person=self.user.pk) from None
             credential[HOST] = authenticators.passkey_host()
-        try:
-            return super().clean()
-        except (ValidationError, *_MALFORMED):
-            raise refused(AccountFault.PASSKEY_REFUSED, "refused", person=self.user.pk) from None
+        return self.cleaned_data
 
 
 class RenamePasskeyForm(webauthn.EditWebAuthnForm):

@@ -18,13 +18,15 @@ from django.contrib.auth.mixins import LoginRequiredMixin
 from django.core import signing
 from django.db import IntegrityError, transaction
 from django.forms import Form
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.views.generic.edit import FormView
 
 from accounts import return_path, throttling
 from accounts.errors import AccountFault, refuse, refused
+from accounts.factors import passkeys
 from accounts.factors.adapter import FactorAdapter
 from accounts.factors.authenticators import (
     MOST_PASSKEYS,
@@ -49,7 +51,7 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
         """Limit the calls, because each call stores a challenge in a session."""
         if seconds := throttling.address_wait(request, "passkey_options"):
             return too_many_requests(request, seconds, cause="passkeys_limited")
-        return cast(HttpResponse, super().get(request, *args, **kwargs))
+        return JsonResponse({"request_options": passkeys.request_options(request)})
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Limit failed answers and calls of `get` together, because each answer costs time to parse and check."""
@@ -75,11 +77,14 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
     """Asks for the second factor after the password: a code, or a passkey if the person has one."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        passkey_form: Any = self.webauthn_form
+        self.webauthn_form: Any = None  # otherwise allauth would parse all passkeys
         context: dict[str, Any] = super().get_context_data(**kwargs)
         form = context["form"]
         types, person = form.types, form.user
-        if Authenticator.Type.WEBAUTHN not in types and not context["webauthn_form"].is_bound:
-            del context["webauthn_form"], context["js_data"]
+        if Authenticator.Type.WEBAUTHN in types or passkey_form.is_bound:
+            options = passkeys.request_options(self.request, person)
+            context |= {"webauthn_form": passkey_form, "js_data": {"request_options": options}}
         return context | {
             "form": form if types - {Authenticator.Type.WEBAUTHN} else None,
             "has_app": Authenticator.Type.TOTP in types,
@@ -101,6 +106,11 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
 
 class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
     """Adds the first passkey to a new account without a password, after the address is confirmed."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = FormView.get_context_data(self, **kwargs)
+        options = passkeys.creation_options(self.request, context["form"].user)
+        return context | {"js_data": {"creation_options": options}}
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """If the session was lost, redirect to sign-in instead of sign-up: the account already exists."""
@@ -155,7 +165,14 @@ class ConfirmByCodeView(SecurityPageMixin, RetryLaterMixin, base.ReauthenticateV
     """Asks a signed-in person for a code before a sensitive change."""
 
 
-class ConfirmByPasskeyView(SecurityPageMixin, webauthn.ReauthenticateWebAuthnView):
+class PasskeyProofView(webauthn.ReauthenticateWebAuthnView):
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super(webauthn.ReauthenticateWebAuthnView, self).get_context_data(**kwargs)
+        options = passkeys.request_options(self.request, cast(User, self.request.user))
+        return context | {"js_data": {"request_options": options}}
+
+
+class ConfirmByPasskeyView(SecurityPageMixin, PasskeyProofView):
     """Asks a signed-in person for a passkey before a sensitive change."""
 
     def form_invalid(self, form: Form) -> HttpResponse:
@@ -236,12 +253,17 @@ class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCod
         return cast(HttpResponse, super().form_valid(form))
 
 
-class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauthn.AddWebAuthnView):
+class NewPasskeyView(webauthn.AddWebAuthnView):
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        options = passkeys.creation_options(self.request, cast(User, self.request.user))
+        return FormView.get_context_data(self, **kwargs) | {"js_data": {"creation_options": options}}
+
+
+class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, NewPasskeyView):
     """Adds a passkey unless the person already has MOST_PASSKEYS."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        """Keep the form in `kwargs`: allauth's method would make a new form without the errors of `form_valid`."""
-        return super().get_context_data(**kwargs) | kwargs | {"most": MOST_PASSKEYS, "is_full": self._is_full()}
+        return super().get_context_data(**kwargs) | {"most": MOST_PASSKEYS, "is_full": self._is_full()}
 
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:

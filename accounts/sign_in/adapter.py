@@ -61,8 +61,8 @@ class AccountAdapter(DefaultAccountAdapter):
         return saved
 
     def is_ajax(self, request: HttpRequest) -> bool:
-        """Return whether a script sent the request. Scripts request only the options of a passkey, never pages."""
-        return request.method == "GET" and request.path == reverse("mfa_login_webauthn")
+        """Answer each form with a page, whatever the request accepts."""
+        return False
 
     def is_safe_url(self, url: str | None) -> bool:
         return return_path.is_own_path(url or "")

@@ -22,8 +22,6 @@ const readOptions = () => {
 
 const create = async () => {
   const publicKey = PublicKeyCredential.parseCreationOptionsFromJSON(await readOptions());
-  // The device keeps the key and checks the person, so that the key alone is enough to sign in.
-  publicKey.authenticatorSelection = { residentKey: "required", requireResidentKey: true, userVerification: "required" };
   return navigator.credentials.create({ publicKey });
 };
 

@@ -19,7 +19,7 @@ from accounts.mail import outbox
 from accounts.models import Session, User
 from accounts.sign_in import verification
 from tests.factories import PASSWORD, PersonFactory
-from tests.pages import ask_for_link, mailed_code, mailed_path, sign_in, type_code, with_session
+from tests.pages import browser_of, mailed_code, sign_in, type_code, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -63,8 +63,9 @@ def test_the_address_is_the_old_one_until_the_code_is_typed(browser: Client, ali
     assert type_code(browser, mailed_code())["Location"] == "/accounts/profile"
     assert_address_is(alice, new)
     assert alice.email_verified_at is not None
-    assert sign_in(Client(), old).status_code == 200
-    assert sign_in(Client(), new).status_code == 302
+    assert [sign_in(Client(), email).status_code for email in (old, new)] == [200, 302]
+    browser.post("/accounts/sign-out")
+    assert browser.get("/accounts/sign-in").context["offered"]["email"] == new, "the browser is known again"
     assert outbox.deliver_next()
     assert mail.outbox[-1].to == [old]
     assert "was changed" in mail.outbox[-1].subject
@@ -83,43 +84,18 @@ def test_an_address_that_was_never_confirmed_can_be_corrected_and_is_not_written
     assert {to for message in mail.outbox for to in message.to} == {new}
 
 
-def test_a_link_to_the_old_address_ends_and_this_browser_stays_signed_in_and_known(
-    browser: Client, alice: User, new: str, settings: Any
-) -> None:
-    ask_for_link(Client(), alice.email)
-    path = mailed_path()
-    change(browser, new)
-    assert browser.get("/accounts/profile").context["person"]["email"] == new
-    assert Client().get(path).context["token_fail"]
-    settings.RATES = {"sign_in_account": "2/15m"}
-    for _ in range(3):
-        sign_in(Client(), new, "wrong")
-    browser.post("/accounts/sign-out")
-    assert sign_in(browser, new).status_code == 302
-
-
 # Who may --------------------------------------------------------------------------------------------------------------
-
-
-def test_a_password_typed_in_the_last_minutes_is_needed(browser: Client, alice: User, new: str) -> None:
-    with time_machine.travel(time.time() - 3600):  # the clock was set back
-        assert browser.get(PAGE)["Location"] == CONFIRM
-    with time_machine.travel(time.time() + 890):
-        assert ask(browser, new)["Location"] == "/accounts/confirm-email", "the form was open for some minutes"
-    with time_machine.travel(time.time() + 301):
-        assert browser.get(PAGE)["Location"] == CONFIRM
-        assert browser.post(CONFIRM, {"password": PASSWORD})["Location"] == PAGE
-        assert browser.get(PAGE).status_code == 200
 
 
 def test_a_stolen_session_can_not_take_the_account_over(client: Client, alice: User, new: str) -> None:
     for answer in (client.get(PAGE), ask(client, new)):
         assert answer["Location"].startswith("/accounts/sign-in")
-    stolen = with_session(alice)
-    assert stolen.get(PAGE)["Location"].startswith("/accounts/confirm?")
-    assert stolen.post("/accounts/confirm", {"password": "a guess"}).status_code == 200
-    assert ask(stolen, new)["Location"].startswith("/accounts/confirm?")
-    assert new not in str(dict(stolen.session)), "no form is kept in the session"
+    stolen = browser_of(alice)
+    with time_machine.travel(time.time() - 3600):  # the clock was set back
+        assert stolen.get(PAGE)["Location"].startswith("/accounts/confirm?")
+        assert stolen.post("/accounts/confirm", {"password": "a guess"}).status_code == 200
+        assert ask(stolen, new)["Location"] == CONFIRM
+        assert new not in str(dict(stolen.session)), "no form is kept in the session"
     stolen = with_session(PersonFactory(password="!unusable"))
     assert ask(stolen, new)["Location"] == "/accounts/password/reset"
     assert not mail.outbox

@@ -21,11 +21,9 @@ from tests.pages import (
     admin_browser,
     ask_for_link,
     html_of,
-    mailed_code,
     sign_in,
     sign_up,
     text_of,
-    type_code,
 )
 
 JOINED = "xn--11baa7t235h"  # with a joiner after a virama, which belongs to the label
@@ -95,15 +93,6 @@ def test_an_address_has_one_form_in_which_it_is_mailed_too() -> None:
         with pytest.raises(ValidationError) as caught:
             normalise_email(typed)
         assert caught.value.messages == [sentence], ascii(typed)
-
-
-@pytest.mark.django_db
-@pytest.mark.usefixtures("sign_up_is_open")
-def test_the_code_goes_to_the_address_that_applications_get(client: Client) -> None:
-    sign_up(client, email="m@straße.example")
-    assert [sent.recipients() for sent in mail.outbox] == [["m@xn--strae-oqa.example"]]
-    type_code(client, mailed_code())
-    assert User.objects.get().email == "m@xn--strae-oqa.example"
 
 
 @pytest.mark.django_db

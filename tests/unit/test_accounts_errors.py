@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
@@ -23,29 +21,23 @@ from config.infrastructure import rate_limits
 from tests import pages
 from tests.factories import PASSWORD, PersonFactory, picture, upload
 from tests.grants import Log
-from tests.pages import SECOND, Device
-from tests.unit import test_accounts_address_pages as addresses
+from tests.pages import Device
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("passkeys_over_http")]
 
 WRONG, ONCE, NEW = "wrong password", "1/d", "new@example.org"
 
 
-@dataclass
 class World:
     """Alice, a browser, and what can be made to fail."""
 
-    alice: User
-    settings: Any
-    monkeypatch: pytest.MonkeyPatch
-    browser: Client = field(default_factory=Client)
-    app: Any = None
+    app: pages.Account
+
+    def __init__(self, alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.alice, self.settings, self.monkeypatch, self.browser = alice, settings, monkeypatch, Client()
 
     def sign_in(self, password: str = PASSWORD, email: str = "") -> None:
         pages.sign_in(self.browser, email or self.alice.email, password)
-
-    def wrong(self) -> None:
-        self.sign_in(WRONG)
 
     def again(self) -> None:
         """In another browser."""
@@ -55,21 +47,16 @@ class World:
     def post(self, path: str, **fields: Any) -> None:
         self.browser.post(path, fields)
 
-    def code(self, code: str | None = None) -> None:
-        """The code, or that of the app, as the second factor."""
-        self.post(SECOND, code=pages.code_of(self.app.secret) if code is None else code)
+    def code(self, code: str = "00000000") -> None:
+        """As the second factor."""
+        self.post(pages.SECOND, code=code)
 
-    def no_code(self) -> None:
-        self.code("00000000")
+    def new_password(self, old: str = PASSWORD, new: str = pages.NEW_PASSWORD) -> None:
+        self.sign_in()
+        self.post("/accounts/password/change", oldpassword=old, password1=new, password2=new)
 
     def change(self, **fields: Any) -> None:
         User.objects.filter(pk=self.alice.pk).update(**fields)
-
-    def patch(self, name: str, value: Any) -> None:
-        self.monkeypatch.setattr(f"accounts.{name}", value)
-
-    def rates(self, **rates: str) -> None:
-        self.settings.RATES = rates
 
     def reach(self, limit: str) -> None:
         """Replace the only count that each step below makes against a limit with this name."""
@@ -81,16 +68,9 @@ class World:
                 lambda *counters, counted=counted: 7 if counters[0].name == limit else counted(*counters),
             )
 
-    def reset(self) -> None:
-        pages.ask_for_link(self.browser, self.alice.email)
-
     def ask(self, email: str = NEW) -> None:
         """For a code to a new address."""
-        addresses.ask(self.browser, email)
-
-    def type(self, code: str = "") -> None:
-        """The mailed code."""
-        pages.type_code(self.browser, code or pages.mailed_code())
+        self.post("/accounts/email", email=email)
 
     def account(self) -> None:
         """Alice has an authenticator app, and has typed the password."""
@@ -102,9 +82,9 @@ class World:
         self.change(email_verified_at=None)
         self.again()
 
-    def sign_up(self, path: str = pages.SIGN_UP, **changes: str) -> None:
+    def sign_up(self, **changes: str) -> None:
         self.settings.SIGN_UP = "open"
-        pages.sign_up(self.browser, path, **changes)
+        pages.sign_up(self.browser, **changes)
 
     def add(self) -> None:
         """A passkey, which her device has made."""
@@ -122,9 +102,24 @@ class World:
         self.post("/accounts/profile", nickname="Ali", picture=upload(content or picture()))
 
 
+def rates(world: World, **limits: str) -> None:
+    world.settings.RATES = limits
+
+
+def old_mail_code(world: World) -> None:
+    with time_machine.travel(time.time() + 1801):
+        pages.type_code(world.browser, pages.mailed_code())
+
+
+def code_of_the_app(world: World) -> None:
+    world.code(pages.code_of(world.app.secret))
+
+
+def recovery_code(world: World) -> None:
+    world.code(world.app.codes[0])
+
+
 Step = Callable[[World], object]
-
-
 CASES: list[tuple[Fault, str, bool, tuple[Step, ...]]] = []
 
 
@@ -133,105 +128,78 @@ def refused(fault: Fault, cause: str, *steps: Step, nobody: bool = False) -> Non
     CASES.append((fault, cause or fault.name.lower(), nobody, steps))
 
 
-# Passwords ------------------------------------------------------------------------------------------------------------
-
-TOO_OFTEN = (World.wrong, World.sign_in)
-BUSY = partial(World.patch, name="passwords.hashing.in_turn", value=Mock(side_effect=HashingBusy()))
-
-
-def new_password(world: World, old: str = PASSWORD, new: str = pages.NEW_PASSWORD) -> None:
-    world.sign_in()
-    world.post("/accounts/password/change", oldpassword=old, password1=new, password2=new)
-
-
-refused(Fault.PASSWORD_WRONG, "", World.wrong)
+# Passwords
+for cause, fields in (
+    ("password_wrong", {}),
+    ("account_inactive", {"is_active": False}),
+    ("account_without_password", {"password": "!" + "a" * 40}),
+):
+    refused(Fault.PASSWORD_WRONG, cause, lambda w, fields=fields: w.change(**fields), lambda w: w.sign_in(WRONG))
 refused(Fault.PASSWORD_WRONG, "account_unknown", lambda w: w.sign_in(WRONG, "nobody@example.com"), nobody=True)
-refused(Fault.PASSWORD_WRONG, "account_inactive", lambda w: w.change(is_active=False), World.wrong)
-refused(Fault.PASSWORD_WRONG, "account_without_password", lambda w: w.change(password="!" + "a" * 40), World.wrong)
 refused(Fault.ACCOUNT_INACTIVE, "", lambda w: w.change(is_active=False), World.sign_in)
-refused(Fault.SIGN_IN_LIMITED, "sign_in_limited_account", lambda w: w.rates(sign_in_account=ONCE), *TOO_OFTEN)
-refused(Fault.SIGN_IN_LIMITED, "sign_in_limited_address", lambda w: w.rates(sign_in_address=ONCE), *TOO_OFTEN)
-refused(Fault.PRESENT_PASSWORD_WRONG, "password_wrong", partial(new_password, old=WRONG))
-refused(Fault.NEW_PASSWORD_WEAK, "password_too_short", partial(new_password, new="short"))
-refused(Fault.PASSWORD_BUSY, "", BUSY, World.sign_in, nobody=True)
+for limit in ("account", "address"):
+    reached = {f"sign_in_{limit}": ONCE}
+    steps = (lambda w, reached=reached: rates(w, **reached), lambda w: w.sign_in(WRONG), World.sign_in)
+    refused(Fault.SIGN_IN_LIMITED, f"sign_in_limited_{limit}", *steps)
+refused(Fault.PRESENT_PASSWORD_WRONG, "password_wrong", lambda w: w.new_password(old=WRONG))
+refused(Fault.NEW_PASSWORD_WEAK, "password_too_short", lambda w: w.new_password(new="short"))
+refused(
+    Fault.PASSWORD_BUSY,
+    "",
+    lambda w: w.monkeypatch.setattr("accounts.passwords.hashing.in_turn", Mock(side_effect=HashingBusy())),
+    World.sign_in,
+    nobody=True,
+)
 
-# Limits with a page ---------------------------------------------------------------------------------------------------
-
+# Limits with a page
 for limit, cause, act in (
     ("sign_up", "sign_up_limited", World.sign_up),
     ("mail", "mails_limited", World.sign_up),
-    ("reset", "reset_limited", World.reset),
+    ("reset", "reset_limited", lambda w: pages.ask_for_link(w.browser, w.alice.email)),
     ("passkey_options", "passkeys_limited", lambda w: w.post(pages.PASSKEY)),
 ):
-    refused(Fault.REQUESTS_LIMITED, cause, partial(World.reach, limit=limit), act, nobody=True)
+    refused(Fault.REQUESTS_LIMITED, cause, lambda w, limit=limit: w.reach(limit), act, nobody=True)
 refused(Fault.REQUESTS_LIMITED, "new_address_limited", World.sign_in, lambda w: w.reach("new_address"), World.ask)
 refused(Fault.REQUESTS_LIMITED, "codes_limited", lambda w: w.reach("code_mail"), World.unconfirmed)
 refused(Fault.ACCOUNT_LIMITED, "sign_ins_done_limited", lambda w: w.reach("sign_in_done"), World.sign_in)
 refused(Fault.REQUESTS_LIMITED, "", World.sign_in, World.ask, World.ask, nobody=True)  # by allauth
 
-# Second factors -------------------------------------------------------------------------------------------------------
-
-
-def recovery_code(world: World) -> None:
-    world.code(world.app.codes[0])
-
-
-refused(Fault.APP_CODE_WRONG, "factor_used", World.account, World.code, World.again, World.code)
-refused(Fault.FACTOR_WRONG, "", World.account, World.no_code)
-refused(Fault.RECOVERY_CODE_WRONG, "factor_wrong", World.add, World.again, World.no_code)
-refused(Fault.FACTOR_LIMITED, "", World.account, lambda w: w.rates(second_factor=ONCE), World.no_code, World.no_code)
+# Second factors and passkeys
+refused(Fault.APP_CODE_WRONG, "factor_used", World.account, code_of_the_app, World.again, code_of_the_app)
+refused(Fault.FACTOR_WRONG, "", World.account, World.code)
+refused(Fault.RECOVERY_CODE_WRONG, "factor_wrong", World.add, World.again, World.code)
+refused(Fault.FACTOR_LIMITED, "", World.account, lambda w: rates(w, second_factor=ONCE), World.code, World.code)
 refused(
-    Fault.NEW_APP_CODE_WRONG,
-    "",
-    World.sign_in,
-    lambda w: [w.browser.get(pages.APP), w.post(pages.APP, code="none")],
+    Fault.NEW_APP_CODE_WRONG, "", World.sign_in, lambda w: [w.browser.get(pages.APP), w.post(pages.APP, code="none")]
 )
 refused(Fault.SIGN_IN_ENDED, "", World.account, lambda w: remove_all(w.alice), recovery_code)
 refused(Fault.ACCOUNT_INACTIVE, "", World.account, lambda w: set_active(w.alice, False), recovery_code)
 refused(Fault.SIGN_IN_ENDED, "", World.account, lambda _: User.objects.all().delete(), recovery_code, nobody=True)
-
-# Passkeys -------------------------------------------------------------------------------------------------------------
-
-
-ELSEWHERE = "https://mallory.example"
 refused(Fault.PASSKEY_UNREADABLE, "", lambda w: w.post(pages.PASSKEY, credential="x"), nobody=True)
-refused(Fault.PASSKEY_UNREADABLE, "passkey_of_another_origin", lambda w: w.stranger(ELSEWHERE), nobody=True)
+elsewhere = "https://mallory.example"
+refused(Fault.PASSKEY_UNREADABLE, "passkey_of_another_origin", lambda w: w.stranger(elsewhere), nobody=True)
 refused(Fault.PASSKEY_UNKNOWN, "", World.stranger, nobody=True)
 refused(Fault.NEW_PASSKEYS_LIMITED, "", lambda w: w.reach("new_passkey"), World.add)
 
-# Sign-up and addresses ------------------------------------------------------------------------------------------------
-
-
-def old_mail_code(world: World) -> None:
-    with time_machine.travel(time.time() + 1801):
-        world.type()
-
-
+# Sign-up, addresses and the profile
 refused(Fault.SIGN_UP_CLOSED, "", lambda w: w.browser.get(pages.SIGN_UP), nobody=True)
-refused(
-    Fault.SIGN_UP_CLOSED, "invitation_invalid", lambda w: w.browser.get(f"{pages.SIGN_UP}?invitation=x"), nobody=True
-)
+invited = f"{pages.SIGN_UP}?invitation=x"
+refused(Fault.SIGN_UP_CLOSED, "invitation_invalid", lambda w: w.browser.get(invited), nobody=True)
 refused(Fault.ADDRESS_TAKEN, "address_taken_at_sign_up", lambda w: w.sign_up(email=w.alice.email), nobody=True)
 refused(Fault.SAME_ADDRESS, "", World.sign_in, lambda w: w.ask(w.alice.email))
-refused(Fault.ADDRESS_TAKEN, "", World.sign_in, lambda w: addresses.change(w.browser, PersonFactory().email))
-refused(Fault.MAIL_CODE_WRONG, "", World.unconfirmed, lambda w: w.type("WRONG"))
+refused(
+    Fault.ADDRESS_TAKEN,
+    "",
+    World.sign_in,
+    lambda w: w.ask(PersonFactory().email),
+    lambda w: pages.type_code(w.browser, pages.mailed_code()),
+)
+refused(Fault.MAIL_CODE_WRONG, "", World.unconfirmed, lambda w: pages.type_code(w.browser, "WRONG"))
 refused(Fault.MAIL_CODE_EXPIRED, "", World.unconfirmed, old_mail_code, nobody=True)
 refused(Fault.SIGN_IN_TOO_SOON, "", World.unconfirmed, World.again, nobody=True)
-
-# The profile ----------------------------------------------------------------------------------------------------------
-
-
 refused(Fault.ANOTHER_ADDRESS, "", World.sign_in, lambda w: w.post("/accounts/delete", email="bob@example.org"))
-refused(
-    Fault.PICTURES_LIMITED,
-    "",
-    lambda w: setattr(w.settings, "RATES", {"picture": "1/m"}),
-    World.picture,
-    World.picture,
-)
+refused(Fault.PICTURES_LIMITED, "", lambda w: rates(w, picture="1/m"), World.picture, World.picture)
 refused(Fault.NOT_A_PICTURE, "", lambda w: w.picture(b"no picture"))
-
-# What is logged -------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -239,26 +207,16 @@ def world(alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch) -> World:
     return World(alice, settings, monkeypatch)
 
 
-@pytest.fixture
-def last_log(event_log: Log, monkeypatch: pytest.MonkeyPatch) -> Log:
-    """Of the last request only."""
-    request = Client.request
-
-    def clear_and_request(client: Client, **environment: Any) -> Any:
-        event_log.lines.clear()
-        return request(client, **environment)
-
-    monkeypatch.setattr(Client, "request", clear_and_request)
-    return event_log
-
-
 @pytest.mark.parametrize(("fault", "cause", "nobody", "steps"), CASES, ids=[case[1] for case in CASES])
 def test_a_refusal_is_one_line(
-    fault: Fault, cause: str, nobody: bool, steps: tuple[Step, ...], world: World, last_log: Log
+    fault: Fault, cause: str, nobody: bool, steps: tuple[Step, ...], world: World, event_log: Log
 ) -> None:
-    for step in steps:
+    *before, last = steps
+    for step in before:
         step(world)
-    [line] = last_log.of("refused")
+    event_log.lines.clear()
+    last(world)
+    [line] = event_log.of("refused")
     person = None if nobody else str(world.alice.pk)
     assert (line["code"], line["cause"], line.get("person")) == (fault.name.lower(), cause, person)
     assert "@" not in str(line)

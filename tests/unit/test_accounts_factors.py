@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,13 +12,11 @@ import time_machine
 from allauth.mfa.models import Authenticator
 from django.core import mail, signing
 from django.core.cache import caches
-from django.core.management import call_command
-from django.http import HttpResponse
-from django.test import Client, RequestFactory
+from django.test import Client
 
 from accounts.models import User
-from accounts.sessions import known_browsers
-from tests.factories import PersonFactory, database_text
+from config.infrastructure.texts import typed_code
+from tests.factories import PASSWORD, PersonFactory, database_text
 from tests.pages import (
     ADD,
     APP,
@@ -27,59 +24,46 @@ from tests.pages import (
     PASSKEY,
     SECOND,
     Account,
-    ask_for_link,
     browser_of,
-    choose,
     code_of,
     codes_on,
     deliver_all,
     html_of,
     is_signed_in,
     mailed_code,
-    mailed_path,
     sign_in,
     sign_up,
     type_code,
+    with_session,
 )
 
 pytestmark = pytest.mark.django_db
 
-PAGES = [APP, CODES, f"{CODES}/new", f"{APP}/off", ADD]
+OWN = ["/accounts/export", "/accounts/delete", "/accounts/email"]
+PAGES = [APP, CODES, f"{CODES}/new", f"{APP}/off", ADD, *OWN]
 
 
-SPELLINGS: dict[str, Callable[[str], str]] = {
-    "Arabic-Indic": lambda code: code.translate({ord(str(digit)): 0x660 + digit for digit in range(10)}),
-    "Persian": lambda code: code.translate({ord(str(digit)): 0x6F0 + digit for digit in range(10)}),
-    "Devanagari": lambda code: code.translate({ord(str(digit)): 0x966 + digit for digit in range(10)}),
-    "full width": lambda code: code.translate({each: each + 0xFEE0 for each in range(0x21, 0x7F)}),
-    "mathematical": lambda code: code.translate({ord(str(digit)): 0x1D7CE + digit for digit in range(10)}),
-    "small letters": str.lower,
-    "no-break spaces": lambda code: f"\u00a0{code[:3]}\u202f{code[3:]}\u3000",
-    "dashes": lambda code: "\u2013".join(code).replace("\u2013", "\u2212", 1) + "\u2011\uff0d\ufe58\u30fc",
-    "invisible": lambda code: f"\u200f\ufeff{code[:2]}\u200b\u00ad{code[2:]}\u2060\ufe0f\u200e",
-    "a tab and a line": lambda code: f"\t{code}\n",
-}
+def spelled(code: str) -> str:
+    """In full width, with a space and an invisible character."""
+    return f" \u200b{code}".translate({each: each + 0xFEE0 for each in range(0x21, 0x7F)}).lower()
 
 
 @pytest.mark.usefixtures("sign_up_is_open")
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_a_right_code_is_right_however_a_keyboard_or_a_copy_spells_it(account: Account, spelling: str) -> None:
-    spelled, secret = SPELLINGS[spelling], account.secret
-    for code, wrong in ((code_of(secret), code_of(secret, 9)), (account.codes[0], "00000000")):
+def test_a_right_code_is_right_however_a_keyboard_or_a_copy_spells_it(account: Account) -> None:
+    spellings = ["٠١٢٣٤٥٦٧٨٩", "۰۱۲۳۴۵۶۷۸۹", "०१२३४५६७८९", "０１２３４５６７８９", "𝟎𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖𝟗", "\t0123456789\n"]
+    spellings += ["\u00a0012\u202f3456789\u3000", "\u200f\ufeff01\u200b\u00ad23456789\u2060\ufe0f\u200e"]
+    spellings += ["0\u22121\u2011\uff0d2\ufe58\u30fc3\u2013456789"]
+    assert {typed_code(each) for each in spellings} == {"0123456789"}
+    for code, wrong in ((code_of(account.secret), code_of(account.secret, 9)), (account.codes[0], "00000000")):
         browser = account.browser_before_code()
         assert "pattern=" not in html_of(browser.post(SECOND, {"code": spelled(wrong)}))
         assert not is_signed_in(browser)
         assert browser.post(SECOND, {"code": spelled(code)}).status_code == 302
-        assert is_signed_in(browser)
     assert account.browser.post("/accounts/confirm/code", {"code": spelled(account.codes[1])}).status_code == 302
     new, other = Client(), browser_of(PersonFactory())
-    (secret,) = codes_on(other.get(APP))
-    assert other.post(APP, {"code": spelled(code_of(secret))}).status_code == 302
+    assert other.post(APP, {"code": spelled(code_of(codes_on(other.get(APP))[0]))}).status_code == 302
     sign_up(new)
-    assert not is_signed_in(new)
-    assert type_code(new, spelled("AAAAAA")).status_code == 200
-    assert type_code(new, spelled(mailed_code())).status_code == 302
-    assert is_signed_in(new)
+    assert [type_code(new, spelled(code)).status_code for code in ("AAAAAA", mailed_code())] == [200, 302]
 
 
 # Signing in ----------------------------------------------------------------------------------------------------------
@@ -101,31 +85,27 @@ def test_the_code_signs_in_after_the_password_and_leads_on(client: Client, accou
 
 def test_a_recovery_code_works_once_in_either_spelling(account: Account) -> None:
     code = account.codes[0]
-    for typed, expected in ((f" {code[:4]} {code[4:]}", 302), (code, 200)):
-        browser = account.browser_before_code()
-        assert browser.post(SECOND, {"code": typed}).status_code == expected
-        assert is_signed_in(browser) is (expected == 302)
-
-
-def test_factors_that_an_operator_removes_during_a_sign_in_let_it_start_again(account: Account) -> None:
-    browser, person = account.browser_before_code(), account.person
-    call_command("account", "remove-factors", person.email)
-    assert not is_signed_in(account.browser)
-    assert browser.get(SECOND)["Location"] == "/accounts/sign-in"
-    assert sign_in(browser, person.email)["Location"] == "/accounts/profile"
-    assert is_signed_in(browser)
+    for typed, is_accepted in ((f" {code[:4]} {code[4:]}", True), (code, False)):
+        (browser := account.browser_before_code()).post(SECOND, {"code": typed})
+        assert is_signed_in(browser) is is_accepted
 
 
 # The page "Security" -------------------------------------------------------------------------------------------------
 
 
-def test_a_sign_in_that_is_not_new_is_confirmed_by_the_code_as_by_the_password(
-    client: Client, account: Account
-) -> None:
+def test_each_sensitive_page_asks_for_a_proof_unless_a_sign_in_is_new(client: Client, account: Account) -> None:
+    strict, stolen = Client(enforce_csrf_checks=True), with_session(account.person)
+    strict.cookies = account.browser.cookies
+    for path in OWN:
+        for sender, led in ((client, "/accounts/sign-in"), (stolen, "/accounts/confirm?"), (strict, path)):
+            assert sender.post(path, {"email": account.person.email})["Location"].startswith(led)
     assert [path for path in PAGES if not client.get(path)["Location"].startswith("/accounts/sign-in")] == []
-    with time_machine.travel(time.time() + 600):
+    with time_machine.travel(time.time() + 301):
         led = [account.browser.get(path)["Location"] for path in PAGES]
-        assert all(location.startswith("/accounts/confirm?") for location in led)
+        assert account.browser.post("/accounts/email").status_code == 200, "the form was open for some minutes"
+    with time_machine.travel(time.time() + 901):
+        late = [account.browser.post(path)["Location"] for path in OWN]
+        assert all(location.startswith("/accounts/confirm?") for location in led + late)
         query = led[0].partition("?")[2]
         assert account.browser.post(f"/accounts/confirm/code?{query}", {"code": account.codes[2]})["Location"] == APP
         assert account.browser.get(CODES).status_code == 200
@@ -155,11 +135,8 @@ def test_recovery_codes_are_downloaded_by_whoever_has_seen_them(account: Account
     lines = html_of(answer).splitlines()
     assert lines[0] == f"Recovery codes of {account.person.email} at Delegated Sign-In"
     assert lines[2:12] == account.codes
-
-
-def test_codes_that_the_page_has_not_signed_are_no_file(account: Account) -> None:
-    for codes in ("", " ".join(account.codes), signing.dumps(account.codes)):
-        assert account.browser.post(CODES, {"codes": codes})["Location"] == CODES
+    for unsigned in ("", " ".join(account.codes), signing.dumps(account.codes)):
+        assert account.browser.post(CODES, {"codes": unsigned})["Location"] == CODES
 
 
 def test_switched_off_the_password_is_enough_again_and_both_is_told_by_mail(account: Account) -> None:
@@ -170,13 +147,6 @@ def test_switched_off_the_password_is_enough_again_and_both_is_told_by_mail(acco
         ("The authenticator app was switched off", [account.person.email]),
     ]
     assert is_signed_in(browser_of(account.person))
-
-
-def test_a_new_password_by_mail_does_not_replace_the_second_factor(account: Account) -> None:
-    browser = Client()
-    ask_for_link(browser, account.person.email)
-    assert choose(browser, mailed_path())["Location"] == SECOND
-    assert not is_signed_in(browser)
 
 
 # What is stored ------------------------------------------------------------------------------------------------------
@@ -190,13 +160,16 @@ def test_neither_the_database_nor_the_file_with_the_persons_data_holds_a_readabl
 
 
 def test_with_another_secret_key_no_code_fits_unless_the_old_one_is_a_fallback(account: Account, settings: Any) -> None:
+    used = code_of(account.secret)
+    assert account.browser_before_code().post(SECOND, {"code": used}).status_code == 302
     old, settings.SECRET_KEY = settings.SECRET_KEY, "another key of more than fifty characters, made for this test"
     browser = account.browser_before_code()
     for code in (account.codes[0], code_of(account.secret, 1)):
         assert browser.post(SECOND, {"code": code}).status_code == 200
     assert not is_signed_in(browser)
     settings.SECRET_KEY_FALLBACKS = [old]
-    assert account.browser_before_code().post(SECOND, {"code": account.codes[0]}).status_code == 302
+    for code, expected in ((used, 200), (account.codes[0], 302)):
+        assert account.browser_before_code().post(SECOND, {"code": code}).status_code == expected
 
 
 # Passkeys ------------------------------------------------------------------------------------------------------------
@@ -238,59 +211,21 @@ def test_a_code_of_the_app_is_valid_in_its_period_and_beside_it(
         assert browser.post(SECOND, {"code": code}).status_code == expected
 
 
-def test_a_code_of_the_app_works_once(account: Account, period: int) -> None:
+def test_each_code_of_the_app_works_once_that_of_the_set_up_too(account: Account, period: int) -> None:
     with time_machine.travel(period, tick=False):
-        code = code_of(account.secret)
-        assert account.browser_before_code().post(SECOND, {"code": code}).status_code == 302
+        account.browser.post("/accounts/confirm", {"password": PASSWORD})
+        account.browser.post(f"{APP}/off")
+        (secret,) = codes_on(account.browser.get(APP))
+        code, new = code_of(secret), code_of(secret, 1)
+        assert account.browser.post(APP, {"code": code}).status_code == 302
+        assert account.browser_before_code().post(SECOND, {"code": new}).status_code == 302
     for seconds_later in (0, 59):
         with time_machine.travel(period + seconds_later, tick=False):
             caches["default"].clear()  # which isn't needed to remember it
             browser = account.browser_before_code()
-            for spelling in ("{}.{}", "{} {}", "{}{}"):
-                answer = browser.post(SECOND, {"code": spelling.format(code[:3], code[3:])})
-                assert answer.status_code == 200
-            assert "was used before" in html_of(answer)
-
-
-def test_a_used_code_counts_as_a_wrong_one(account: Account, period: int, settings: Any) -> None:
-    settings.RATES = {"second_factor": "2/15m"}
-    with time_machine.travel(period, tick=False):
-        code = code_of(account.secret)
-        for expected in (302, 200, 200, 429):
-            browser = account.browser_before_code()
-            assert browser.post(SECOND, {"code": code}).status_code == expected
-
-
-def test_what_was_bound_to_the_former_key_goes_on_beside_the_new_one(
-    account: Account, period: int, settings: Any
-) -> None:
-    """A used code stays used, a known browser known, and the button of an open page ends the browser it names."""
-    with time_machine.travel(period, tick=False):
-        browser, code = account.browser_before_code(), code_of(account.secret)
-        assert browser.post(SECOND, {"code": code}).status_code == 302
-        [mark] = re.findall(r'name="browser" value="(\w+)"', html_of(browser.get("/accounts/browsers")))
-        settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
-        settings.SECRET_KEY = "another key of more than fifty characters, made for this test"
-        again = account.browser_before_code()
-        assert again.post(SECOND, {"code": code}).status_code == 200
-        assert "signed out" in html_of(browser.post("/accounts/browsers", {"browser": mark}, follow=True))
-    request = RequestFactory().get("/")
-    request.COOKIES = {name: morsel.value for name, morsel in browser.cookies.items()}
-    assert known_browsers.find(request, account.person.email)
-    response = HttpResponse()
-    known_browsers.add(request, response, account.person)
-    request.COOKIES = {name: morsel.value for name, morsel in response.cookies.items()}
-    assert list(known_browsers.read(request)[0]) == [account.person.pk]
-
-
-def test_the_code_that_set_up_the_app_is_used_up(account: Account) -> None:
-    with time_machine.travel(time.time(), tick=False):
-        account.browser.post(f"{APP}/off")
-        (secret,) = codes_on(account.browser.get(APP))
-        assert account.browser.post(APP, {"code": code_of(secret)}).status_code == 302
-        for sent, expected in ((code_of(secret), 200), (code_of(secret, 1), 302)):
-            browser = account.browser_before_code()
-            assert browser.post(SECOND, {"code": sent}).status_code == expected
+            for spelling in (f"{code[:3]}.{code[3:]}", f"{new[:3]} {new[3:]}", new):
+                answer = browser.post(SECOND, {"code": spelling})
+                assert (answer.status_code, "was used before" in html_of(answer)) == (200, True)
 
 
 # Administrators -------------------------------------------------------------------------------------------------------

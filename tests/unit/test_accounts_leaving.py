@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
-import time
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import pytest
-import time_machine
 from django.apps import apps
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import UUIDField
@@ -24,7 +22,7 @@ from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.factories import CodeFactory, ConsentFactory, PersonFactory, Registered, TokenFactory, picture, upload
 from tests.grants import exchange
-from tests.pages import browser_of, is_signed_in, with_session
+from tests.pages import browser_of, is_signed_in
 
 pytestmark = pytest.mark.django_db
 
@@ -37,22 +35,6 @@ def credentials(alice: User, application: Registered) -> list[Any]:
     """A code and a token of Alice, and a remembered consent."""
     ConsentFactory(user=alice, application=application.row, fingerprint="f" * 64)
     return [CodeFactory(user=alice, application=application), TokenFactory(user=alice, application=application)]
-
-
-@pytest.mark.parametrize("path", [EXPORT, DELETE])
-def test_both_pages_ask_for_the_password_again_and_refuse_a_forged_form(
-    browser: Client, alice: User, path: str
-) -> None:
-    assert browser.get(path).status_code == 200
-    stolen, strict = with_session(alice), Client(enforce_csrf_checks=True)
-    for method in ("get", "post"):
-        assert getattr(Client(), method)(path)["Location"].startswith("/accounts/sign-in")
-        assert getattr(stolen, method)(path, {"email": alice.email})["Location"].startswith("/accounts/confirm?")
-    strict.cookies = browser.cookies
-    assert strict.post(path, {"email": alice.email})["Location"] == path
-    with time_machine.travel(time.time() + 901):
-        assert browser.post(path, {"email": alice.email})["Location"].startswith("/accounts/confirm?")
-    assert User.objects.filter(pk=alice.pk).exists()
 
 
 # The file -------------------------------------------------------------------------------------------------------------
@@ -98,10 +80,15 @@ def test_the_file_holds_the_newest_entries_of_long_lists(browser: Client, applic
 # Deleting -------------------------------------------------------------------------------------------------------------
 
 
-def test_the_account_and_all_that_belongs_to_it_is_gone(
+def test_the_account_of_the_person_who_types_its_address_and_all_that_belongs_to_it_is_gone(
     browser: Client, alice: User, application: Registered, credentials: list[Any]
 ) -> None:
     elsewhere, code, token = browser_of(alice), *credentials
+    for typed in ("", "delete", "mallory@example.com", "\x00"):
+        assert browser.post(DELETE, {"email": typed}).context["form"].errors["email"]
+    mallory = browser_of(PersonFactory(nickname="Mallory"))
+    assert mallory.post(DELETE, {"email": alice.email, "user": str(alice.pk)}).status_code == 200
+    other_tab = User.objects.get(pk=alice.pk)
     assert browser.post(DELETE, {"email": f" {alice.email.upper()} "})["Location"] == "/accounts/sign-in"
     page = browser.get("/accounts/sign-in")
     assert b"Your account is deleted" in page.content
@@ -112,21 +99,7 @@ def test_the_account_and_all_that_belongs_to_it_is_gone(
     assert not any(is_signed_in(old) for old in (browser, elsewhere))
     assert exchange(application, code=code.raw).json()["error"] == "invalid_grant"
     assert Client().get("/oauth/userinfo", headers={"authorization": f"Bearer {token.raw}"}).status_code == 401
-
-
-def test_an_account_that_is_deleted_in_two_tabs_at_once_is_gone(alice: User) -> None:
-    other_tab = User.objects.get(pk=alice.pk)
-    delete_account(alice)
     delete_account(other_tab)
-    assert not User.objects.filter(email=other_tab.email).exists()
-
-
-def test_nothing_is_deleted_without_the_right_address_by_the_person(browser: Client, alice: User) -> None:
-    for typed in ("", "delete", "mallory@example.com", "\x00"):
-        assert browser.post(DELETE, {"email": typed}).context["form"].errors["email"]
-    mallory = browser_of(PersonFactory(nickname="Mallory"))
-    assert mallory.post(DELETE, {"email": alice.email, "user": str(alice.pk)}).status_code == 200
-    assert User.objects.filter(pk=alice.pk).exists()
 
 
 def test_no_row_is_written_about_a_person_whose_account_is_gone(alice: User) -> None:

@@ -1,23 +1,33 @@
-"""Which new passwords are accepted on the pages that ask for one, and the password that is typed again."""
+"""Which new passwords are accepted, the password that is typed again, and what a hash costs."""
 
 from __future__ import annotations
 
 import re
 import secrets
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
-from django.contrib.auth.hashers import make_password
+from argon2.exceptions import HashingError
+from django.conf import settings
+from django.contrib.auth.hashers import Argon2PasswordHasher
 from django.contrib.auth.password_validation import validate_password
 from django.core import mail
 from django.core.exceptions import ValidationError
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils.crypto import get_random_string
 
+from accounts import return_path
 from accounts.mail import outbox
 from accounts.models import Session, User
 from accounts.passwords import hashing, validators
+from tests.contract_coverage import contract
 from tests.factories import PASSWORD, PersonFactory
+from tests.grants import pending_path
 from tests.pages import (
     NEW_PASSWORD,
     SIGN_UP,
@@ -29,6 +39,7 @@ from tests.pages import (
     text_of,
     with_session,
 )
+from tests.peers import wait_until
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sign_up_is_open")]
 
@@ -49,11 +60,6 @@ def codes_of(password: str, user: User | None) -> set[str]:
     return set()
 
 
-def without(code: str, passwords: list[str], user: User) -> list[str]:
-    """Those that are not refused with the code."""
-    return [password for password in passwords if code not in codes_of(password, user)]
-
-
 def test_long_passwords_of_any_kind_are_good(owner: User) -> None:
     passwords = [
         "correct horse battery staple",
@@ -65,19 +71,9 @@ def test_long_passwords_of_any_kind_are_good(owner: User) -> None:
         "tr0ub4dor&3 tr0mb0ne",
         *(secrets.token_urlsafe(12) for _ in range(100)),  # what a password manager makes
     ]
+    passwords += ["only 15 letters", "".join(secrets.choice("abcdefghijkmnpqrstuvwxyz") for _ in range(1024))]
     refused = {password: codes_of(password, user) for user in (owner, None) for password in passwords}
     assert {password: codes for password, codes in refused.items() if codes} == {}
-
-
-def test_fourteen_characters_are_too_few(owner: User) -> None:
-    assert codes_of("only 14 lettrs", owner) == {"password_too_short"}
-    assert codes_of("only 15 letters", owner) == set()
-
-
-def test_up_to_1024_characters_are_accepted(owner: User) -> None:
-    longest = "".join(secrets.choice("abcdefghijkmnpqrstuvwxyz") for _ in range(1024))
-    assert codes_of(longest, owner) == set()
-    assert without("password_too_long", [longest + "k", "a" * 100_000, "ab" * 50_000], owner) == []
 
 
 def test_a_weak_password_is_refused(owner: User) -> None:
@@ -89,12 +85,13 @@ def test_a_weak_password_is_refused(owner: User) -> None:
     names += ["AliceLiddell1865", "liddell-wonderland", "alice Ægir harbour"]
     phrases = ["correcthorsebatterystaple", "CorrectHorseBatteryStaple1", "iloveyouforever!"]
     phrases += ["manchesterunited1", "1qaz2wsx3edc4rfv", "m4nch3st3run1t3d"]
-    assert [each for each in (*longer, *patterns, *names, *phrases) if not codes_of(each, owner)] == []
-
-
-def test_the_own_data_count_as_common_words_in_an_estimate(owner: User) -> None:
+    odd = ["", " ", "a", "\ud800" * 20, "\x00" * 20]
+    assert [each for each in (*longer, *patterns, *names, *phrases, *odd) if not codes_of(each, owner)] == []
+    assert codes_of("only 14 lettrs", owner) == {"password_too_short"}
+    for long in ("xq7" * 342, "a" * 100_000, "ab" * 50_000):
+        assert "password_too_long" in codes_of(long, owner)
     assert codes_of("wonderlandliddellzz", None) == set()
-    assert "password_is_guessed" in codes_of("wonderlandliddellzz", owner)
+    assert "password_is_guessed" in codes_of("wonderlandliddellzz", owner), "the own data are common words"
 
 
 def test_no_password_makes_its_estimate_take_long(owner: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,17 +104,6 @@ def test_no_password_makes_its_estimate_take_long(owner: User, monkeypatch: pyte
     assert len(estimated) == 12
     assert max(map(len, estimated)) <= 48
     assert max(len(set(text) & set("@({[<!|$+/%")) for text in estimated) <= 2
-
-
-@pytest.mark.parametrize("password", ["", " ", "a", "\ud800" * 20, "\x00" * 20])
-def test_no_text_breaks_the_rules(owner: User, password: str) -> None:
-    assert codes_of(password, owner)
-
-
-def test_an_old_password_that_is_too_short_now_still_signs_in(client: Client) -> None:
-    person = PersonFactory(password=make_password("twelve chars"))
-    answer = client.post("/accounts/sign-in", {"login": person.email, "password": "twelve chars"})
-    assert answer["Location"] == "/accounts/profile"
 
 
 # The pages -----------------------------------------------------------------------------------------------------------
@@ -182,15 +168,13 @@ def test_a_new_password_replaces_the_old_one_ends_other_sessions_and_is_told(cli
     elsewhere, key = with_session(alice), client.session.session_key
     assert change(client)["Location"] == "/accounts/security"
     assert client.session.session_key != key
-    assert is_signed_in(client)
-    assert not is_signed_in(elsewhere)
+    assert [is_signed_in(each) for each in (client, elsewhere)] == [True, False]
     assert Session.objects.filter(user=alice).count() == 1
     assert outbox.deliver_next()
     assert mail.outbox[-1].to == [alice.email]
     assert mail.outbox[-1].subject.endswith("was changed")
     assert NEW_PASSWORD not in mail.outbox[-1].body
-    assert sign_in(Client(), alice.email).status_code == 200
-    assert sign_in(Client(), alice.email, NEW_PASSWORD).status_code == 302
+    assert [sign_in(Client(), alice.email, each).status_code for each in (PASSWORD, NEW_PASSWORD)] == [200, 302]
 
 
 @pytest.mark.parametrize(("new", "again"), [("short", None), (NEW_PASSWORD, "something else"), ("", None)])
@@ -216,28 +200,6 @@ def test_a_stolen_session_is_not_enough_and_each_guess_counts_as_a_failed_sign_i
     assert sign_in(Client(), alice.email).status_code == 302, "the owner signs in elsewhere"
 
 
-def test_somebody_without_a_password_gets_one_by_mail(client: Client) -> None:
-    person = PersonFactory(password="!unusable")
-    client.force_login(person)
-    assert change(client, "", NEW_PASSWORD)["Location"] == "/accounts/password/reset"
-    assert client.get(CHANGE)["Location"] == "/accounts/password/reset"
-    assert b"Set a password by mail" in client.get("/accounts/security").content
-    assert client.get(CONFIRM).status_code in (302, 403)
-    person.refresh_from_db()
-    assert not person.has_usable_password()
-
-
-@pytest.mark.parametrize("path", [CHANGE, CONFIRM])
-def test_a_password_that_must_wait_can_be_sent_again(browser: Client, path: str, monkeypatch: Any) -> None:
-    form = {"password": PASSWORD, "oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
-    with monkeypatch.context() as patch:
-        patch.setattr(hashing, "places", threading.Semaphore(0))
-        busy = browser.post(path, form)
-    assert busy.status_code == 503
-    assert int(busy["Retry-After"]) > 0
-    assert browser.post(path, form).status_code == 302
-
-
 def test_the_password_is_typed_again_and_the_way_goes_on(browser: Client) -> None:
     path = f"{CONFIRM}?next=/accounts/security"
     assert browser.post(path, {"password": "wrong"}).context["form"].errors["password"]
@@ -251,3 +213,160 @@ def test_an_error_of_allauth_is_in_our_words(browser: Client) -> None:
     sentences = {"de": "Geben Sie beide Male dasselbe Passwort ein.", "zh-hans": "两次输入的密码必须相同。"}
     for language, sentence in sentences.items():
         assert sentence in text_of(browser.post(CHANGE, form, headers={"accept-language": language}))
+
+
+# What a hash costs, how many are made at once, and what people see when that is too many ------------------------------
+
+OF_TODAY = "argon2$argon2id$v=19$m=19456,t=2,p=1$"
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Grows by one with each hash that is made."""
+    made: list[str] = []
+    for name in ("encode", "verify"):
+        real = getattr(Argon2PasswordHasher, name)
+
+        def counted(self: Any, *values: Any, real: Any = real, name: str = name) -> Any:
+            made.append(name)
+            return real(self, *values)
+
+        monkeypatch.setattr(Argon2PasswordHasher, name, counted)
+    return made
+
+
+@contract("D15.hashing")
+def test_one_thread_hashes_and_half_of_the_threads_wait_at_most() -> None:
+    begun: list[str] = []
+    go = threading.Event()
+
+    def hash_slowly(password: str) -> bool:
+        begun.append(password)
+        return go.wait(60)
+
+    places = settings.WEB_THREADS // 2
+    with ThreadPoolExecutor(places) as threads:
+        hashed = [threads.submit(hashing.in_turn, hash_slowly, PASSWORD) for _ in range(places)]
+        wait_until(lambda: not hashing.places._value)  # type: ignore[attr-defined]
+        with pytest.raises(hashing.HashingBusy):
+            hashing.PasswordHasher().encode(PASSWORD, "a" * 22)
+        assert begun == [PASSWORD]
+        go.set()
+    assert all(each.result() for each in hashed), "those that could wait were hashed"
+
+
+def test_a_hash_that_fails_gives_its_turn_back() -> None:
+    with pytest.raises(HashingError, match="Salt is too short"):
+        hashing.PasswordHasher().encode(PASSWORD, "short")
+    assert hashing.PasswordHasher().encode(PASSWORD, "a" * 22).startswith(OF_TODAY)
+
+
+# What people see ------------------------------------------------------------------------------------------------------
+
+
+@contract("D15.hashing")
+def test_a_sign_in_that_is_refused_keeps_what_was_typed_and_counts_as_no_failure(
+    client: Client, alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch, hashed: list[str]
+) -> None:
+    settings.RATES = {"sign_in_account": "1/15m", "sign_in_address": "1/15m"}
+    there = pending_path()
+    query = return_path.url_of("", there)
+    emails = (alice.email, "nobody@example.com", PersonFactory(is_active=False).email)
+    hashed.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(hashing, "places", threading.Semaphore(0))
+        for email in emails:
+            response = sign_in(client, email, query=query, next=there)
+            assert response.status_code == 503
+            assert int(response["Retry-After"]) >= 1
+            said = text_of(response)
+            assert "Too many people are signing in at this moment." in said
+            assert "Sign in to continue to Photo Printer" in said
+            assert response.context["form"]["login"].value() == email
+            assert PASSWORD.encode() not in response.content
+            assert response.context["return_to"] == there
+            assert b"autofocus" in response.content.partition(b'type="password"')[2].partition(b">")[0]
+    assert hashed == []
+    assert sign_in(client, alice.email).status_code == 302
+
+
+@contract("D15.hashing")
+@pytest.mark.parametrize("way", ["change", "confirm", "reset", "sign up"])
+def test_a_form_whose_password_must_wait_can_be_sent_again(
+    browser: Client, alice: User, monkeypatch: pytest.MonkeyPatch, settings: Any, way: str
+) -> None:
+    settings.SIGN_UP = "open"
+    path = f"/accounts/{'confirm' if way == 'confirm' else 'password/change'}"
+    if way not in ("change", "confirm"):
+        browser, path = Client(), SIGN_UP
+    if way == "reset":
+        ask_for_link(browser, alice.email)
+        path = browser.get(mailed_path(), follow=True).context["action_url"]
+    form = {"password": PASSWORD, "oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
+    form |= {"email": "new@example.org", "nickname": "Nia"}
+    with monkeypatch.context() as patch:
+        patch.setattr(hashing, "places", threading.Semaphore(0))
+        busy = browser.post(path, form)
+    assert (busy.status_code, int(busy["Retry-After"]) > 0) == (503, True)
+    assert NEW_PASSWORD not in html_of(busy)
+    assert way != "sign up" or 'value="Nia"' in html_of(busy)
+    assert not User.objects.filter(email="new@example.org").exists()
+    assert browser.post(path, form).status_code == 302
+
+
+# Hashes of an earlier release -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bob() -> Any:
+    """Whose password was hashed with other parameters."""
+    return PersonFactory(nickname="Bob", password=Argon2PasswordHasher().encode(PASSWORD, get_random_string(22)))
+
+
+def stored(person: User) -> str:
+    return User.objects.values_list("password", flat=True).get(pk=person.pk)
+
+
+@contract("D15.passwords")
+@pytest.mark.usefixtures("real_passwords")
+def test_a_sign_in_upgrades_an_old_hash_and_ends_no_session(client: Client, bob: User) -> None:
+    elsewhere, before = with_session(bob), stored(bob)
+    assert not before.startswith(OF_TODAY)
+    assert sign_in(client, bob.email, "wrong password").status_code == 200
+    assert stored(bob) == before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hashing, "upgraded", Mock(side_effect=hashing.HashingBusy))
+        assert sign_in(Client(), bob.email).status_code == 302
+    assert stored(bob) == before, "what would have to wait is left to the next sign-in"
+    assert sign_in(client, bob.email).status_code == 302
+    assert stored(bob).startswith(OF_TODAY)
+    assert [is_signed_in(browser) for browser in (client, elsewhere)] == [True, True]
+    assert [sign_in(Client(), bob.email, each).status_code for each in (PASSWORD, "wrong password")] == [302, 200]
+
+
+def test_an_upgrade_does_not_undo_a_password_that_was_set_meanwhile(bob: User) -> None:
+    meanwhile = User.objects.get(pk=bob.pk)
+    meanwhile.set_password(NEW_PASSWORD)
+    meanwhile.save()
+    assert bob.check_password(PASSWORD)
+    assert stored(bob) == meanwhile.password
+
+
+# Nobody learns who has an account (the times themselves: `make fuzz`) -------------------------------------------------
+
+
+@contract("D15.unknown")
+def test_a_sign_in_costs_one_hash_and_the_same_statements_whoever_it_names(client: Client, hashed: list[str]) -> None:
+    signed_in_before, kinds = PersonFactory(), []
+    sign_in(Client(), signed_in_before.email)
+    facts = ({}, {"password": "!" + "a" * 40}, {"is_active": False}, {"unlocks": 1})
+    for person in (PersonFactory.build(), signed_in_before, *(PersonFactory(**each) for each in facts)):
+        hashed.clear()
+        with CaptureQueriesContext(connection) as statements:
+            assert sign_in(client, person.email, "wrong password").status_code == 200
+        found = [each["sql"] for each in statements.captured_queries if User._meta.db_table in each["sql"]]
+        assert (len(hashed), [sql.split()[0] for sql in found if "INSERT" not in sql]) == (1, ["SELECT"] * 3), (
+            "the limit is looked at, the password checked, the failure counted"
+        )
+        kinds.append([each["sql"].split()[0] for each in statements.captured_queries])
+    assert all(each == kinds[0] for each in kinds), "the record in the activity log is written alike"

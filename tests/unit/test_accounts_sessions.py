@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import time_machine
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.hashers import make_password
@@ -17,29 +18,18 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Session, User
-from accounts.sessions.credential_changes import end_credentials
-from accounts.sessions.store import SessionStore, digest
+from accounts.sessions.store import SessionStore
 from accounts.sessions.user_agents import browser_name
 from oauth_bridge.models.activity import ActivityRecord
 from tests.factories import ApplicationFactory, PersonFactory
 from tests.grants import PAGE, link_of
-from tests.pages import FIREFOX, is_signed_in, proven, sign_in, with_session
+from tests.pages import FIREFOX, browser_of, is_signed_in, proven, sign_in, with_session
 
 pytestmark = pytest.mark.django_db
 
 
 def key_of(browser: Client) -> str:
     return browser.cookies[settings.SESSION_COOKIE_NAME].value
-
-
-def test_what_a_session_holds_can_not_be_read_from_the_table() -> None:
-    store = SessionStore()
-    store["secret"] = "a code that was mailed"
-    store.create()
-    store.save()
-    row = Session.objects.get()
-    assert SessionStore(row.session_key).decode(row.session_data) == {}
-    assert SessionStore(store.session_key).load() == {"secret": "a code that was mailed"}
 
 
 def test_session_and_person_are_read_in_one_statement(browser: Client) -> None:
@@ -50,63 +40,27 @@ def test_session_and_person_are_read_in_one_statement(browser: Client) -> None:
         assert len(statements) == number
 
 
-def test_nothing_is_stored_under_a_key_that_mallory_made_up(alice: User) -> None:
-    store = SessionStore("a" * 32)
-    assert store.get("anything") is None
-    store["anything"] = 1
-    store.save()
-    assert store.session_key != "a" * 32
-    assert Session.objects.get().session_key == digest(store.session_key or "")
-    victim, made_up = Client(), "b" * 32
+@pytest.mark.parametrize("made_up", ["", "x", "\\000", "é" * 40, "a" * 4000, "%00" * 20, "b" * 32])
+def test_nothing_is_stored_under_a_key_that_mallory_made_up(alice: User, made_up: str) -> None:
+    victim = Client()
     victim.cookies[settings.SESSION_COOKIE_NAME] = made_up
+    assert not is_signed_in(victim)
     assert sign_in(victim, alice.email).status_code == 302
     assert is_signed_in(victim)
     assert key_of(victim) != made_up
     assert SessionStore(made_up).load() == {}
 
 
-def test_a_malformed_session_cookie_signs_nobody_in() -> None:
-    for cookie in ("", "x", "\\000", "é" * 40, "a" * 4000, "%00" * 20):
-        stranger = Client()
-        stranger.cookies[settings.SESSION_COOKIE_NAME] = cookie
-        assert not is_signed_in(stranger), cookie
-
-
-def test_a_deactivated_person_is_signed_out_at_once(browser: Client, alice: User) -> None:
-    User.objects.filter(pk=alice.pk).update(is_active=False)
+@pytest.mark.parametrize("change", [{"is_active": False}, {"password": make_password("another battery staple")}])
+def test_a_session_ends_with_the_account_and_with_the_password(browser: Client, alice: User, change: Any) -> None:
+    User.objects.filter(pk=alice.pk).update(**change)
     assert not is_signed_in(browser)
-
-
-def test_a_new_password_ends_sessions_begun_with_the_old_one(browser: Client, alice: User) -> None:
-    User.objects.filter(pk=alice.pk).update(password=make_password("another battery staple"))
-    assert not is_signed_in(browser)
-    assert not Session.objects.exists()
+    assert Session.objects.exists() is ("is_active" in change)
 
 
 def test_a_backend_that_is_no_longer_configured_signs_nobody_in(browser: Client, settings: Any) -> None:
     settings.AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
     assert not is_signed_in(browser)
-
-
-def test_a_session_remembers_when_it_began_and_is_saved_without_reading(browser: Client) -> None:
-    began = timezone.now() - timedelta(days=3)
-    Session.objects.update(created_at=began)
-    session = browser.session
-    session["anything"] = 1
-    with CaptureQueriesContext(connection) as statements:
-        session.save()
-    assert "SELECT" not in {query["sql"].split()[0] for query in statements}
-    assert Session.objects.get().created_at == began
-    session.cycle_key()
-    assert Session.objects.get().created_at > began
-
-
-def test_an_expired_session_is_over_and_can_be_cleared(browser: Client) -> None:
-    Session.objects.update(expire_date=timezone.now() - timedelta(seconds=1))
-    assert not is_signed_in(browser)
-    Session.objects.update(expire_date=timezone.now() - timedelta(days=1))
-    SessionStore.clear_expired()
-    assert not Session.objects.exists()
 
 
 def test_a_retired_secret_key_keeps_people_signed_in_and_one_that_was_dropped_does_not(
@@ -118,17 +72,7 @@ def test_a_retired_secret_key_keeps_people_signed_in_and_one_that_was_dropped_do
     assert is_signed_in(browser)
     assert key_of(browser) == before, "open pages are bound to it"
     settings.SECRET_KEY_FALLBACKS = []
-    assert is_signed_in(browser)
-    assert not is_signed_in(left)
-
-
-def test_ending_credentials_spares_the_session_that_asked_and_other_people(browser: Client, alice: User) -> None:
-    other = with_session(alice)
-    end_credentials(PersonFactory(nickname="Mallory"))
-    assert is_signed_in(other)
-    end_credentials(alice, except_session=key_of(browser))
-    assert [row.session_key for row in Session.objects.all()] == [digest(key_of(browser))]
-    assert not is_signed_in(other)
+    assert [is_signed_in(each) for each in (browser, left)] == [True, False]
 
 
 def test_a_browser_has_a_fixed_name_on_pages_and_in_mails() -> None:
@@ -180,15 +124,14 @@ COOKIE = settings.CSRF_COOKIE_NAME
 NO_COOKIE, ANOTHER_SITE, OUT_OF_DATE = "sent no cookie of this site", "came from another site", "open for too long"
 
 
-@pytest.mark.parametrize("path", ["/accounts/sign-in", "/accounts/sign-up", "/accounts/password/reset"])
 @pytest.mark.parametrize(
-    ("cookie", "headers", "said", "cause"),
+    ("path", "cookie", "headers", "said", "cause"),
     [
-        ("another", {}, NO_COOKIE, "csrf_no_cookie"),
-        ("", {}, NO_COOKIE, "csrf_no_cookie"),
-        ("a" * 32, {}, OUT_OF_DATE, "csrf"),
-        ("", {"Origin": "https://evil.example"}, ANOTHER_SITE, "csrf_origin"),
-        ("a" * 32, {"Origin": "null"}, ANOTHER_SITE, "csrf_origin"),
+        ("/accounts/sign-in", "another", {}, NO_COOKIE, "csrf_no_cookie"),
+        ("/accounts/password/reset", "", {}, NO_COOKIE, "csrf_no_cookie"),
+        ("/accounts/sign-up", "a" * 32, {}, OUT_OF_DATE, "csrf"),
+        ("/accounts/sign-in", "", {"Origin": "https://evil.example"}, ANOTHER_SITE, "csrf_origin"),
+        ("/accounts/sign-in", "a" * 32, {"Origin": "null"}, ANOTHER_SITE, "csrf_origin"),
     ],
 )
 def test_a_form_that_is_refused_says_why_and_is_recorded(
@@ -243,3 +186,95 @@ def test_a_database_that_is_away_ends_no_session(alice: User, monkeypatch: pytes
     monkeypatch.setattr(Session, "save", fail)
     answer = browser.post("/accounts/profile", {"nickname": "Alice"})
     assert (answer.status_code, DONE in answer.content.decode()) == (503, False)
+
+
+# The page of signed-in browsers ---------------------------------------------------------------------------------------
+
+BROWSERS = "/accounts/browsers"
+SAFARI = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile/15E148 Safari/604.1"
+CHROME = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/141.0.0.0 Safari/537.36"
+
+
+def listed(browser: Client) -> list[Any]:
+    return list(browser.get(BROWSERS).context["browsers"])
+
+
+# The list -------------------------------------------------------------------------------------------------------------
+
+
+def test_this_browser_comes_first_and_those_that_are_signed_in_follow(alice: User) -> None:
+    here, there = browser_of(alice), browser_of(alice, SAFARI)
+    browser_of(alice, CHROME)
+    browser_of(PersonFactory())
+    browser_of(alice).post("/accounts/sign-out")
+    page = here.get(BROWSERS)
+    first, *others = page.context["browsers"]
+    assert (first["name"], first["is_this"]) == ("Firefox on Linux", True)
+    assert {each["name"]: each["is_hand_held"] for each in others} == {
+        "Safari on iPhone": True,
+        "Chrome on Windows": False,
+    }
+    text, rows = page.content.decode(), str(list(Session.objects.values()))
+    assert len(re.findall(r'name="browser" value="\w+"', text)) == 2, "this browser has no button"
+    told = [row.session_key for row in Session.objects.all() if row.session_key in text]
+    told += [each for each in (here, there) if each.cookies[settings.SESSION_COOKIE_NAME].value in text + rows]
+    assert told + re.findall("Mozilla|AppleWebKit", text + rows) == []
+    Session.objects.filter(user=alice, browser="Safari/iPhone").update(expire_date="2026-01-01T00:00Z")
+    assert [each["name"] for each in listed(here)] == ["Firefox on Linux", "Chrome on Windows"]
+    assert not is_signed_in(there)
+
+
+def test_a_long_list_has_pages_and_each_signs_out(alice: User) -> None:
+    here, ends = browser_of(alice), timezone.now() + timedelta(days=1)
+    Session.objects.bulk_create(Session(session_key=str(n), user=alice, expire_date=ends) for n in range(15))
+    first, second = (here.get(f"{BROWSERS}?page={number}") for number in (1, 2))
+    assert [len(each.context["browsers"]) for each in (first, second)] == [10, 6]
+    assert 'href="?page=2" rel="next"' in first.content.decode()
+    mark = second.context["browsers"][3]["mark"]
+    assert here.post(f"{BROWSERS}?page=2", {"browser": mark})["Location"] == f"{BROWSERS}?page=2"
+    assert len(here.get(f"{BROWSERS}?page=2").context["browsers"]) == 5
+    assert [here.get(f"{BROWSERS}?page={page}").status_code for page in ("", "0", "x", "9" * 400)] == [200] * 4
+
+
+# Signing out ----------------------------------------------------------------------------------------------------------
+
+
+def test_one_browser_is_signed_out_and_then_all_others(alice: User) -> None:
+    here, lost, kept = browser_of(alice), browser_of(alice, SAFARI), browser_of(alice, CHROME)
+    his = browser_of(PersonFactory())
+    marks = {each["name"]: each["mark"] for each in listed(here)}
+    page = here.post(BROWSERS, {"browser": marks["Safari on iPhone"]}, follow=True)
+    assert b"That browser is signed out" in page.content
+    assert [is_signed_in(each) for each in (here, lost, kept, his)] == [True, False, True, True]
+    here.post(BROWSERS, {"browser": marks["Firefox on Linux"]})
+    assert is_signed_in(here), "it is not ended by its own mark"
+    here.post(BROWSERS, {"others": "1"})
+    assert [is_signed_in(each) for each in (here, kept, his)] == [True, False, True]
+
+
+def test_neither_mallory_nor_a_forged_form_ends_a_session_of_alice(client: Client, alice: User) -> None:
+    for answer in (client.get(BROWSERS), client.post(BROWSERS, {"others": "1"})):
+        assert answer["Location"] == f"/accounts/sign-in?next={BROWSERS}"
+    hers, mallory = browser_of(alice), browser_of(PersonFactory(nickname="Mallory"))
+    row = Session.objects.get(user=alice)
+    for mark in (listed(hers)[0]["mark"], row.session_key, "", "é" * 32, str(alice.pk)):
+        assert mallory.post(BROWSERS, {"browser": mark, "user": str(alice.pk)}).status_code == 302
+    mallory.post(BROWSERS, {"others": "1"})
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = browser_of(alice).cookies
+    assert strict.post(BROWSERS, {"others": "1"}).status_code == 303
+    assert is_signed_in(hers)
+
+
+def test_the_hour_of_the_last_use_is_shown_and_stored_once_an_hour(alice: User) -> None:
+    noon = datetime(2026, 11, 22, 12, 5, tzinfo=UTC)
+    with time_machine.travel(noon, tick=False):
+        there = browser_of(alice)
+    for minutes, writes in ((59, 0), (61, 1), (62, 0)):
+        with time_machine.travel(noon + timedelta(minutes=minutes)), CaptureQueriesContext(connection) as statements:
+            there.get("/accounts/security")
+        assert sum(query["sql"].startswith("UPDATE") for query in statements) == writes
+    with time_machine.travel(noon + timedelta(hours=5)):
+        page = browser_of(alice).get(BROWSERS).content.decode()
+    told = re.findall(r"(Signed in|Last used) on 22 November 2026, (\d\d:\d\d)<", page)
+    assert told == [("Signed in", "17:05"), ("Signed in", "12:05"), ("Last used", "13:06")]
