@@ -10,7 +10,7 @@ from oauth_bridge.credentials.code_redemption import challenge_of
 from oauth_bridge.models import Application, AuthorizationCode
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
-from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered
 
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"  # RFC 7636, Appendix B
@@ -69,6 +69,11 @@ def test_a_repeated_parameter_is_named_and_of_a_client_or_address_nothing_is_red
         parameters = signed_in.callback(signed_in.get(f"{link}&{name}=code")).parameters
         assert parameters["error"] == "invalid_request"
         assert name in parameters["error_description"]
+    link = signed_in.authorization_url(application, scope="openid")
+    for name in ("nonce", "prompt", "max_age", "claims", "response_mode", "id_token_hint"):
+        parameters = signed_in.callback(signed_in.get(f"{link}&{name}=x&{name}=y")).parameters
+        assert parameters["error"] == "invalid_request"
+        assert name in parameters["error_description"]
 
 
 @contract("4.1/response_type", "D3.order", "D4.later", "D19/unsupported")
@@ -101,14 +106,6 @@ def test_a_later_fault_goes_to_the_callback_before_anybody_is_asked_to_sign_in(
 def test_state_is_not_required_and_then_absent(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     callback = driver.authorize(driver.authorization_url(application, state=None), alice.email, PASSWORD)
     assert set(callback.parameters) == {"code"}
-
-
-@contract("D2.post", "D19.json", "D19/method_not_allowed")
-def test_other_methods_are_refused(driver: OAuthDriver, application: Registered) -> None:
-    for method in ("PUT", "DELETE", "PATCH"):
-        answer = driver.call(method, driver.authorization_url(application, at=""))
-        error_of(answer, 405, "method_not_allowed")
-        assert answer.headers["Allow"] == "GET, HEAD, POST"
 
 
 # PKCE -----------------------------------------------------------------------------------------------------------------
@@ -186,33 +183,56 @@ def test_a_confidential_client_may_do_without_but_then_sends_no_verifier(
 # Scope ----------------------------------------------------------------------------------------------------------------
 
 
-@contract("D18.none", "D18.unknown")
-def test_any_scope_leads_to_the_four_members(signed_in: OAuthDriver, application: Registered) -> None:
-    for scope in (None, "", "profile", "email groups", "unknown", 'a"b \\ \x00', "x" * 2000):
-        callback = signed_in.authorize(signed_in.authorization_url(application, scope=scope), "", "")
-        token = signed_in.exchange(application, callback.parameters["code"]).json()["access_token"]
-        assert set(signed_in.userinfo(token).json()) == {"sub", "nickname", "email", "avatar"}, scope
-
-
-@contract("I6.refused", "I6.form-post", "D18.plain")
-def test_a_plain_request_is_not_answered_in_another_way_than_it_asks_for(
+@contract("D18.none", "D18.unknown", "I4.plain")
+def test_any_scope_leads_to_the_four_members_and_openid_alone_adds_something(
     signed_in: OAuthDriver, application: Registered
 ) -> None:
+    for scope in (None, "", "profile", "profile email groups", "unknown", 'a"b \\ \x00', "x" * 2000):
+        link = signed_in.authorization_url(application, scope=scope, nonce="n", claims="{")
+        callback = signed_in.authorize(link, "", "").parameters
+        assert set(callback) == {"code", "state"}
+        answer = signed_in.exchange(application, callback["code"]).json()
+        assert set(answer) == {"access_token", "token_type", "expires_in"}
+        told = signed_in.userinfo(answer["access_token"]).json()
+        assert set(told) == {"sub", "nickname", "email", "avatar"}, scope
+    assert {code.openid for code in AuthorizationCode.objects.filter(application=application.row)} == {None}
+
+
+@contract("I6.refused", "D18.plain")
+@pytest.mark.parametrize("scope", ["profile", "openid"])
+def test_what_is_not_supported_is_told_at_the_callback(
+    driver: OAuthDriver, application: Registered, scope: str
+) -> None:
+    of_openid = [
+        ("nonce", "n" * 513),
+        *(("claims", each) for each in ("{", "[]", '{"userinfo": 3}', "[" * 2000, f'{{"{"n" * 2000}": 1}}')),
+        *(("max_age", each) for each in ("-1", "1.5", "x", "1" * 10, "\u0663")),
+        ("prompt", "none login"),
+    ]
     for parameter, value, error in (
         ("request", "e30.e30.", "request_not_supported"),
         ("request_uri", "https://app.example/request", "request_uri_not_supported"),
         ("response_mode", "fragment", "invalid_request"),
         ("response_mode", "query.jwt", "invalid_request"),
+        *((*each, "invalid_request") for each in of_openid if scope == "openid"),
     ):
-        answer = signed_in.callback(signed_in.get(signed_in.authorization_url(application, **{parameter: value})))
-        assert set(answer.parameters) == {"error", "error_description", "state"}
-        assert answer.parameters["error"] == error
-        assert parameter in answer.parameters["error_description"]
+        link = driver.authorization_url(application, scope=scope, **{parameter: value})
+        told = driver.callback(driver.get(link)).parameters
+        assert set(told) == {"error", "error_description", "state", *(["iss"] if scope == "openid" else [])}
+        assert told["error"] == error, (parameter, value[:20])
+        assert parameter in told["error_description"]
+        assert told.get("iss", driver.base_url) == driver.base_url
+
+
+@contract("I6.form-post", "D18.plain")
+def test_a_plain_request_is_answered_in_the_way_it_asks_for(signed_in: OAuthDriver, application: Registered) -> None:
     for decision, members in (("refuse", {"error", "error_description"}), ("allow", {"code"})):
-        page = signed_in.open(signed_in.authorization_url(application, response_mode="form_post", state="s"))
-        answer = signed_in.decide(page, decision)
+        link = signed_in.authorization_url(application, response_mode="form_post", state='a"<b>&\u00e9')
+        answer = signed_in.decide(signed_in.open(link), decision)
         [form] = [form for form in Page(answer).forms if form.action == application.redirect_uri]
-        assert set(form.fields) == {"state", *members}
+        assert (form.method, set(form.fields)) == ("post", {"state", *members})
+        assert form.fields["state"] == 'a"<b>&\u00e9'
+        assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
     assert signed_in.exchange(application, form.fields["code"]).status_code == 200
     page = signed_in.open(signed_in.authorization_url(application, response_mode="query"))
     assert "code" in signed_in.callback(signed_in.decide(page)).parameters
@@ -254,42 +274,38 @@ def codes_of(application: Registered) -> int:
 def test_neither_head_nor_a_speculative_request_nor_one_of_a_frame_gets_a_code(signed_in: OAuthDriver) -> None:
     trusted = ApplicationFactory(is_trusted=True)
     link = signed_in.authorization_url(trusted)
+    opened = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     for purpose in ("prefetch", "prefetch;prerender", "Prefetch; anonymous-client-ip"):
-        answer = signed_in.get(link, headers={"Sec-Purpose": purpose})
-        assert answer.status_code == 503
-        assert answer.headers["Cache-Control"] == "no-store"
-        assert int(answer.headers["Retry-After"]) >= 1
+        for name in ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"):
+            answer = signed_in.get(link, headers={name: purpose, **opened})
+            assert (answer.status_code, answer.headers["Cache-Control"]) == (503, "no-store"), name
+            assert int(answer.headers["Retry-After"]) >= 1
     answers = [signed_in.get(link, headers={"Sec-Fetch-Dest": each}) for each in ("image", "iframe", "empty")]
     head = signed_in.browser.head(link, allow_redirects=False, timeout=10)
     assert head.status_code in (200, 405)
     assert [answer.headers.get("Location") for answer in (*answers, head)] == [None] * 4
     assert codes_of(trusted) == 0
+    signed_in.get(link, headers=opened)
+    assert codes_of(trusted) == 1
 
 
 @contract("D16.unverified", "D16.email")
 def test_without_a_confirmed_address_nobody_completes_an_authorization(
-    driver: OAuthDriver, application: Registered
+    driver: OAuthDriver, another_driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
-    person = PersonFactory(email_verified_at=None)
-    answer = driver.consent_page(application, person.email, PASSWORD)
-    assert "confirm" in Page(answer).text.lower() or "code" in Page(answer).text.lower()
-    assert "Location" not in answer.headers
-    assert Page(answer).consent is None
-    assert codes_of(application) == 0
-    again = driver.open(driver.authorization_url(application))
-    assert Page(again).consent is None
-    assert codes_of(application) == 0
-
-
-@contract("D16.unverified")
-def test_an_address_that_lost_its_confirmation_stops_the_person_who_is_signed_in(
-    signed_in: OAuthDriver, application: Registered, alice: Any
-) -> None:
-    consent_page = signed_in.open(signed_in.authorization_url(application))
+    """Also whoever has the consent page open."""
+    open_page = another_driver.consent_page(application, alice.email, PASSWORD)
     alice.email_verified_at = None
     alice.save()
-    answer = signed_in.decide(consent_page)
-    assert "not confirmed" in Page(answer).text
-    assert Page(answer).forms, "the page offers a way on"
-    assert "Send me a code" in Page(answer).text
+    stopped = another_driver.decide(open_page)
+    assert "not confirmed" in Page(stopped).text
+    assert "Send me a code" in Page(stopped).text
+    for answer in (
+        stopped,
+        driver.consent_page(application, alice.email, PASSWORD),
+        driver.open(driver.authorization_url(application)),
+    ):
+        assert "code" in Page(answer).text
+        assert Page(answer).forms, "the page offers a way on"
+        assert (Page(answer).consent, answer.headers.get("Location")) == (None, None)
     assert codes_of(application) == 0

@@ -10,10 +10,10 @@ import pytest
 from oauth_bridge.applications import registry
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.credentials.code_redemption import challenge_of
-from oauth_bridge.models import Application
+from oauth_bridge.models import AccessToken, Application
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
-from tests.factories import ApplicationFactory, CodeFactory, Registered
+from tests.factories import ApplicationFactory, CodeFactory, Registered, TokenFactory, digest_of
 
 VERIFIER = "v" * 43
 IN_HEADER = {"client_id": None, "client_secret": None}
@@ -68,7 +68,7 @@ def test_only_who_proves_the_secret_learns_that_the_application_is_switched_off(
         answer = driver.exchange(application, code, headers=headers, **fields)
         assert "switched off" in error_of(answer, 401, "invalid_client")
         assert ("WWW-Authenticate" in answer.headers) is bool(headers)
-    for secret in ("wrong", new[:-1], application.client_secret, other.client_secret):
+    for secret in ("wrong", new[:-1], digest_of(new).hex(), application.client_secret, other.client_secret):
         assert error_of(driver.exchange(application, code, client_secret=secret), 401, "invalid_client") == wrong
     # A public client proves nothing, so whoever knows its client_id would learn it.
     for sent, said in (({"client_secret": public.client_secret}, wrong), ({"client_secret": None}, missing)):
@@ -237,4 +237,17 @@ def test_header_and_body_that_differ_are_refused(driver: OAuthDriver, applicatio
     answer = driver.exchange(application, code, headers=wrong, client_secret="wrong")
     error_of(answer, 401, "invalid_client")
     assert answer.headers["WWW-Authenticate"].startswith("Basic ")
+    assert driver.exchange(application, code).status_code == 200
+
+
+@contract("5.3", "D13.unspent")
+def test_neither_the_secret_nor_the_code_of_one_application_opens_another(
+    driver: OAuthDriver, application: Registered
+) -> None:
+    hers, code = ApplicationFactory(), CodeFactory(application=application).raw
+    for secret in (hers.client_secret, TokenFactory(application=application).raw):
+        error_of(driver.exchange(application, code, client_secret=secret), 401, "invalid_client")
+    error_of(driver.exchange(hers, code, client_id=application.client_id), 401, "invalid_client")
+    error_of(driver.exchange(hers, code), 400, "invalid_grant")
+    assert not AccessToken.objects.filter(application=hers.row).exists()
     assert driver.exchange(application, code).status_code == 200

@@ -13,18 +13,6 @@ from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, rewind
 
 
-@contract("4.3", "4.3/body", "5.3", "D20.no-store", "D20.pragma", "D20.referrer")
-def test_a_code_is_exchanged_for_a_token(driver: OAuthDriver, application: Registered) -> None:
-    answer = driver.exchange(application, CodeFactory(application=application).raw)
-    assert answer.status_code == 200
-    assert answer.headers["Content-Type"] == "application/json"
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["Pragma"] == "no-cache"
-    assert answer.headers["Referrer-Policy"] == "no-referrer"
-    assert "Set-Cookie" not in answer.headers
-    assert driver.userinfo(answer.json()["access_token"]).status_code == 200
-
-
 @contract("4.3/grant_type", "4.3/code", "4.3/client_id", "7/400", "D19/invalid_request")
 def test_a_missing_parameter_is_named(driver: OAuthDriver, application: Registered) -> None:
     code = CodeFactory(application=application).raw
@@ -34,15 +22,6 @@ def test_a_missing_parameter_is_named(driver: OAuthDriver, application: Register
             assert name in error_of(answer, 400, "invalid_request")
             assert answer.headers["Pragma"] == "no-cache"
     assert driver.exchange(application, code).status_code == 200
-
-
-@contract("D11.refresh", "D19/unsupported", "4.3/grant_type")
-def test_other_grants_do_not_exist(driver: OAuthDriver, application: Registered) -> None:
-    more = {"username": "a", "password": "b", "refresh_token": "c", "device_code": "d"}
-    device = "urn:ietf:params:oauth:grant-type:device_code"
-    for grant_type in ("password", "client_credentials", "refresh_token", "implicit", "CODE", "ü", device):
-        answer = driver.exchange(application, "x", grant_type=grant_type, **more)
-        error_of(answer, 400, "unsupported_grant_type")
 
 
 @contract("D12.url", "2.1/client_secret")
@@ -216,13 +195,3 @@ def test_each_kind_of_bad_code_has_its_own_sentence(driver: OAuthDriver, applica
 def test_a_code_that_was_never_issued_is_refused(driver: OAuthDriver, application: Registered) -> None:
     for code in ("x", "x" * 10_000, "é☃", "' OR 1=1 --", "%00", "a b", "../../x", '"quoted\\"'):
         error_of(driver.exchange(application, code), 400, "invalid_grant")
-
-
-@contract("D19/method_not_allowed", "D19.json")
-def test_other_methods_are_not_allowed(driver: OAuthDriver) -> None:
-    for method in ("GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"):
-        answer = driver.call(method, "/oauth/token")
-        assert answer.status_code == 405, method
-        assert answer.headers["Allow"] == "POST"
-        if method != "HEAD":
-            error_of(answer, 405, "method_not_allowed")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from typing import Any
 
@@ -17,17 +16,6 @@ def ask(
 ) -> Any:
     headers = {} if authorization is None else {"Authorization": authorization}
     return driver.call(method, f"/oauth/userinfo{path}", headers=headers, **more)
-
-
-@contract("4.4", "4.4/body", "4.4/authorization", "5.1", "D20.no-store", "D20.referrer")
-def test_a_token_reads_the_profile(driver: OAuthDriver, alice: Any) -> None:
-    answer = driver.userinfo(TokenFactory(user=alice).raw)
-    assert answer.status_code == 200
-    assert answer.headers["Content-Type"] == "application/json"
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["Referrer-Policy"] == "no-referrer"
-    assert "Set-Cookie" not in answer.headers
-    assert set(json.loads(answer.content.decode())) == {"sub", "nickname", "email", "avatar"}
 
 
 @contract("D17.scheme", "4.4/authorization", "5.1", "7/401", "D19/invalid_token", "D19.stranger")
@@ -107,8 +95,11 @@ def test_unknown_expired_and_revoked_are_told_apart(driver: OAuthDriver, rewind:
     assert len(sentences) == 3
 
 
-@contract("D17.header", "5.1")
-def test_a_token_in_the_query_the_body_or_a_cookie_counts_for_nothing(driver: OAuthDriver) -> None:
+@contract("D17.header", "5.1", "5.2")
+def test_a_token_in_the_query_the_body_or_a_cookie_counts_for_nothing_nor_does_a_session(
+    driver: OAuthDriver, signed_in: OAuthDriver
+) -> None:
+    error_of(signed_in.get("/oauth/userinfo"), 401, "invalid_token")
     token = TokenFactory().raw
     in_url = ask(driver, None, path=f"?access_token={token}")
     assert "was sent in the URL" in error_of(in_url, 401, "invalid_token")
@@ -119,17 +110,12 @@ def test_a_token_in_the_query_the_body_or_a_cookie_counts_for_nothing(driver: OA
     assert token not in answer.text
 
 
-@contract("4.4", "D19.head", "D19/method_not_allowed", "D19.json")
-def test_head_has_the_headers_and_no_body_and_other_methods_are_not_allowed(driver: OAuthDriver) -> None:
+@contract("4.4", "D19.head")
+def test_head_has_the_headers_and_no_body(driver: OAuthDriver) -> None:
     header = f"Bearer {TokenFactory().raw}"
     answer = ask(driver, header, "HEAD")
-    assert answer.status_code == 200
-    assert answer.content == b""
+    assert (answer.status_code, answer.content) == (200, b"")
     assert answer.headers["Content-Length"] == ask(driver, header).headers["Content-Length"]
-    for method in ("PUT", "PATCH", "DELETE", "OPTIONS"):
-        answer = ask(driver, header, method)
-        error_of(answer, 405, "method_not_allowed")
-        assert answer.headers["Allow"] == "GET, HEAD, POST"
 
 
 @contract("D18.insufficient", "D16.email", "7/403")
@@ -154,3 +140,4 @@ def test_a_token_reads_its_own_person_only_and_anew_each_time(driver: OAuthDrive
             owner.save()
             told = ask(driver, f"Bearer {token}", path=path).json()
             assert (told["sub"], told["nickname"]) == (str(owner.pk), nickname)
+        error_of(ask(driver, f"Bearer {token}", path=f"/{other.pk}"), 404, "not_found")

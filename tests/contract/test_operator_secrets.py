@@ -64,7 +64,14 @@ def test_old_and_new_secret_work_until_the_overlap_is_over_and_an_expired_one_is
     code = CodeFactory(application=application).raw
     said = error_of(driver.exchange(application, code), 401, "invalid_client")
     assert "expired" in said
-    assert said != error_of(driver.exchange(application, code, client_secret="wrong"), 401, "invalid_client")
+    others = (
+        {"client_secret": "wrong"},
+        {"client_secret": application.client_secret[:-1]},
+        {"client_id": ApplicationFactory().client_id},
+        {"client_id": "unknown"},
+    )
+    generic = {error_of(driver.exchange(application, code, **each), 401, "invalid_client") for each in others}
+    assert len({said, *generic}) == 2, "only a holder of the old secret learns that it existed, and where"
     pair = {"auth": (application.client_id, application.client_secret)}
     basic = driver.call("POST", "/oauth/token", data={"grant_type": "authorization_code", "code": code}, **pair)
     assert error_of(basic, 401, "invalid_client") == said

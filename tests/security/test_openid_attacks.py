@@ -6,22 +6,18 @@ import base64
 import itertools
 import json
 import secrets
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone
-from joserfc import jws, jwt
+from joserfc import jws
 
-from accounts.models import Session
-from oauth_bridge.consent import consents
 from oauth_bridge.oauth import revocation_introspection
 from oauth_bridge.openid import id_token, signing_keys
 from tests.contract.test_openid import signed_in
-from tests.contract.test_openid_prompts import ask, at_home, error, post_request
+from tests.contract.test_openid_prompts import ask, at_home, error
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import ApplicationFactory, PersonFactory, Registered, TokenFactory
@@ -66,22 +62,6 @@ def test_no_header_and_no_signed_content_of_a_hint_makes_an_error_of_the_service
         assert id_token.hinted(token) == "", body
 
 
-def made(settings: Any, **changes: Any) -> tuple[str, signing_keys.Signer]:
-    signer = signing_keys.signer("ES256")
-    claims = {"iss": settings.BASE_URL, "aud": "c", "sub": "p", "exp": int(time.time()) - 86_400, **changes}
-    return jwt.encode({"alg": "ES256", "kid": signer.kid}, claims, signer.key, ["ES256"]), signer
-
-
-@contract("I7.hint", "I3.revoked")
-@pytest.mark.django_db
-def test_an_expired_id_token_is_a_hint_and_that_of_a_revoked_key_or_another_kind_is_none(settings: Any) -> None:
-    token, signer = made(settings)
-    assert id_token.hinted(token) == "c p"
-    assert id_token.hinted(made(settings, iss="https://evil.example")[0]) == ""
-    signing_keys.revoke(signer.kid)
-    assert id_token.hinted(token) == ""
-
-
 def test_the_longest_id_token_is_a_hint(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     """It was cut at 2,000 characters, and so refused."""
     asked = json.dumps({"id_token": dict.fromkeys(["name", "nickname", "picture", "avatar", "email"])})
@@ -115,48 +95,6 @@ def test_an_id_token_for_one_person_is_given_to_no_other(
 
 
 # Sessions, repeated and oversized parameters, Unicode -----------------------------------------------------------------
-
-
-def test_a_silent_request_with_an_expired_session(at_home: OAuthDriver, application: Registered, alice: Any) -> None:
-    consents.remember(alice, application.row, ["sub"])
-    assert "code" in at_home.callback(ask(at_home, application, prompt="none")).parameters
-    Session.objects.filter(user=alice).update(expire_date=timezone.now())
-    before = Session.objects.count()
-    answer = ask(at_home, application, prompt="none")
-    assert error(at_home, answer) == "login_required"
-    assert 'delegated_session=""' in answer.headers["Set-Cookie"]
-    assert Session.objects.count() <= before
-
-
-def test_a_repeated_parameter_is_refused(driver: OAuthDriver, application: Registered) -> None:
-    url = driver.authorization_url(application, scope="openid")
-    for name in ("nonce", "prompt", "max_age", "claims", "response_mode", "id_token_hint", "scope"):
-        answer = driver.open(f"{url}&{name}=x" + ("" if name == "scope" else f"&{name}=y"))
-        callback = driver.callback(answer).parameters
-        assert callback["error"] == "invalid_request"
-        assert name in callback["error_description"]
-
-
-def test_the_longest_posted_request_is_answered(driver: OAuthDriver, application: Registered) -> None:
-    """Each byte of the state is three characters in the URL."""
-    state = "\u00e9" * 1900
-    answer = post_request(driver, application, prompt="none", state=state)
-    assert answer.status_code == 303
-    assert driver.callback(driver.open(f"{driver.auth_url}{answer.headers['Location']}")).parameters["state"] == state
-
-
-def test_no_login_hint_makes_an_error(driver: OAuthDriver, application: Registered) -> None:
-    for hint in ("\u202e\U0001f600" * 100, "\u0000", "'\"><script>", "x" * 5000):
-        answer = ask(driver, application, login_hint=hint)
-        assert Page(answer).sign_in
-        assert "<script>" not in answer.text.partition("</head>")[2] or "&lt;script&gt;" in answer.text
-
-
-def test_a_hidden_parameter_of_ours_in_a_link_says_nothing(at_home: OAuthDriver, alice: Any) -> None:
-    """`hint` is the name under which a verified hint is kept."""
-    application = ApplicationFactory(is_trusted=True)
-    hint = f"{application.client_id} {PersonFactory().pk}"
-    assert "code" in at_home.callback(ask(at_home, application, hint=hint, prompt="none")).parameters
 
 
 # Tokens of others -----------------------------------------------------------------------------------------------------

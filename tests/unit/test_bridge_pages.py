@@ -72,25 +72,6 @@ def test_a_late_answer_does_not_use_the_consent_of_the_person_who_is_signed_in_n
     assert not AuthorizationCode.objects.exists()
 
 
-def test_one_link_followed_by_two_people_is_an_attempt_of_each(
-    client: Client, alice: User, mallory: User, link: str
-) -> None:
-    shared = onward(link)
-    decisions = [(alice, "allow", "code="), (mallory, "refuse", "error=access_denied"), (mallory, "allow", "code=")]
-    for person, decision, expected in decisions:
-        client.force_login(person)
-        assert expected in answer(client, opened(client, shared), decision)["Location"]
-    assert {row.user for row in AuthorizationCode.objects.all()} == {alice, mallory}
-
-
-def test_no_kind_of_speculation_gets_a_code(alice: User, application: Registered, link: str) -> None:
-    consents.remember(alice, application.row)
-    browser = with_session(alice)
-    for purpose in ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"):
-        assert browser.get(link, headers={purpose: "prefetch;prerender"}).status_code == 503, purpose
-    assert not AuthorizationCode.objects.exists()
-
-
 def test_a_post_leads_on_when_another_tab_has_signed_out_meanwhile(
     alice: User, link: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
