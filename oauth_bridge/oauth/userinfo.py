@@ -67,12 +67,8 @@ def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
         throttling.userinfo_failure(request)
         raise
     known = subject()
-    known.client_id, known.person, known.attempt, known.is_proven = (
-        bearer.client_id,
-        bearer.user.pk,
-        bearer.attempt,
-        True,
-    )
+    known.client_id, known.person = bearer.client_id, bearer.user.pk
+    known.attempt, known.is_proven = bearer.attempt, True
     throttling.userinfo(bearer.application_id, bearer.user.pk, is_public=bearer.is_public)
     if bearer.openid is None and not set(scopes) <= set(bearer.scope.split()):
         raise RequestError(OAuthFault.TOKEN_SCOPE)
