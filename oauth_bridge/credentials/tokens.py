@@ -95,9 +95,7 @@ def lifetime() -> timedelta:
 
 
 def read(token: str) -> Bearer:
-    """The person and the application of a valid token. One statement, or two for a refusal.
-
-    An application with groups needs one more statement.
+    """The person and the application of a valid token. One statement; one more for a refusal, or for groups.
 
     Specification 3.3, 3.4; D14, D17, D23. Raises RequestError: the token is unknown, expired or revoked; its person or
     application is deactivated or has newer credentials; or the person may not use the application.
@@ -115,11 +113,9 @@ def read(token: str) -> Bearer:
 
 
 def read_own(token: str, application_id: int) -> AccessToken | None:
-    """The application's valid token; None for any other text.
+    """The application's valid token with the columns of OWN; None for any other text, which takes equally long.
 
-    A token of another application takes as long as an unknown text.
-
-    One statement, or two for an application with groups. The instance has only the columns of OWN.
+    One statement, or two for an application with groups.
     """
     row = fetch_one(READ_OWN, digest=digest_of(token), now=timezone.now(), application_id=application_id)
     if row is None:

@@ -28,9 +28,7 @@ OTHER_KINDS = {
 
 
 def token_of(request: HttpRequest) -> str:
-    """Return the access token from the `Authorization` header or from a form body (RFC 6750 §2.2).
-
-    A token in the URL is not accepted (D17).
+    """Return the access token from the `Authorization` header or a form body (RFC 6750 §2.2), never from the URL (D17).
 
     Raises RequestError: the request has no token or two tokens, the header has another scheme, or the token is
     malformed or has the shape of another credential.

@@ -140,17 +140,20 @@ def test_a_deactivated_person_makes_codes_and_tokens_useless_and_is_signed_out_a
     assert (Page(anew).consent, anew.headers.get("Location")) == (None, None)
 
 
-@contract("D17.application", "D8.leads-on")
+@contract("D17.application", "D8.leads-on", "D3.exact")
 def test_a_disabled_application_makes_codes_tokens_and_open_pages_useless_at_once(
     signed_in: OAuthDriver, application: Registered, alice: Any
 ) -> None:
+    """An address that was taken off the list makes open pages useless, too."""
     code = CodeFactory(application=application, user=alice).raw
     token = TokenFactory(application=application, user=alice).raw
     page = signed_in.open(signed_in.authorization_url(application))
-    application.row.is_enabled = False
-    application.row.save()
+    rows = Application.objects.filter(pk=application.row.pk)
+    for changes in ({"redirect_uris": "https://new.example/cb"}, {"is_enabled": False}):
+        rows.update(**changes)
+        for decision in ("allow", "refuse"):
+            answer = signed_in.decide(page, decision)
+            assert (answer.status_code, answer.headers.get("Location")) == (400, None)
     error_of(signed_in.exchange(application, code), 401, "invalid_client")
     error_of(signed_in.userinfo(token), 401, "invalid_token")
     error_of(signed_in.call("GET", signed_in.authorization_url(application, at="")), 400, "unauthorized_client")
-    answer = signed_in.decide(page)
-    assert (answer.status_code, answer.headers.get("Location")) == (400, None)

@@ -111,13 +111,24 @@ def test_state_is_not_required_and_then_absent(driver: OAuthDriver, application:
 # PKCE -----------------------------------------------------------------------------------------------------------------
 
 
-@contract("D9.s256")
-def test_a_challenge_is_enforced(driver: OAuthDriver, application: Registered, alice: Any) -> None:
-    callback = driver.authorize(driver.authorization_url(application, **S256), alice.email, PASSWORD)
-    code = callback.parameters["code"]
+@contract("D9.s256", "D9.public", "D9.confidential", "D9.unasked")
+@pytest.mark.parametrize("kind", [Application.CLIENT_CONFIDENTIAL, Application.CLIENT_PUBLIC])
+def test_a_challenge_is_enforced_and_only_a_confidential_client_may_do_without(
+    driver: OAuthDriver, alice: Any, kind: str
+) -> None:
+    application = ApplicationFactory(client_type=kind)
+    is_public, secret = application.row.is_public, application.client_secret or None
+    code = driver.authorize(driver.authorization_url(application, **S256), alice.email, PASSWORD).parameters["code"]
     for verifier in (None, "", "x" * 43, VERIFIER + "x", CHALLENGE):
-        error_of(driver.exchange(application, code, code_verifier=verifier), 400, "invalid_grant")
-    assert driver.exchange(application, code, code_verifier=VERIFIER).status_code == 200
+        expected = (400, "invalid_grant") if verifier or not is_public else (401, "invalid_client")
+        error_of(driver.exchange(application, code, client_secret=secret, code_verifier=verifier), *expected)
+    assert driver.exchange(application, code, client_secret=secret, code_verifier=VERIFIER).status_code == 200
+    without = driver.authorize(driver.authorization_url(application), "", "").parameters
+    if is_public:
+        assert without["error"] == "invalid_request"
+    else:
+        error_of(driver.exchange(application, without["code"], code_verifier=VERIFIER), 400, "invalid_grant")
+        assert driver.exchange(application, without["code"]).status_code == 200
 
 
 @contract("D9.verifier", "D13.unspent")
@@ -155,29 +166,6 @@ def test_a_challenge_that_is_not_s256_is_refused(driver: OAuthDriver, applicatio
         parameters = driver.callback(driver.get(link)).parameters
         assert parameters["error"] == "invalid_request", (challenge, method)
         assert "code_challenge" in parameters["error_description"]
-
-
-@contract("D9.public")
-def test_a_public_client_must_send_a_challenge_and_needs_no_secret(driver: OAuthDriver, alice: Any) -> None:
-    public = ApplicationFactory(client_type=Application.CLIENT_PUBLIC)
-    refused = driver.callback(driver.get(driver.authorization_url(public))).parameters
-    assert refused["error"] == "invalid_request"
-    callback = driver.authorize(driver.authorization_url(public, **S256), alice.email, PASSWORD)
-    code = callback.parameters["code"]
-    error_of(driver.exchange(public, code, client_secret=None), 401, "invalid_client")
-    error_of(driver.exchange(public, code, client_secret=None, code_verifier="x" * 43), 400, "invalid_grant")
-    answer = driver.exchange(public, code, client_secret=None, code_verifier=VERIFIER)
-    assert answer.status_code == 200
-
-
-@contract("D9.confidential", "D9.unasked")
-def test_a_confidential_client_may_do_without_but_then_sends_no_verifier(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
-    callback = driver.authorize(driver.authorization_url(application), alice.email, PASSWORD)
-    code = callback.parameters["code"]
-    error_of(driver.exchange(application, code, code_verifier=VERIFIER), 400, "invalid_grant")
-    assert driver.exchange(application, code).status_code == 200
 
 
 # Scope ----------------------------------------------------------------------------------------------------------------

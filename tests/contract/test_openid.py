@@ -94,30 +94,40 @@ def test_the_callback_names_the_issuer_and_the_consent_page_what_is_sent(
     assert (refused.parameters["error"], refused.parameters["iss"]) == ("access_denied", driver.base_url)
 
 
-@contract("I4.scopes")
-def test_user_info_answers_what_the_scopes_ask_for(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+@contract("I4.scopes", "I4.claims", "I2.profile")
+def test_user_info_and_id_token_answer_what_the_scopes_and_the_parameter_claims_ask_for(
+    driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
     profile = {"sub", "name", "nickname", "picture", "avatar", "updated_at"}
-    for scope, names in (
-        ("openid", {"sub"}),
-        ("email openid email nonsense", {"sub", "email", "email_verified"}),
-        ("openid profile", profile),
+    single = {
+        "userinfo": {"nickname": None, "unknown": {"essential": True}},
+        "id_token": {"email": {"essential": True}},
+    }
+    for scope, asked, names, in_id_token in (
+        ("openid", None, {"sub"}, set()),
+        ("email openid email nonsense", None, {"sub", "email", "email_verified"}, set()),
+        ("openid profile", None, profile, set()),
+        ("openid", json.dumps(single), {"sub", "nickname"}, {"email"}),
     ):
-        told = driver.userinfo(signed_in(driver, application, alice, scope=scope)["access_token"]).json()
+        answer = signed_in(driver, application, alice, scope=scope, claims=asked)
+        told = driver.userinfo(answer["access_token"]).json()
         assert set(told) == names
-        assert told["sub"] == str(alice.pk)
+        assert (told["sub"], None in told.values()) == (str(alice.pk), False)
         assert told.get("email_verified", True) is True
         assert told.get("name", alice.nickname) == alice.nickname
-        assert None not in told.values()
+        claims = verified(driver, application, answer["id_token"])
+        assert claims.keys() - CLAIMS_OF_THE_SIGN_IN == in_id_token
+        assert claims.get("email", alice.email) == alice.email
 
 
-@contract("D25")
+@contract("D25", "I4.groups")
 def test_where_an_administrator_wants_it_the_id_token_has_what_user_info_has_and_no_more(
     driver: OAuthDriver, alice: Any
 ) -> None:
     application = ApplicationFactory(profile_in_id_token=True)
-    group = Group.objects.create(name="readers")
-    application.row.groups.add(group)
-    alice.groups.add(group)
+    readers, others = (Group.objects.create(name=f"{name} {uuid4().hex[:8]}") for name in ("Readers", "Others"))
+    alice.groups.set([readers, others])
+    application.row.groups.set([readers])
     for scope, asked in (
         ("openid", None),
         ("openid email", None),
@@ -127,6 +137,7 @@ def test_where_an_administrator_wants_it_the_id_token_has_what_user_info_has_and
     ):
         answer = signed_in(driver, application, alice, scope=scope, claims=asked and json.dumps(asked))
         told = driver.userinfo(answer["access_token"]).json()
+        assert told.get("groups", [readers.name]) == [readers.name], "those that the application names"
         if asked:
             del told["nickname"]
         claims = verified(driver, application, answer["id_token"])
@@ -154,14 +165,6 @@ def test_changing_it_ends_no_consent_and_no_name_that_is_not_unique_is_told(driv
     assert (claims["name"], claims["email"]) == (alice.nickname, alice.email)
     supported = driver.call("GET", "/.well-known/openid-configuration").json()["claims_supported"]
     assert "preferred_username" not in {*supported, *claims, *driver.userinfo(answer["access_token"]).json()}
-
-
-@contract("I2.profile", "I4.claims")
-def test_the_parameter_claims_asks_for_single_ones(driver: OAuthDriver, application: Registered, alice: Any) -> None:
-    asked = {"userinfo": {"nickname": None, "unknown": {"essential": True}}, "id_token": {"email": {"essential": True}}}
-    answer = signed_in(driver, application, alice, scope="openid", claims=json.dumps(asked))
-    assert set(driver.userinfo(answer["access_token"]).json()) == {"sub", "nickname"}
-    assert verified(driver, application, answer["id_token"])["email"] == alice.email
 
 
 @contract("D7.claims")
@@ -223,13 +226,3 @@ def test_both_addresses_announce_the_same_to_every_origin_and_no_private_half_of
     for key in keys:
         assert key["kid"]
         assert set(key) <= {"kty", "kid", "alg", "use", "n", "e", "crv", "x", "y"}
-
-
-@contract("I4.groups")
-def test_groups_are_those_that_the_application_names(driver: OAuthDriver, alice: Any) -> None:
-    readers, others = (Group.objects.create(name=f"{name} {uuid4().hex[:8]}") for name in ("Readers", "Others"))
-    alice.groups.set([readers, others])
-    application = ApplicationFactory()
-    application.row.groups.set([readers])
-    answer = signed_in(driver, application, alice, scope="openid groups")
-    assert driver.userinfo(answer["access_token"]).json()["groups"] == [readers.name]

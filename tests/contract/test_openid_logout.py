@@ -181,68 +181,46 @@ def test_the_hint_or_the_page_of_another_person_asks(
 # Attacks --------------------------------------------------------------------------------------------------------------
 
 
-@contract("I9.token")
-def test_a_hint_of_another_application_leads_nowhere(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
-    other = ApplicationFactory()
-    token = token_of(driver, other, alice)
-    answer = logout(driver, id_token_hint=token, client_id=leaving.client_id, post_logout_redirect_uri=BACK)
-    assert_refused(driver, answer, ANOTHERS)
-    answer = logout(driver, id_token_hint=token, post_logout_redirect_uri=BACK)
-    assert_refused(driver, answer, UNREGISTERED)
-
-
-@contract("I9.address")
-def test_an_address_is_compared_in_every_character(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
-    token = token_of(driver, leaving, alice)
-    for address in (
+@contract("I9.address", "I9.token")
+def test_what_is_refused_leads_nowhere(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
+    """Another address, a hint that is none, an application that is unknown, switched off or another's."""
+    others, token = (token_of(driver, each, alice) for each in (ApplicationFactory(), leaving))
+    disabled = ApplicationFactory(post_logout_redirect_uris=BACK, is_enabled=False)
+    claims = jwt.decode(token, options={"verify_signature": False})
+    kid = {"kid": jwt.get_unverified_header(token)["kid"]}
+    another_key = RSAKey.generate_key(2048).as_pem(private=True)
+    addresses = (
         "https://evil.example/",
         "https://app.example/after",
-        f"{BACK}&x=1",
-        f"{BACK}#",
+        *(f"{BACK}{end}" for end in ("&x=1", "#", "/")),
         BACK.replace("app", "APP"),
-        f"{BACK}/",
         f" {BACK}",
         "//evil.example",
         "javascript:alert(1)",
         leaving.redirect_uri,
-    ):
-        assert_refused(driver, logout(driver, id_token_hint=token, post_logout_redirect_uri=address), UNREGISTERED)
-    sent = {"client_id": leaving.client_id, "post_logout_redirect_uri": "https://evil.example/"}
-    answer = driver.get(f"/oauth/logout?{urlencode(sent)}", headers={"Accept": "application/json"})
-    assert UNREGISTERED in error_of(answer, 400, "invalid_request")
-
-
-@contract("I9.address")
-def test_an_address_needs_one_application_that_is_switched_on(
-    driver: OAuthDriver, leaving: Registered, alice: Any
-) -> None:
-    driver.signed_in(alice.email, PASSWORD)
-    disabled = ApplicationFactory(post_logout_redirect_uris=BACK, is_enabled=False)
-    for client_ids, why in (
-        ([], "The parameter client_id is missing"),
-        (["feed" * 8], "No application with this client_id"),
-        ([leaving.client_id, "x"], "was sent more than once"),
-        ([disabled.client_id], "The application is switched off"),
-    ):
-        query = urlencode([("post_logout_redirect_uri", BACK), *(("client_id", each) for each in client_ids)])
-        assert_refused(driver, driver.get(f"/oauth/logout?{query}"), why)
-
-
-@contract("I9.token")
-def test_a_hint_that_is_no_id_token_of_ours_is_refused(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
-    token = token_of(driver, leaving, alice)
-    claims = jwt.decode(token, options={"verify_signature": False})
-    kid = {"kid": jwt.get_unverified_header(token)["kid"]}
-    another_key = RSAKey.generate_key(2048).as_pem(private=True)
-    for hint in (
+    )
+    hints = (
         "not-a-token",
         token[:-4] + "AAAA",
         jwt.encode(claims, None, "none", kid),
         jwt.encode(claims, "k" * 32, "HS256"),
         jwt.encode(claims, another_key, "RS256", kid),
         remade(token, iss="https://evil.example"),
+    )
+    for sent, address, why in (
+        *(([("id_token_hint", token)], each, UNREGISTERED) for each in addresses),
+        *(([("id_token_hint", each)], BACK, NOT_OURS) for each in hints),
+        ([("id_token_hint", others)], BACK, UNREGISTERED),
+        ([("id_token_hint", others), ("client_id", leaving.client_id)], BACK, ANOTHERS),
+        ([], BACK, "The parameter client_id is missing"),
+        ([("client_id", "feed" * 8)], BACK, "No application with this client_id"),
+        ([("client_id", leaving.client_id), ("client_id", "x")], BACK, "was sent more than once"),
+        ([("client_id", disabled.client_id)], BACK, "The application is switched off"),
     ):
-        assert_refused(driver, logout(driver, id_token_hint=hint, post_logout_redirect_uri=BACK), NOT_OURS)
+        link = f"/oauth/logout?{urlencode([*sent, ('post_logout_redirect_uri', address)])}"
+        assert_refused(driver, driver.get(link), why)
+    answer = driver.get(link, headers={"Accept": "application/json"})
+    error_of(answer, 400, "unauthorized_client")
 
 
 def assert_refused(driver: OAuthDriver, answer: Any, why: str) -> None:

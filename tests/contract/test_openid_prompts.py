@@ -123,17 +123,6 @@ def test_whoever_signs_in_on_the_way_is_not_asked_again(
     assert "code" in driver.authorize(url, alice.email, PASSWORD).parameters
 
 
-def test_an_old_consent_page_does_not_skip_the_proof(at_home: OAuthDriver, application: Registered) -> None:
-    """The page of a request without `prompt` is answered; the sealed request of another one is put into it."""
-    page = Page(ask(at_home, application)).consent
-    assert page
-    asked = ask(at_home, application, prompt="login")
-    sealed = asked.url.partition("pending%3D")[2].partition("%26")[0]
-    page.fields["pending"] = sealed.replace("%253A", ":").replace("%3A", ":")
-    answer = at_home.submit(page, button=("decision", "allow"))
-    assert "/accounts/confirm" in answer.url or Page(answer).consent
-
-
 # prompt=consent, select_account ---------------------------------------------------------------------------------------
 
 

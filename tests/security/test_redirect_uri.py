@@ -216,15 +216,3 @@ def test_what_the_sent_address_shows_is_told_whatever_is_registered(driver: OAut
     for application in registered:
         page = driver.get(link(driver, application, b"http://client.example/cb/"))
         assert "Check the scheme http and the slash at the end of the one in the link." in Page(page).text
-
-
-@contract("D3.exact")
-def test_an_address_that_was_taken_off_the_list_is_no_longer_served(signed_in: OAuthDriver) -> None:
-    application = ApplicationFactory(redirect_uris="https://old.example/cb\nhttps://new.example/cb")
-    page = signed_in.open(signed_in.authorization_url(application))
-    application.row.redirect_uris = "https://new.example/cb"
-    application.row.save()
-    for decision in ("allow", "refuse"):
-        answer = signed_in.decide(page, decision)
-        assert answer.status_code == 400
-        assert "Location" not in answer.headers
