@@ -42,13 +42,17 @@ def test_state_comes_back_byte_for_byte_with_a_code_a_refusal_and_a_fault(
     callback = driver.authorize(link(driver, application, state), alice.email, PASSWORD)
     assert set(callback.parameters) == {"code", "state"}
     assert driver.exchange(application, callback.parameters["code"]).status_code == 200
-    refused = driver.callback(driver.decide(driver.open(link(driver, application, state)), "refuse"))
+    answer = driver.decide(driver.open(link(driver, application, state)), "refuse")
+    assert (answer.headers["Cache-Control"], answer.headers["Referrer-Policy"]) == ("no-store", "no-referrer")
+    refused = driver.callback(answer)
     assert set(refused.parameters) == {"error", "error_description", "state"}
     assert refused.parameters["error"] == "access_denied"
     assert refused.parameters["error_description"].endswith(".")
     assert '"' not in refused.parameters["error_description"]
     faulty = driver.callback(driver.open(link(driver, application, state, response_type="x")))
-    trusted = driver.callback(driver.get(link(driver, ApplicationFactory(is_trusted=True), state)))
+    answer = driver.get(link(driver, ApplicationFactory(is_trusted=True), state))
+    assert (answer.headers["Cache-Control"], answer.headers["Referrer-Policy"]) == ("no-store", "no-referrer")
+    trusted = driver.callback(answer)
     assert [unquote_to_bytes(each.raw("state") or "") for each in (callback, refused, faulty, trusted)] == [state] * 4
 
 

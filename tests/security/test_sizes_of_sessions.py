@@ -10,12 +10,14 @@ import pytest
 import time_machine
 from django.conf import settings
 from django.contrib.messages import get_messages
+from django.contrib.messages.storage import default_storage
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Session
+from accounts.sessions.store import SessionStore
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import example_paths
@@ -97,6 +99,17 @@ def test_a_message_that_waits_already_is_kept_once_and_nothing_is_written(
         str(each) for each in shown.context["messages"]
     ]
     assert 1 <= len(texts) == len(set(texts)) <= 2
+
+
+def test_the_newest_unread_messages_are_kept_in_their_order(rf: Any) -> None:
+    session = SessionStore()
+    for number in (1, 2, 3, 1, 4, 5, 6, 6, 7):
+        request = rf.get("/")
+        request.session = session
+        storage = default_storage(request)
+        storage.add(25, f"message {number}")
+        storage.update(None)
+    assert [str(each) for each in default_storage(request)] == [f"message {number}" for number in (3, 4, 5, 6, 7)]
 
 
 @contract("D21.sessions")

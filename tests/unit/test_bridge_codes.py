@@ -42,10 +42,11 @@ def test_of_a_double_click_the_later_request_keeps_its_code_even_if_it_is_faster
     code = issue(*attempt, clicked + timedelta(seconds=0.2))
     with pytest.raises(codes.AlreadyRedeemed):
         issue(*attempt, clicked)
-    row = AuthorizationCode.objects.get(attempt=attempt[2])
-    assert row.digest == digest_of(code)
+    issue(PersonFactory(), application.row, attempt[2])  # another person who follows the same link
     with pytest.raises(codes.AlreadyRedeemed):  # nor is it replaced for another application
         issue(person, ApplicationFactory().row, attempt[2])
+    row = AuthorizationCode.objects.get(user=person)
+    assert row.digest == digest_of(code)
     # A clock that was set back is no double click.
     again = issue(*attempt, clicked - timedelta(seconds=5))
     row.refresh_from_db()
