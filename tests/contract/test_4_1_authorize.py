@@ -56,50 +56,85 @@ def test_an_unverified_request_is_a_400_in_json_for_programs_and_as_a_page_for_p
     assert not any("evil.example" in link for link in page.links)
 
 
-@contract("D3.nothing-before", "D12.repeated", "D4.later")
-def test_a_repeated_parameter_is_named_and_of_a_client_or_address_nothing_is_redirected(
-    signed_in: OAuthDriver, application: Registered
-) -> None:
-    link = signed_in.authorization_url(application, state="s", scope="profile", **S256)
-    for name in ("client_id", "redirect_uri"):
-        for extra in (getattr(application, name), "https://evil.example/"):
-            answer = signed_in.get(f"{link}&{name}={extra}", headers=JSON)
-            assert name in error_of(answer, 400, "invalid_request")
-    for name in ("response_type", "state", "scope", "code_challenge"):
-        parameters = signed_in.callback(signed_in.get(f"{link}&{name}=code")).parameters
-        assert parameters["error"] == "invalid_request"
-        assert name in parameters["error_description"]
-    link = signed_in.authorization_url(application, scope="openid")
-    for name in ("nonce", "prompt", "max_age", "claims", "response_mode", "id_token_hint"):
-        parameters = signed_in.callback(signed_in.get(f"{link}&{name}=x&{name}=y")).parameters
-        assert parameters["error"] == "invalid_request"
-        assert name in parameters["error_description"]
+FAULTS: list[tuple[dict[str, str | None], str, str]] = [
+    *(({"response_type": each}, "invalid_request", "response_type") for each in (None, "")),
+    *(
+        ({"response_type": each}, "unsupported_response_type", "response_type")
+        for each in ("token", "code token", "Code")
+    ),
+    *(
+        ({"code_challenge": challenge, "code_challenge_method": method}, "invalid_request", "code_challenge")
+        for challenge, method in (
+            (VERIFIER, "plain"),
+            (VERIFIER, None),
+            (CHALLENGE, "s256"),
+            (CHALLENGE[:-1], "S256"),
+            (f"{CHALLENGE}=", "S256"),
+            (None, "S256"),
+            ("", "S256"),
+        )
+    ),
+    *(
+        ({"scope": scope, name: value}, error, name)
+        for scope in ("profile", "openid")
+        for name, value, error in (
+            ("request", "e30.e30.", "request_not_supported"),
+            ("request_uri", "https://app.example/request", "request_uri_not_supported"),
+            ("response_mode", "fragment", "invalid_request"),
+            ("response_mode", "query.jwt", "invalid_request"),
+        )
+    ),
+    *(
+        ({"scope": "openid", name: value}, "invalid_request", name)
+        for name, values in {
+            "nonce": ("n" * 513,),
+            "claims": ("{", "[]", '{"userinfo": 3}', "[" * 2000, f'{{"{"n" * 2000}": 1}}'),
+            "max_age": ("-1", "1.5", "x", "1" * 10, "\u0663"),
+            "prompt": ("none login",),
+        }.items()
+        for value in values
+    ),
+]
 
 
-@contract("4.1/response_type", "D3.order", "D4.later", "D19/unsupported")
+@contract("4.1/response_type", "D3.order", "D4.later", "D9.plain", "D12.repeated", "D18.plain", "D19/unsupported")
+@contract("D3.nothing-before", "I6.refused")
 @pytest.mark.parametrize("is_signed_in", [True, False])
 def test_a_later_fault_goes_to_the_callback_before_anybody_is_asked_to_sign_in(
     driver: OAuthDriver, application: Registered, alice: Any, is_signed_in: bool
 ) -> None:
+    """A repeated parameter too, unless it is the client or the address."""
     if is_signed_in:
         driver.signed_in(alice.email, PASSWORD)
-    for given, error in (
-        (None, "invalid_request"),
-        ("", "invalid_request"),
-        ("token", "unsupported_response_type"),
-        ("code token", "unsupported_response_type"),
-        ("Code", "unsupported_response_type"),
+    links = [
+        (driver.authorization_url(application, state="s p", **changes), error, named)
+        for changes, error, named in FAULTS
+    ]
+    for scope, names in (
+        ("profile", ("response_type", "scope", "code_challenge")),
+        ("openid", ("nonce", "prompt", "max_age", "claims", "response_mode", "id_token_hint")),
     ):
-        answer = driver.get(driver.authorization_url(application, state="s p", response_type=given))
+        link = driver.authorization_url(application, state="s p", scope=scope, **S256)
+        links += [(f"{link}&{name}=code&{name}=code", "invalid_request", name) for name in names]
+        links += [(f"{link}&state=s%20p", "invalid_request", "state")]
+    for link, error, named in links:
+        answer = driver.get(link)
         assert answer.status_code in (302, 303)
         assert answer.headers["Cache-Control"] == "no-store"
         assert answer.headers["Referrer-Policy"] == "no-referrer"
         callback = driver.callback(answer)
         assert callback.address == application.redirect_uri
-        assert set(callback.parameters) == {"error", "error_description", "state"}
-        assert callback.parameters["error"] == error, given
-        assert callback.parameters["state"] == "s p"
-        assert callback.parameters["error_description"].isascii()
+        iss = {"iss": driver.base_url} if "scope=openid" in link else {}
+        told = callback.parameters
+        assert set(told) == {"error", "error_description", "state", *iss}
+        assert told.items() >= {"error": error, "state": "s p", **iss}.items(), link[-200:]
+        assert told["error_description"].isascii()
+        assert named in told["error_description"]
+    link = driver.authorization_url(application)
+    for name in ("client_id", "redirect_uri"):
+        for extra in (getattr(application, name), "https://evil.example/"):
+            answer = driver.get(f"{link}&{name}={extra}", headers=JSON)
+            assert name in error_of(answer, 400, "invalid_request")
 
 
 @contract("5.5", "4.1/state", "D5.absent")
@@ -151,23 +186,6 @@ def test_a_malformed_verifier_is_refused_and_spends_nothing_and_every_other_is_a
         assert driver.exchange(application, code, client_secret=secret, code_verifier=verifier).status_code == 200
 
 
-@contract("D9.plain")
-def test_a_challenge_that_is_not_s256_is_refused(driver: OAuthDriver, application: Registered) -> None:
-    for challenge, method in (
-        (VERIFIER, "plain"),
-        (VERIFIER, None),
-        (CHALLENGE, "s256"),
-        (CHALLENGE[:-1], "S256"),
-        (f"{CHALLENGE}=", "S256"),
-        (None, "S256"),
-        ("", "S256"),
-    ):
-        link = driver.authorization_url(application, code_challenge=challenge, code_challenge_method=method)
-        parameters = driver.callback(driver.get(link)).parameters
-        assert parameters["error"] == "invalid_request", (challenge, method)
-        assert "code_challenge" in parameters["error_description"]
-
-
 # Scope ----------------------------------------------------------------------------------------------------------------
 
 
@@ -184,32 +202,6 @@ def test_any_scope_leads_to_the_four_members_and_openid_alone_adds_something(
         told = signed_in.userinfo(answer["access_token"]).json()
         assert set(told) == {"sub", "nickname", "email", "avatar"}, scope
     assert {code.openid for code in AuthorizationCode.objects.filter(application=application.row)} == {None}
-
-
-@contract("I6.refused", "D18.plain")
-@pytest.mark.parametrize("scope", ["profile", "openid"])
-def test_what_is_not_supported_is_told_at_the_callback(
-    driver: OAuthDriver, application: Registered, scope: str
-) -> None:
-    of_openid = [
-        ("nonce", "n" * 513),
-        *(("claims", each) for each in ("{", "[]", '{"userinfo": 3}', "[" * 2000, f'{{"{"n" * 2000}": 1}}')),
-        *(("max_age", each) for each in ("-1", "1.5", "x", "1" * 10, "\u0663")),
-        ("prompt", "none login"),
-    ]
-    for parameter, value, error in (
-        ("request", "e30.e30.", "request_not_supported"),
-        ("request_uri", "https://app.example/request", "request_uri_not_supported"),
-        ("response_mode", "fragment", "invalid_request"),
-        ("response_mode", "query.jwt", "invalid_request"),
-        *((*each, "invalid_request") for each in of_openid if scope == "openid"),
-    ):
-        link = driver.authorization_url(application, scope=scope, **{parameter: value})
-        told = driver.callback(driver.get(link)).parameters
-        assert set(told) == {"error", "error_description", "state", *(["iss"] if scope == "openid" else [])}
-        assert told["error"] == error, (parameter, value[:20])
-        assert parameter in told["error_description"]
-        assert told.get("iss", driver.base_url) == driver.base_url
 
 
 @contract("I6.form-post", "D18.plain")

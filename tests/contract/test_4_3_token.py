@@ -12,58 +12,39 @@ from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, rewind
 
-
-@contract("4.3/grant_type", "4.3/code", "4.3/client_id", "7/400", "D19/invalid_request")
-def test_a_missing_parameter_is_named(driver: OAuthDriver, application: Registered) -> None:
-    code = CodeFactory(application=application).raw
-    for name in ("grant_type", "code", "client_id"):
-        for value in (None, ""):
-            answer = driver.exchange(application, **{"code": code, name: value})
-            assert name in error_of(answer, 400, "invalid_request")
-            assert answer.headers["Pragma"] == "no-cache"
-    assert driver.exchange(application, code).status_code == 200
-
-
-@contract("D12.url", "2.1/client_secret")
-def test_parameters_in_the_url_are_refused(driver: OAuthDriver, application: Registered) -> None:
-    code = CodeFactory(application=application).raw
-    everything = {
-        "grant_type": "authorization_code",
-        "code": code,
-        "client_id": application.client_id,
-        "client_secret": application.client_secret,
-    }
-    form = {"Content-Type": "application/x-www-form-urlencoded"}
-    for query, body in (
-        (everything, ""),
-        ({"client_secret": application.client_secret}, urlencode(everything)),
-        ({"x": "y"}, urlencode(everything)),
-    ):
-        answer = driver.call("POST", f"/oauth/token?{urlencode(query)}", data=body, headers=form)
-        description = error_of(answer, 400, "invalid_request")
-        assert "URL" in description
-        assert application.client_secret not in answer.text
-    assert driver.exchange(application, code).status_code == 200
-
-
-@contract("D12.repeated")
-def test_a_repeated_parameter_is_refused_and_named(driver: OAuthDriver, application: Registered) -> None:
-    code = CodeFactory(application=application).raw
-    sent = {
-        "grant_type": "authorization_code",
-        "code": code,
-        "client_id": application.client_id,
-        "client_secret": application.client_secret,
-        "redirect_uri": application.redirect_uri,
-        "code_verifier": "v" * 43,
-    }
-    for name, value in sent.items():
-        body = urlencode([*sent.items(), (name, value)])
-        assert name in error_of(driver.post_token(body), 400, "invalid_request").split()
-    assert driver.exchange(application, code).status_code == 200
-
-
+FORM = "application/x-www-form-urlencoded"
 UNKNOWN = "&resource=https%3A%2F%2Fa.example&audience=a&utm_source=%ff&x%ff=%00&=&scope=openid&client_secrets=x"
+
+
+@contract("4.3/grant_type", "4.3/code", "4.3/client_id", "7/400", "D19/invalid_request", "D20.pragma")
+@contract("D12.url", "D12.repeated", "D12.media-type", "2.1/client_secret", "4.3")
+def test_what_is_wrong_with_the_form_is_named_and_spends_nothing(driver: OAuthDriver, application: Registered) -> None:
+    """A missing or a repeated parameter, parameters in the URL, another media type."""
+    secret, code = application.client_secret, CodeFactory(application=application).raw
+    sent = {"grant_type": "authorization_code", "code": code, "client_id": application.client_id}
+    sent |= {"client_secret": secret, "redirect_uri": application.redirect_uri, "code_verifier": "v" * 43}
+    required = ("grant_type", "code", "client_id")
+    for query, form, media_type, named in (
+        *(("", {key: value for key, value in sent.items() if key != name}, FORM, name) for name in required),
+        *(("", {**sent, name: ""}, FORM, name) for name in required),
+        *(("", [*sent.items(), pair], FORM, pair[0]) for pair in sent.items()),
+        (urlencode(sent), {}, FORM, "URL"),
+        (urlencode({"client_secret": secret}), sent, FORM, "URL"),
+        ("x=y", sent, FORM, "URL"),
+        *(("", sent, each, each) for each in ("application/json", "text/plain", f"{FORM}x", "", "é")),
+        ("", sent, "multipart/form-data; boundary=x", "multipart/form-data"),
+    ):
+        headers = {"Content-Type": media_type.encode("latin-1")}
+        answer = driver.call("POST", f"/oauth/token?{query}".rstrip("?"), data=urlencode(form), headers=headers)
+        description = error_of(answer, 400, "invalid_request")
+        assert named in description or named == "é"
+        assert (FORM in description) is (media_type != FORM)
+        assert answer.headers["Pragma"] == "no-cache"
+        assert secret not in answer.text
+    assert driver.exchange(application, code).status_code == 200
+    for same in (f"{FORM};charset=UTF-8", "Application/X-WWW-Form-URLEncoded", f"{FORM}; x=y"):
+        code = CodeFactory(application=application).raw
+        assert driver.exchange(application, code, headers={"Content-Type": same}).status_code == 200, same
 
 
 @contract("D12.unknown", "4.3")
@@ -88,21 +69,6 @@ def test_unknown_parameters_are_ignored_however_often_they_are_sent(driver: OAut
     asked = Page(driver.open(f"/oauth/logout?{after}{UNKNOWN * 20}"))
     assert [form for form in asked.forms if "leaving" in form.fields]
     error_of(driver.post_token(f"{proof}&{urlencode(sent)}{UNKNOWN * 2000}"), 413, "invalid_request")
-
-
-@contract("D12.media-type", "4.3")
-def test_another_media_type_is_refused_and_the_right_one_named(driver: OAuthDriver, application: Registered) -> None:
-    form = "application/x-www-form-urlencoded"
-    code = CodeFactory(application=application)
-    body = urlencode({"grant_type": "authorization_code", "code": code.raw, "client_id": application.client_id})
-    for other in ("application/json", "text/plain", "multipart/form-data; boundary=x", f"{form}x", "", "é"):
-        answer = driver.post_token(body, headers={"Content-Type": other.encode("latin-1")})  # type: ignore[dict-item]
-        description = error_of(answer, 400, "invalid_request")
-        assert form in description
-        assert other.partition(";")[0] in description or other in ("", "é")
-    for same in (f"{form};charset=UTF-8", "Application/X-WWW-Form-URLEncoded", f"{form}; x=y"):
-        code = CodeFactory(application=application)
-        assert driver.exchange(application, code.raw, headers={"Content-Type": same}).status_code == 200, same
 
 
 @contract("D10.absent", "D10.equal", "D19/invalid_grant")
