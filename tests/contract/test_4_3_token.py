@@ -71,42 +71,29 @@ def test_unknown_parameters_are_ignored_however_often_they_are_sent(driver: OAut
     error_of(driver.post_token(f"{proof}&{urlencode(sent)}{UNKNOWN * 2000}"), 413, "invalid_request")
 
 
-@contract("D10.absent", "D10.equal", "D19/invalid_grant")
+@contract("D10.absent", "D10.equal", "D15.dump", "D19/invalid_grant", "D19.sentence")
 def test_a_callback_address_that_is_sent_must_be_that_of_the_code(driver: OAuthDriver) -> None:
+    """Both are shown: bounded, encoded and without a credential."""
     application = ApplicationFactory(redirect_uris="https://client.example/callback\nhttps://client.example/two")
-    code = CodeFactory(application=application).raw
-    for address in (
-        "https://client.example/two",
-        "https://client.example/callback/",
-        "https://CLIENT.example/callback",
-        "x",
-    ):
+    code, secret = CodeFactory(application=application).raw, application.client_secret
+    for address, shown in {
+        "https://client.example/two": "https://client.example/two",
+        "https://client.example/callback/": "https://client.example/callback/",
+        "https://CLIENT.example/callback": "https://CLIENT.example/callback",
+        'https://a.example/"\\ é\u202e?x=%20': "https://a.example/%22%5C%20%C3%A9%E2%80%AE?x=%20",
+        f"https://a.example/?code={code}&state=1": "https://a.example/?code=...&state=1",
+        f"https://a.example/{secret}": "https://a.example/...",
+        "https://a.example/" + "x" * 60_000: "https://a.example/" + "x" * 282 + "...",
+        **dict.fromkeys(("x", code, secret), "not an absolute address"),
+    }.items():
         answer = driver.exchange(application, code, redirect_uri=address)
-        description = error_of(answer, 400, "invalid_grant")
-        assert f"The redirect_uri is {address if ':' in address else 'not an absolute address'}, but" in description
-        assert "issued for https://client.example/callback. Send" in description
+        said = f"The redirect_uri is {shown}, but the code was issued for https://client.example/callback. Send"
+        assert said in error_of(answer, 400, "invalid_grant")
+        assert code not in answer.text
+        assert secret not in answer.text
     assert driver.exchange(application, code, redirect_uri="https://client.example/callback").status_code == 200
     code = CodeFactory(application=application).raw
     assert driver.exchange(application, code).status_code == 200, "it may be absent, also with two registered"
-
-
-@contract("D10.equal", "D19.sentence", "D15.dump")
-def test_an_address_is_shown_bounded_encoded_and_without_a_credential(
-    driver: OAuthDriver, application: Registered
-) -> None:
-    code = CodeFactory(application=application).raw
-    for address, shown in {
-        'https://a.example/"\\ é\u202e?x=%20': "https://a.example/%22%5C%20%C3%A9%E2%80%AE?x=%20,",
-        f"https://a.example/?code={code}&state=1": "https://a.example/?code=...&state=1,",
-        f"https://a.example/{application.client_secret}": "https://a.example/...,",
-        "https://a.example/" + "x" * 60_000: "https://a.example/" + "x" * 282 + "...,",
-        code: "not an absolute address,",
-        application.client_secret: "not an absolute address,",
-    }.items():
-        answer = driver.exchange(application, code, redirect_uri=address)
-        assert f"The redirect_uri is {shown} but" in error_of(answer, 400, "invalid_grant")
-        assert code not in answer.text
-        assert application.client_secret not in answer.text
 
 
 @contract("D10.equal", "D19.stranger", "5.3")

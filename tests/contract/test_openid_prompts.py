@@ -50,18 +50,13 @@ def prove(driver: OAuthDriver, answer: Any) -> Any:
 
 @pytest.mark.integration
 @contract("I7.silent")
-def test_a_silent_request_shows_no_page_and_writes_no_session(driver: OAuthDriver, application: Registered) -> None:
-    before = Session.objects.count()
-    answer = ask(driver, application, prompt="none")
-    assert error(driver, answer) == "login_required"
-    assert Session.objects.count() == before
-    assert "Set-Cookie" not in answer.headers
-
-
-@contract("I7.silent")
 def test_a_silent_request_needs_a_consent_that_is_remembered_and_a_session(
     at_home: OAuthDriver, application: Registered, alice: Any
 ) -> None:
+    stranger, before = OAuthDriver(at_home.base_url), Session.objects.count()
+    answer = ask(stranger, application, prompt="none")
+    assert error(stranger, answer) == "login_required"
+    assert (Session.objects.count(), answer.headers.get("Set-Cookie")) == (before, None), "it writes no session"
     assert error(at_home, ask(at_home, application, prompt="none")) == "consent_required"
     consents.remember(alice, application.row, ["sub"])
     assert "code" in at_home.callback(ask(at_home, application, prompt="none")).parameters
@@ -113,14 +108,9 @@ def test_a_fresh_sign_in_is_asked_for_once(
     token = at_home.exchange(application, code).json()["id_token"]
     claims = jwt.decode(token, options={"verify_signature": False})
     assert claims["auth_time"] >= int(alice.email_verified_at.timestamp())
-
-
-@contract("I7.once")
-def test_whoever_signs_in_on_the_way_is_not_asked_again(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
-    url = driver.authorization_url(application, scope="openid", prompt="login", max_age="1")
-    assert "code" in driver.authorize(url, alice.email, PASSWORD).parameters
+    on_the_way = OAuthDriver(at_home.base_url)
+    url = on_the_way.authorization_url(application, scope="openid", **parameters)
+    assert "code" in on_the_way.authorize(url, alice.email, PASSWORD).parameters, "a sign-in on the way is a proof"
 
 
 # prompt=consent, select_account ---------------------------------------------------------------------------------------
@@ -142,17 +132,30 @@ def test_consent_is_asked_even_of_people_who_need_not_be(at_home: OAuthDriver, a
 
 
 @contract("I7.account")
-def test_a_hint_gives_a_code_to_its_person_and_to_nobody_else(
+def test_a_hint_or_a_wanted_sub_gives_a_code_to_its_person_and_to_nobody_else(
     driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
-    token = signed_in(driver, application, alice, scope="openid")["id_token"]
-    assert Page(ask(driver, application, id_token_hint=token)).consent
-    other = OAuthDriver(driver.base_url).signed_in(PersonFactory().email, PASSWORD)
-    page = Page(ask(other, application, id_token_hint=token))
-    assert "expects another account" in page.text
-    assert any("error=login_required" in link for link in page.links)
-    assert page.consent is None
-    assert error(other, ask(other, application, id_token_hint=token, prompt="none")) == "login_required"
+    """OpenID Connect Core 1.0 §3.1.2.2: the `sub` that `claims` wants counts beside the hint of the right person."""
+
+    def wanted(**asked: Any) -> dict[str, str | None]:
+        return {"claims": json.dumps({"id_token": {"sub": asked}})}
+
+    hint: dict[str, str | None] = {"id_token_hint": signed_in(driver, application, alice, scope="openid")["id_token"]}
+    person = PersonFactory()
+    for right in (hint, wanted(value=str(alice.pk))):
+        assert Page(ask(driver, application, **right)).consent
+    other = OAuthDriver(driver.base_url).signed_in(person.email, PASSWORD)
+    of_another = [wanted(value=str(person.pk)), wanted(values=[str(person.pk)])]
+    for browser, wrong in (
+        (other, hint),
+        *((driver, each) for each in of_another),
+        (driver, {**hint, **of_another[0]}),
+    ):
+        page = Page(ask(browser, application, **wrong))
+        assert "expects another account" in page.text
+        assert any("error=login_required" in link for link in page.links)
+        assert page.consent is None
+        assert error(browser, ask(browser, application, prompt="none", **wrong)) == "login_required"
 
 
 @pytest.mark.usefixtures("only_keys_of_the_service")

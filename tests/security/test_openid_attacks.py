@@ -1,4 +1,4 @@
-"""Attacks on what OpenID Connect adds: hints, the parameter `claims`, repeated and oversized parameters, keys."""
+"""Attacks on what OpenID Connect adds: hints, and tokens of others."""
 
 from __future__ import annotations
 
@@ -17,20 +17,16 @@ from joserfc import jws
 from oauth_bridge.oauth import revocation_introspection
 from oauth_bridge.openid import id_token, signing_keys
 from tests.contract.test_openid import signed_in
-from tests.contract.test_openid_prompts import ask, at_home, error
+from tests.contract.test_openid_prompts import ask, error
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
-from tests.factories import ApplicationFactory, PersonFactory, Registered, TokenFactory
-
-__all__ = ["at_home"]  # a fixture
+from tests.factories import ApplicationFactory, Registered, TokenFactory
 
 
 def encoded(part: Any) -> str:
     content = part if isinstance(part, bytes) else json.dumps(part).encode()
     return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
 
-
-# id_token_hint --------------------------------------------------------------------------------------------------------
 
 HEADERS = [
     [],
@@ -69,35 +65,6 @@ def test_the_longest_id_token_is_a_hint(driver: OAuthDriver, application: Regist
     assert len(token) > 2000
     assert Page(ask(driver, application, id_token_hint=token)).consent
     assert error(driver, ask(driver, application, id_token_hint=token + "x" * 8000)) == "invalid_request"
-
-
-# The parameter claims -------------------------------------------------------------------------------------------------
-
-
-def wanted(name: str, **asked: Any) -> str:
-    return json.dumps({"id_token": {name: asked}})
-
-
-@contract("I7.account")
-def test_an_id_token_for_one_person_is_given_to_no_other(
-    at_home: OAuthDriver, application: Registered, alice: Any
-) -> None:
-    """OpenID Connect Core 1.0 §3.1.2.2: the `sub` that `claims` wants, also beside the hint of the right person."""
-    other = str(PersonFactory().pk)
-    for claims in (wanted("sub", value=other), wanted("sub", values=[other])):
-        page = Page(ask(at_home, application, claims=claims))
-        assert "expects another account" in page.text
-        assert page.consent is None
-        assert error(at_home, ask(at_home, application, claims=claims, prompt="none")) == "login_required"
-    assert Page(ask(at_home, application, claims=wanted("sub", value=str(alice.pk)))).consent
-    token = signed_in(at_home, application, alice, scope="openid")["id_token"]
-    assert "expects another account" in Page(ask(at_home, application, claims=claims, id_token_hint=token)).text
-
-
-# Sessions, repeated and oversized parameters, Unicode -----------------------------------------------------------------
-
-
-# Tokens of others -----------------------------------------------------------------------------------------------------
 
 
 @contract("I8.others")
