@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.http import HttpRequest
-from oauth2_provider.settings import oauth2_settings
 from oauth2_provider.signals import app_authorized
 
 from accounts.sign_in import reauthentication
@@ -39,6 +38,7 @@ class VerifiedRequest:
 
     application: Application
     pending: PendingRequest
+    attempt: UUID
     query: Parameters
     form: dict[str, str]
     callback: Callback
@@ -47,24 +47,21 @@ class VerifiedRequest:
 
 
 class Backend:
-    """The methods that the toolkit's views call. The methods raise RequestError instead of the toolkit's exceptions."""
+    """What the toolkit's views call. The methods raise RequestError instead of the toolkit's exceptions."""
 
     def __init__(self, server: object) -> None:
         """Ignore the oauthlib server that the toolkit passes (docs/architecture.md)."""
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
-        """Return no scopes, and the verified request, which has the scope.
-
-        Raises RequestError: see `oauth.parameters.of_form`, `PendingRequest.of_link` and `oauth.authorization.verify`.
-        """
+        """Return no scopes, and the verified request, which has the scope."""
         is_post = request.method == "POST"
         form = parameters.of_form(request, has_been_read=True) if is_post else {}
         query = parameters.of_query(request)
         pending = PendingRequest.unseal(form.get(FIELD_NAME, "")) if is_post else PendingRequest.of_link(query)
-        subject().attempt = UUID(pending.attempt)
-        application = authorization.verify(pending)
+        subject().attempt = attempt = UUID(pending.attempt)
+        application = authorization.verify(pending, query)
         asked, scope = Asked.of(pending.parameters), userinfo.scope_of(pending.parameters.get("scope", ""))
-        return [], VerifiedRequest(application, pending, query, form, pending.callback, asked, scope)
+        return [], VerifiedRequest(application, pending, attempt, query, form, pending.callback, asked, scope)
 
     def create_authorization_response(
         self, request: HttpRequest, _scopes: list[str], verified: VerifiedRequest, allow: bool
@@ -77,7 +74,7 @@ class Backend:
         if not allow:
             # Use the person who saw the page. The browser session may have ended since, or belong to another person.
             subject().person = person_id = pending.person_id or request.user.pk
-            codes.discard(UUID(pending.attempt), person_id)
+            codes.discard(verified.attempt, person_id)
             return verified.callback.error_url(RequestError(OAuthFault.REFUSED)), {}, "", 302
         is_wanted = verified.application.profile_in_id_token
         granted = openid_request.granted(
@@ -86,7 +83,7 @@ class Backend:
         code = codes.issue(
             request.user,  # type: ignore[arg-type]
             verified.application,
-            attempt=UUID(pending.attempt),
+            attempt=verified.attempt,
             redirect_uri=pending.redirect_uri,
             scope=verified.scope,
             code_challenge=pending.parameters.get("code_challenge", ""),
@@ -97,37 +94,25 @@ class Backend:
         return verified.callback.url(code=code), {}, "", 302
 
     def create_token_response(self, request: HttpRequest) -> Response:
-        """Return the JSON with the access token, and send the toolkit's signal. A receiver's error changes nothing.
-
-        Raises RequestError: see `oauth.authentication.of_request`, `of_form` and `exchange_code`.
-        """
+        """Return the JSON with the access token, and send the toolkit's signal. A receiver's error changes nothing."""
         sent = parameters.of_query(request)  # if `read_form` raises, the URL may contain the code
         try:
             sent = parameters.read_form(request)
             form = authentication.of_request(request, sent.texts())
-            exchanged = exchange.exchange_code(form, client_address(request))
+            members, redemption = exchange.exchange_code(form, client_address(request))
         except RequestError as error:
             error.about(presented=(digest_of(sent.text("code")), authentication.named_client(request, sent)))
             raise
         if app_authorized.has_listeners():
-            app_authorized.send_robust(sender=self, request=request, token=exchanged.redemption.token)
-        body = {
-            "access_token": exchanged.access_token,
-            "token_type": "Bearer",
-            "expires_in": oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS,
-            **exchanged.openid,
-        }
-        return None, {"Content-Type": "application/json"}, json.dumps(body), 200
+            app_authorized.send_robust(sender=self, request=request, token=redemption.token)
+        return None, {"Content-Type": "application/json"}, json.dumps(members), 200
 
     def create_revocation_response(self, request: HttpRequest) -> Response:
-        """Revoke the token, and return an empty answer.
-
-        Raises RequestError: see `oauth.authentication.of_request`, `of_form` and `revocation_introspection.revoke`.
-        """
+        """Revoke the token, and return an empty answer."""
         form = authentication.of_request(request, parameters.of_form(request))
         revocation_introspection.revoke(form, client_address(request))
         return None, {"Content-Type": "application/json"}, "", 200
 
     def verify_request(self, request: HttpRequest, scopes: list[str]) -> tuple[bool, Bearer]:
-        """Return True and the bearer of the token. Raises RequestError: see `userinfo.verify`."""
+        """Return True and the bearer of the token."""
         return True, userinfo.verify(request, scopes)

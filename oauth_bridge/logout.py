@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.core import signing
@@ -31,10 +30,6 @@ from oauth_bridge.oauth import authorization, callback, parameters, throttling
 from oauth_bridge.oauth.operation import operation
 from oauth_bridge.oauth.parameters import Parameters
 from oauth_bridge.openid import id_token
-
-if TYPE_CHECKING:
-    pass
-
 
 NAMES = ("client_id", "id_token_hint", "post_logout_redirect_uri", "state", "ui_locales")
 FIELD_NAME = "leaving"

@@ -78,7 +78,11 @@ class AuthorizeView(BaseAuthorizationView):
                 return HttpResponseRedirect(address)
             if request.method == "POST":
                 return self.post(request)
-            return self.get(request) if request.user.is_authenticated else self._ask_to_sign_in()
+            if request.user.is_authenticated:
+                return self.get(request)
+            if self.verified.asked.is_silent:
+                return self._refuse(OAuthFault.LOGIN_REQUIRED)
+            return HttpResponseRedirect(pages.sign_in_url(self.pending))
         except codes.AlreadyRedeemed:
             self._report(OAuthFault.ATTEMPT_FINISHED)
             return pages.already_signed_in(request, self.application)
@@ -91,22 +95,17 @@ class AuthorizeView(BaseAuthorizationView):
 
     @property
     def facts(self) -> list[str]:
-        """The facts about the person that the application would receive."""
         return openid_request.facts(self.pending.parameters)
 
     @property
     def person(self) -> User:
         return cast("User", self.request.user)
 
-    def _ask_to_sign_in(self) -> HttpResponse:
-        if self.verified.asked.is_silent:
-            return self._refuse(OAuthFault.LOGIN_REQUIRED)
-        return HttpResponseRedirect(pages.sign_in_url(self.pending))
-
     def get(self, request: HttpRequest) -> HttpResponse:
         query, asked, person = self.verified.query, self.verified.asked, self.person
         if asked.is_silent:
-            return self._answer_silently()
+            fault = prompts.silent_fault(request, asked, self.pending, self.application, self.facts)
+            return self._refuse(fault) if fault else self._lead_back(allow=True)
         if not admission.is_admitted(person, self.application):
             return self._turn_away()
         if person.email_verified_at is None:
@@ -125,7 +124,7 @@ class AuthorizeView(BaseAuthorizationView):
             # Each attempt has its own address. The Back button and a reload therefore show the result of the attempt,
             # and do not begin a new attempt.
             return HttpResponseRedirect(address)
-        codes.refuse_redeemed(UUID(self.pending.attempt), person.pk)
+        codes.refuse_redeemed(self.verified.attempt, person.pk)
         return pages.consent(request, self.application, self.pending, self.facts, query.text(pages.NOTICE))
 
     def post(self, request: HttpRequest) -> HttpResponse:
@@ -138,7 +137,7 @@ class AuthorizeView(BaseAuthorizationView):
         if decision == "refuse":  # an outdated page may refuse, because a refusal discloses nothing
             return self._lead_back(allow=False)
         if not request.user.is_authenticated or not self.pending.is_answerable(request):
-            codes.refuse_redeemed(UUID(self.pending.attempt), self.pending.person_id)
+            codes.refuse_redeemed(self.verified.attempt, self.pending.person_id)
             self._report(OAuthFault.CONSENT_PAGE_OUTDATED)
             return pages.ask_again(self.pending)
         if not admission.is_admitted(self.person, self.application):
@@ -155,12 +154,6 @@ class AuthorizeView(BaseAuthorizationView):
         else:
             consents.record(self.person, self.application, self.facts)
         return answer
-
-    def _answer_silently(self) -> HttpResponse:
-        """Answer `prompt=none` with a code or the reason why a page is needed."""
-        asked = self.verified.asked
-        fault = prompts.silent_fault(self.request, asked, self.pending, self.application, self.facts)
-        return self._refuse(fault) if fault else self._lead_back(allow=True)
 
     def _refuse(self, fault: OAuthFault) -> HttpResponse:
         callback = self.verified.callback
@@ -186,7 +179,7 @@ class AuthorizeView(BaseAuthorizationView):
 
         Raises AlreadyRedeemed: the application has already received its answer to this request (D8).
         """
-        codes.discard(UUID(self.pending.attempt), self.person.pk)
+        codes.discard(self.verified.attempt, self.person.pk)
         errors.subject().step = Step.CONSENT
         url = self.verified.callback.error_url(RequestError(OAuthFault.NOT_ADMITTED))
         template = "oauth_bridge/not_admitted.html"
@@ -230,10 +223,10 @@ class UserinfoView(ScopedProtectedResourceView):
     def dispatch(self, request: HttpRequest) -> HttpResponse:
         """Answer GET and POST alike. The toolkit's method would pass only the person on."""
         _valid, bearer = self.verify_request(request)
-        claims = userinfo.profile_of(bearer)
+        profile = userinfo.profile_of(bearer)
         if bearer.attempt:
             counts.note_profile_read(bearer.attempt, bearer.user.pk, bearer.client_id, request.received_at)  # type: ignore[attr-defined]
-        return JsonResponse(claims, json_dumps_params={"ensure_ascii": False})
+        return JsonResponse(profile, json_dumps_params={"ensure_ascii": False})
 
 
 def challenge_client(request: HttpRequest, error: RequestError) -> None:

@@ -48,24 +48,20 @@ class Connection(NamedTuple):
     is_remembered: bool
 
 
-class Agreed(NamedTuple):
-    """The last agreement of a person: the fingerprint of the application, and the facts (None: all facts of D16)."""
-
-    fingerprint: str
-    facts: str | None
-
-
 def fingerprint(application: Application) -> str:
     """Return a digest of the details to which a person agrees: name, homepage and callback addresses."""
     agreed = [application.name, application.homepage, sorted(application.callback_addresses)]
     return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()
 
 
-def covers(agreed: Agreed | None, application: Application, facts: Sequence[str]) -> bool:
-    """Return whether the person agreed to all these facts and to the present details of the application."""
-    if agreed is None or agreed.fingerprint != fingerprint(application):
+def covers(agreed: tuple[str, str | None] | None, application: Application, facts: Sequence[str]) -> bool:
+    """Return whether the person agreed to all these facts and to the present details of the application.
+
+    `agreed` are the fingerprint and the facts of the last agreement (None: all facts of plain OAuth 2.0).
+    """
+    if agreed is None or agreed[0] != fingerprint(application):
         return False
-    known = PLAIN_FACTS if agreed.facts is None else agreed.facts.split()
+    known = PLAIN_FACTS if agreed[1] is None else agreed[1].split()
     return all(fact in known or INCLUDED.get(fact) in known for fact in facts)
 
 
@@ -73,7 +69,7 @@ def is_remembered(person: User, application: Application, facts: Sequence[str] =
     """Return whether the person chose "don't ask again" for these facts. Runs one statement."""
     values = {"person_id": person.pk, "version": person.credentials_version, "now": timezone.now()}
     row = fetch_one(FIND_REMEMBERED, **values, application_id=application.pk)
-    return covers(row and Agreed(*row), application, facts)
+    return covers(row, application, facts)
 
 
 def is_asked(person: User, application: Application, facts: Sequence[str], redirect_uri: str) -> bool:
@@ -89,7 +85,7 @@ def is_asked(person: User, application: Application, facts: Sequence[str], redir
 def has_allowed_before(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
     """Return whether the person allowed the application to read these facts and has not disconnected it since."""
     row = Consent.objects.filter(user=person, application=application).values_list("fingerprint", "agreed").first()
-    return covers(row and Agreed(*row), application, facts)
+    return covers(row, application, facts)
 
 
 def record(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:

@@ -127,10 +127,7 @@ def _new(application: Application) -> str:
 
 
 def shown_facts(person: User, application: Application, facts: Sequence[str]) -> list[dict[str, str]]:
-    """Return the facts as the application receives them, in the order of the consent page.
-
-    Notes explain empty values.
-    """
+    """Return the facts as the application receives them, in the order of the consent page, with notes on empty ones."""
     values = claims.values(person, facts, application.pk)
     shown = [claim | {"value": values[claim["name"]]} for claim in shown_claims(person) if claim["name"] in facts]
     if "email_verified" in values:
@@ -152,12 +149,10 @@ def _short_name(person: User) -> str:
 
 
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
-    """Render the page for an attempt that is complete: its code was redeemed. D8.
+    """Render the page for an attempt whose code was redeemed. D8.
 
-    A new attempt must begin in the application.
-
-    An application accepts a `state` only once, so it would refuse a second answer to the same attempt. The page links
-    to the application's `initiate_login_uri`, which starts a new attempt, or to its homepage.
+    An application accepts a `state` only once, so a new attempt must begin there: the page links to the application's
+    `initiate_login_uri`, which starts one, or to its homepage.
     """
     context = {
         "application": application.caption,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -55,15 +55,7 @@ class PendingRequest(AuthorizationRequest):
         """
         if sealed := query.text(FIELD_NAME):
             return replace(cls.unseal(sealed), repeated=query.repeated((FIELD_NAME,)))
-        request = AuthorizationRequest.from_query(query)
-        return cls(
-            request.parameters,
-            request.state,
-            request.repeated,
-            request.is_cut,
-            attempt=new_attempt(),
-            opened_at=int(time.time()),
-        )
+        return cls.from_query(query, attempt=new_attempt(), opened_at=int(time.time()))
 
     @classmethod
     def of_path(cls, path: str) -> PendingRequest | None:
@@ -90,8 +82,8 @@ class PendingRequest(AuthorizationRequest):
             raise RequestError(OAuthFault.REQUEST_DAMAGED).about(cause=cause) from None
 
     def seal(self) -> str:
-        """Return the signed text. The text omits `repeated` and `is_cut`, because such a request is refused."""
-        values = {name: value for name, value in asdict(self).items() if name not in ("repeated", "is_cut")}
+        """Return the signed text. The text omits `repeated`, because such a request is refused."""
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "repeated"}
         return signing.dumps(values, salt=SALT, compress=True)
 
     @property

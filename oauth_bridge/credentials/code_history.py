@@ -95,11 +95,13 @@ def sign_ins_by_callback(application: Application) -> dict[str, int]:
 
     Only the newest MOST_LOOKED_THROUGH codes of all applications are counted, because there is no index by application.
     """
-    newest = AuthorizationCode.objects.order_by("-issued_at").values("pk")[:MOST_LOOKED_THROUGH]
-    redeemed = AuthorizationCode.objects.filter(
-        pk__in=newest, application=application, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR
-    )
+    redeemed = _newest_codes().filter(application=application, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
     return dict(redeemed.values_list("redirect_uri").annotate(number=Count("pk")))
+
+
+def _newest_codes() -> QuerySet[AuthorizationCode]:
+    newest = AuthorizationCode.objects.order_by("-issued_at").values("pk")[:MOST_LOOKED_THROUGH]
+    return AuthorizationCode.objects.filter(pk__in=newest)
 
 
 class Presented(NamedTuple):
@@ -120,12 +122,8 @@ def presented(digest: bytes, named: str) -> Presented:
 
 
 def last_redeemed(applications: Collection[int]) -> dict[int, datetime]:
-    """The time of the last sign-in of each application, by the primary key of the application.
-
-    Only the newest MOST_LOOKED_THROUGH codes of all applications are searched.
-    """
-    newest = AuthorizationCode.objects.order_by("-issued_at").values("pk")[:MOST_LOOKED_THROUGH]
-    redeemed = AuthorizationCode.objects.filter(pk__in=newest, application__in=applications, redeemed_at__isnull=False)
+    """The time of the last sign-in of each application among these codes, by the primary key of the application."""
+    redeemed = _newest_codes().filter(application__in=applications, redeemed_at__isnull=False)
     return dict(redeemed.values_list("application").annotate(Max("redeemed_at")))
 
 

@@ -41,10 +41,7 @@ FOUND = Rows(
 
 @dataclass(frozen=True, slots=True)
 class Redemption:
-    """A redeemed code and the token that was stored for it.
-
-    Model instances are made only on access, because many requests need none.
-    """
+    """A redeemed code and the token that was stored for it. Model instances are made only on access."""
 
     code_values: Sequence[Any]
     token_values: Sequence[Any]
@@ -55,7 +52,6 @@ class Redemption:
 
     @property
     def person_id(self) -> UUID:
-        """The person's primary key. No model instance is made."""
         return as_uuid(self.code_values[REDEEMED.names.index("user_id")])
 
     @property
@@ -72,8 +68,7 @@ class Redemption:
 class Refusal:
     """Why a code is not redeemed. `code` is the code or its replacement, if known.
 
-    `details` are values in the error message. `cause` is the private cause if it is more exact than the fault,
-    and otherwise empty.
+    `details` are values in the error message. `cause` is the private cause if it is more exact than the fault.
     """
 
     fault: OAuthFault
@@ -87,14 +82,11 @@ def _explain_verifier(form: dict[str, str], code: AuthorizationCode) -> Refusal:
 
 
 def _explain_redeemed(_form: dict[str, str], code: AuthorizationCode) -> Refusal:
-    """Decide whether a second redemption is a replay, or the same exchange sent twice. D13.
-
-    `oauth.exchange` ends the token of a replayed code.
+    """Decide whether a second redemption is a replay, whose token `oauth.exchange` ends, or was sent twice. D13.
 
     Within SENT_TWICE_WITHIN, a double click or a retry is far more likely than a theft. Only the holder of the secret
-    or the code_verifier can send the code again. The time of this check decides, even if the second request waited long
-    for a thread. If `redeemed_at` is in the future, the clock was set back, and the age of the redemption is unknown.
-    So the second request counts as a replay.
+    or the code_verifier can send the code again. If `redeemed_at` is in the future, the clock was set back, and the age
+    is unknown: the second request counts as a replay.
     """
     age = timezone.now() - cast(datetime, code.redeemed_at)
     if timedelta() <= age < SENT_TWICE_WITHIN:
@@ -193,13 +185,7 @@ def _values(form: dict[str, str], application_id: int) -> dict[str, Any]:
     }
 
 
-def redeem(
-    form: dict[str, str],
-    application_id: int,
-    token: str,
-    *,
-    is_restricted: bool = False,
-) -> Redemption | None:
+def redeem(form: dict[str, str], application_id: int, token: str, *, is_restricted: bool = False) -> Redemption | None:
     """Redeem the code and store the token in one transaction. None: the code cannot be redeemed.
 
     `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. `is_restricted`: only people in

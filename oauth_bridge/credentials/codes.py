@@ -121,8 +121,7 @@ def delete_all(person: User, application: Application) -> None:
 def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
     """Delete the codes, and keep their digests until the codes would have expired.
 
-    If a new code replaces one of the codes after the digests are read, the new code is also deleted, but its digest is
-    not kept.
+    A code that replaces one of them after the digests are read is deleted too, but its digest is not kept.
     """
     rows = list(codes.filter(expires_at__gt=timezone.now()).values_list("digest", "expires_at"))
     codes.delete()

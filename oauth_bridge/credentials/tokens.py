@@ -7,7 +7,7 @@ time as a parameter: only the service's clock counts, not the database's clock.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
@@ -95,9 +95,7 @@ def lifetime() -> timedelta:
 
 
 def read(token: str) -> Bearer:
-    """The person and the application of a valid token. One statement, or two for a refusal.
-
-    An application with groups needs one more statement.
+    """The person and the application of a valid token. One statement; one more for a refusal, or for groups.
 
     Specification 3.3, 3.4; D14, D17, D23. Raises RequestError: the token is unknown, expired or revoked; its person or
     application is deactivated or has newer credentials; or the person may not use the application.
@@ -115,11 +113,9 @@ def read(token: str) -> Bearer:
 
 
 def read_own(token: str, application_id: int) -> AccessToken | None:
-    """The application's valid token; None for any other text.
+    """The application's valid token with the columns of OWN; None for any other text, which takes equally long.
 
-    A token of another application takes as long as an unknown text.
-
-    One statement, or two for an application with groups. The instance has only the columns of OWN.
+    One statement, or two for an application with groups.
     """
     row = fetch_one(READ_OWN, digest=digest_of(token), now=timezone.now(), application_id=application_id)
     if row is None:
@@ -142,20 +138,20 @@ def _refusal(token: str, now: datetime) -> RequestError:
 
 def revoke(digest: bytes) -> None:
     """Revoke the token with this digest, because its code was used again. RFC 6749 §4.1.2; D13."""
-    _revoke(AccessToken.objects.filter(digest=digest), "token_ended_replay")
+    _valid(digest=digest).update(revoked_at=timezone.now(), revoked_cause="token_ended_replay")
 
 
 def revoke_own(digest: bytes, application_id: int) -> bool:
     """Revoke the application's token with this digest. Returns whether the application has such a token."""
-    rows = AccessToken.objects.filter(digest=digest, application=application_id)
-    rows.filter(revoked_at=None).update(revoked_at=timezone.now())
-    return rows.exists()
+    _valid(digest=digest, application=application_id).update(revoked_at=timezone.now())
+    return AccessToken.objects.filter(digest=digest, application=application_id).exists()
 
 
 def revoke_all(person: User, application: Application) -> None:
     """Revoke all tokens of the application for the person, because the person disconnects the application."""
-    _revoke(AccessToken.objects.filter(user=person, application=application), "token_ended_consent")
+    held = _valid(user=person, application=application)
+    held.update(revoked_at=timezone.now(), revoked_cause="token_ended_consent")
 
 
-def _revoke(held: QuerySet[AccessToken], cause: str) -> None:
-    held.filter(revoked_at=None).update(revoked_at=timezone.now(), revoked_cause=cause)
+def _valid(**filters: Any) -> QuerySet[AccessToken]:
+    return AccessToken.objects.filter(revoked_at=None, **filters)

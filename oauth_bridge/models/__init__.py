@@ -1,6 +1,6 @@
 """The tables of the bridge."""
 
-from oauth_bridge.models.activity import ActivityCount, ActivityRecord
+from oauth_bridge.models.activity import ActivityCount, ActivityRecord, PurgeRun, WriteProof
 from oauth_bridge.models.application import (
     CLIENT_ID_LENGTH,
     MISTYPED_CLIENT_ID,
@@ -19,7 +19,6 @@ from oauth_bridge.models.credentials import (
     RefreshToken,
     WithdrawnCode,
 )
-from oauth_bridge.models.operating import PurgeRun, WriteProof
 from oauth_bridge.models.secrets import ApplicationSecret, SigningKey
 
 __all__ = [

@@ -1,7 +1,7 @@
-"""The tables of the activity log: records of refusals, failures and sign-ins, and counts of all steps.
+"""The tables of the activity log: records of refusals, failures and sign-ins, and counts of all steps. D24.
 
-D24. `activity.counts` writes both tables, and `management.purging` deletes their rows. No row contains a credential, a
-`state` or a typed login name.
+`activity.counts` writes both tables, and `management.purging` deletes their rows. No row contains a credential, a
+`state` or a typed login name. Two more tables have the times of the last purge and of the last proof of a write.
 """
 
 from __future__ import annotations
@@ -101,3 +101,15 @@ class ActivityCount(models.Model):
                 fields=["client_id", "hour", "step", "outcome", "cause"], name="oauth_bridge_activity_count_once"
             ),
         ]
+
+
+class PurgeRun(models.Model):
+    """The time of the last complete run of `manage.py purge`. The table has at most one row."""
+
+    finished_at = models.DateTimeField()
+
+
+class WriteProof(models.Model):
+    """The time at which a worker last proved that the database can be written. The table has at most one row."""
+
+    written_at = models.DateTimeField()

@@ -85,10 +85,7 @@ class AuthorizationCode(models.Model):
 
 
 class WithdrawnCode(models.Model):
-    """The digest of a code whose row was deleted before the code expired.
-
-    `credentials.codes` writes and reads the rows.
-    """
+    """The digest of a code whose row was deleted before the code expired. `credentials.codes` uses it."""
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     expires_at = models.DateTimeField()

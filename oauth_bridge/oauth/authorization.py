@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any, Self
 from urllib.parse import quote
 
 from django.conf import settings
@@ -54,18 +55,19 @@ class AuthorizationRequest:
     """The parameters of an authorization request.
 
     `parameters` contains the known parameters that have a value. `state` is percent-encoded byte by byte; None: the
-    request has no `state`. `repeated` is the name of the first repeated parameter, or empty. `is_cut`: the redirect_uri
-    was not percent-encoded, so a part of it was read as something else.
+    request has no `state`. `repeated` is the name of the first repeated parameter, or empty.
     """
 
     parameters: dict[str, str]
     state: str | None = None
     repeated: str = ""
-    is_cut: bool = False
 
     @classmethod
-    def from_query(cls, query: Parameters) -> AuthorizationRequest:
-        """Read a request. Raises UnverifiedRequest: client_id is missing or repeated, or redirect_uri is repeated."""
+    def from_query(cls, query: Parameters, **more: Any) -> Self:
+        """Read a request. `more` are fields of a subclass.
+
+        Raises UnverifiedRequest: client_id is missing or repeated, or redirect_uri is repeated.
+        """
         if name := query.repeated(("client_id", "redirect_uri")):
             raise UnverifiedRequest(OAuthFault.REPEATED, name=name)
         if not query.text("client_id"):
@@ -77,8 +79,7 @@ class AuthorizationRequest:
         parameters = {name: value[:most] for name, value in query.texts_of(names).items()}
         if parameters.pop("id_token_hint", ""):  # an ID token is a credential, so it is not stored
             parameters[openid_request.HINT] = id_token.hinted(query.text("id_token_hint"))
-        is_cut = query.lost("redirect_uri", KNOWN)
-        return cls(parameters, query.percent_encoded("state"), query.repeated(KNOWN), is_cut)
+        return cls(parameters, query.percent_encoded("state"), query.repeated(KNOWN), **more)
 
     @property
     def client_id(self) -> str:
@@ -111,12 +112,7 @@ class UnverifiedRequest(RequestError):
 
 
 class CallbackError(RequestError):
-    """The client and the callback address are right, but another parameter is wrong.
-
-    The error is sent to the callback address.
-
-    RFC 6749 §4.1.2.1.
-    """
+    """Another parameter is wrong, so the error is sent to the verified callback address. RFC 6749 §4.1.2.1."""
 
     def __init__(
         self, request: AuthorizationRequest, application: Application, fault: Fault, cause: str = "", **details: object
@@ -127,11 +123,10 @@ class CallbackError(RequestError):
         self.callback = request.callback
 
 
-def verify(request: AuthorizationRequest) -> Application:
+def verify(request: AuthorizationRequest, query: Parameters) -> Application:
     """Verify the client, then the callback address, then the other parameters (D3). Returns the application.
 
-    Raises UnverifiedRequest: the client or the callback address is wrong, so the browser is not redirected (RFC 6749
-    §4.1.2.1). Raises CallbackError: another parameter is wrong, so the error is sent to the callback address.
+    `query` is the query that contained the request. Raises UnverifiedRequest, CallbackError.
     """
     sent = request.parameters
     application = registry.find(sent["client_id"])
@@ -147,17 +142,16 @@ def verify(request: AuthorizationRequest) -> Application:
         missing = UnverifiedRequest(OAuthFault.MISSING, application=application.caption, name="redirect_uri")
         raise missing.about(cause="redirect_uri_missing")
     if not application.is_callback(request.redirect_uri):
-        registered = application.callback_addresses
-        parts = likely_differences(
-            request.redirect_uri, registered, is_public=application.is_public, is_cut=request.is_cut
-        )
-        mismatch = UnverifiedRequest(
-            OAuthFault.REDIRECT_URI_MISMATCH,
+        sent_address, registered, is_public = (
             request.redirect_uri,
-            application=application.caption,
-            parts=TranslatableText(*parts),
+            application.callback_addresses,
+            application.is_public,
         )
-        raise mismatch.about(registered=registered, is_public=application.is_public, redirect_uri=request.redirect_uri)
+        is_cut = query.lost("redirect_uri", KNOWN)
+        parts = TranslatableText(*likely_differences(sent_address, registered, is_public=is_public, is_cut=is_cut))
+        caption = application.caption
+        mismatch = UnverifiedRequest(OAuthFault.REDIRECT_URI_MISMATCH, sent_address, application=caption, parts=parts)
+        raise mismatch.about(registered=registered, is_public=is_public, redirect_uri=sent_address)
 
     if request.repeated:
         raise CallbackError(request, application, OAuthFault.REPEATED, name=request.repeated)
@@ -213,10 +207,7 @@ def is_of_script(request: HttpRequest) -> bool:
 
 
 def name_application(request: HttpRequest, error: RequestError) -> None:
-    """Note the requested application of a refused script or frame for the activity log.
-
-    Runs one statement.
-    """
+    """Note the requested application of a refused script or frame for the activity log. One statement."""
     if error.fault is SiteFault.METHOD and is_of_script(request):
         error.about(cause=SCRIPT)
     if error.cause in (SCRIPT, FRAME):

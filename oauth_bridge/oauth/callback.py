@@ -35,10 +35,6 @@ class Callback(NamedTuple):
         pairs = "&".join([f"{name}={value}" for name, value in sent.items() if value is not None])
         return f"{self.redirect_uri}{'&' if '?' in self.redirect_uri else '?'}{pairs}"
 
-    def fields(self, url: str) -> list[tuple[str, str]]:
-        """Return the parameters in a URL that the method `url` of this object has made."""
-        return parse_qsl(url[len(self.redirect_uri) + 1 :], keep_blank_values=True, errors="replace")
-
     def error_url(self, error: RequestError) -> str:
         """Report the error, and return the address with the error as parameters. RFC 6749 §4.1.2.1."""
         errors.report(error)
@@ -55,17 +51,12 @@ def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
 
 
 def to_callback(request: HttpRequest, application: Application, callback: Callback, url: str) -> HttpResponse:
-    """Redirect to `url`, which `callback` has made.
-
-    If `callback.is_posted`, show a page that posts the parameters of `url` instead.
-    """
+    """Redirect to `url`, which `callback` has made, or show a page that posts its parameters."""
     if not callback.is_posted:
         return redirect_to_callback(request, url)
-    context = {
-        "application": application.caption,
-        "action": callback.redirect_uri,
-        "fields": callback.fields(url),
-    }
+    # The parameters of `url`, after the address and "?" or "&".
+    fields = parse_qsl(url[len(callback.redirect_uri) + 1 :], keep_blank_values=True, errors="replace")
+    context = {"application": application.caption, "action": callback.redirect_uri, "fields": fields}
     response = render(request, "oauth_bridge/posting.html", context)
     response.leads_to_application = True  # type: ignore[attr-defined]  # read by config.http.response_headers
     response["Referrer-Policy"] = "no-referrer"

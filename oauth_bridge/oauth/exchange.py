@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from typing import NamedTuple, cast
+from typing import cast
+
+from oauth2_provider.settings import oauth2_settings
 
 from config.infrastructure import events
 from config.infrastructure.errors import RequestError, subject
@@ -22,19 +24,11 @@ from oauth_bridge.openid.request import Granted
 VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")  # RFC 7636 §4.1
 
 
-class Exchanged(NamedTuple):
-    """The new access token, and the rows of the code and token. The database has only the digest of the access token.
-
-    `openid` are the additional members of the answer for OpenID Connect (D11).
-    """
-
-    access_token: str
-    redemption: code_redemption.Redemption
-    openid: dict[str, str]
+Exchanged = tuple[dict[str, str | int], code_redemption.Redemption]
 
 
 def exchange_code(form: dict[str, str], address: str) -> Exchanged:
-    """Exchange the code in the form for an access token.
+    """Exchange the code in the form for an access token. Returns the members of the answer (D11) and the rows.
 
     Success takes two statements. For a code with `openid` the signing key takes one more. At most once a minute,
     `client_secrets.authenticate` adds one statement. Failures are counted by `address`, the client's network address.
@@ -52,9 +46,11 @@ def exchange_code(form: dict[str, str], address: str) -> Exchanged:
     try:
         exchanged = _redeem(form, client)
     except RequestError:
-        throttling.after_exchange(client.pk, client.client_id, address, is_public=client.is_public, failed=True)
+        if client.is_public:
+            throttling.token_failure(address, client.client_id)
         raise
-    throttling.after_exchange(client.pk, client.client_id, address, is_public=client.is_public, failed=False)
+    if client.is_public:
+        throttling.exchange_of_public(client.pk)
     return exchanged
 
 
@@ -89,7 +85,13 @@ def _redeem(form: dict[str, str], client: client_secrets.Client) -> Exchanged:
     redemption = code_redemption.redeem(form, client.pk, token, is_restricted=client.is_restricted)
     if redemption is not None:
         events.write(Event.CODE_REDEEMED, client_id=client.client_id, person=redemption.person_id)
-        return Exchanged(token, redemption, _openid_members(client, redemption, token, signer))
+        members = {
+            "access_token": token,
+            "token_type": "Bearer",
+            "expires_in": oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS,
+            **_openid_members(client, redemption, token, signer),
+        }
+        return members, redemption
     refusal = code_redemption.explain(form, client.pk) or code_redemption.Refusal(
         OAuthFault.CODE_RACED, cause="reason_unknown"
     )
@@ -133,11 +135,6 @@ def _end_token(code: AuthorizationCode, client: client_secrets.Client, age: floa
     `age` is the time since the first redemption, in seconds. The client is the one that sent the code again.
     """
     tokens.revoke(bytes(code.token_digest or b""))
-    events.write(
-        Event.CODE_REPLAYED,
-        client_id=client.client_id,
-        person=code.user_id,
-        code_row=code.pk,
-        age_seconds=age,
-    )
+    client_id, person = client.client_id, code.user_id
+    events.write(Event.CODE_REPLAYED, client_id=client_id, person=person, code_row=code.pk, age_seconds=age)
     mails.code_replayed(code.user_id, client.pk)

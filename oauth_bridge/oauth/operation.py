@@ -1,8 +1,6 @@
-"""The decorator of all operations: it checks the method, and answers errors with pages or JSON. It answers preflights.
+"""The decorator of all operations: it checks the method, answers errors with pages or JSON, and answers preflights.
 
-In a preflight a browser asks whether a script of another origin may send a request.
-`config.http.response_headers` adds `Access-Control-Allow-Origin` to every response of the paths that scripts of other
-origins may use.
+`config.http.response_headers` adds `Access-Control-Allow-Origin` to every response that scripts may read.
 """
 
 from __future__ import annotations

@@ -179,8 +179,7 @@ def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, s
 def read_form(request: HttpRequest, *, has_been_read: bool = False) -> Parameters:
     """The unchecked parameters of a form body.
 
-    Raises RequestError: the URL has parameters, the media type is not that of a form, or the body is longer than 65,536
-    bytes.
+    Raises RequestError: the URL has parameters, the body is no form, or it is longer than BODY_LIMIT_BYTES.
     """
     if request.META.get("QUERY_STRING"):
         raise RequestError(OAuthFault.IN_URL)

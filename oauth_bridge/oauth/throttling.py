@@ -28,19 +28,16 @@ def before_exchange(application_id: int, *, is_public: bool) -> None:
     """Limit the exchanges of one application. The rate is RATE_TOKEN. Call this before the code is redeemed.
 
     A confidential client is already authenticated, so every exchange counts. Anybody can send the client_id of a public
-    client, so only a redeemed code identifies such a client. `after_exchange` therefore counts successes for the
-    application, and failures for the network address. Concurrent exchanges of a public client may exceed the limit.
+    client, so only a redeemed code identifies it: successes count for the application (`exchange_of_public`), failures
+    for the network address. Concurrent exchanges of a public client may exceed the limit.
     """
     counter = Counter("token", str(application_id))
     _raise_if("token", rate_limits.exceeded(counter) if is_public else rate_limits.count(counter))
 
 
-def after_exchange(application_id: int, client_id: str, address: str, *, is_public: bool, failed: bool) -> None:
-    """Count the exchange of a public client when its result is known. See `before_exchange`."""
-    if is_public and failed:
-        token_failure(address, client_id)
-    elif is_public:
-        rate_limits.count(Counter("token", str(application_id)))
+def exchange_of_public(application_id: int) -> None:
+    """Count the successful exchange of a public client. See `before_exchange`."""
+    rate_limits.count(Counter("token", str(application_id)))
 
 
 def token_failure(address: str, client_id: str) -> None:

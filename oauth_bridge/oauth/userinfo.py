@@ -28,9 +28,7 @@ OTHER_KINDS = {
 
 
 def token_of(request: HttpRequest) -> str:
-    """Return the access token from the `Authorization` header or from a form body (RFC 6750 §2.2).
-
-    A token in the URL is not accepted (D17).
+    """Return the access token from the `Authorization` header or a form body (RFC 6750 §2.2), never from the URL (D17).
 
     Raises RequestError: the request has no token or two tokens, the header has another scheme, or the token is
     malformed or has the shape of another credential.
@@ -67,12 +65,8 @@ def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
         throttling.userinfo_failure(request)
         raise
     known = subject()
-    known.client_id, known.person, known.attempt, known.is_proven = (
-        bearer.client_id,
-        bearer.user.pk,
-        bearer.attempt,
-        True,
-    )
+    known.client_id, known.person = bearer.client_id, bearer.user.pk
+    known.attempt, known.is_proven = bearer.attempt, True
     throttling.userinfo(bearer.application_id, bearer.user.pk, is_public=bearer.is_public)
     if bearer.openid is None and not set(scopes) <= set(bearer.scope.split()):
         raise RequestError(OAuthFault.TOKEN_SCOPE)

@@ -36,6 +36,7 @@ def make(
 
     `person_claims` has the values of the claims that `granted.id_token` names.
     """
+    half_digest = hashlib.sha256(access_token.encode()).digest()[:16]  # §3.1.3.6
     content: dict[str, Any] = {
         **person_claims,
         "iss": settings.BASE_URL,
@@ -44,7 +45,7 @@ def make(
         "azp": client_id,
         "iat": now,
         "exp": now + LIFETIME_SECONDS,
-        "at_hash": half_digest(access_token),
+        "at_hash": base64.urlsafe_b64encode(half_digest).rstrip(b"=").decode(),
         "acr": granted.acr,
     }
     optional = {"nonce": granted.nonce, "auth_time": granted.auth_time, "amr": granted.amr}
@@ -54,10 +55,7 @@ def make(
 
 
 def hinted(token: str) -> str:
-    """The client_id and the `sub` of an ID token of this service, separated by a space; empty for any other text.
-
-    The ID token may be expired.
-    """
+    """The client_id and the `sub` of an ID token of this service, separated by a space; empty for any other text."""
     try:
         content = verified(token)
     except NotOurs:
@@ -70,9 +68,8 @@ class NotOurs(Exception):
 
 
 def verified(token: str) -> dict[str, Any]:
-    """The claims of an ID token of this service. The ID token may be expired.
+    """The claims of an ID token of this service, even if it is expired. The key determines the algorithm.
 
-    The key determines the algorithm; the header does not.
     Raises NotOurs: the text is not an ID token of this service.
     """
     token = token[:MAX_LENGTH]  # a text that is cut has a wrong signature
@@ -89,9 +86,3 @@ def verified(token: str) -> dict[str, Any]:
     if content.get("iss") != settings.BASE_URL:
         raise NotOurs("hint_invalid")
     return dict(content)
-
-
-def half_digest(access_token: str) -> str:
-    """`at_hash`: the left half of the token's SHA-256 digest in base64url. §3.1.3.6."""
-    half = hashlib.sha256(access_token.encode()).digest()[:16]
-    return base64.urlsafe_b64encode(half).rstrip(b"=").decode()

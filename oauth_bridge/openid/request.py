@@ -14,15 +14,7 @@ from accounts.sign_in.reauthentication import ONE_FACTOR, TWO_FACTORS, Proof
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.openid import claims
 
-NAMES = (
-    "nonce",
-    "claims",
-    "prompt",
-    "max_age",
-    "id_token_hint",
-    "login_hint",
-    "acr_values",
-)
+NAMES = ("nonce", "claims", "prompt", "max_age", "id_token_hint", "login_hint", "acr_values")
 # A stored request has this parameter instead of `id_token_hint`. Its value is the client_id and the `sub` of a valid ID
 # token; empty for an invalid ID token.
 HINT = "hint"
@@ -141,17 +133,12 @@ def facts(parameters: Mapping[str, str]) -> list[str]:
 
 
 def granted(
-    parameters: Mapping[str, str],
-    read_proof: Callable[[], Proof],
-    *,
-    profile_in_id_token: bool = False,
+    parameters: Mapping[str, str], read_proof: Callable[[], Proof], *, profile_in_id_token: bool
 ) -> Granted | None:
-    """Make the grant that is stored with the code. For plain OAuth 2.0, return None.
+    """Make the grant that is stored with the code. For plain OAuth 2.0, return None, and do not call `read_proof`.
 
     `profile_in_id_token`: the ID token also contains the claims of the scopes (D25). User info contains them anyway, so
     the person agrees to the same facts.
-
-    `read_proof` is called only for OpenID Connect.
     """
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):

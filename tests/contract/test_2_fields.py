@@ -41,6 +41,7 @@ def test_the_token_answer_has_exactly_three_members(driver: OAuthDriver, applica
 
 
 @contract("2.4/sub", "2.4/nickname", "2.4/email", "2.4/avatar", "D16.strings", "D16.sub", "4.4/body")
+@contract("4.4", "4.4/authorization", "5.1")
 def test_the_profile_has_exactly_four_members_all_strings_and_a_random_sub(driver: OAuthDriver, alice: Any) -> None:
     profile = driver.userinfo(TokenFactory(user=alice).raw).json()
     assert set(profile) == {"sub", "nickname", "email", "avatar"}

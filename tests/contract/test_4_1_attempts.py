@@ -29,7 +29,9 @@ def test_a_second_post_of_the_same_page_gives_a_code_that_works_and_voids_the_fi
     assert second["state"] == "s"
     assert AuthorizationCode.objects.filter(application=application.row).count() == 1
     error_of(signed_in.exchange(application, first), 400, "invalid_grant")
-    assert signed_in.exchange(application, second["code"]).status_code == 200
+    token = signed_in.exchange(application, second["code"]).json()["access_token"]
+    error_of(signed_in.exchange(application, first), 400, "invalid_grant")
+    assert signed_in.userinfo(token).status_code == 200, "the first code revokes nothing"
 
 
 def used_up(driver: OAuthDriver, application: Registered) -> tuple[Response, str]:

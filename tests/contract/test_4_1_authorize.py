@@ -10,7 +10,7 @@ from oauth_bridge.credentials.code_redemption import challenge_of
 from oauth_bridge.models import Application, AuthorizationCode
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
-from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered
 
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"  # RFC 7636, Appendix B
@@ -56,45 +56,85 @@ def test_an_unverified_request_is_a_400_in_json_for_programs_and_as_a_page_for_p
     assert not any("evil.example" in link for link in page.links)
 
 
-@contract("D3.nothing-before", "D12.repeated", "D4.later")
-def test_a_repeated_parameter_is_named_and_of_a_client_or_address_nothing_is_redirected(
-    signed_in: OAuthDriver, application: Registered
-) -> None:
-    link = signed_in.authorization_url(application, state="s", scope="profile", **S256)
-    for name in ("client_id", "redirect_uri"):
-        for extra in (getattr(application, name), "https://evil.example/"):
-            answer = signed_in.get(f"{link}&{name}={extra}", headers=JSON)
-            assert name in error_of(answer, 400, "invalid_request")
-    for name in ("response_type", "state", "scope", "code_challenge"):
-        parameters = signed_in.callback(signed_in.get(f"{link}&{name}=code")).parameters
-        assert parameters["error"] == "invalid_request"
-        assert name in parameters["error_description"]
+FAULTS: list[tuple[dict[str, str | None], str, str]] = [
+    *(({"response_type": each}, "invalid_request", "response_type") for each in (None, "")),
+    *(
+        ({"response_type": each}, "unsupported_response_type", "response_type")
+        for each in ("token", "code token", "Code")
+    ),
+    *(
+        ({"code_challenge": challenge, "code_challenge_method": method}, "invalid_request", "code_challenge")
+        for challenge, method in (
+            (VERIFIER, "plain"),
+            (VERIFIER, None),
+            (CHALLENGE, "s256"),
+            (CHALLENGE[:-1], "S256"),
+            (f"{CHALLENGE}=", "S256"),
+            (None, "S256"),
+            ("", "S256"),
+        )
+    ),
+    *(
+        ({"scope": scope, name: value}, error, name)
+        for scope in ("profile", "openid")
+        for name, value, error in (
+            ("request", "e30.e30.", "request_not_supported"),
+            ("request_uri", "https://app.example/request", "request_uri_not_supported"),
+            ("response_mode", "fragment", "invalid_request"),
+            ("response_mode", "query.jwt", "invalid_request"),
+        )
+    ),
+    *(
+        ({"scope": "openid", name: value}, "invalid_request", name)
+        for name, values in {
+            "nonce": ("n" * 513,),
+            "claims": ("{", "[]", '{"userinfo": 3}', "[" * 2000, f'{{"{"n" * 2000}": 1}}'),
+            "max_age": ("-1", "1.5", "x", "1" * 10, "\u0663"),
+            "prompt": ("none login",),
+        }.items()
+        for value in values
+    ),
+]
 
 
-@contract("4.1/response_type", "D3.order", "D4.later", "D19/unsupported")
+@contract("4.1/response_type", "D3.order", "D4.later", "D9.plain", "D12.repeated", "D18.plain", "D19/unsupported")
+@contract("D3.nothing-before", "I6.refused")
 @pytest.mark.parametrize("is_signed_in", [True, False])
 def test_a_later_fault_goes_to_the_callback_before_anybody_is_asked_to_sign_in(
     driver: OAuthDriver, application: Registered, alice: Any, is_signed_in: bool
 ) -> None:
+    """A repeated parameter too, unless it is the client or the address."""
     if is_signed_in:
         driver.signed_in(alice.email, PASSWORD)
-    for given, error in (
-        (None, "invalid_request"),
-        ("", "invalid_request"),
-        ("token", "unsupported_response_type"),
-        ("code token", "unsupported_response_type"),
-        ("Code", "unsupported_response_type"),
+    links = [
+        (driver.authorization_url(application, state="s p", **changes), error, named)
+        for changes, error, named in FAULTS
+    ]
+    for scope, names in (
+        ("profile", ("response_type", "scope", "code_challenge")),
+        ("openid", ("nonce", "prompt", "max_age", "claims", "response_mode", "id_token_hint")),
     ):
-        answer = driver.get(driver.authorization_url(application, state="s p", response_type=given))
+        link = driver.authorization_url(application, state="s p", scope=scope, **S256)
+        links += [(f"{link}&{name}=code&{name}=code", "invalid_request", name) for name in names]
+        links += [(f"{link}&state=s%20p", "invalid_request", "state")]
+    for link, error, named in links:
+        answer = driver.get(link)
         assert answer.status_code in (302, 303)
         assert answer.headers["Cache-Control"] == "no-store"
         assert answer.headers["Referrer-Policy"] == "no-referrer"
         callback = driver.callback(answer)
         assert callback.address == application.redirect_uri
-        assert set(callback.parameters) == {"error", "error_description", "state"}
-        assert callback.parameters["error"] == error, given
-        assert callback.parameters["state"] == "s p"
-        assert callback.parameters["error_description"].isascii()
+        iss = {"iss": driver.base_url} if "scope=openid" in link else {}
+        told = callback.parameters
+        assert set(told) == {"error", "error_description", "state", *iss}
+        assert told.items() >= {"error": error, "state": "s p", **iss}.items(), link[-200:]
+        assert told["error_description"].isascii()
+        assert named in told["error_description"]
+    link = driver.authorization_url(application)
+    for name in ("client_id", "redirect_uri"):
+        for extra in (getattr(application, name), "https://evil.example/"):
+            answer = driver.get(f"{link}&{name}={extra}", headers=JSON)
+            assert name in error_of(answer, 400, "invalid_request")
 
 
 @contract("5.5", "4.1/state", "D5.absent")
@@ -103,24 +143,27 @@ def test_state_is_not_required_and_then_absent(driver: OAuthDriver, application:
     assert set(callback.parameters) == {"code"}
 
 
-@contract("D2.post", "D19.json", "D19/method_not_allowed")
-def test_other_methods_are_refused(driver: OAuthDriver, application: Registered) -> None:
-    for method in ("PUT", "DELETE", "PATCH"):
-        answer = driver.call(method, driver.authorization_url(application, at=""))
-        error_of(answer, 405, "method_not_allowed")
-        assert answer.headers["Allow"] == "GET, HEAD, POST"
-
-
 # PKCE -----------------------------------------------------------------------------------------------------------------
 
 
-@contract("D9.s256")
-def test_a_challenge_is_enforced(driver: OAuthDriver, application: Registered, alice: Any) -> None:
-    callback = driver.authorize(driver.authorization_url(application, **S256), alice.email, PASSWORD)
-    code = callback.parameters["code"]
+@contract("D9.s256", "D9.public", "D9.confidential", "D9.unasked")
+@pytest.mark.parametrize("kind", [Application.CLIENT_CONFIDENTIAL, Application.CLIENT_PUBLIC])
+def test_a_challenge_is_enforced_and_only_a_confidential_client_may_do_without(
+    driver: OAuthDriver, alice: Any, kind: str
+) -> None:
+    application = ApplicationFactory(client_type=kind)
+    is_public, secret = application.row.is_public, application.client_secret or None
+    code = driver.authorize(driver.authorization_url(application, **S256), alice.email, PASSWORD).parameters["code"]
     for verifier in (None, "", "x" * 43, VERIFIER + "x", CHALLENGE):
-        error_of(driver.exchange(application, code, code_verifier=verifier), 400, "invalid_grant")
-    assert driver.exchange(application, code, code_verifier=VERIFIER).status_code == 200
+        expected = (400, "invalid_grant") if verifier or not is_public else (401, "invalid_client")
+        error_of(driver.exchange(application, code, client_secret=secret, code_verifier=verifier), *expected)
+    assert driver.exchange(application, code, client_secret=secret, code_verifier=VERIFIER).status_code == 200
+    without = driver.authorize(driver.authorization_url(application), "", "").parameters
+    if is_public:
+        assert without["error"] == "invalid_request"
+    else:
+        error_of(driver.exchange(application, without["code"], code_verifier=VERIFIER), 400, "invalid_grant")
+        assert driver.exchange(application, without["code"]).status_code == 200
 
 
 @contract("D9.verifier", "D13.unspent")
@@ -143,76 +186,33 @@ def test_a_malformed_verifier_is_refused_and_spends_nothing_and_every_other_is_a
         assert driver.exchange(application, code, client_secret=secret, code_verifier=verifier).status_code == 200
 
 
-@contract("D9.plain")
-def test_a_challenge_that_is_not_s256_is_refused(driver: OAuthDriver, application: Registered) -> None:
-    for challenge, method in (
-        (VERIFIER, "plain"),
-        (VERIFIER, None),
-        (CHALLENGE, "s256"),
-        (CHALLENGE[:-1], "S256"),
-        (f"{CHALLENGE}=", "S256"),
-        (None, "S256"),
-        ("", "S256"),
-    ):
-        link = driver.authorization_url(application, code_challenge=challenge, code_challenge_method=method)
-        parameters = driver.callback(driver.get(link)).parameters
-        assert parameters["error"] == "invalid_request", (challenge, method)
-        assert "code_challenge" in parameters["error_description"]
-
-
-@contract("D9.public")
-def test_a_public_client_must_send_a_challenge_and_needs_no_secret(driver: OAuthDriver, alice: Any) -> None:
-    public = ApplicationFactory(client_type=Application.CLIENT_PUBLIC)
-    refused = driver.callback(driver.get(driver.authorization_url(public))).parameters
-    assert refused["error"] == "invalid_request"
-    callback = driver.authorize(driver.authorization_url(public, **S256), alice.email, PASSWORD)
-    code = callback.parameters["code"]
-    error_of(driver.exchange(public, code, client_secret=None), 401, "invalid_client")
-    error_of(driver.exchange(public, code, client_secret=None, code_verifier="x" * 43), 400, "invalid_grant")
-    answer = driver.exchange(public, code, client_secret=None, code_verifier=VERIFIER)
-    assert answer.status_code == 200
-
-
-@contract("D9.confidential", "D9.unasked")
-def test_a_confidential_client_may_do_without_but_then_sends_no_verifier(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
-    callback = driver.authorize(driver.authorization_url(application), alice.email, PASSWORD)
-    code = callback.parameters["code"]
-    error_of(driver.exchange(application, code, code_verifier=VERIFIER), 400, "invalid_grant")
-    assert driver.exchange(application, code).status_code == 200
-
-
 # Scope ----------------------------------------------------------------------------------------------------------------
 
 
-@contract("D18.none", "D18.unknown")
-def test_any_scope_leads_to_the_four_members(signed_in: OAuthDriver, application: Registered) -> None:
-    for scope in (None, "", "profile", "email groups", "unknown", 'a"b \\ \x00', "x" * 2000):
-        callback = signed_in.authorize(signed_in.authorization_url(application, scope=scope), "", "")
-        token = signed_in.exchange(application, callback.parameters["code"]).json()["access_token"]
-        assert set(signed_in.userinfo(token).json()) == {"sub", "nickname", "email", "avatar"}, scope
-
-
-@contract("I6.refused", "I6.form-post", "D18.plain")
-def test_a_plain_request_is_not_answered_in_another_way_than_it_asks_for(
+@contract("D18.none", "D18.unknown", "I4.plain")
+def test_any_scope_leads_to_the_four_members_and_openid_alone_adds_something(
     signed_in: OAuthDriver, application: Registered
 ) -> None:
-    for parameter, value, error in (
-        ("request", "e30.e30.", "request_not_supported"),
-        ("request_uri", "https://app.example/request", "request_uri_not_supported"),
-        ("response_mode", "fragment", "invalid_request"),
-        ("response_mode", "query.jwt", "invalid_request"),
-    ):
-        answer = signed_in.callback(signed_in.get(signed_in.authorization_url(application, **{parameter: value})))
-        assert set(answer.parameters) == {"error", "error_description", "state"}
-        assert answer.parameters["error"] == error
-        assert parameter in answer.parameters["error_description"]
+    for scope in (None, "", "profile", "profile email groups", "unknown", 'a"b \\ \x00', "x" * 2000):
+        link = signed_in.authorization_url(application, scope=scope, nonce="n", claims="{")
+        callback = signed_in.authorize(link, "", "").parameters
+        assert set(callback) == {"code", "state"}
+        answer = signed_in.exchange(application, callback["code"]).json()
+        assert set(answer) == {"access_token", "token_type", "expires_in"}
+        told = signed_in.userinfo(answer["access_token"]).json()
+        assert set(told) == {"sub", "nickname", "email", "avatar"}, scope
+    assert {code.openid for code in AuthorizationCode.objects.filter(application=application.row)} == {None}
+
+
+@contract("I6.form-post", "D18.plain")
+def test_a_plain_request_is_answered_in_the_way_it_asks_for(signed_in: OAuthDriver, application: Registered) -> None:
     for decision, members in (("refuse", {"error", "error_description"}), ("allow", {"code"})):
-        page = signed_in.open(signed_in.authorization_url(application, response_mode="form_post", state="s"))
-        answer = signed_in.decide(page, decision)
+        link = signed_in.authorization_url(application, response_mode="form_post", state='a"<b>&\u00e9')
+        answer = signed_in.decide(signed_in.open(link), decision)
         [form] = [form for form in Page(answer).forms if form.action == application.redirect_uri]
-        assert set(form.fields) == {"state", *members}
+        assert (form.method, set(form.fields)) == ("post", {"state", *members})
+        assert form.fields["state"] == 'a"<b>&\u00e9'
+        assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
     assert signed_in.exchange(application, form.fields["code"]).status_code == 200
     page = signed_in.open(signed_in.authorization_url(application, response_mode="query"))
     assert "code" in signed_in.callback(signed_in.decide(page)).parameters
@@ -254,42 +254,38 @@ def codes_of(application: Registered) -> int:
 def test_neither_head_nor_a_speculative_request_nor_one_of_a_frame_gets_a_code(signed_in: OAuthDriver) -> None:
     trusted = ApplicationFactory(is_trusted=True)
     link = signed_in.authorization_url(trusted)
+    opened = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     for purpose in ("prefetch", "prefetch;prerender", "Prefetch; anonymous-client-ip"):
-        answer = signed_in.get(link, headers={"Sec-Purpose": purpose})
-        assert answer.status_code == 503
-        assert answer.headers["Cache-Control"] == "no-store"
-        assert int(answer.headers["Retry-After"]) >= 1
+        for name in ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"):
+            answer = signed_in.get(link, headers={name: purpose, **opened})
+            assert (answer.status_code, answer.headers["Cache-Control"]) == (503, "no-store"), name
+            assert int(answer.headers["Retry-After"]) >= 1
     answers = [signed_in.get(link, headers={"Sec-Fetch-Dest": each}) for each in ("image", "iframe", "empty")]
     head = signed_in.browser.head(link, allow_redirects=False, timeout=10)
     assert head.status_code in (200, 405)
     assert [answer.headers.get("Location") for answer in (*answers, head)] == [None] * 4
     assert codes_of(trusted) == 0
+    signed_in.get(link, headers=opened)
+    assert codes_of(trusted) == 1
 
 
 @contract("D16.unverified", "D16.email")
 def test_without_a_confirmed_address_nobody_completes_an_authorization(
-    driver: OAuthDriver, application: Registered
+    driver: OAuthDriver, another_driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
-    person = PersonFactory(email_verified_at=None)
-    answer = driver.consent_page(application, person.email, PASSWORD)
-    assert "confirm" in Page(answer).text.lower() or "code" in Page(answer).text.lower()
-    assert "Location" not in answer.headers
-    assert Page(answer).consent is None
-    assert codes_of(application) == 0
-    again = driver.open(driver.authorization_url(application))
-    assert Page(again).consent is None
-    assert codes_of(application) == 0
-
-
-@contract("D16.unverified")
-def test_an_address_that_lost_its_confirmation_stops_the_person_who_is_signed_in(
-    signed_in: OAuthDriver, application: Registered, alice: Any
-) -> None:
-    consent_page = signed_in.open(signed_in.authorization_url(application))
+    """Also whoever has the consent page open."""
+    open_page = another_driver.consent_page(application, alice.email, PASSWORD)
     alice.email_verified_at = None
     alice.save()
-    answer = signed_in.decide(consent_page)
-    assert "not confirmed" in Page(answer).text
-    assert Page(answer).forms, "the page offers a way on"
-    assert "Send me a code" in Page(answer).text
+    stopped = another_driver.decide(open_page)
+    assert "not confirmed" in Page(stopped).text
+    assert "Send me a code" in Page(stopped).text
+    for answer in (
+        stopped,
+        driver.consent_page(application, alice.email, PASSWORD),
+        driver.open(driver.authorization_url(application)),
+    ):
+        assert "code" in Page(answer).text
+        assert Page(answer).forms, "the page offers a way on"
+        assert (Page(answer).consent, answer.headers.get("Location")) == (None, None)
     assert codes_of(application) == 0

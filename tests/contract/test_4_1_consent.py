@@ -84,9 +84,9 @@ def test_what_alice_remembers_counts_for_her_and_for_that_application_only(
     assert another_driver.callback(answer).address == application.redirect_uri
 
 
-@contract("D7.changed")
-def test_a_remembered_consent_ends_when_the_application_changes(
-    signed_in: OAuthDriver, application: Registered
+@contract("D7.changed", "D7.aged")
+def test_a_remembered_consent_ends_when_the_application_changes_and_after_180_days(
+    signed_in: OAuthDriver, application: Registered, rewind: Callable[..., None]
 ) -> None:
     for field, value in (
         ("name", "Photo Printer Pro"),
@@ -97,6 +97,12 @@ def test_a_remembered_consent_ends_when_the_application_changes(
         setattr(application.row, field, value)
         application.row.save()
         assert is_asked(signed_in, application), field
+    remember(signed_in, application)
+    row = Consent.objects.get(application=application.row)
+    rewind(row, (row.expires_at - timezone.now() - timedelta(hours=1)).total_seconds())
+    assert not is_asked(signed_in, application)
+    rewind(row, timedelta(hours=1).total_seconds())
+    assert is_asked(signed_in, application)
 
 
 @contract("D7.revoked")
@@ -141,33 +147,12 @@ def test_to_disconnect_an_application_ends_its_consent_its_codes_and_its_tokens(
     assert button(signed_in, "disconnect", application)
 
 
-@contract("D7.aged")
-def test_a_remembered_consent_ends_after_180_days(
-    signed_in: OAuthDriver, application: Registered, rewind: Callable[..., None]
+@contract("D7.trusted", "D20.referrer", "D20.no-store", "D20.form-action")
+def test_after_a_password_a_page_of_our_own_leads_to_a_trusted_application_and_brings_a_fault(
+    driver: OAuthDriver, another_driver: OAuthDriver, alice: Any
 ) -> None:
-    remember(signed_in, application)
-    row = Consent.objects.get(application=application.row)
-    rewind(row, timedelta(days=179, hours=23).total_seconds())
-    assert not is_asked(signed_in, application)
-    rewind(row, timedelta(hours=1).total_seconds())
-    assert is_asked(signed_in, application)
-
-
-@contract("D7.trusted")
-def test_a_trusted_application_is_not_asked_for_when_the_person_is_signed_in(signed_in: OAuthDriver) -> None:
-    trusted = ApplicationFactory(is_trusted=True)
-    answer = signed_in.get(signed_in.authorization_url(trusted, state="s"))
-    assert answer.status_code == 302
-    callback = signed_in.callback(answer)
-    assert callback.address == trusted.redirect_uri
-    assert signed_in.exchange(trusted, callback.parameters["code"]).status_code == 200
-
-
-@contract("D7.trusted", "D20.referrer", "D20.no-store")
-def test_after_a_password_a_trusted_application_is_reached_by_a_page_of_our_own(
-    driver: OAuthDriver, alice: Any
-) -> None:
-    trusted = ApplicationFactory(is_trusted=True)
+    """The other application became a public one while the person typed the password."""
+    trusted, changed = ApplicationFactory(is_trusted=True), ApplicationFactory()
     answer = driver.consent_page(trusted, alice.email, PASSWORD, state='a&b"c')
     assert answer.status_code == 200
     assert answer.headers["Cache-Control"] == "no-store"
@@ -178,15 +163,9 @@ def test_after_a_password_a_trusted_application_is_reached_by_a_page_of_our_own(
     callback = driver.callback(answer)
     assert callback.parameters["state"] == 'a&b"c'
     assert driver.exchange(trusted, callback.parameters["code"]).status_code == 200
-
-
-@contract("D20.form-action")
-def test_after_a_password_a_fault_is_brought_by_a_page_of_our_own_too(driver: OAuthDriver, alice: Any) -> None:
-    """The application became a public one while the person typed the password."""
-    application = ApplicationFactory()
-    page = driver.open(driver.authorization_url(application))
-    Application.objects.filter(pk=application.row.pk).update(client_type=Application.CLIENT_PUBLIC)
-    answer = driver.sign_in(page, alice.email, PASSWORD)
+    sign_in = another_driver.open(driver.authorization_url(changed))
+    Application.objects.filter(pk=changed.row.pk).update(client_type=Application.CLIENT_PUBLIC)
+    answer = another_driver.sign_in(sign_in, alice.email, PASSWORD)
     assert (answer.status_code, driver.callback(answer).parameters["error"]) == (200, "invalid_request")
 
 
@@ -214,29 +193,22 @@ def test_a_client_cannot_skip_consent_by_a_parameter(signed_in: OAuthDriver, app
 
 
 @contract("D8.leads-on", "D5.state")
-def test_two_tabs_keep_their_own_requests(signed_in: OAuthDriver, application: Registered) -> None:
-    other = ApplicationFactory(redirect_uris="https://other.example/cb")
-    one = signed_in.open(signed_in.authorization_url(application, state="one"))
-    two = signed_in.open(signed_in.authorization_url(other, state="two"))
-    first = signed_in.callback(signed_in.decide(one))
-    second = signed_in.callback(signed_in.decide(two))
-    assert (first.address, first.parameters["state"]) == (application.redirect_uri, "one")
-    assert (second.address, second.parameters["state"]) == (other.redirect_uri, "two")
-    assert signed_in.exchange(application, first.parameters["code"]).status_code == 200
-    assert signed_in.exchange(other, second.parameters["code"]).status_code == 200
-
-
-@contract("D8.leads-on")
-def test_a_sign_in_page_of_another_tab_still_works_after_a_sign_in(
+def test_two_tabs_keep_their_own_requests_from_before_the_sign_in(
     driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
-    one = driver.open(driver.authorization_url(application, state="one"))
-    two = driver.open(driver.authorization_url(application, state="two"))
-    driver.callback(driver.decide(driver.sign_in(one, alice.email, PASSWORD)))
-    answer = driver.sign_in(two, alice.email, PASSWORD)
-    if Page(answer).sign_in:
-        answer = driver.sign_in(answer, alice.email, PASSWORD)
-    assert driver.callback(driver.decide(answer)).parameters["state"] == "two"
+    other = ApplicationFactory(redirect_uris="https://other.example/cb")
+    tabs = [
+        (each, state, driver.open(driver.authorization_url(each, state=state)))
+        for each, state in ((application, "one"), (other, "two"))
+    ]
+    pages = []
+    for _application, _state, page in tabs:
+        answer = driver.sign_in(page, alice.email, PASSWORD)
+        pages.append(driver.sign_in(answer, alice.email, PASSWORD) if Page(answer).sign_in else answer)
+    callbacks = [driver.callback(driver.decide(page)) for page in pages]
+    for (each, state, _page), callback in zip(tabs, callbacks, strict=True):
+        assert (callback.address, callback.parameters["state"]) == (each.redirect_uri, state)
+        assert driver.exchange(each, callback.parameters["code"]).status_code == 200
 
 
 @contract("D8.leads-on", "D5.pending")
@@ -285,3 +257,25 @@ def test_not_you_leads_to_the_sign_in_of_another_person_and_back(
     answer = signed_in.sign_in(answer, mallory.email, PASSWORD)
     assert mallory.email in Page(answer).text
     assert signed_in.callback(signed_in.decide(answer)).parameters["state"] == "s"
+
+
+@contract("1.2")
+def test_a_wrong_password_signs_nobody_in_and_the_way_goes_on(
+    driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    """An unknown address looks the same."""
+    page, texts = driver.open(driver.authorization_url(application, state="s")), set()
+    for email, password in (
+        *((alice.email, each) for each in ("wrong", "", PASSWORD.upper(), f"{PASSWORD} ")),
+        ("nobody-has-this@example.com", "wrong"),
+    ):
+        page = driver.sign_in(page, email, password)
+        assert Page(page).sign_in
+        assert "no-store" in page.headers["Cache-Control"]
+        assert password not in page.text or password == ""
+        assert Page(driver.open(driver.authorization_url(application))).sign_in
+        if password == "wrong":
+            texts.add(Page(page).text.replace(email, "").replace(page.headers["X-Reference"], ""))
+    assert len(texts) == 1
+    answer = driver.sign_in(page, f" {alice.email.upper()}", PASSWORD)
+    assert driver.callback(driver.decide(answer)).parameters["state"] == "s"

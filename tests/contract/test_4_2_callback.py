@@ -33,7 +33,7 @@ def link(driver: OAuthDriver, application: Registered, state: bytes, **changes: 
 # PostgreSQL stores no NUL.
 @pytest.mark.integration
 @contract("4.2/state", "4.1/state", "D5.state", "D6.success", "4.2/code")
-@contract("4.2/error", "D6.refusal", "D4.later", "D7.trusted", "D19.sentence")
+@contract("3.4", "4.2/error", "7/callback", "D6.refusal", "D4.later", "D7.trusted", "D19.sentence")
 @pytest.mark.parametrize("state", STATES, ids=lambda state: repr(state[:20]))
 def test_state_comes_back_byte_for_byte_with_a_code_a_refusal_and_a_fault(
     driver: OAuthDriver, application: Registered, alice: Any, state: bytes
@@ -42,18 +42,25 @@ def test_state_comes_back_byte_for_byte_with_a_code_a_refusal_and_a_fault(
     callback = driver.authorize(link(driver, application, state), alice.email, PASSWORD)
     assert set(callback.parameters) == {"code", "state"}
     assert driver.exchange(application, callback.parameters["code"]).status_code == 200
-    refused = driver.callback(driver.decide(driver.open(link(driver, application, state)), "refuse"))
+    answer = driver.decide(driver.open(link(driver, application, state)), "refuse")
+    assert (answer.headers["Cache-Control"], answer.headers["Referrer-Policy"]) == ("no-store", "no-referrer")
+    refused = driver.callback(answer)
+    assert set(refused.parameters) == {"error", "error_description", "state"}
+    assert refused.parameters["error"] == "access_denied"
     assert refused.parameters["error_description"].endswith(".")
     assert '"' not in refused.parameters["error_description"]
     faulty = driver.callback(driver.open(link(driver, application, state, response_type="x")))
-    trusted = driver.callback(driver.get(link(driver, ApplicationFactory(is_trusted=True), state)))
+    answer = driver.get(link(driver, ApplicationFactory(is_trusted=True), state))
+    assert (answer.headers["Cache-Control"], answer.headers["Referrer-Policy"]) == ("no-store", "no-referrer")
+    trusted = driver.callback(answer)
     assert [unquote_to_bytes(each.raw("state") or "") for each in (callback, refused, faulty, trusted)] == [state] * 4
 
 
 @contract("D5.state")
-def test_a_plus_sign_in_the_query_is_a_space(signed_in: OAuthDriver, application: Registered) -> None:
-    page = signed_in.open(f"{signed_in.authorization_url(application, state=None)}&state=a+b%2Bc")
-    assert signed_in.callback(signed_in.decide(page)).parameters["state"] == "a b+c"
+def test_a_state_that_is_not_percent_encoded_is_read_as_a_form(signed_in: OAuthDriver, application: Registered) -> None:
+    for sent, told in (("a+b%2Bc", "a%20b%2Bc"), ("a=b", "a%3Db"), ("%c3%a9", "%C3%A9"), ("", "")):
+        page = signed_in.open(f"{signed_in.authorization_url(application, state=None)}&state={sent}")
+        assert signed_in.callback(signed_in.decide(page)).raw("state") == told
 
 
 @contract(

@@ -10,10 +10,10 @@ import pytest
 from oauth_bridge.applications import registry
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.credentials.code_redemption import challenge_of
-from oauth_bridge.models import Application
+from oauth_bridge.models import AccessToken, Application
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
-from tests.factories import ApplicationFactory, CodeFactory, Registered
+from tests.factories import ApplicationFactory, CodeFactory, Registered, TokenFactory, digest_of
 
 VERIFIER = "v" * 43
 IN_HEADER = {"client_id": None, "client_secret": None}
@@ -27,82 +27,59 @@ def basic_of(pair: str) -> dict[str, str]:
     return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
-@contract("D19/invalid_client", "D19.stranger")
-def test_an_unknown_client_and_a_wrong_secret_are_told_in_the_same_words_whatever_the_code(
+@contract("4.3/client_secret", "D19/invalid_client", "D19/missing-secret", "D19/switched-off", "D19.stranger")
+@contract("D12.basic", "D13.unspent")
+def test_who_proves_no_secret_is_told_in_words_that_depend_on_the_request_alone(
     driver: OAuthDriver, application: Registered
 ) -> None:
-    code = CodeFactory(application=application).raw
-    answers = [
-        driver.exchange(application, **{"code": code, **changes})
-        for changes in (
-            {"client_secret": "wrong"},
-            {"client_secret": "wrong", "code": "unknown"},
-            {"client_secret": application.client_secret[:-1]},
-            {"client_secret": application.client_secret + "="},
-            {"client_id": "unknown"},
-            {"client_id": application.client_id.upper()},
-            {"client_id": ApplicationFactory().client_id},
-        )
-    ]
-    assert len({error_of(answer, 401, "invalid_client") for answer in answers}) == 1
-    assert not any("WWW-Authenticate" in answer.headers for answer in answers)
-
-
-@contract("D19/switched-off", "D19.stranger")
-def test_only_who_proves_the_secret_learns_that_the_application_is_switched_off(
-    driver: OAuthDriver, application: Registered
-) -> None:
-    code = CodeFactory(application=application).raw
-    wrong = error_of(driver.exchange(application, code, client_secret="wrong"), 401, "invalid_client")
-    missing = error_of(driver.exchange(application, code, client_secret=None), 401, "invalid_client")
-    other = ApplicationFactory()
-    new = secret_rotation.rotate(application.row, secret_rotation.REVOKE_NOW).secret
-    public = ApplicationFactory()
+    """Whatever the code. Only who proves the secret learns that the application is switched off."""
+    code, off, public = CodeFactory(application=application).raw, ApplicationFactory(), ApplicationFactory()
+    new = secret_rotation.rotate(off.row, secret_rotation.REVOKE_NOW).secret
     public.row.client_type = Application.CLIENT_PUBLIC  # after it had a secret
     public.row.save()
-    challenged = CodeFactory(application=public, code_challenge="E" * 43).raw
-    for each in (application, public):
+    without = ApplicationFactory(client_type=Application.CLIENT_PUBLIC)
+    challenged = [CodeFactory(application=each, code_challenge="E" * 43).raw for each in (public, without)]
+    for each in (off, public):
         registry.set_enabled(each.row, False)
-
-    for headers, fields in (({}, {"client_secret": new}), (basic(application.client_id, new), IN_HEADER)):
-        answer = driver.exchange(application, code, headers=headers, **fields)
-        assert "switched off" in error_of(answer, 401, "invalid_client")
-        assert ("WWW-Authenticate" in answer.headers) is bool(headers)
-    for secret in ("wrong", new[:-1], application.client_secret, other.client_secret):
-        assert error_of(driver.exchange(application, code, client_secret=secret), 401, "invalid_client") == wrong
-    # A public client proves nothing, so whoever knows its client_id would learn it.
-    for sent, said in (({"client_secret": public.client_secret}, wrong), ({"client_secret": None}, missing)):
-        for verifier in ({}, {"code_verifier": "v" * 43}):
-            answer = driver.exchange(public, challenged, **sent, **verifier)
-            assert error_of(answer, 401, "invalid_client") == said
-
-
-@contract("4.3/client_secret", "D19/missing-secret", "D19.stranger", "D12.basic")
-def test_a_missing_secret_is_named_in_words_that_depend_on_the_request_alone(
-    driver: OAuthDriver, application: Registered
-) -> None:
-    code = CodeFactory(application=application).raw
-    public = ApplicationFactory(client_type=Application.CLIENT_PUBLIC)
-    challenged = CodeFactory(application=public, code_challenge="E" * 43).raw
-    sentences = {
-        error_of(driver.exchange(each, redeemed, client_secret=secret, **changes), 401, "invalid_client")
-        for each, redeemed, changes in (
-            (application, code, {}),
-            (application, code, {"client_id": "unknown"}),
-            (application, code, {"code_verifier": "v" * 43}),
-            (application, code, {"client_id": "unknown", "code_verifier": "v" * 43}),
-            (ApplicationFactory(is_enabled=False), code, {}),
-            (public, challenged, {}),
-            (public, "unknown", {}),
-        )
+    verifiers = ({}, {"code_verifier": VERIFIER})
+    right = application.client_secret
+    wrong: list[tuple[Registered, str, dict[str, str | None]]] = [
+        *((application, code, {"client_secret": each}) for each in ("wrong", right[:-1], right + "=")),
+        (application, "unknown", {"client_secret": "wrong"}),
+        *(
+            (application, code, {"client_id": each})
+            for each in ("unknown", application.client_id.upper(), off.client_id)
+        ),
+        *(
+            (off, code, {"client_secret": each})
+            for each in ("wrong", new[:-1], digest_of(new).hex(), off.secret, right)
+        ),
+        *((public, challenged[0], {"client_secret": public.client_secret, **each}) for each in verifiers),
+    ]
+    missing: list[tuple[Registered, str, dict[str, str | None]]] = [
+        (each, sent, {"client_secret": secret, **changes})
         for secret in (None, "")
-    }
-    for client_id in (application.client_id, "unknown"):
-        answer = driver.exchange(application, "x", headers=basic(client_id, ""), **IN_HEADER)
-        sentences.add(error_of(answer, 401, "invalid_client"))
-        assert answer.headers["WWW-Authenticate"].startswith("Basic ")
-    assert len(sentences) == 1
-    assert "client_secret is missing" in sentences.pop()
+        for each, sent, changes in (
+            *((application, code, changes) for changes in verifiers),
+            *((application, code, {"client_id": "unknown", **changes}) for changes in verifiers),
+            *((public, challenged[0], changes) for changes in verifiers),
+            (off, code, {}),
+            (without, challenged[1], {}),
+            (without, "unknown", {}),
+        )
+    ]
+    for said, cases, in_header in (
+        ("The application could not be authenticated.", wrong, [(application.client_id, "wrong")]),
+        ("client_secret is missing", missing, [(application.client_id, ""), ("unknown", "")]),
+        ("switched off", [(off, code, {"client_secret": new})], [(off.client_id, new)]),
+    ):
+        answers = [driver.exchange(each, sent, **changes) for each, sent, changes in cases]
+        assert not any("WWW-Authenticate" in answer.headers for answer in answers)
+        by_header = [driver.exchange(off, "x", headers=basic(*pair), **IN_HEADER) for pair in in_header]
+        assert all(answer.headers["WWW-Authenticate"].startswith("Basic ") for answer in by_header)
+        sentences = {error_of(answer, 401, "invalid_client") for answer in (*answers, *by_header)}
+        assert len(sentences) == 1
+        assert said in sentences.pop()
     assert driver.exchange(application, code).status_code == 200
 
 
@@ -132,9 +109,6 @@ def test_http_basic_is_accepted_alone_and_beside_a_body_that_says_the_same(
     driver: OAuthDriver, application: Registered
 ) -> None:
     code = CodeFactory(application=application).raw
-    wrong = driver.exchange(application, code, headers=basic(application.client_id, "wrong"), **IN_HEADER)
-    error_of(wrong, 401, "invalid_client")
-    assert wrong.headers["WWW-Authenticate"].startswith("Basic ")
     right = basic(application.client_id, application.client_secret)
     assert driver.exchange(application, code, headers=right, **IN_HEADER).status_code == 200
     lower = {"Authorization": right["Authorization"].replace("Basic", "basic")}
@@ -178,41 +152,31 @@ def test_basic_with_an_empty_password_is_as_an_empty_secret_in_the_body(
     assert driver.exchange(application, code, code_verifier=VERIFIER).status_code == 200
 
 
-@contract("D12.basic", "D19/invalid_client")
-def test_a_basic_header_that_cannot_be_read_is_a_failed_authentication(
-    driver: OAuthDriver, application: Registered
-) -> None:
-    for value in ("Basic", "Basic ", "Basic !!!", "Basic YQ==", "Basic /w==", "Basic OgA6", "Basic Og=="):
-        answer = driver.exchange(application, "x", headers={"Authorization": value}, **IN_HEADER)
-        assert "base64" in error_of(answer, 401, "invalid_client"), value
-        assert answer.headers["WWW-Authenticate"].startswith("Basic ")
-
-
-@contract("D12.scheme", "D19/invalid_client", "D19.stranger")
-def test_another_scheme_is_named_and_what_may_be_a_credential_is_not(
+@contract("D12.basic", "D12.scheme", "D19/invalid_client", "D19.stranger")
+def test_a_header_that_is_not_basic_is_told_and_what_may_be_a_credential_is_not(
     driver: OAuthDriver, application: Registered
 ) -> None:
     secret = application.client_secret
-    for scheme in ("token", "Bearer", "Digest", "X-Key-1"):
-        header = {"Authorization": f"{scheme} {secret}"}
-        for client_id in (application.client_id, "unknown", None):
-            answer = driver.exchange(application, "x", headers=header, client_id=client_id, client_secret=None)
-            description = error_of(answer, 401, "invalid_client")
-            assert f"the scheme {scheme}. Use Basic" in description
-            assert answer.headers["WWW-Authenticate"].startswith("Basic ")
-        code = CodeFactory(application=application).raw
-        assert driver.exchange(application, code, headers=header).status_code == 200, "the body proves the client"
-    for value in (
-        f"{secret}",
-        f"{secret} x",
-        f"{secret}, x",
-        f"Basic={secret}",
-        f"Token:{secret} x",
-        f"{secret * 2} x",
+    unreadable = ("Basic", "Basic ", "Basic !!!", "Basic YQ==", "Basic /w==", "Basic OgA6", "Basic Og==")
+    hidden = ("{}", "{} x", "{}, x", "Basic={}", "Token:{} x", "{}{} x")
+    schemes = ("token", "Bearer", "Digest", "X-Key-1")
+    for value, said, client_id in (
+        *((each, "base64", None) for each in unreadable),
+        *((each.format(secret, secret), "has no scheme", application.client_id) for each in hidden),
+        *(
+            (f"{scheme} {secret}", f"the scheme {scheme}. Use Basic", client_id)
+            for scheme in schemes
+            for client_id in (application.client_id, "unknown", None)
+        ),
     ):
-        answer = driver.exchange(application, "x", headers={"Authorization": value}, client_secret=None)
-        assert "has no scheme" in error_of(answer, 401, "invalid_client")
+        header = {"Authorization": value}
+        answer = driver.exchange(application, "x", headers=header, client_id=client_id, client_secret=None)
+        assert said in error_of(answer, 401, "invalid_client"), value
+        assert answer.headers["WWW-Authenticate"].startswith("Basic ")
         assert secret[:16] not in answer.text
+    for scheme in schemes:
+        code, header = CodeFactory(application=application).raw, {"Authorization": f"{scheme} {secret}"}
+        assert driver.exchange(application, code, headers=header).status_code == 200, "the body proves the client"
 
 
 @contract("D12.both", "D19.stranger", "D13.unspent")
@@ -237,4 +201,17 @@ def test_header_and_body_that_differ_are_refused(driver: OAuthDriver, applicatio
     answer = driver.exchange(application, code, headers=wrong, client_secret="wrong")
     error_of(answer, 401, "invalid_client")
     assert answer.headers["WWW-Authenticate"].startswith("Basic ")
+    assert driver.exchange(application, code).status_code == 200
+
+
+@contract("5.3", "D13.unspent")
+def test_neither_the_secret_nor_the_code_of_one_application_opens_another(
+    driver: OAuthDriver, application: Registered
+) -> None:
+    hers, code = ApplicationFactory(), CodeFactory(application=application).raw
+    for secret in (hers.client_secret, TokenFactory(application=application).raw):
+        error_of(driver.exchange(application, code, client_secret=secret), 401, "invalid_client")
+    error_of(driver.exchange(hers, code, client_id=application.client_id), 401, "invalid_client")
+    error_of(driver.exchange(hers, code), 400, "invalid_grant")
+    assert not AccessToken.objects.filter(application=hers.row).exists()
     assert driver.exchange(application, code).status_code == 200

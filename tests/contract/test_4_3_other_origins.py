@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import requests
 
 from oauth_bridge.models import Application
@@ -13,6 +12,15 @@ from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
 
 ORIGIN = "https://app.example"
+DOCUMENTS = {
+    "/openapi.json": 200,
+    "/oauth/jwks": 200,
+    "/.well-known/openid-configuration": 200,
+    "/.well-known/oauth-authorization-server": 200,
+    "/.well-known/oauth-authorization-server/mcp": 404,
+    "/.well-known/oauth-protected-resource": 404,
+    "/.well-known/x": 404,
+}
 
 
 def allows_every_origin(answer: requests.Response) -> bool:
@@ -28,83 +36,56 @@ def preflight(driver: OAuthDriver, path: str, method: str, **headers: str) -> re
     return driver.call("OPTIONS", path, headers=sent)
 
 
-@contract("D22.origins")
-def test_a_token_and_a_profile_may_be_read_from_every_origin(driver: OAuthDriver, application: Registered) -> None:
-    for headers in ({}, {"Origin": ORIGIN}, {"Origin": "null"}):
-        exchanged = driver.exchange(application, CodeFactory(application=application).raw, headers=headers)
-        token = exchanged.json()["access_token"]
-        read = driver.call("GET", "/oauth/userinfo", headers={**headers, "Authorization": f"Bearer {token}"})
-        assert read.status_code == 200
-        assert allows_every_origin(exchanged)
-        assert allows_every_origin(read)
-
-
-@contract("D22.errors")
-def test_refusals_may_be_read_from_every_origin(driver: OAuthDriver, application: Registered) -> None:
+@contract("D22.origins", "D22.errors", "D22.documents")
+def test_answers_errors_and_documents_may_be_read_from_every_origin(
+    driver: OAuthDriver, application: Registered
+) -> None:
+    """Scripts look for metadata at several paths below `/.well-known/`, and read the 404 of the missing ones."""
     driver.backend.headers["Connection"] = "close"
     public = ApplicationFactory(client_type=Application.CLIENT_PUBLIC)
     proof = {"client_secret": None, "code_verifier": "v" * 43}
-    answers = [
-        (400, driver.exchange(application, "x")),
-        (400, driver.exchange(public, "x", headers={"Origin": ORIGIN}, **proof)),
-        (401, driver.exchange(application, "x", client_secret="wrong")),
-        (401, driver.userinfo("bad")),
-        (403, driver.userinfo(TokenFactory(scope="").raw)),
-        (405, driver.call("GET", "/oauth/token")),
-        (405, driver.call("PUT", "/oauth/userinfo")),
-        (413, driver.exchange(application, "x" * 100_000)),
-        (431, driver.userinfo("x" * 5000)),
-    ]
-    assert [answer.status_code for _, answer in answers] == [status for status, _ in answers]
-    assert all(allows_every_origin(answer) for _, answer in answers)
+    for headers in ({}, {"Origin": ORIGIN}, {"Origin": "null"}):
+        code, bearer = CodeFactory(application=application).raw, {"Authorization": f"Bearer {TokenFactory().raw}"}
+        for status, answer in (
+            (200, driver.exchange(application, code, headers=headers)),
+            (200, driver.call("GET", "/oauth/userinfo", headers={**headers, **bearer})),
+            (400, driver.exchange(application, "x", headers=headers)),
+            (400, driver.exchange(public, "x", headers=headers, **proof)),
+            (401, driver.exchange(application, "x", client_secret="wrong", headers=headers)),
+            (401, driver.userinfo("bad", **headers)),
+            (403, driver.userinfo(TokenFactory(scope="").raw, **headers)),
+            (405, driver.call("GET", "/oauth/token", headers=headers)),
+            (405, driver.call("PUT", "/oauth/userinfo", headers=headers)),
+            (413, driver.exchange(application, "x" * 100_000, headers=headers)),
+            (431, driver.userinfo("x" * 5000, **headers)),
+            *((status, driver.call("GET", path, headers=headers)) for path, status in DOCUMENTS.items()),
+        ):
+            assert answer.status_code == status, answer.url
+            assert allows_every_origin(answer)
+            assert "Set-Cookie" not in answer.headers
 
 
-@contract("D22.preflight")
-@pytest.mark.parametrize(
-    ("path", "method"),
-    [
-        ("/oauth/token", "POST"),
-        ("/oauth/userinfo", "GET"),
-        ("/oauth/jwks", "GET"),
-        ("/oauth/revoke", "POST"),
-        ("/openapi.json", "GET"),
-        ("/.well-known/openid-configuration", "GET"),
-    ],
-)
+@contract("D22.preflight", "D22.documents")
 def test_a_preflight_names_what_an_application_sends_and_another_options_request_is_not_allowed(
-    driver: OAuthDriver, path: str, method: str
+    driver: OAuthDriver,
 ) -> None:
     """Any other header too: products and tracing add `x-grafana-device-id`, `traceparent`, `MCP-Protocol-Version`."""
-    answer = preflight(driver, path, method, **{"Access-Control-Request-Headers": "authorization,traceparent"})
-    assert answer.status_code == 200
-    assert answer.content == b""
-    assert allows_every_origin(answer)
-    assert method in answer.headers["Access-Control-Allow-Methods"].split(", ")
-    assert answer.headers["Access-Control-Allow-Headers"] == "Authorization, *", "the asterisk leaves Authorization out"
-    assert int(answer.headers["Access-Control-Max-Age"]) >= 600
-    for headers in ({}, {"Origin": ORIGIN}, {"Access-Control-Request-Method": "POST"}):
-        error_of(driver.call("OPTIONS", path, headers=headers), 405, "method_not_allowed")
-
-
-@contract("D22.documents", "D22.preflight")
-def test_every_origin_may_read_the_documents_and_that_there_is_none(driver: OAuthDriver) -> None:
-    """Scripts look for metadata at several paths below `/.well-known/`, and read the 404 of the missing ones."""
-    for path, status in (
-        ("/openapi.json", 200),
-        ("/oauth/jwks", 200),
-        ("/.well-known/oauth-authorization-server", 200),
-        ("/.well-known/oauth-authorization-server/mcp", 404),
-        ("/.well-known/oauth-protected-resource", 404),
-        ("/.well-known/x", 404),
-    ):
-        answer = driver.call("GET", path, headers={"Origin": ORIGIN, "MCP-Protocol-Version": "2025-06-18"})
-        asked = preflight(driver, path, "GET", **{"Access-Control-Request-Headers": "mcp-protocol-version"})
-        assert (answer.status_code, asked.status_code) == (status, 200), path
+    methods = {
+        "/oauth/token": "POST",
+        "/oauth/revoke": "POST",
+        "/oauth/userinfo": "GET",
+        **dict.fromkeys(DOCUMENTS, "GET"),
+    }
+    for path, method in methods.items():
+        answer = preflight(driver, path, method, **{"Access-Control-Request-Headers": "authorization,traceparent"})
+        assert (answer.status_code, answer.content) == (200, b""), path
         assert allows_every_origin(answer)
-        assert allows_every_origin(asked)
-        assert "*" in asked.headers["Access-Control-Allow-Headers"]
-        assert "Set-Cookie" not in answer.headers
-    error_of(driver.call("POST", "/openapi.json", data={"a": "b"}), 405, "method_not_allowed")
+        assert method in answer.headers["Access-Control-Allow-Methods"].split(", ")
+        assert answer.headers["Access-Control-Allow-Headers"] == "Authorization, *", "* leaves Authorization out"
+        assert int(answer.headers["Access-Control-Max-Age"]) >= 600
+        for headers in ({}, {"Origin": ORIGIN}, {"Access-Control-Request-Method": "POST"}):
+            if DOCUMENTS.get(path) != 404:
+                error_of(driver.call("OPTIONS", path, headers=headers), 405, "method_not_allowed")
 
 
 @contract("D22.pages")

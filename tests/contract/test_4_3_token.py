@@ -12,79 +12,39 @@ from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, rewind
 
-
-@contract("4.3", "4.3/body", "5.3", "D20.no-store", "D20.pragma", "D20.referrer")
-def test_a_code_is_exchanged_for_a_token(driver: OAuthDriver, application: Registered) -> None:
-    answer = driver.exchange(application, CodeFactory(application=application).raw)
-    assert answer.status_code == 200
-    assert answer.headers["Content-Type"] == "application/json"
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["Pragma"] == "no-cache"
-    assert answer.headers["Referrer-Policy"] == "no-referrer"
-    assert "Set-Cookie" not in answer.headers
-    assert driver.userinfo(answer.json()["access_token"]).status_code == 200
-
-
-@contract("4.3/grant_type", "4.3/code", "4.3/client_id", "7/400", "D19/invalid_request")
-def test_a_missing_parameter_is_named(driver: OAuthDriver, application: Registered) -> None:
-    code = CodeFactory(application=application).raw
-    for name in ("grant_type", "code", "client_id"):
-        for value in (None, ""):
-            answer = driver.exchange(application, **{"code": code, name: value})
-            assert name in error_of(answer, 400, "invalid_request")
-            assert answer.headers["Pragma"] == "no-cache"
-    assert driver.exchange(application, code).status_code == 200
-
-
-@contract("D11.refresh", "D19/unsupported", "4.3/grant_type")
-def test_other_grants_do_not_exist(driver: OAuthDriver, application: Registered) -> None:
-    more = {"username": "a", "password": "b", "refresh_token": "c", "device_code": "d"}
-    device = "urn:ietf:params:oauth:grant-type:device_code"
-    for grant_type in ("password", "client_credentials", "refresh_token", "implicit", "CODE", "ü", device):
-        answer = driver.exchange(application, "x", grant_type=grant_type, **more)
-        error_of(answer, 400, "unsupported_grant_type")
-
-
-@contract("D12.url", "2.1/client_secret")
-def test_parameters_in_the_url_are_refused(driver: OAuthDriver, application: Registered) -> None:
-    code = CodeFactory(application=application).raw
-    everything = {
-        "grant_type": "authorization_code",
-        "code": code,
-        "client_id": application.client_id,
-        "client_secret": application.client_secret,
-    }
-    form = {"Content-Type": "application/x-www-form-urlencoded"}
-    for query, body in (
-        (everything, ""),
-        ({"client_secret": application.client_secret}, urlencode(everything)),
-        ({"x": "y"}, urlencode(everything)),
-    ):
-        answer = driver.call("POST", f"/oauth/token?{urlencode(query)}", data=body, headers=form)
-        description = error_of(answer, 400, "invalid_request")
-        assert "URL" in description
-        assert application.client_secret not in answer.text
-    assert driver.exchange(application, code).status_code == 200
-
-
-@contract("D12.repeated")
-def test_a_repeated_parameter_is_refused_and_named(driver: OAuthDriver, application: Registered) -> None:
-    code = CodeFactory(application=application).raw
-    sent = {
-        "grant_type": "authorization_code",
-        "code": code,
-        "client_id": application.client_id,
-        "client_secret": application.client_secret,
-        "redirect_uri": application.redirect_uri,
-        "code_verifier": "v" * 43,
-    }
-    for name, value in sent.items():
-        body = urlencode([*sent.items(), (name, value)])
-        assert name in error_of(driver.post_token(body), 400, "invalid_request").split()
-    assert driver.exchange(application, code).status_code == 200
-
-
+FORM = "application/x-www-form-urlencoded"
 UNKNOWN = "&resource=https%3A%2F%2Fa.example&audience=a&utm_source=%ff&x%ff=%00&=&scope=openid&client_secrets=x"
+
+
+@contract("4.3/grant_type", "4.3/code", "4.3/client_id", "7/400", "D19/invalid_request", "D20.pragma")
+@contract("D12.url", "D12.repeated", "D12.media-type", "2.1/client_secret", "4.3")
+def test_what_is_wrong_with_the_form_is_named_and_spends_nothing(driver: OAuthDriver, application: Registered) -> None:
+    """A missing or a repeated parameter, parameters in the URL, another media type."""
+    secret, code = application.client_secret, CodeFactory(application=application).raw
+    sent = {"grant_type": "authorization_code", "code": code, "client_id": application.client_id}
+    sent |= {"client_secret": secret, "redirect_uri": application.redirect_uri, "code_verifier": "v" * 43}
+    required = ("grant_type", "code", "client_id")
+    for query, form, media_type, named in (
+        *(("", {key: value for key, value in sent.items() if key != name}, FORM, name) for name in required),
+        *(("", {**sent, name: ""}, FORM, name) for name in required),
+        *(("", [*sent.items(), pair], FORM, pair[0]) for pair in sent.items()),
+        (urlencode(sent), {}, FORM, "URL"),
+        (urlencode({"client_secret": secret}), sent, FORM, "URL"),
+        ("x=y", sent, FORM, "URL"),
+        *(("", sent, each, each) for each in ("application/json", "text/plain", f"{FORM}x", "", "é")),
+        ("", sent, "multipart/form-data; boundary=x", "multipart/form-data"),
+    ):
+        headers = {"Content-Type": media_type.encode("latin-1")}
+        answer = driver.call("POST", f"/oauth/token?{query}".rstrip("?"), data=urlencode(form), headers=headers)
+        description = error_of(answer, 400, "invalid_request")
+        assert named in description or named == "é"
+        assert (FORM in description) is (media_type != FORM)
+        assert answer.headers["Pragma"] == "no-cache"
+        assert secret not in answer.text
+    assert driver.exchange(application, code).status_code == 200
+    for same in (f"{FORM};charset=UTF-8", "Application/X-WWW-Form-URLEncoded", f"{FORM}; x=y"):
+        code = CodeFactory(application=application).raw
+        assert driver.exchange(application, code, headers={"Content-Type": same}).status_code == 200, same
 
 
 @contract("D12.unknown", "4.3")
@@ -111,57 +71,29 @@ def test_unknown_parameters_are_ignored_however_often_they_are_sent(driver: OAut
     error_of(driver.post_token(f"{proof}&{urlencode(sent)}{UNKNOWN * 2000}"), 413, "invalid_request")
 
 
-@contract("D12.media-type", "4.3")
-def test_another_media_type_is_refused_and_the_right_one_named(driver: OAuthDriver, application: Registered) -> None:
-    form = "application/x-www-form-urlencoded"
-    code = CodeFactory(application=application)
-    body = urlencode({"grant_type": "authorization_code", "code": code.raw, "client_id": application.client_id})
-    for other in ("application/json", "text/plain", "multipart/form-data; boundary=x", f"{form}x", "", "é"):
-        answer = driver.post_token(body, headers={"Content-Type": other.encode("latin-1")})  # type: ignore[dict-item]
-        description = error_of(answer, 400, "invalid_request")
-        assert form in description
-        assert other.partition(";")[0] in description or other in ("", "é")
-    for same in (f"{form};charset=UTF-8", "Application/X-WWW-Form-URLEncoded", f"{form}; x=y"):
-        code = CodeFactory(application=application)
-        assert driver.exchange(application, code.raw, headers={"Content-Type": same}).status_code == 200, same
-
-
-@contract("D10.absent", "D10.equal", "D19/invalid_grant")
+@contract("D10.absent", "D10.equal", "D15.dump", "D19/invalid_grant", "D19.sentence")
 def test_a_callback_address_that_is_sent_must_be_that_of_the_code(driver: OAuthDriver) -> None:
+    """Both are shown: bounded, encoded and without a credential."""
     application = ApplicationFactory(redirect_uris="https://client.example/callback\nhttps://client.example/two")
-    code = CodeFactory(application=application).raw
-    for address in (
-        "https://client.example/two",
-        "https://client.example/callback/",
-        "https://CLIENT.example/callback",
-        "x",
-    ):
+    code, secret = CodeFactory(application=application).raw, application.client_secret
+    for address, shown in {
+        "https://client.example/two": "https://client.example/two",
+        "https://client.example/callback/": "https://client.example/callback/",
+        "https://CLIENT.example/callback": "https://CLIENT.example/callback",
+        'https://a.example/"\\ é\u202e?x=%20': "https://a.example/%22%5C%20%C3%A9%E2%80%AE?x=%20",
+        f"https://a.example/?code={code}&state=1": "https://a.example/?code=...&state=1",
+        f"https://a.example/{secret}": "https://a.example/...",
+        "https://a.example/" + "x" * 60_000: "https://a.example/" + "x" * 282 + "...",
+        **dict.fromkeys(("x", code, secret), "not an absolute address"),
+    }.items():
         answer = driver.exchange(application, code, redirect_uri=address)
-        description = error_of(answer, 400, "invalid_grant")
-        assert f"The redirect_uri is {address if ':' in address else 'not an absolute address'}, but" in description
-        assert "issued for https://client.example/callback. Send" in description
+        said = f"The redirect_uri is {shown}, but the code was issued for https://client.example/callback. Send"
+        assert said in error_of(answer, 400, "invalid_grant")
+        assert code not in answer.text
+        assert secret not in answer.text
     assert driver.exchange(application, code, redirect_uri="https://client.example/callback").status_code == 200
     code = CodeFactory(application=application).raw
     assert driver.exchange(application, code).status_code == 200, "it may be absent, also with two registered"
-
-
-@contract("D10.equal", "D19.sentence", "D15.dump")
-def test_an_address_is_shown_bounded_encoded_and_without_a_credential(
-    driver: OAuthDriver, application: Registered
-) -> None:
-    code = CodeFactory(application=application).raw
-    for address, shown in {
-        'https://a.example/"\\ é\u202e?x=%20': "https://a.example/%22%5C%20%C3%A9%E2%80%AE?x=%20,",
-        f"https://a.example/?code={code}&state=1": "https://a.example/?code=...&state=1,",
-        f"https://a.example/{application.client_secret}": "https://a.example/...,",
-        "https://a.example/" + "x" * 60_000: "https://a.example/" + "x" * 282 + "...,",
-        code: "not an absolute address,",
-        application.client_secret: "not an absolute address,",
-    }.items():
-        answer = driver.exchange(application, code, redirect_uri=address)
-        assert f"The redirect_uri is {shown} but" in error_of(answer, 400, "invalid_grant")
-        assert code not in answer.text
-        assert application.client_secret not in answer.text
 
 
 @contract("D10.equal", "D19.stranger", "5.3")
@@ -216,13 +148,3 @@ def test_each_kind_of_bad_code_has_its_own_sentence(driver: OAuthDriver, applica
 def test_a_code_that_was_never_issued_is_refused(driver: OAuthDriver, application: Registered) -> None:
     for code in ("x", "x" * 10_000, "é☃", "' OR 1=1 --", "%00", "a b", "../../x", '"quoted\\"'):
         error_of(driver.exchange(application, code), 400, "invalid_grant")
-
-
-@contract("D19/method_not_allowed", "D19.json")
-def test_other_methods_are_not_allowed(driver: OAuthDriver) -> None:
-    for method in ("GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"):
-        answer = driver.call(method, "/oauth/token")
-        assert answer.status_code == 405, method
-        assert answer.headers["Allow"] == "POST"
-        if method != "HEAD":
-            error_of(answer, 405, "method_not_allowed")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from typing import Any
 
@@ -10,6 +9,9 @@ from oauth_bridge.models import AccessToken
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
 from tests.factories import CodeFactory, PersonFactory, TokenFactory
+
+REALM = 'realm="userinfo"'
+WELL_FORMED = secrets.token_urlsafe(32)
 
 
 def ask(
@@ -19,96 +21,57 @@ def ask(
     return driver.call(method, f"/oauth/userinfo{path}", headers=headers, **more)
 
 
-@contract("4.4", "4.4/body", "4.4/authorization", "5.1", "D20.no-store", "D20.referrer")
-def test_a_token_reads_the_profile(driver: OAuthDriver, alice: Any) -> None:
-    answer = driver.userinfo(TokenFactory(user=alice).raw)
-    assert answer.status_code == 200
-    assert answer.headers["Content-Type"] == "application/json"
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert answer.headers["Referrer-Policy"] == "no-referrer"
-    assert "Set-Cookie" not in answer.headers
-    assert set(json.loads(answer.content.decode())) == {"sub", "nickname", "email", "avatar"}
-
-
-@contract("D17.scheme", "4.4/authorization", "5.1", "7/401", "D19/invalid_token", "D19.stranger")
-def test_the_scheme_is_case_insensitive_and_without_bearer_the_challenge_names_no_error(driver: OAuthDriver) -> None:
-    token = TokenFactory().raw
+@contract("D17.scheme", "D17.header", "3.3", "4.4/authorization", "5.1", "7/401", "D19/invalid_token", "D19.stranger")
+def test_what_is_no_valid_token_is_told_apart_and_without_bearer_the_challenge_names_no_error(
+    driver: OAuthDriver, rewind: Any
+) -> None:
+    """Of another credential only its shape is looked at, so whether it was issued here is not told."""
+    token, expired, revoked = TokenFactory().raw, TokenFactory(), TokenFactory()
+    rewind(expired.row, 3601)
+    AccessToken.objects.filter(pk=revoked.row.pk).update(revoked_at=revoked.row.issued_at)
     for scheme in ("Bearer", "bearer", "bEaReR"):
         assert ask(driver, f"{scheme} {token}").status_code == 200
-    for header, said in (
-        (None, ""),
-        ("", ""),
-        (f"Bearer,{token}", ""),
+    part = "e30_"
+    kinds = {
+        f"eyJhbGciOiJSUzI1NiJ9.{part}.{part}": "an ID token or another JWT",
+        f"eyJhbGciOiJub25lIn0.{part}.": "an ID token or another JWT",
+        f"eyJhbGciOiJkaXIifQ..{part}.{part}.{part}": "an ID token or another JWT",
+        f"openid-{secrets.token_urlsafe(32)}": "an authorization code",
+        f"openid-{secrets.token_urlsafe(30)}": "an authorization code",
+        TokenFactory().row.application.client_id: "a client_id",
+        "f" * 32: "a client_id",
+    }
+    not_bearer = ("{}", "{} x", "Bearer{}", "Bearer:{}", "Bearer: {}", "{}{} x", "Bearer\t{}")
+    malformed = ("Bearer x", "Bearer {}x", "Bearer {} x", "Bearer {},x", "Bearer {}, Bearer {}", "Bearer é", "Bearer ")
+    for header, said, is_bearer in (
+        *((each, "", False) for each in (None, "", f"Bearer,{token}")),
         *(
-            (f"{scheme} {token}", f"has the scheme {scheme}. Send Bearer")
-            for scheme in ("token", "Basic", "DPoP", "Bearerx")
+            (f"{each} {token}", f"has the scheme {each}. Send Bearer", False)
+            for each in ("token", "Basic", "DPoP", "Bearerx")
         ),
+        *((each.format(token, token), "has no scheme. Send Bearer", False) for each in not_bearer),
+        *((each.format(token, token), "", True) for each in malformed),
+        *((f"Bearer {each}", f"looks like {kind}. Send the access_token that", True) for each, kind in kinds.items()),
         *(
-            (form.format(token, token), "has no scheme. Send Bearer")
-            for form in ("{}", "{} x", "Bearer{}", "Bearer:{}", "Bearer: {}", "{}{} x", "Bearer\t{}")
+            (f"Bearer {each}", "is not known. Send the", True)
+            for each in (CodeFactory().raw, "eyJ.x", "x.y.z", WELL_FORMED)
         ),
+        (f"Bearer {expired.raw}", "older than 1 hour", True),
+        (f"Bearer {revoked.raw}", "has been revoked", True),
     ):
-        answer = ask(driver, header)
-        assert said in error_of(answer, 401, "invalid_token"), header
-        assert answer.headers["WWW-Authenticate"].startswith("Bearer")
-        assert "error" not in answer.headers["WWW-Authenticate"]
+        answer = ask(driver, header and header.encode("latin-1"))
+        description = error_of(answer, 401, "invalid_token")
+        assert said in description, header
+        told = f'error="invalid_token", error_description="{description} Reference {answer.headers["X-Reference"]}."'
+        assert answer.headers["WWW-Authenticate"] == f"Bearer {told if is_bearer else REALM}"
         assert token[:16] not in answer.text + str(answer.headers)
 
 
-@contract("D19/invalid_token", "D17.header", "3.3", "7/401")
-def test_a_token_that_was_never_issued_is_refused(driver: OAuthDriver) -> None:
-    token = TokenFactory().raw
-    for header in (
-        "Bearer x",
-        f"Bearer {token}x",
-        f"Bearer {token} x",
-        f"Bearer {token},x",
-        f"Bearer {token}, Bearer {token}",
-        "Bearer é",
-    ):
-        answer = ask(driver, header.encode("latin-1"))
-        description = f"{error_of(answer, 401, 'invalid_token')} Reference {answer.headers['X-Reference']}."
-        challenge = answer.headers["WWW-Authenticate"]
-        assert challenge == f'Bearer error="invalid_token", error_description="{description}"'
-    for header in ("Bearer ", "Bearer"):
-        error_of(ask(driver, header), 401, "invalid_token")
-
-
-@contract("D19/invalid_token")
-def test_another_credential_in_the_place_of_the_token_is_told_by_its_shape(driver: OAuthDriver) -> None:
-    """Whether it was issued here or not, since only its shape is looked at."""
-    part = "e30_"
-    for sent, kind in (
-        (f"eyJhbGciOiJSUzI1NiJ9.{part}.{part}", "an ID token or another JWT"),
-        (f"eyJhbGciOiJub25lIn0.{part}.", "an ID token or another JWT"),
-        (f"eyJhbGciOiJkaXIifQ..{part}.{part}.{part}", "an ID token or another JWT"),
-        (f"openid-{secrets.token_urlsafe(32)}", "an authorization code"),
-        (f"openid-{secrets.token_urlsafe(30)}", "an authorization code"),
-        (TokenFactory().row.application.client_id, "a client_id"),
-        ("f" * 32, "a client_id"),
-    ):
-        description = error_of(driver.userinfo(sent), 401, "invalid_token")
-        assert f"looks like {kind}. Send the access_token that the token operation answered." in description
-    for sent in (CodeFactory().raw, secrets.token_urlsafe(32), "eyJ.x", "x.y.z"):
-        assert "is not known. Send the access_token" in error_of(driver.userinfo(sent), 401, "invalid_token")
-
-
-@contract("D19/invalid_token")
-def test_unknown_expired_and_revoked_are_told_apart(driver: OAuthDriver, rewind: Any) -> None:
-    expired = TokenFactory()
-    rewind(expired.row, 3601)
-    revoked = TokenFactory()
-    AccessToken.objects.filter(pk=revoked.row.pk).update(revoked_at=revoked.row.issued_at)
-    sentences = set()
-    for token in (secrets.token_urlsafe(32), expired.raw, revoked.raw):
-        answer = driver.userinfo(token)
-        sentences.add(error_of(answer, 401, "invalid_token"))
-        assert 'error="invalid_token"' in answer.headers["WWW-Authenticate"]
-    assert len(sentences) == 3
-
-
-@contract("D17.header", "5.1")
-def test_a_token_in_the_query_the_body_or_a_cookie_counts_for_nothing(driver: OAuthDriver) -> None:
+@contract("D17.header", "5.1", "5.2")
+def test_a_token_in_the_query_the_body_or_a_cookie_counts_for_nothing_nor_does_a_session(
+    driver: OAuthDriver, signed_in: OAuthDriver
+) -> None:
+    error_of(signed_in.get("/oauth/userinfo"), 401, "invalid_token")
     token = TokenFactory().raw
     in_url = ask(driver, None, path=f"?access_token={token}")
     assert "was sent in the URL" in error_of(in_url, 401, "invalid_token")
@@ -119,17 +82,12 @@ def test_a_token_in_the_query_the_body_or_a_cookie_counts_for_nothing(driver: OA
     assert token not in answer.text
 
 
-@contract("4.4", "D19.head", "D19/method_not_allowed", "D19.json")
-def test_head_has_the_headers_and_no_body_and_other_methods_are_not_allowed(driver: OAuthDriver) -> None:
+@contract("4.4", "D19.head")
+def test_head_has_the_headers_and_no_body(driver: OAuthDriver) -> None:
     header = f"Bearer {TokenFactory().raw}"
     answer = ask(driver, header, "HEAD")
-    assert answer.status_code == 200
-    assert answer.content == b""
+    assert (answer.status_code, answer.content) == (200, b"")
     assert answer.headers["Content-Length"] == ask(driver, header).headers["Content-Length"]
-    for method in ("PUT", "PATCH", "DELETE", "OPTIONS"):
-        answer = ask(driver, header, method)
-        error_of(answer, 405, "method_not_allowed")
-        assert answer.headers["Allow"] == "GET, HEAD, POST"
 
 
 @contract("D18.insufficient", "D16.email", "7/403")
@@ -154,3 +112,4 @@ def test_a_token_reads_its_own_person_only_and_anew_each_time(driver: OAuthDrive
             owner.save()
             told = ask(driver, f"Bearer {token}", path=path).json()
             assert (told["sub"], told["nickname"]) == (str(owner.pk), nickname)
+        error_of(ask(driver, f"Bearer {token}", path=f"/{other.pk}"), 404, "not_found")

@@ -135,3 +135,19 @@ def test_what_was_sent_never_breaks_out_of_the_description(driver: OAuthDriver, 
         error_of(answer, 400, answer.json()["error"])
     answer = driver.post_token(f"a=b&{'%22%5C%E2%98%83'}=1&{'%22%5C%E2%98%83'}=2")
     error_of(answer, 400, "invalid_request")
+
+
+@contract("D2.post", "D19.json", "D19/method_not_allowed")
+def test_other_methods_are_not_allowed(driver: OAuthDriver) -> None:
+    for operation, allowed in (
+        ("authorize", "GET, HEAD, POST"),
+        ("userinfo", "GET, HEAD, POST"),
+        ("token", "POST"),
+        ("revoke", "POST"),
+        ("introspect", "POST"),
+    ):
+        for method in {"GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"} - set(allowed.split(", ")):
+            answer = driver.call(method, f"/oauth/{operation}")
+            assert (answer.status_code, answer.headers["Allow"]) == (405, allowed), (operation, method)
+            if method != "HEAD":
+                error_of(answer, 405, "method_not_allowed")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -10,12 +9,14 @@ import jwt
 import pytest
 from joserfc.jwk import RSAKey
 
-from oauth_bridge.models import SigningKey
 from oauth_bridge.openid import signing_keys
-from tests.contract.test_openid import signed_in
+from tests.contract.test_openid import only_keys_of_the_service, remade, signed_in
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, Registered
+
+__all__ = ["only_keys_of_the_service"]  # a fixture
+pytestmark = pytest.mark.usefixtures("only_keys_of_the_service")
 
 BACK = "https://app.example/after?from=sign-out"
 PRIVATE = "com.example.app:/after"
@@ -29,14 +30,6 @@ def leaving(committed: None) -> Registered:
     """An application that signs people out."""
     application: Registered = ApplicationFactory(post_logout_redirect_uris=f"{BACK}\n{PRIVATE}")
     return application
-
-
-@pytest.fixture(autouse=True)
-def only_keys_of_the_service(committed: None) -> Iterator[None]:
-    """The service can't open a key that `remade` has made: it has another SECRET_KEY."""
-    before = set(SigningKey.objects.values_list("pk", flat=True))
-    yield
-    SigningKey.objects.exclude(pk__in=before).filter(private__isnull=False).delete()
 
 
 def logout(driver: OAuthDriver, **parameters: str) -> Any:
@@ -55,13 +48,6 @@ def question(answer: Any) -> Any:
 
 def token_of(driver: OAuthDriver, application: Registered, person: Any) -> str:
     return str(signed_in(driver, application, person)["id_token"])
-
-
-def remade(token: str, **changes: Any) -> str:
-    """The same ID token with other claims, signed by the service's own key."""
-    claims = jwt.decode(token, options={"verify_signature": False}) | changes
-    signer = signing_keys.signer("RS256")
-    return jwt.encode(claims, signer.key.as_pem(private=True), "RS256", {"kid": signer.kid})
 
 
 # With a valid hint ----------------------------------------------------------------------------------------------------
@@ -139,23 +125,24 @@ def test_a_post_of_another_site_works_as_a_link(driver: OAuthDriver, leaving: Re
 # The question ---------------------------------------------------------------------------------------------------------
 
 
-@contract("I9.asked")
+@contract("I9.asked", "I9.address")
 def test_without_a_hint_the_person_is_asked(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
     driver.signed_in(alice.email, PASSWORD)
     answer = logout(driver, client_id=leaving.client_id, post_logout_redirect_uri=BACK, state="a b")
     assert is_signed_in(driver)
     assert leaving.row.name in Page(answer).text
+    type(leaving.row).objects.filter(pk=leaving.row.pk).update(post_logout_redirect_uris=PRIVATE)
+    assert driver.submit(question(answer), follow=False).status_code == 400, "the address was removed meanwhile"
+    assert is_signed_in(driver)
+    leaving.row.save()
     led = driver.submit(question(answer), follow=False)
     assert (led.status_code, led.headers["Location"]) == (303, f"{BACK}&state=a%20b")
     assert not is_signed_in(driver)
     again = driver.submit(question(answer), follow=False)
     assert again.status_code in (303, 403), "an old page leads to no error of the service"
-
-
-def test_without_an_application_the_page_has_no_way_out_of_the_service(driver: OAuthDriver, alice: Any) -> None:
     driver.signed_in(alice.email, PASSWORD)
-    answer = logout(driver, state="s")
-    assert "You are signed out" in Page(driver.submit(question(answer))).text
+    without_an_application = driver.submit(question(logout(driver, state="s")))
+    assert "You are signed out" in Page(without_an_application).text
     assert not is_signed_in(driver)
 
 
@@ -173,106 +160,67 @@ def test_nothing_but_the_signed_field_and_the_token_of_its_page_is_believed(
 
 
 @contract("I9.asked")
-def test_the_page_of_another_person_asks_again(
+def test_the_hint_or_the_page_of_another_person_asks(
     driver: OAuthDriver, another_driver: OAuthDriver, leaving: Registered, alice: Any, mallory: Any
 ) -> None:
     """Also against a form with her own page that Mallory makes Alice post."""
     state = "ü" * 4_000  # longer than Django's redirects may be
-    another_driver.signed_in(mallory.email, PASSWORD)
-    hers = question(logout(another_driver, client_id=leaving.client_id, post_logout_redirect_uri=BACK, state=state))
+    asked = {"client_id": leaving.client_id, "post_logout_redirect_uri": BACK, "state": state}
+    hint = token_of(another_driver, leaving, mallory)
+    hers = question(logout(another_driver, **asked)).fields["leaving"]
     driver.signed_in(alice.email, PASSWORD)
+    question(logout(driver, id_token_hint=hint, post_logout_redirect_uri=BACK))
     form = question(logout(driver, client_id=leaving.client_id))
-    answer = driver.submit(form, leaving=hers.fields["leaving"], follow=False)
+    answer = driver.submit(form, leaving=hers, follow=False)
     assert answer.status_code == 303
     assert is_signed_in(driver)
-    assert question(driver.follow(answer)).fields["leaving"] != hers.fields["leaving"]
     assert answer.headers["Location"].endswith(f"&state={quote(state)}")
-
-
-@contract("I9.address")
-def test_an_address_that_was_removed_meanwhile_is_refused(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
-    driver.signed_in(alice.email, PASSWORD)
-    form = question(logout(driver, client_id=leaving.client_id, post_logout_redirect_uri=BACK))
-    type(leaving.row).objects.filter(pk=leaving.row.pk).update(post_logout_redirect_uris=PRIVATE)
-    assert driver.submit(form, follow=False).status_code == 400
-    assert is_signed_in(driver)
+    assert question(driver.follow(answer)).fields["leaving"] != hers
 
 
 # Attacks --------------------------------------------------------------------------------------------------------------
 
 
-@contract("I9.asked")
-def test_a_hint_of_another_person_signs_nobody_out_without_asking(
-    driver: OAuthDriver, another_driver: OAuthDriver, leaving: Registered, alice: Any, mallory: Any
-) -> None:
-    hers = token_of(another_driver, leaving, mallory)
-    driver.signed_in(alice.email, PASSWORD)
-    question(logout(driver, id_token_hint=hers, post_logout_redirect_uri=BACK))
-    assert is_signed_in(driver)
-
-
-@contract("I9.token")
-def test_a_hint_of_another_application_leads_nowhere(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
-    other = ApplicationFactory()
-    token = token_of(driver, other, alice)
-    answer = logout(driver, id_token_hint=token, client_id=leaving.client_id, post_logout_redirect_uri=BACK)
-    assert_refused(driver, answer, ANOTHERS)
-    answer = logout(driver, id_token_hint=token, post_logout_redirect_uri=BACK)
-    assert_refused(driver, answer, UNREGISTERED)
-
-
-@contract("I9.address")
-def test_an_address_is_compared_in_every_character(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
-    token = token_of(driver, leaving, alice)
-    for address in (
+@contract("I9.address", "I9.token")
+def test_what_is_refused_leads_nowhere(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
+    """Another address, a hint that is none, an application that is unknown, switched off or another's."""
+    others, token = (token_of(driver, each, alice) for each in (ApplicationFactory(), leaving))
+    disabled = ApplicationFactory(post_logout_redirect_uris=BACK, is_enabled=False)
+    claims = jwt.decode(token, options={"verify_signature": False})
+    kid = {"kid": jwt.get_unverified_header(token)["kid"]}
+    another_key = RSAKey.generate_key(2048).as_pem(private=True)
+    addresses = (
         "https://evil.example/",
         "https://app.example/after",
-        f"{BACK}&x=1",
-        f"{BACK}#",
+        *(f"{BACK}{end}" for end in ("&x=1", "#", "/")),
         BACK.replace("app", "APP"),
-        f"{BACK}/",
         f" {BACK}",
         "//evil.example",
         "javascript:alert(1)",
         leaving.redirect_uri,
-    ):
-        assert_refused(driver, logout(driver, id_token_hint=token, post_logout_redirect_uri=address), UNREGISTERED)
-    sent = {"client_id": leaving.client_id, "post_logout_redirect_uri": "https://evil.example/"}
-    answer = driver.get(f"/oauth/logout?{urlencode(sent)}", headers={"Accept": "application/json"})
-    assert UNREGISTERED in error_of(answer, 400, "invalid_request")
-
-
-@contract("I9.address")
-def test_an_address_needs_one_application_that_is_switched_on(
-    driver: OAuthDriver, leaving: Registered, alice: Any
-) -> None:
-    driver.signed_in(alice.email, PASSWORD)
-    disabled = ApplicationFactory(post_logout_redirect_uris=BACK, is_enabled=False)
-    for client_ids, why in (
-        ([], "The parameter client_id is missing"),
-        (["feed" * 8], "No application with this client_id"),
-        ([leaving.client_id, "x"], "was sent more than once"),
-        ([disabled.client_id], "The application is switched off"),
-    ):
-        query = urlencode([("post_logout_redirect_uri", BACK), *(("client_id", each) for each in client_ids)])
-        assert_refused(driver, driver.get(f"/oauth/logout?{query}"), why)
-
-
-@contract("I9.token")
-def test_a_hint_that_is_no_id_token_of_ours_is_refused(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
-    token = token_of(driver, leaving, alice)
-    claims = jwt.decode(token, options={"verify_signature": False})
-    kid = {"kid": jwt.get_unverified_header(token)["kid"]}
-    another_key = RSAKey.generate_key(2048).as_pem(private=True)
-    for hint in (
+    )
+    hints = (
         "not-a-token",
         token[:-4] + "AAAA",
         jwt.encode(claims, None, "none", kid),
         jwt.encode(claims, "k" * 32, "HS256"),
         jwt.encode(claims, another_key, "RS256", kid),
         remade(token, iss="https://evil.example"),
+    )
+    for sent, address, why in (
+        *(([("id_token_hint", token)], each, UNREGISTERED) for each in addresses),
+        *(([("id_token_hint", each)], BACK, NOT_OURS) for each in hints),
+        ([("id_token_hint", others)], BACK, UNREGISTERED),
+        ([("id_token_hint", others), ("client_id", leaving.client_id)], BACK, ANOTHERS),
+        ([], BACK, "The parameter client_id is missing"),
+        ([("client_id", "feed" * 8)], BACK, "No application with this client_id"),
+        ([("client_id", leaving.client_id), ("client_id", "x")], BACK, "was sent more than once"),
+        ([("client_id", disabled.client_id)], BACK, "The application is switched off"),
     ):
-        assert_refused(driver, logout(driver, id_token_hint=hint, post_logout_redirect_uri=BACK), NOT_OURS)
+        link = f"/oauth/logout?{urlencode([*sent, ('post_logout_redirect_uri', address)])}"
+        assert_refused(driver, driver.get(link), why)
+    answer = driver.get(link, headers={"Accept": "application/json"})
+    error_of(answer, 400, "unauthorized_client")
 
 
 def assert_refused(driver: OAuthDriver, answer: Any, why: str) -> None:

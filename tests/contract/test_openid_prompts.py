@@ -9,15 +9,19 @@ from typing import Any
 
 import jwt
 import pytest
+from django.utils import timezone
 from joserfc.jwk import RSAKey
 
 from accounts.models import Session
 from accounts.sessions.store import SessionStore
 from oauth_bridge.consent import consents
-from tests.contract.test_openid import signed_in
+from oauth_bridge.openid import signing_keys
+from tests.contract.test_openid import only_keys_of_the_service, remade, signed_in
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered, TokenFactory
+
+__all__ = ["only_keys_of_the_service"]  # a fixture
 
 
 @pytest.fixture
@@ -46,31 +50,33 @@ def prove(driver: OAuthDriver, answer: Any) -> Any:
 
 @pytest.mark.integration
 @contract("I7.silent")
-def test_a_silent_request_shows_no_page_and_writes_no_session(driver: OAuthDriver, application: Registered) -> None:
-    before = Session.objects.count()
-    answer = ask(driver, application, prompt="none")
-    assert error(driver, answer) == "login_required"
-    assert Session.objects.count() == before
-    assert "Set-Cookie" not in answer.headers
-
-
-@contract("I7.silent")
-def test_a_silent_request_needs_a_consent_that_is_remembered(
+def test_a_silent_request_needs_a_consent_that_is_remembered_and_a_session(
     at_home: OAuthDriver, application: Registered, alice: Any
 ) -> None:
+    stranger, before = OAuthDriver(at_home.base_url), Session.objects.count()
+    answer = ask(stranger, application, prompt="none")
+    assert error(stranger, answer) == "login_required"
+    assert (Session.objects.count(), answer.headers.get("Set-Cookie")) == (before, None), "it writes no session"
     assert error(at_home, ask(at_home, application, prompt="none")) == "consent_required"
     consents.remember(alice, application.row, ["sub"])
     assert "code" in at_home.callback(ask(at_home, application, prompt="none")).parameters
     assert error(at_home, ask(at_home, application, prompt="none", scope="openid email")) == "consent_required"
+    Session.objects.filter(user=alice).update(expire_date=timezone.now())
+    before = Session.objects.count()
+    answer = ask(at_home, application, prompt="none")
+    assert error(at_home, answer) == "login_required"
+    assert 'delegated_session=""' in answer.headers["Set-Cookie"]
+    assert Session.objects.count() <= before
 
 
 @contract("I7.silent")
 def test_a_silent_request_of_a_trusted_application_answers_unless_a_page_is_needed(
     at_home: OAuthDriver, alice: Any
 ) -> None:
+    """`hint`, the name under which a verified hint is kept, says nothing in a link."""
     trusted = ApplicationFactory(is_trusted=True)
-    assert "code" in at_home.callback(ask(at_home, trusted, prompt="none")).parameters
-    assert error(at_home, ask(at_home, trusted, prompt="none login")) == "invalid_request"
+    hint = f"{trusted.client_id} {PersonFactory().pk}"
+    assert "code" in at_home.callback(ask(at_home, trusted, prompt="none", hint=hint)).parameters
     type(trusted.row).objects.filter(pk=trusted.row.pk).update(is_restricted=True)
     assert error(at_home, ask(at_home, trusted, prompt="none")) == "interaction_required"
     silent = ask(at_home, trusted, prompt="none", max_age="0")
@@ -102,30 +108,9 @@ def test_a_fresh_sign_in_is_asked_for_once(
     token = at_home.exchange(application, code).json()["id_token"]
     claims = jwt.decode(token, options={"verify_signature": False})
     assert claims["auth_time"] >= int(alice.email_verified_at.timestamp())
-
-
-@contract("I7.once")
-def test_whoever_signs_in_on_the_way_is_not_asked_again(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
-    url = driver.authorization_url(application, scope="openid", prompt="login", max_age="1")
-    assert "code" in driver.authorize(url, alice.email, PASSWORD).parameters
-
-
-def test_an_old_consent_page_does_not_skip_the_proof(at_home: OAuthDriver, application: Registered) -> None:
-    """The page of a request without `prompt` is answered; the sealed request of another one is put into it."""
-    page = Page(ask(at_home, application)).consent
-    assert page
-    asked = ask(at_home, application, prompt="login")
-    sealed = asked.url.partition("pending%3D")[2].partition("%26")[0]
-    page.fields["pending"] = sealed.replace("%253A", ":").replace("%3A", ":")
-    answer = at_home.submit(page, button=("decision", "allow"))
-    assert "/accounts/confirm" in answer.url or Page(answer).consent
-
-
-def test_a_max_age_is_a_number_of_seconds(driver: OAuthDriver, application: Registered) -> None:
-    for value in ("-1", "1.5", "x", "1" * 10, "\u0663"):
-        assert error(driver, ask(driver, application, max_age=value)) == "invalid_request", value
+    on_the_way = OAuthDriver(at_home.base_url)
+    url = on_the_way.authorization_url(application, scope="openid", **parameters)
+    assert "code" in on_the_way.authorize(url, alice.email, PASSWORD).parameters, "a sign-in on the way is a proof"
 
 
 # prompt=consent, select_account ---------------------------------------------------------------------------------------
@@ -147,22 +132,36 @@ def test_consent_is_asked_even_of_people_who_need_not_be(at_home: OAuthDriver, a
 
 
 @contract("I7.account")
-def test_a_hint_gives_a_code_to_its_person_and_to_nobody_else(
+def test_a_hint_or_a_wanted_sub_gives_a_code_to_its_person_and_to_nobody_else(
     driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
-    token = signed_in(driver, application, alice, scope="openid")["id_token"]
-    assert Page(ask(driver, application, id_token_hint=token)).consent
-    other = OAuthDriver(driver.base_url).signed_in(PersonFactory().email, PASSWORD)
-    page = Page(ask(other, application, id_token_hint=token))
-    assert "expects another account" in page.text
-    assert any("error=login_required" in link for link in page.links)
-    assert page.consent is None
-    assert error(other, ask(other, application, id_token_hint=token, prompt="none")) == "login_required"
+    """OpenID Connect Core 1.0 §3.1.2.2: the `sub` that `claims` wants counts beside the hint of the right person."""
+
+    def wanted(**asked: Any) -> dict[str, str | None]:
+        return {"claims": json.dumps({"id_token": {"sub": asked}})}
+
+    hint: dict[str, str | None] = {"id_token_hint": signed_in(driver, application, alice, scope="openid")["id_token"]}
+    person = PersonFactory()
+    for right in (hint, wanted(value=str(alice.pk))):
+        assert Page(ask(driver, application, **right)).consent
+    other = OAuthDriver(driver.base_url).signed_in(person.email, PASSWORD)
+    of_another = [wanted(value=str(person.pk)), wanted(values=[str(person.pk)])]
+    for browser, wrong in (
+        (other, hint),
+        *((driver, each) for each in of_another),
+        (driver, {**hint, **of_another[0]}),
+    ):
+        page = Page(ask(browser, application, **wrong))
+        assert "expects another account" in page.text
+        assert any("error=login_required" in link for link in page.links)
+        assert page.consent is None
+        assert error(browser, ask(browser, application, prompt="none", **wrong)) == "login_required"
 
 
-@contract("I7.hint")
+@pytest.mark.usefixtures("only_keys_of_the_service")
+@contract("I7.hint", "I3.revoked")
 def test_a_hint_is_verified(driver: OAuthDriver, application: Registered, alice: Any) -> None:
-    """Also where the published key is the secret of a HMAC: key confusion."""
+    """However old it is. Also where the published key is the secret of a HMAC: key confusion."""
     token = signed_in(driver, application, alice, scope="openid")["id_token"]
     kid = jwt.get_unverified_header(token)["kid"]
     published = next(key for key in driver.call("GET", "/oauth/jwks").json()["keys"] if key["kid"] == kid)
@@ -182,54 +181,56 @@ def test_a_hint_is_verified(driver: OAuthDriver, application: Registered, alice:
     ):
         assert error(driver, ask(driver, application, id_token_hint=bad)) == "invalid_request"
     assert error(driver, ask(driver, ApplicationFactory(), id_token_hint=token)) == "invalid_request"
+    assert Page(ask(driver, application, id_token_hint=remade(token, exp=1_000_003_600))).consent
+    assert (
+        error(driver, ask(driver, application, id_token_hint=remade(token, iss="https://x.example")))
+        == "invalid_request"
+    )
+    signing_keys.revoke(kid)
+    assert error(driver, ask(driver, application, id_token_hint=token)) == "invalid_request"
 
 
 @contract("I7.login-hint")
 def test_the_login_hint_fills_the_field(driver: OAuthDriver, application: Registered) -> None:
-    form = Page(ask(driver, application, login_hint="someone@example.com")).sign_in
-    assert form
-    assert form.fields["login"] == "someone@example.com"
-    odd = Page(ask(driver, application, login_hint="\x00<b>" + "x" * 300)).sign_in
-    assert odd
-    plain = Page(ask(driver, application, scope=None, login_hint="someone@example.com")).sign_in
-    assert plain
-    assert plain.fields["login"] == ""
+    for scope, hint, filled in (
+        ("openid", "someone@example.com", "someone@example.com"),
+        (None, "someone@example.com", ""),
+        *(("openid", odd, None) for odd in ("\x00<b>" + "x" * 5000, "\u202e\U0001f600" * 100, "'\"><script>")),
+    ):
+        answer = ask(driver, application, scope=scope, login_hint=hint)
+        form = Page(answer).sign_in
+        assert form
+        assert filled in (None, form.fields["login"])
+        assert "<script>" not in answer.text.partition("</head>")[2]
 
 
 # Requests and tokens that are posted ----------------------------------------------------------------------------------
 
 
-def post_request(driver: OAuthDriver, application: Registered, **parameters: str | None) -> Any:
-    """An authorization request as a page of the application posts it: without cookies, from another origin."""
-    query = driver.authorization_url(application, **{"scope": "openid", **parameters}).partition("?")[2]
+def test_a_posted_request_is_the_same_as_a_link_and_no_answer(at_home: OAuthDriver, application: Registered) -> None:
+    """A page of the application posts it without cookies. Each byte of the long state is three characters in a URL."""
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "https://app.example"}
-    return driver.call("POST", "/oauth/authorize", data=query, headers=headers)
 
+    def post(body: str | bytes, path: str = "/oauth/authorize") -> Any:
+        return at_home.call("POST", path, data=body, headers=headers)
 
-def test_a_posted_request_is_the_same_as_a_link(at_home: OAuthDriver, application: Registered) -> None:
-    answer = post_request(at_home, application, state=" a+b%20\u00e9\x00 ")
-    assert answer.status_code == 303
-    assert "no-store" in answer.headers["Cache-Control"]
-    consent = at_home.open(f"{at_home.auth_url}{answer.headers['Location']}")
-    assert at_home.callback(at_home.decide(consent)).parameters["state"] == " a+b%20\u00e9\x00 "
-    answer = post_request(at_home, application, redirect_uri="https://evil.example/")
-    assert at_home.open(f"{at_home.auth_url}{answer.headers['Location']}").status_code == 400
+    def posted(**changes: str) -> Any:
+        query = at_home.authorization_url(application, **{"scope": "openid", **changes}).partition("?")[2]
+        answer = post(query)
+        assert answer.status_code == 303
+        assert "no-store" in answer.headers["Cache-Control"]
+        return at_home.open(f"{at_home.auth_url}{answer.headers['Location']}")
 
-
-def test_a_posted_answer_from_elsewhere_is_no_request(driver: OAuthDriver, application: Registered) -> None:
+    for state in (" a+b%20\u00e9\x00 ", "\u00e9" * 1900):
+        assert at_home.callback(at_home.decide(posted(state=state))).parameters["state"] == state
+    assert posted(redirect_uri="https://evil.example/").status_code == 400
     for body in ("decision=allow", "pending=x&client_id=y&decision=allow", ""):
-        headers = {"Content-Type": "application/x-www-form-urlencoded", "Origin": "https://evil.example"}
-        answer = driver.call("POST", "/oauth/authorize", data=body, headers=headers)
-        assert "Location" not in answer.headers or "code=" not in answer.headers["Location"]
+        answer = post(body)
+        assert "code=" not in answer.headers.get("Location", "")
         assert answer.status_code in (303, 400, 403)
-
-
-def test_a_posted_request_that_no_url_can_hold_is_refused(driver: OAuthDriver, application: Registered) -> None:
-    error_of(post_request(driver, application, state="s" * 20_000), 413, "invalid_request")
-    headers = {"Content-Type": "application/x-www-form-urlencoded"}
     for path in ("/oauth/authorize", "/oauth/logout"):
-        answer = driver.call("POST", path, data=b"client_id=x&state=" + b"<" * 10_000, headers=headers)
-        error_of(answer, 413, "invalid_request")
+        for state in (b"s" * 20_000, b"<" * 10_000):
+            error_of(post(b"client_id=x&state=" + state, path), 413, "invalid_request")
 
 
 @contract("D17.header")
@@ -247,18 +248,6 @@ def test_user_info_takes_a_token_in_a_form_once_and_never_in_the_url(driver: OAu
 
 
 # response_mode=form_post ----------------------------------------------------------------------------------------------
-
-
-@contract("I6.form-post")
-def test_the_answer_is_posted_where_the_application_asks_for_it(at_home: OAuthDriver, application: Registered) -> None:
-    consent = ask(at_home, application, response_mode="form_post", state='a"<b>&\u00e9')
-    answer = at_home.decide(consent)
-    [form] = [form for form in Page(answer).forms if form.action == application.redirect_uri]
-    assert answer.status_code == 200
-    assert (form.method, set(form.fields)) == ("post", {"code", "state", "iss"})
-    assert form.fields["state"] == 'a"<b>&\u00e9'
-    assert answer.headers["Cache-Control"] == "no-store"
-    assert at_home.exchange(application, form.fields["code"]).status_code == 200
 
 
 @contract("I6.form-post")

@@ -64,7 +64,14 @@ def test_old_and_new_secret_work_until_the_overlap_is_over_and_an_expired_one_is
     code = CodeFactory(application=application).raw
     said = error_of(driver.exchange(application, code), 401, "invalid_client")
     assert "expired" in said
-    assert said != error_of(driver.exchange(application, code, client_secret="wrong"), 401, "invalid_client")
+    others = (
+        {"client_secret": "wrong"},
+        {"client_secret": application.client_secret[:-1]},
+        {"client_id": ApplicationFactory().client_id},
+        {"client_id": "unknown"},
+    )
+    generic = {error_of(driver.exchange(application, code, **each), 401, "invalid_client") for each in others}
+    assert len({said, *generic}) == 2, "only a holder of the old secret learns that it existed, and where"
     pair = {"auth": (application.client_id, application.client_secret)}
     basic = driver.call("POST", "/oauth/token", data={"grant_type": "authorization_code", "code": code}, **pair)
     assert error_of(basic, 401, "invalid_client") == said
@@ -130,24 +137,39 @@ def test_an_eleventh_working_secret_is_refused_and_now_ends_all_others_at_once(
 
 
 @contract("O.application.secrets", "D15.digests")
-def test_show_tells_of_each_secret_when_it_was_made_last_used_and_expires(
+def test_each_secret_is_told_with_its_times_number_name_and_maker_and_never_shown_again(
     manage: Manage, driver: OAuthDriver, application: Registered
 ) -> None:
     (secret,) = shown(manage, application)
     assert set(secret) == {"id", "created", "last_used", "expires", "works"}
     assert (secret["last_used"], secret["expires"], secret["works"]) == (None, None, True)
-    exchange(driver, application, application.client_secret)
-    (used,) = shown(manage, application)
+    new = rotated(manage, application, "--name", "Of the shop")["client_secret"]
+    exchange(driver, application, new)
+    used, unused = shown(manage, application)
     assert datetime.fromisoformat(used["last_used"]) >= datetime.fromisoformat(used["created"])
-
-    new = rotated(manage, application)
-    assert [old["last_used"] for old in new["older_secrets"]] == [used["last_used"]]
-    assert [(one["last_used"] is None, one["expires"] is None) for one in shown(manage, application)] == [
-        (True, True),
-        (False, False),
+    assert [(each["last_used"] is None, each["expires"] is None) for each in (used, unused)] == [
+        (False, True),
+        (True, False),
     ]
-    text = manage("application", "show", application.client_id).stdout
-    for credential in (application.client_secret, new["client_secret"]):
+
+    second, first = json.loads(manage("application", "secrets", application.client_id, "--json").stdout)
+    for told, expected in (
+        (second, {"number": 2, "name": "Of the shop", "maker": "command line", "prefix": new[:4], "state": "works"}),
+        (second, {"id": used["id"], "maker_sub": None, "works": True}),
+        (first, {"number": 1, "name": "", "state": "ending", "warning": "", "id": unused["id"]}),
+    ):
+        assert told.items() >= expected.items()
+    assert "may_be_removed" not in first
+    listed = manage("application", "secrets", application.client_id).stdout
+    assert re.search(
+        rf"^No\. 2  Of the shop  {re.escape(new[:4])}…  works; last used .* by command line$", listed, re.M
+    )
+    assert re.search(r"^No\. 1  works until .*; never used; made .* UTC$", listed, re.M)
+
+    (third,) = [each for each in rotated(manage, application)["older_secrets"] if each["id"] == used["id"]]
+    assert third["last_used"] == used["last_used"]
+    text = listed + manage("application", "show", application.client_id).stdout
+    for credential in (application.client_secret, new):
         assert credential not in text
     for row in application.row.secrets.all():
         assert bytes(row.digest).hex() not in text
@@ -155,33 +177,6 @@ def test_show_tells_of_each_secret_when_it_was_made_last_used_and_expires(
     assert re.search(r"secret \d+: +ended 20[-0-9]+ [:0-9]+ UTC; last used 20[-0-9]+ [:0-9]+ UTC; made 20", text)
     text = manage("application", "rotate-secret", application.client_id).stdout
     assert re.search(r"secret \d+: +works until 20[-0-9]+ [:0-9]+ UTC; never used; made 20", text)
-
-
-def listed(manage: Manage, application: Registered) -> list[dict[str, Any]]:
-    answer: list[dict[str, Any]] = json.loads(manage("application", "secrets", application.client_id, "--json").stdout)
-    return answer
-
-
-def test_the_secrets_are_listed_with_numbers_names_and_makers(
-    manage: Manage, driver: OAuthDriver, application: Registered
-) -> None:
-    new = rotated(manage, application, "--name", "Of the shop")["client_secret"]
-    exchange(driver, application, new)
-    second, first = listed(manage, application)
-    assert (second["number"], second["name"], second["maker"], second["maker_sub"]) == (
-        2,
-        "Of the shop",
-        "command line",
-        None,
-    )
-    assert (second["prefix"], second["state"], second["works"]) == (new[:4], "works", True)
-    assert (first["number"], first["name"], first["state"]) == (1, "", "ending")
-    assert (first["warning"], "may_be_removed" in first) == ("", False)
-    assert [one["id"] for one in shown(manage, application)] == [second["id"], first["id"]]
-    text = manage("application", "secrets", application.client_id).stdout
-    assert re.search(rf"^No\. 2  Of the shop  {re.escape(new[:4])}…  works; last used .* by command line$", text, re.M)
-    assert re.search(r"^No\. 1  works until .*; never used; made .* UTC$", text, re.M)
-    assert new not in text
 
 
 @pytest.mark.integration

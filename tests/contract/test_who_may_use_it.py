@@ -124,43 +124,26 @@ def test_a_code_of_the_page_is_gone_once_it_turned_the_person_away(
 
 
 @pytest.mark.integration
-@contract("D23.leaving")
-@pytest.mark.parametrize("is_trusted", [False, True])
-def test_leaving_the_group_ends_codes_and_tokens_at_once(
-    driver: OAuthDriver, group: Group, alice: Any, is_trusted: bool
+@contract("D23.leaving", "D23.deleted")
+@pytest.mark.parametrize("way", ["leaving", "choosing", "deleting"])
+def test_who_is_in_none_of_the_groups_any_more_loses_codes_and_tokens_at_once(
+    driver: OAuthDriver, group: Group, alice: Any, mallory: Any, way: str
 ) -> None:
-    application = ApplicationFactory(is_trusted=is_trusted)
-    registry.set_groups(application.row, [group])
+    application = ApplicationFactory(is_trusted=way == "leaving")
     alice.groups.add(group)
-    code, token = CodeFactory(application=application, user=alice), TokenFactory(application=application, user=alice)
-    others = TokenFactory(user=alice)
-    assert driver.userinfo(token.raw).status_code == 200
-    alice.groups.remove(group)
+    if way != "choosing":
+        mallory.groups.add(group)
+        registry.set_groups(application.row, [group])
+    kept, ended = (TokenFactory(application=application, user=person).raw for person in (alice, mallory))
+    code, others = CodeFactory(application=application, user=mallory), TokenFactory(user=mallory)
+    assert driver.userinfo(ended).status_code == 200
+    {
+        "leaving": lambda: mallory.groups.remove(group),
+        "choosing": lambda: registry.set_groups(application.row, [group]),
+        "deleting": group.delete,
+    }[way]()
     assert "The code has been revoked." in error_of(driver.exchange(application, code.raw), 400, "invalid_grant")
-    assert "The access token has been revoked." in error_of(driver.userinfo(token.raw), 401, "invalid_token")
+    assert "The access token has been revoked." in error_of(driver.userinfo(ended), 401, "invalid_token")
     assert driver.userinfo(others.raw).status_code == 200
-
-
-@contract("D23.leaving")
-def test_choosing_groups_ends_the_codes_and_tokens_of_everybody_else(
-    driver: OAuthDriver, application: Registered, group: Group, alice: Any, mallory: Any
-) -> None:
-    alice.groups.add(group)
-    kept, ended = (TokenFactory(application=application, user=person) for person in (alice, mallory))
-    code = CodeFactory(application=application, user=mallory)
-    registry.set_groups(application.row, [group])
-    assert driver.userinfo(kept.raw).status_code == 200
-    error_of(driver.userinfo(ended.raw), 401, "invalid_token")
-    error_of(driver.exchange(application, code.raw), 400, "invalid_grant")
-
-
-@contract("D23.deleted")
-def test_an_application_whose_groups_were_deleted_is_for_nobody(
-    driver: OAuthDriver, restricted: Registered, group: Group, alice: Any
-) -> None:
-    alice.groups.add(group)
-    code, token = CodeFactory(application=restricted, user=alice), TokenFactory(application=restricted, user=alice)
-    group.delete()
-    error_of(driver.exchange(restricted, code.raw), 400, "invalid_grant")
-    error_of(driver.userinfo(token.raw), 401, "invalid_token")
-    turned_away(driver, driver.consent_page(restricted, alice.email, PASSWORD), restricted)
+    assert driver.userinfo(kept).status_code == (401 if way == "deleting" else 200)
+    turned_away(driver, driver.consent_page(application, mallory.email, PASSWORD), application)

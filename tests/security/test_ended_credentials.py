@@ -170,17 +170,16 @@ def test_a_new_password_or_address_or_a_deactivation_ends_all_that_was_given_out
     assert held.lives(end(held.person, monkeypatch)) == NOTHING
 
 
-def test_nothing_else_ends_it(held: Held) -> None:
+def test_nothing_else_ends_it_and_what_is_given_out_after_an_end_lives(held: Held) -> None:
+    end_credentials(held.person)
+    anew = Held(held.person, held.application)
     end_credentials(PersonFactory(nickname="Mallory"))
     account("activate", held.person)
     form = {"nickname": "Al", "is_active": "on"}
     admin_browser().post(f"/admin/accounts/user/{held.person.pk}/change/", form)
-    assert held.lives(PASSWORD) == ALL
-
-
-def test_what_is_given_out_after_the_end_lives(held: Held) -> None:
-    end_credentials(held.person)
-    assert Held(held.person, held.application).lives(PASSWORD) == ALL
+    call_command("application", "enable", held.application.client_id, stdout=io.StringIO())
+    saved(held.application)
+    assert anew.lives(PASSWORD) == ALL
 
 
 @contract("D17.password")
@@ -204,6 +203,7 @@ def test_somebody_elses_sign_in_does_not_make_an_ended_browser_known_again(held:
 
 @contract("D17.password", "D17.activated")
 def test_what_is_given_to_somebody_who_was_let_in_before_the_end_is_void(alice: User, application: Registered) -> None:
+    """The end of the person's credentials, or of those of the application."""
     let_in = User.objects.get(pk=alice.pk)
     row = registry.find(application.client_id)
     assert row
@@ -212,8 +212,11 @@ def test_what_is_given_to_somebody_who_was_let_in_before_the_end_is_void(alice: 
     browser = with_session(let_in)
     assert browser.get("/accounts/profile").status_code == 302
     consents.remember(let_in, row)
-    code = issue(let_in, row)
-    assert redeem(application, Issued(code, None)).json()["error"] == "invalid_grant"
+    codes = [issue(let_in, row)]
+    switched_by_operator(application)
+    codes.append(issue(User.objects.get(pk=alice.pk), row))
+    for code in codes:
+        assert "has been revoked" in redeem(application, Issued(code, None)).json()["error_description"]
     assert not AccessToken.objects.exists()
     browser.force_login(alice)
     assert consent_page(browser, application) != ""
@@ -347,20 +350,3 @@ def test_an_application_that_was_disabled_and_enabled_begins_anew(
     assert Consent.objects.filter(application=row).exists()
     assert all(others.lives(PASSWORD).values())
     assert read(redeem(application, issued(held.browser, application)).json()["access_token"]).status_code == 200
-
-
-def test_enabling_an_enabled_application_ends_nothing(alice: User, application: Registered) -> None:
-    held = Held(alice, application)
-    call_command("application", "enable", application.client_id, stdout=io.StringIO())
-    saved(application)
-    assert all(held.lives(PASSWORD).values())
-
-
-def test_a_code_of_a_page_that_was_open_while_the_application_was_switched_is_void(
-    alice: User, application: Registered
-) -> None:
-    read_before = registry.find(application.client_id)
-    assert read_before
-    switched_by_operator(application)
-    code = issue(alice, read_before)
-    assert "has been revoked" in redeem(application, Issued(code, None)).json()["error_description"]

@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 
 import requests
 
-from oauth_bridge.models import AuthorizationCode
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
@@ -38,6 +37,7 @@ def check_page(response: requests.Response, *, leaves: bool = False, referrer: s
 
 @contract("D20.no-store", "D20.referrer", "D20.framing")
 def test_pages_for_strangers(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    """With the page that goes on after the sign-in, which begins a session with another key."""
     page = driver.open(driver.authorization_url(application))
     unknown_post = driver.browser.post(f"{driver.auth_url}/oauth/authorize", allow_redirects=False, timeout=10)
     assert Page(unknown_post).forms == []
@@ -48,6 +48,11 @@ def test_pages_for_strangers(driver: OAuthDriver, application: Registered, alice
         *(driver.open(path) for path in ("/accounts/password/reset", "/oauth/authorize", "/unknown", "/admin/")),
     ):
         check_page(answer)
+    before = set(driver.browser.cookies.get_dict().values())
+    continuing = driver.consent_page(ApplicationFactory(is_trusted=True), alice.email, PASSWORD)
+    check_page(continuing, referrer="no-referrer")
+    after = driver.browser.cookies.get_dict()
+    assert not before & {value for name, value in after.items() if "session" in name}
 
 
 @contract("D20.no-store", "D20.referrer", "D20.framing", "D20.form-action")
@@ -72,27 +77,6 @@ def test_a_page_whose_form_leads_to_an_application_does_not_limit_where_the_appl
     check_page(signed_in.decide(posted, follow=False), leaves=True, referrer="no-referrer")
 
 
-@contract("D20.no-store", "D20.referrer", "D20.framing")
-def test_the_continuing_page(driver: OAuthDriver, alice: Any) -> None:
-    answer = driver.consent_page(ApplicationFactory(is_trusted=True), alice.email, PASSWORD)
-    check_page(answer, referrer="no-referrer")
-
-
-@contract("D20.no-store", "D20.referrer")
-def test_redirects_with_a_credential_or_a_fault(signed_in: OAuthDriver, application: Registered) -> None:
-    trusted = ApplicationFactory(is_trusted=True)
-    page = signed_in.open(signed_in.authorization_url(application))
-    for answer in (
-        signed_in.get(signed_in.authorization_url(trusted)),
-        signed_in.get(signed_in.authorization_url(trusted, response_type="x")),
-        signed_in.decide(page, follow=False),
-        signed_in.decide(page, "refuse", follow=False),
-    ):
-        assert answer.status_code in (302, 303)
-        assert answer.headers["Cache-Control"] == "no-store"
-        assert answer.headers["Referrer-Policy"] == "no-referrer"
-
-
 @contract("D20.no-store", "D20.pragma", "D20.referrer", "D20.framing")
 def test_machine_answers(driver: OAuthDriver, application: Registered) -> None:
     answers = [
@@ -110,23 +94,3 @@ def test_machine_answers(driver: OAuthDriver, application: Registered) -> None:
         assert policy(answer) == {"default-src": ["'none'"], "frame-ancestors": ["'none'"]}
         assert "Set-Cookie" not in answer.headers
     assert all(answer.headers["Pragma"] == "no-cache" for answer in answers[:3])
-
-
-@contract("D8.head", "D8.speculative")
-def test_nothing_speculative_leaves_a_row(signed_in: OAuthDriver) -> None:
-    trusted = ApplicationFactory(is_trusted=True)
-    url = signed_in.authorization_url(trusted)
-    signed_in.browser.head(url, allow_redirects=False, timeout=10)
-    for purpose in ("prefetch", "prefetch;prerender"):
-        signed_in.get(url, headers={"Sec-Purpose": purpose, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"})
-    assert AuthorizationCode.objects.filter(application=trusted.row).count() == 0
-    signed_in.get(url, headers={"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"})
-    assert AuthorizationCode.objects.filter(application=trusted.row).count() == 1
-
-
-def test_the_session_key_changes_with_the_sign_in(driver: OAuthDriver, alice: Any) -> None:
-    driver.open("/accounts/sign-in")
-    before = set(driver.browser.cookies.get_dict().values())
-    driver.signed_in(alice.email, PASSWORD)
-    after = driver.browser.cookies.get_dict()
-    assert not before & {value for name, value in after.items() if "session" in name}

@@ -75,23 +75,19 @@ def test_a_refused_exchange_is_told_with_the_attempt_and_the_person_of_its_code(
         ("malformed", "/oauth/token", "code_verifier=%ff"),
         ("padded", "/oauth/token", "client_secret=a%20"),
         ("in_url", "/oauth/token?{form}", ""),
+        ("throttled_token_failures", "/oauth/token", f"grant_type=authorization_code&client_secret={WRONG}"),
     ],
 )
-def test_a_malformed_exchange_is_told_with_the_attempt_of_its_code(cause: str, path: str, added: str) -> None:
-    tried = Tried()
-    form = f"code={tried.callback()}&client_id={tried.application.client_id}"
-    answer = Client().post(path.format(form=form), f"{form}&{added}", "application/x-www-form-urlencoded")
-    record = ActivityRecord.objects.get(step="exchange")
-    assert (answer.status_code, record.cause, record.reference) == (400, cause, answer["X-Reference"])
-    assert (record.attempt, record.person_id) == (AuthorizationCode.objects.get().attempt, tried.person.pk)
-
-
-def test_a_reached_limit_is_told_with_the_attempt_of_the_code(settings: Any) -> None:
+def test_a_malformed_or_limited_exchange_is_told_with_the_attempt_of_its_code(
+    settings: Any, cause: str, path: str, added: str
+) -> None:
     settings.RATES = {"token_failures": "1/m"}
     tried = Tried()
     tried.exchange(client_secret=WRONG)
-    assert tried.exchange(code=tried.callback(), client_secret=WRONG).status_code == 429
-    record = ActivityRecord.objects.get(cause="throttled_token_failures")
+    form = f"code={tried.callback()}&client_id={tried.application.client_id}"
+    answer = Client().post(path.format(form=form), f"{form}&{added}", "application/x-www-form-urlencoded")
+    record = ActivityRecord.objects.get(cause=cause)
+    assert (answer.status_code, record.reference) == (429 if "throttled" in cause else 400, answer["X-Reference"])
     assert (record.attempt, record.person_id) == (AuthorizationCode.objects.get().attempt, tried.person.pk)
 
 
@@ -102,7 +98,14 @@ def test_the_code_of_another_application_tells_nothing_to_a_caller_who_proves_no
     assert (record.client_id, record.attempt, record.person_id) == (other.application.client_id, None, None)
 
 
-def test_whoever_finds_a_code_does_not_make_a_sign_in_look_refused() -> None:
+def test_whoever_finds_a_code_does_not_make_a_sign_in_look_refused_or_use_up_its_records() -> None:
+    tried = Tried().with_challenge()
+    code = tried.callback()
+    for _ in range(20):
+        tried.exchange(code=code, client_secret=WRONG)
+    tried.exchange(code=code, code_verifier=WRONG)
+    assert ActivityRecord.objects.filter(cause="verifier_wrong").exists()
+    ActivityRecord.objects.all().delete()
     tried = Tried()
     code = tried.callback()
     tried.exchange(code=code, client_secret=WRONG)
@@ -112,15 +115,6 @@ def test_whoever_finds_a_code_does_not_make_a_sign_in_look_refused() -> None:
     assert (last.attempt, last.person_id) == (None, None), "the code was redeemed by then"
     (attempt,) = [each for each in attempts_of(tried) if each.key == first.attempt]
     assert attempt.ending is attempts.Ending.SIGNED_IN
-
-
-def test_whoever_finds_a_code_does_not_use_up_the_records_of_its_attempt() -> None:
-    tried = Tried().with_challenge()
-    code = tried.callback()
-    for _ in range(20):
-        tried.exchange(code=code, client_secret=WRONG)
-    tried.exchange(code=code, code_verifier=WRONG)
-    assert ActivityRecord.objects.filter(cause="verifier_wrong").exists()
 
 
 @pytest.mark.integration

@@ -76,7 +76,7 @@ def flow(driver: OAuthDriver, application: Registered, link: str, email: str) ->
 
 @contract("D15.digests")
 def test_what_the_database_holds_of_a_credential_is_no_credential(
-    driver: OAuthDriver, application: Registered, alice: Any
+    driver: OAuthDriver, another_driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
     code = driver.authorize(driver.authorization_url(application), alice.email, PASSWORD).parameters["code"]
     for guess in guesses(AuthorizationCode, application):
@@ -87,20 +87,16 @@ def test_what_the_database_holds_of_a_credential_is_no_credential(
     assert driver.userinfo(token).status_code == 200
     for guess in guesses(AccessToken, application):
         assert driver.userinfo(guess).status_code == 401
+    name = next(name for name in driver.browser.cookies.keys() if "session" in name)  # noqa: SIM118
+    key = Session.objects.get(user=alice).session_key
+    another_driver.browser.cookies.set(name, key, domain="localhost.local", path="/")
+    assert another_driver.get("/accounts/profile").status_code == 302
 
 
 def guesses(model: type[AuthorizationCode | ApplicationSecret | AccessToken], application: Registered) -> list[str]:
     """The stored digest as text, in hexadecimal digits and in the characters of a credential."""
     digest = bytes(model._default_manager.get(application=application.row).digest)
     return [digest.hex(), digest.hex().upper(), base64.urlsafe_b64encode(digest).rstrip(b"=").decode()]
-
-
-@contract("D15.digests")
-def test_a_session_row_opens_no_session(signed_in: OAuthDriver, another_driver: OAuthDriver, alice: Any) -> None:
-    name = next(name for name in signed_in.browser.cookies.keys() if "session" in name)  # noqa: SIM118
-    row = Session.objects.get(user=alice)
-    another_driver.browser.cookies.set(name, row.session_key, domain="localhost.local", path="/")
-    assert another_driver.get("/accounts/profile").status_code == 302
 
 
 @contract("D15.dump")

@@ -42,20 +42,15 @@ def test_of_a_double_click_the_later_request_keeps_its_code_even_if_it_is_faster
     code = issue(*attempt, clicked + timedelta(seconds=0.2))
     with pytest.raises(codes.AlreadyRedeemed):
         issue(*attempt, clicked)
-    row = AuthorizationCode.objects.get(attempt=attempt[2])
+    issue(PersonFactory(), application.row, attempt[2])  # another person who follows the same link
+    with pytest.raises(codes.AlreadyRedeemed):  # nor is it replaced for another application
+        issue(person, ApplicationFactory().row, attempt[2])
+    row = AuthorizationCode.objects.get(user=person)
     assert row.digest == digest_of(code)
     # A clock that was set back is no double click.
     again = issue(*attempt, clicked - timedelta(seconds=5))
     row.refresh_from_db()
     assert row.digest == digest_of(again)
-
-
-def test_the_code_of_an_attempt_is_never_replaced_for_another_application() -> None:
-    person, attempt = PersonFactory(), uuid4()
-    code = issue(person, ApplicationFactory().row, attempt)
-    with pytest.raises(codes.AlreadyRedeemed):
-        issue(person, ApplicationFactory().row, attempt)
-    assert AuthorizationCode.objects.get(attempt=attempt).digest == digest_of(code)
 
 
 def vanish(row: Model) -> None:

@@ -56,6 +56,9 @@ def test_it_shows_each_value_once_as_the_application_receives_it(alice: Any, app
     shown = re.findall(r'(?:src="|<bdi>|<code>)([^"<]*)["<]', unescape(facts))
     claims = claims_of(alice)
     assert shown == [claims[name] for name in ("avatar", "nickname", "email", "sub")]
+    person = PersonFactory(nickname="")
+    page = text_of(opened(person, application))
+    assert f"Nickname {person.display_name} You have no nickname, so this name is sent." in page
 
 
 def test_what_is_asked_for_alone_is_shown_alone(alice: Any, application: Registered) -> None:
@@ -80,12 +83,6 @@ def test_what_is_asked_for_alone_is_shown_alone(alice: Any, application: Registe
     assert "Last change" not in opened(alice, application, **changed)
     allowed_once(alice, application)  # the address
     assert "Continue to Reading List" in text_of(opened(alice, application, **confirmed))
-
-
-def test_a_missing_nickname_is_said_to_be_missing_beside_the_name_that_is_sent(application: Registered) -> None:
-    person = PersonFactory(nickname="")
-    page = text_of(opened(person, application))
-    assert f"Nickname {person.display_name} You have no nickname, so this name is sent." in page
 
 
 def test_a_person_who_has_allowed_it_before_is_asked_shortly(alice: Any, application: Registered) -> None:

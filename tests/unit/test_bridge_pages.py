@@ -72,25 +72,6 @@ def test_a_late_answer_does_not_use_the_consent_of_the_person_who_is_signed_in_n
     assert not AuthorizationCode.objects.exists()
 
 
-def test_one_link_followed_by_two_people_is_an_attempt_of_each(
-    client: Client, alice: User, mallory: User, link: str
-) -> None:
-    shared = onward(link)
-    decisions = [(alice, "allow", "code="), (mallory, "refuse", "error=access_denied"), (mallory, "allow", "code=")]
-    for person, decision, expected in decisions:
-        client.force_login(person)
-        assert expected in answer(client, opened(client, shared), decision)["Location"]
-    assert {row.user for row in AuthorizationCode.objects.all()} == {alice, mallory}
-
-
-def test_no_kind_of_speculation_gets_a_code(alice: User, application: Registered, link: str) -> None:
-    consents.remember(alice, application.row)
-    browser = with_session(alice)
-    for purpose in ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"):
-        assert browser.get(link, headers={purpose: "prefetch;prerender"}).status_code == 503, purpose
-    assert not AuthorizationCode.objects.exists()
-
-
 def test_a_post_leads_on_when_another_tab_has_signed_out_meanwhile(
     alice: User, link: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,8 +127,14 @@ def test_a_bookmarked_sign_in_page_begins_a_new_attempt_after_an_hour(link: str,
 
 
 @pytest.mark.parametrize("is_signed_in", [True, False])
-def test_an_old_link_of_an_attempt_that_is_done_says_so(alice: User, link: str, is_signed_in: bool) -> None:
+def test_an_old_link_leads_on_with_its_notice_until_its_attempt_is_done(
+    alice: User, link: str, is_signed_in: bool
+) -> None:
     browser, old, seconds = with_session(alice), onward(link), 2 * HOUR
+    found, renewed = opened_later(seconds, f"{old}&notice=1", browser)
+    assert renewed.renews == pending_of(old).attempt
+    assert found.context["notice"]
+    assert "Allow" in html_of(found)
     answer(browser, opened(browser, old))
     AuthorizationCode.objects.update(redeemed_at=timezone.now())
     if not is_signed_in:
@@ -156,14 +143,6 @@ def test_an_old_link_of_an_attempt_that_is_done_says_so(alice: User, link: str, 
         browser.force_login(alice)
         old, seconds = f"/oauth/authorize?pending={renewed.seal()}", 0
     assert "You already signed in" in html_of(opened_later(seconds, old, browser)[0])
-
-
-def test_an_old_link_leads_on_with_its_notice(alice: User, link: str) -> None:
-    old = onward(link)
-    found, renewed = opened_later(2 * HOUR, f"{old}&notice=1", with_session(alice))
-    assert renewed.renews == pending_of(old).attempt
-    assert found.context["notice"]
-    assert "Allow" in html_of(found)
 
 
 def test_two_people_who_open_one_link_have_an_attempt_each(

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import oauth2_provider
 import pytest
 from django.core.management import find_commands
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from oauth2_provider.signals import app_authorized
 
 import manage
 from oauth_bridge.apps import toolkit_is_configured
 from oauth_bridge.models import AccessToken
-from tests.factories import ApplicationFactory, CodeFactory, digest_of
-
-
-def exchange(client: Client, **changes: str) -> Any:
-    application = ApplicationFactory()
-    code = CodeFactory(application=application)
-    form = {
-        "grant_type": "authorization_code",
-        "code": code.raw,
-        "client_id": application.client_id,
-        "client_secret": application.client_secret,
-    }
-    return client.post("/oauth/token", urlencode(form | changes), content_type="application/x-www-form-urlencoded")
+from tests.factories import Registered, digest_of
+from tests.grants import exchange
 
 
 def test_another_backend_or_lifetime_or_a_model_of_the_toolkit_cannot_start(settings: Any) -> None:
@@ -50,9 +36,11 @@ def test_another_backend_or_lifetime_or_a_model_of_the_toolkit_cannot_start(sett
     assert [error.id for error in toolkit_is_configured()] == ["oauth_bridge.E001"]
 
 
-@pytest.fixture
-def received() -> Iterator[list[Any]]:
-    """The tokens of the signals; the receiver then fails, which costs no token."""
+@pytest.mark.django_db
+def test_the_signal_of_the_toolkit_has_the_row_of_the_token_which_is_not_read_again(
+    application: Registered,
+) -> None:
+    """A receiver that fails costs no token."""
     tokens: list[Any] = []
 
     def receiver(token: AccessToken, **_kwargs: Any) -> None:
@@ -60,24 +48,17 @@ def received() -> Iterator[list[Any]]:
         raise RuntimeError
 
     app_authorized.connect(receiver)
-    yield tokens
-    app_authorized.disconnect(receiver)
-
-
-@pytest.mark.django_db
-def test_the_signal_of_the_toolkit_has_the_row_of_the_token_which_is_not_read_again(
-    client: Client, received: list[Any]
-) -> None:
-    assert exchange(client, code="another").status_code == 400
-    assert received == []
+    assert exchange(application, code="another").status_code == 400
+    assert tokens == []
     with CaptureQueriesContext(connection) as captured:
-        answer = exchange(client)
-    (token,) = received
+        answer = exchange(application)
+    (token,) = tokens
     stored = AccessToken.objects.get(digest=digest_of(answer.json()["access_token"]))
     for name in ("digest", "application_id", "user_id", "scope", "issued_at", "expires_at", "person_version"):
         assert getattr(token, name) == getattr(stored, name), name
     sent = [query["sql"] for query in captured.captured_queries]
     assert not [sql for sql in sent if sql.startswith("SELECT") and "accesstoken" in sql]
+    app_authorized.disconnect(receiver)
 
 
 def test_the_command_line_refuses_every_command_of_the_toolkit_and_names_ours(monkeypatch: pytest.MonkeyPatch) -> None:

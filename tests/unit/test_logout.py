@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+import time
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core import signing
+import time_machine
 from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts.models import AuditEntry
-from oauth_bridge.logout import PAGE_LIFETIME
 from oauth_bridge.models import Application
 from tests.factories import ApplicationFactory, PersonFactory
+from tests.pages import html_of, with_session
 from tests.unit.test_bridge_admin import ADD, FORM
 
 pytestmark = pytest.mark.django_db
@@ -24,68 +24,48 @@ pytestmark = pytest.mark.django_db
 AFTER = ["https://app.example/after", "https://app.example/bye?x=1"]
 
 
-def run(*arguments: str) -> Any:
+def run(*arguments: str, after: list[str] | None = None) -> Any:
+    options = [part for uri in after or () for part in ("--post-logout-redirect-uri", uri)]
     out = StringIO()
-    call_command("application", *arguments, "--json", stdout=out)
+    call_command("application", *arguments, *options, "--json", stdout=out)
     return json.loads(out.getvalue())
 
 
-def registered(client_id: str) -> list[str]:
-    found: list[str] = run("show", client_id)["post_logout_redirect_uris"]
-    return found
+def test_commands_and_files_register_change_and_remove_them(tmp_path: Path) -> None:
+    made = run("create", "Reading", "--redirect-uri", "https://app.example/cb", after=AFTER)
+    client_id, file = made["client_id"], tmp_path / "applications.json"
 
+    def apply(addresses: list[str]) -> Any:
+        file.write_text(json.dumps([exported | {"post_logout_redirect_uris": addresses}]))
+        return run("apply", str(file))
 
-def options(after: list[str]) -> list[str]:
-    return [part for uri in after for part in ("--post-logout-redirect-uri", uri)]
+    def registered() -> list[str]:
+        found: list[str] = run("show", client_id)["post_logout_redirect_uris"]
+        return found
 
-
-def test_commands_register_change_and_remove_them() -> None:
-    made = run("create", "Reading", "--redirect-uri", "https://app.example/cb", *options(AFTER))
-    client_id = made["client_id"]
-    assert registered(client_id) == AFTER
-    run("set", client_id, *options(AFTER[1:]))
-    assert registered(client_id) == AFTER[1:]
-    run("set", client_id, *options([""]))
-    assert registered(client_id) == []
-    changed = AuditEntry.objects.filter(action="application_changed").first()
-    assert changed
-    assert changed.changes == {"post_logout_redirect_uris": [AFTER[:1], []]}  # removed and added
-
-
-REFUSED = [
-    ["http://app.example/"],
-    ["https://app.example/#x"],
-    ["https://app.example/?state=x"],
-    ["javascript:alert(1)"],
-    [AFTER[0], AFTER[0]],
-    [f"{AFTER[0]}\n{AFTER[1]}"],
-]
-
-
-def test_what_may_not_be_registered_is_refused_with_the_option() -> None:
-    application = ApplicationFactory()
-    for after in REFUSED:
-        with pytest.raises(CommandError, match="--post-logout-redirect-uri"):
-            run("set", application.client_id, *options(after))
-    assert registered(application.client_id) == []
-    with_parameters = ["https://app.example/?code=x&error=y"]
-    run("set", application.client_id, *options(with_parameters))
-    assert registered(application.client_id) == with_parameters, "a callback parameter may be in it"
-
-
-def test_an_export_is_applied_elsewhere(tmp_path: Path) -> None:
-    application = ApplicationFactory(post_logout_redirect_uris="\n".join(AFTER))
     [exported] = run("export")
-    assert exported["post_logout_redirect_uris"] == AFTER
-    file = tmp_path / "applications.json"
-    file.write_text(json.dumps([exported | {"post_logout_redirect_uris": AFTER[::-1]}]))
-    assert run("apply", str(file)) == [], "another order is no change"
+    assert registered() == exported["post_logout_redirect_uris"] == AFTER
+    assert apply(AFTER[::-1]) == [], "another order is no change"
+    apply([])
+    assert registered() == []
     Application.objects.all().delete()
-    run("apply", str(file))
-    assert registered(application.client_id) == AFTER[::-1]
-    file.write_text(json.dumps([exported | {"post_logout_redirect_uris": []}]))
-    run("apply", str(file))
-    assert registered(application.client_id) == []
+    apply(AFTER[::-1])
+    assert registered() == AFTER[::-1]
+    for change, found in ((AFTER[1:], AFTER[1:]), ([""], []), (["https://app.example/?code=x&error=y"],) * 2):
+        run("set", client_id, after=change)
+        assert registered() == found
+    changed = AuditEntry.objects.filter(action="application_changed").order_by("id")
+    assert {"post_logout_redirect_uris": [AFTER[1:], []]} in [each.changes for each in changed]  # removed and added
+    for wrong in (
+        ["http://app.example/"],
+        ["https://app.example/#x"],
+        ["https://app.example/?state=x"],
+        ["javascript:alert(1)"],
+        [AFTER[0], AFTER[0]],
+        [f"{AFTER[0]}\n{AFTER[1]}"],
+    ):
+        with pytest.raises(CommandError, match="--post-logout-redirect-uri"):
+            run("set", client_id, after=wrong)
 
 
 def test_the_administration_registers_and_shows_them(admin_client: Client) -> None:
@@ -96,21 +76,14 @@ def test_the_administration_registers_and_shows_them(admin_client: Client) -> No
     assert all(uri.replace("&", "&amp;") in page for uri in AFTER), page[:500]
 
 
-# The page that asks whether an application may sign a person out: RP-Initiated Logout 1.0 §3; I9 ----------------------
-
-
-def test_a_page_that_is_too_old_asks_again_for_the_same_application(monkeypatch: pytest.MonkeyPatch) -> None:
-    browser, application = Client(), ApplicationFactory(post_logout_redirect_uris=AFTER[0])
-    browser.force_login(PersonFactory())
+def test_a_page_of_the_question_that_is_too_old_asks_again_for_the_same_application() -> None:
+    application = ApplicationFactory(post_logout_redirect_uris=AFTER[0])
+    browser = with_session(PersonFactory())
     asked = {"client_id": application.client_id, "post_logout_redirect_uri": AFTER[0], "state": "a b"}
-    page = browser.get("/oauth/logout", asked)
-    now = signing.time.time()
-    monkeypatch.setattr(signing.time, "time", lambda: now + (PAGE_LIFETIME + timedelta(minutes=1)).total_seconds())
-    form = f"leaving={page.context['leaving']}"
-    answer = browser.post("/oauth/logout", form, "application/x-www-form-urlencoded")
-    assert answer.status_code in (302, 303)
-    again = browser.get(answer["Location"])
-    assert application.row.name in again.content.decode()
+    with time_machine.travel(time.time() - 3700):
+        form = {"leaving": browser.get("/oauth/logout", asked).context["leaving"]}
+    again = browser.get(browser.post("/oauth/logout", form)["Location"])
+    assert application.row.name in html_of(again)
     assert "_auth_user_id" in browser.session
-    browser.post("/oauth/logout", f"leaving={again.context['leaving']}", "application/x-www-form-urlencoded")
+    browser.post("/oauth/logout", {"leaving": again.context["leaving"]})
     assert "_auth_user_id" not in browser.session
