@@ -344,7 +344,7 @@ def run_alone(folder: Path, *arguments: str, stdin: str = "", **changes: str) ->
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
 

@@ -7,7 +7,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,9 +21,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 
 from config import environment
-from tests.server import children_of, free_port
-
-START_SECONDS = 120
+from tests.server import PATIENCE_SECONDS, children_of, free_port, wait_until, wait_until_up
 
 
 @contextmanager
@@ -46,6 +43,13 @@ def in_use(url: str) -> Iterator[None]:
 def migrate(url: str) -> None:
     with in_use(url):
         call_command("migrate", verbosity=0)
+
+
+def answers(place: str) -> bool:
+    """Whether a PostgreSQL, or a pooler, accepts connections there."""
+    with suppress(psycopg.OperationalError), psycopg.connect(place):
+        return True
+    return False
 
 
 def postgresql_programs() -> Path | None:
@@ -74,24 +78,27 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        return f"postgres://service@127.0.0.1:{self.port}/service"
+        return self.url_of("service")
+
+    def url_of(self, database: str, role: str = "service") -> str:
+        return f"postgres://{role}@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
         """Tries until it starts: processes of a server that was killed may use its files for a moment."""
-        end = time.monotonic() + START_SECONDS
-        while time.monotonic() < end:
-            command = [self.programs / "postgres", "-D", self.folder, "-p", str(self.port), "-k", self.folder]
-            command += ["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=60"]
-            nowhere = subprocess.DEVNULL
+        command = [self.programs / "postgres", "-D", self.folder, "-p", str(self.port), "-k", self.folder]
+        command += ["-c", "listen_addresses=127.0.0.1", "-c", "max_connections=60"]
+        nowhere = subprocess.DEVNULL
+
+        def is_started() -> bool:
             self.process = subprocess.Popen(command, stdout=nowhere, stderr=nowhere, **self.account)
-            if self._is_ready():
-                return
-        raise AssertionError("PostgreSQL did not start")
+            return self._is_ready()
+
+        wait_until(is_started)
 
     def stop(self) -> None:
         """As `pg_ctl stop -m fast`: ends sessions and rolls back their transactions."""
         self.process.send_signal(signal.SIGINT)
-        self.process.wait(START_SECONDS)
+        self.process.wait(PATIENCE_SECONDS)
 
     def kill(self) -> None:
         """Kills all its processes at once."""
@@ -143,12 +150,8 @@ class Cluster:
 
     def _is_ready(self) -> bool:
         """Waits until the server answers or has ended. Returns whether it answers."""
-        end = time.monotonic() + START_SECONDS
-        while self.process.poll() is None and time.monotonic() < end:
-            with suppress(psycopg.OperationalError), psycopg.connect(self._as("postgres")):
-                return True
-            time.sleep(0.02)
-        return False
+        wait_until(lambda: self.process.poll() is not None or answers(self._as("postgres")))
+        return self.process.poll() is None
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [self.programs / program, "-D", self.folder, *arguments]
@@ -208,24 +211,13 @@ def pooler() -> Iterator[str]:
         [program, "--quiet", folder / "settings"], user="postgres" if is_root else None, stderr=subprocess.DEVNULL
     )
     try:
-        wait_for(f"host=127.0.0.1 port={port} user={database['USER']} dbname={database['NAME']}", process)
+        place = f"host=127.0.0.1 port={port} user={database['USER']} dbname={database['NAME']}"
+        wait_until_up(process, lambda: answers(place), folder / "log")
         yield f"postgres://{database['USER']}@127.0.0.1:{port}/{database['NAME']}"
     finally:
         process.kill()
         process.wait()
         shutil.rmtree(folder)
-
-
-def wait_for(place: str, process: subprocess.Popen[bytes]) -> None:
-    for _ in range(1200):
-        try:
-            psycopg.connect(place).close()
-        except psycopg.OperationalError:
-            assert process.poll() is None, "PgBouncer did not start"
-            time.sleep(0.05)
-        else:
-            return
-    raise AssertionError("PgBouncer does not answer")
 
 
 # A Redis server for one test ------------------------------------------------------------------------------------------
@@ -242,15 +234,12 @@ class OwnRedis:
 
     def start(self) -> None:
         self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL)
-        with Redis(port=self.port) as client:
-            for _ in range(1200):
-                try:
-                    client.ping()
-                except ConnectionError:
-                    time.sleep(0.05)
-                else:
-                    return
-        raise AssertionError("Redis did not start")
+        wait_until(self._is_up)
+
+    def _is_up(self) -> bool:
+        with suppress(ConnectionError), Redis(port=self.port) as client:
+            return bool(client.ping())
+        return False
 
     def kill(self) -> None:
         self.process.kill()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -16,7 +17,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 
 import requests
 
-TIMEOUT_SECONDS = 30
+TIMEOUT_SECONDS, IDLE_SECONDS = 120, 5
 # All codes, states, secrets and tokens that were sent or received. At the end no log and no row may contain one.
 SEEN: set[str] = set()
 SEEN_MIN_LENGTH = 20
@@ -126,15 +127,28 @@ class Callback:
         return next((value for key, _, value in pairs if key == name), None)
 
 
+class Session(requests.Session):
+    """Connects anew after a pause: the service closes a connection that is idle for 20 seconds, maybe right now."""
+
+    used_at = 0.0
+
+    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
+        if time.monotonic() - self.used_at > IDLE_SECONDS:
+            self.close()
+        response = super().send(request, **options)
+        self.used_at = time.monotonic()
+        return response
+
+
 class OAuthDriver:
     """One browser (with its cookies) at a provider, and the calls of an application's backend."""
 
     def __init__(self, base_url: str, auth_url: str | None = None) -> None:
         self.base_url = base_url
         self.auth_url = auth_url or base_url
-        self.browser = requests.Session()
+        self.browser = Session()
         self.browser.headers.update(HTML)
-        self.backend = requests.Session()
+        self.backend = Session()
         for session in (self.browser, self.backend):
             session.hooks["response"].append(check_response)
 

@@ -56,10 +56,10 @@ def answer(browser: Client, page: str, decision: str = "allow", **more: str) -> 
     return browser.post("/oauth/authorize", urlencode(fields), content_type=FORM)
 
 
-def redeem(application: Registered, code: Issued) -> Any:
+def redeem(application: Registered, code: Issued, browser: Client | None = None) -> Any:
     form = {"grant_type": "authorization_code", "code": code.raw}
     form |= {"client_id": application.client_id, "client_secret": application.secret}
-    return browser_at_pages().post("/oauth/token", urlencode(form), content_type=FORM)
+    return (browser or browser_at_pages()).post("/oauth/token", urlencode(form), content_type=FORM)
 
 
 def read(token: str) -> Any:

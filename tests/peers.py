@@ -11,8 +11,7 @@ import socketserver
 import ssl
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from email.message import EmailMessage
 from pathlib import Path
@@ -21,11 +20,12 @@ from typing import Any, cast
 import pytest
 
 from tests import documented
-from tests.server import free_port, is_open
+from tests.server import free_port, is_open, wait_until, wait_until_up
+
+__all__ = ["wait_until"]
 
 # nginx with the configuration of docs/operations.md, in front of a server under test ----------------------------------
 
-START_SECONDS = 60
 PAGES, OPERATIONS = "127.0.0.1:8000", "127.0.0.1:8001"  # the documented addresses of the two units of a server
 UPSTREAMS = re.compile(r"(?:^upstream \w+ .*\n)+", re.MULTILINE)
 # The directives that Debian's nginx.conf has around the documented block, with folders of the test.
@@ -124,11 +124,7 @@ def nginx(
     path.write_text(text, encoding="utf-8")
     with subprocess.Popen([found, "-p", folder, "-c", path, "-e", folder / "start.log"]) as process:
         try:
-            end = time.monotonic() + START_SECONDS
-            while not is_open(port):
-                assert process.poll() is None, (folder / "start.log").read_text(encoding="utf-8")
-                assert time.monotonic() < end, "nginx did not start"
-                time.sleep(0.02)
+            wait_until_up(process, lambda: is_open(port), folder / "start.log")
             yield process
         finally:
             process.terminate()
@@ -223,10 +219,3 @@ class _Session(socketserver.StreamRequestHandler):
 
     def _say(self, line: str) -> None:
         self.wfile.write(f"{line}\r\n".encode())
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen in time"
-        time.sleep(0.02)

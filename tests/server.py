@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit
 
 import django
@@ -25,9 +25,12 @@ import requests
 from django.db import connection
 from prometheus_client.parser import text_string_to_metric_families
 
+T = TypeVar("T")
+
 ROOT = Path(__file__).resolve().parent.parent
 running: list[Server] = []
-START_SECONDS = 120
+PATIENCE_SECONDS = 120
+END_OF_MAIL = f"{'-' * 79}\n"  # what Django writes after each mail in a file
 # As systemd with a socket unit: the listening socket is descriptor 3 of the process.
 HANDED_OVER = """
 import os, sys
@@ -41,6 +44,32 @@ OURS = {
     for path in (ROOT / "config").rglob("*.py")
     for name in re.findall(r'(?:env|branding)\.\w+\(\s*"([A-Z_]+)"', path.read_text(encoding="utf-8"))
 }
+
+
+def wait_until(condition: Callable[[], T], seconds: float = PATIENCE_SECONDS, told: Callable[[], object] = str) -> T:
+    """What the condition returned, as soon as that is true. Raises AssertionError, with what is `told`: it is not."""
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < end, f"it did not happen in time: {told()}"
+        time.sleep(0.02)
+    return value
+
+
+def eventually(expected: object, read: Callable[[], object]) -> None:
+    """Wait until `read` returns what is expected: workers take time to start, and to learn of a fault."""
+    wait_until(lambda: read() == expected, told=lambda: f"{read()} is not {expected}")
+
+
+def wait_until_up(
+    process: subprocess.Popen[Any], is_up: Callable[[], object], log: Path, seconds: float = PATIENCE_SECONDS
+) -> None:
+    """Wait until the program that was started is up. Raises AssertionError, with its log: it has ended."""
+
+    def read() -> str:
+        return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+
+    wait_until(lambda: process.poll() is not None or is_up(), seconds, read)
+    assert process.poll() is None, read()
 
 
 def socket_unit(listener: socket.socket) -> dict[str, Any]:
@@ -64,28 +93,23 @@ class Server:
     def log(self) -> str:
         return (self.folder / "log").read_text(encoding="utf-8", errors="replace")
 
-    def logged(self, text: str, *, seconds: float = 30) -> bool:
-        """Whether the log contains the text within so many seconds: a line is written after its response was sent."""
-        end = time.monotonic() + seconds
-        while text not in self.log:
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.02)
-        return True
+    def logged(self, text: str) -> bool:
+        """Waits until the log contains the text: a line is written after its response was sent."""
+        return wait_until(lambda: text in self.log, told=lambda: text)
 
     def workers(self) -> set[int]:
         """Process ids of the workers."""
         return children_of(self.process.pid)
 
-    def mails(self, text: str = "", *, seconds: float = 30) -> list[str]:
+    def mails(self, text: str = "") -> list[str]:
         """The mails that contain the text, the newest last. Waits for the first one, because a page may not."""
-        end = time.monotonic() + seconds
-        while True:
-            messages = sorted((self.folder / "mail").glob("*"), key=lambda path: path.stat().st_mtime_ns)
-            found = [mail for each in messages if text in (mail := each.read_text(encoding="utf-8"))]
-            if found or time.monotonic() > end:
-                return found
-            time.sleep(0.02)
+
+        def found() -> list[str]:
+            paths = sorted((self.folder / "mail").glob("*"), key=lambda path: path.stat().st_mtime_ns)
+            mails = [path.read_text(encoding="utf-8") for path in paths]
+            return [mail for mail in mails if text in mail and mail.endswith(END_OF_MAIL)]
+
+        return wait_until(found)
 
     def reset_link(self) -> str:
         """The newest link for a new password. Other mails may arrive before and after it."""
@@ -180,7 +204,7 @@ def serve(
     under: Sequence[str] = (),
     port: int | None = None,
     pass_fds: Sequence[int] = (),
-    start_seconds: int = START_SECONDS,
+    start_seconds: float = PATIENCE_SECONDS,
     is_awaited: bool = True,
     **changes: str,
 ) -> Iterator[Server]:
@@ -212,7 +236,7 @@ def serve(
     running.append(server)
     try:
         if is_awaited:
-            _wait_for(server, f"http://127.0.0.1:{port}/health/live", start_seconds)
+            wait_until_up(process, lambda: _is_up(server, port), folder / "log", start_seconds)
         yield server
     finally:
         running.remove(server)
@@ -226,18 +250,11 @@ def stop(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _wait_for(server: Server, url: str, seconds: int) -> None:
-    end = time.monotonic() + seconds
-    host = urlsplit(server.auth_url).netloc
-    while time.monotonic() < end:
-        if server.process.poll() is not None:
-            break
-        try:
-            if requests.get(url, headers={"Host": host}, timeout=5).ok:
-                return
-        except (requests.ConnectionError, requests.Timeout):
-            time.sleep(0.05)
-    raise AssertionError(f"The server did not start:\n{server.log}")
+def _is_up(server: Server, port: int) -> bool:
+    with suppress(requests.ConnectionError, requests.Timeout):
+        headers = {"Host": urlsplit(server.auth_url).netloc}
+        return requests.get(f"http://127.0.0.1:{port}/health/live", headers=headers, timeout=5).ok
+    return False
 
 
 # Requests that no client library would write --------------------------------------------------------------------------
@@ -287,11 +304,3 @@ def scrape(port: int) -> Samples:
 def value(port: int, name: str, **labels: str) -> float:
     """The sample with these labels; 0 when there is none."""
     return scrape(port).get((name, frozenset(labels.items())), 0.0)
-
-
-def eventually(expected: object, read: Callable[[], object], seconds: float = 60) -> None:
-    """The server gives the same answer for a second, and workers take time to start."""
-    end = time.monotonic() + seconds
-    while (seen := read()) != expected and time.monotonic() < end:
-        time.sleep(0.2)
-    assert seen == expected

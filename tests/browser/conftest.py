@@ -33,7 +33,7 @@ from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
 from tests.server import Server
 
-PATIENCE_MS = 60_000
+PATIENCE_MS = 120_000
 CALLBACK = re.compile(r"127\.0\.0\.1:\d+/callback")
 APP = "app.immich:///oauth-callback"
 Open = Callable[..., BrowserContext]
@@ -213,7 +213,7 @@ def chromium() -> Iterator[Browser]:
     expect.set_options(timeout=PATIENCE_MS)
     arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=arguments)
+        browser = playwright.chromium.launch(executable_path=program, args=arguments, timeout=PATIENCE_MS)
         yield browser
         browser.close()
     del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
@@ -251,10 +251,6 @@ def page(open_browser: Open) -> Page:
 @pytest.fixture
 def administrator(page: Page, driver: OAuthDriver) -> Page:
     """A browser in which an administrator has just signed in."""
-    return as_administrator(page, driver)
-
-
-def as_administrator(page: Page, driver: OAuthDriver) -> Page:
     page.goto(f"{driver.auth_url}/accounts/sign-in")
     sign_in(page, PersonFactory(is_staff=True, is_superuser=True).email, PASSWORD)
     return page

@@ -24,10 +24,9 @@ from selenium.webdriver.webkitgtk.options import Options as WebKitOptions
 from selenium.webdriver.webkitgtk.service import Service as WebKitService
 
 from tests.browser.marionette import Marionette
-from tests.peers import wait_until
+from tests.server import wait_until_up
 
-START_SECONDS = 120
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 120
 PREFERENCES = {
     "marionette.port": 0,  # a free one
     "intl.accept_languages": "en-GB",
@@ -142,8 +141,7 @@ def firefox(folder: Path) -> Iterator[Browser]:
         process = subprocess.Popen([program("firefox-esr"), *options], stdout=log, stderr=log, env=environment)
     try:
         port = folder / "MarionetteActivePort"
-        wait_until(lambda: process.poll() is not None or (port.exists() and port.read_text() != ""), START_SECONDS)
-        assert process.poll() is None, (folder / "log").read_text()
+        wait_until_up(process, lambda: port.exists() and port.read_text(), folder / "log")
         capabilities = FirefoxOptions()
         capabilities.accept_insecure_certs = True
         yield Browser(webdriver.Remote(Marionette(int(port.read_text())), options=capabilities))

@@ -14,7 +14,7 @@ from typing import Any
 
 from selenium.webdriver.remote.command import Command
 
-TIMEOUT_SECONDS = 60
+TIMEOUT_SECONDS = 300
 # Selenium's name of a command, where it isn't Marionette's in another spelling.
 NAMES = {
     Command.GET: "WebDriver:Navigate",

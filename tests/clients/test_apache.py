@@ -16,8 +16,7 @@ import requests
 
 from tests.clients.conftest import Answer, code_of
 from tests.factories import ApplicationFactory
-from tests.peers import wait_until
-from tests.server import free_port, is_open
+from tests.server import free_port, is_open, wait_until_up
 
 MODULES = Path("/usr/lib/apache2/modules")
 LOADED = ("mpm_event", "authn_core", "authz_core", "authz_user", "headers", "auth_openidc")
@@ -57,8 +56,7 @@ def apache(port: int, documented: str) -> Iterator[Path]:
         (folder / "apache.conf").write_text(text, encoding="utf-8")
         with subprocess.Popen([found, "-f", folder / "apache.conf", "-D", "FOREGROUND"]) as process:
             try:
-                wait_until(lambda: process.poll() is not None or is_open(port))
-                assert process.poll() is None, log.read_text(encoding="utf-8") if log.exists() else "no log"
+                wait_until_up(process, lambda: is_open(port), log)
                 yield log
             finally:
                 process.terminate()

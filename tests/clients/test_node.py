@@ -49,18 +49,14 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def variables(provider: Server, application: Registered, **more: str) -> dict[str, str]:
-    own = {"BASE_URL": provider.base_url, "AUTH_URL": provider.auth_url, "REDIRECT_URI": application.redirect_uri}
-    credentials = {"CLIENT_ID": application.client_id, "CLIENT_SECRET": application.client_secret}
-    return {**os.environ, **own, **credentials, **more}
-
-
 @pytest.fixture
 def run(programs: Path, provider: Server, answer: Answer) -> Run:
     """`run(name, application, decision, VARIABLE=…)` is the outcome of the program."""
 
     def run(name: str, application: Registered, decision: str = "allow", **more: str) -> dict[str, Any]:
-        environment = variables(provider, application, **more)
+        own = {"BASE_URL": provider.base_url, "AUTH_URL": provider.auth_url, "REDIRECT_URI": application.redirect_uri}
+        credentials = {"CLIENT_ID": application.client_id, "CLIENT_SECRET": application.client_secret}
+        environment = {**os.environ, **own, **credentials, **more}
         return outcome_of(["node", name], answer, decision, cwd=programs, env=environment)
 
     return run

@@ -15,7 +15,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol
@@ -26,9 +26,9 @@ from django.utils import timezone
 
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.factories import PersonFactory, Registered, digest_of
-from tests.server import Server
+from tests.server import Server, wait_until
 
-CALLERS = 8
+CALLERS, CODES = 8, 5000
 CALL_SECONDS = 120
 PATIENCE_SECONDS = 300
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -132,64 +132,61 @@ class Redemptions:
     Half of the callers keep their connection, half open one for each call.
     """
 
-    def __init__(self, server: Server, application: Registered, count: int) -> None:
+    def __init__(self, server: Server, application: Registered) -> None:
         self.server, self.application = server, application
-        self.total = count
         self.redeemed: dict[str, str] = {}  # code: token
         self.refused = 0
         self.trouble: Counter[str] = Counter()
-        self._is_over = False  # the fault
+        self._callers: list[Future[None]] = []
         self._is_enough = False
         self._waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
-        for code in codes_for(application, count):
+        for code in codes_for(application, CODES):
             self._waiting.put(code)
 
     @property
     def done(self) -> int:
         return len(self.redeemed) + self.refused
 
-    def run_during(self, fault: Callable[[], object], *, to_the_end: bool = True) -> None:
-        """Calls `fault` while the callers redeem codes. They go on until no code is left, or until `fault` returns.
+    def run_during(self, fault: Callable[[], object], *, ends: bool = False) -> None:
+        """Calls `fault` while the callers redeem codes. Afterwards they go on, unless it ends the service.
 
-        They make the last quarter of the codes do until `fault` has returned.
+        They make the last quarter of the codes do until then.
         """
         with ThreadPoolExecutor(CALLERS) as pool:
-            callers = [pool.submit(self._call, Caller(self.server, keeps=n % 2 == 0)) for n in range(CALLERS)]
+            self._callers = [pool.submit(self._call, Caller(self.server, keeps=n % 2 == 0)) for n in range(CALLERS)]
             try:
-                self.wait_until(lambda: self.done >= min(self.total // 3, 300) or any(each.done() for each in callers))
+                self.go_on(300)
                 fault()
-                self._is_over = True
-                assert self.done < self.total, "it happened too late to disturb anybody"
-            except BaseException:
-                to_the_end = False
-                raise
+                if not ends:
+                    self.go_on(100)
             finally:
-                self._is_enough = not to_the_end
-            for caller in callers:
+                self._is_enough = True
+            for caller in self._callers:
                 caller.result()
+        assert self.done < CODES, "it happened too late to disturb anybody"
 
     def go_on(self, more: int) -> None:
         """Wait until so many more codes are redeemed."""
         seen = self.done
         self.wait_until(lambda: self.done >= seen + more)
 
-    def wait_until(self, is_true: Callable[[], bool]) -> None:
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not is_true():
-            assert time.monotonic() < end, f"{self.done} of {self.total} done, {self.trouble}"
-            time.sleep(0.005)
+    def wait_until(self, is_true: Callable[[], object]) -> None:
+        """A caller that has ended, after an error, ends the wait too."""
+        wait_until(
+            lambda: is_true() or any(each.done() for each in self._callers),
+            PATIENCE_SECONDS,
+            lambda: f"{self.done} of {CODES} done, {self.trouble}",
+        )
 
     def _call(self, caller: Caller) -> None:
-        end = time.monotonic() + PATIENCE_SECONDS
         while not self._is_enough:
             try:
                 code = self._waiting.get_nowait()
             except queue.Empty:
                 return
             while not self._is_settled(caller, code) and not self._is_enough:
-                assert time.monotonic() < end, f"the service is not back: {self.trouble}"
                 time.sleep(0.05)
-            if self._waiting.qsize() < self.total // 4 and not self._is_over:
+            if self._waiting.qsize() < CODES // 4:
                 time.sleep(0.25)
 
     def _is_settled(self, caller: Caller, code: str) -> bool:

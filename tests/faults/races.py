@@ -9,6 +9,8 @@ from typing import Any
 
 from django.db import connection
 
+from tests.server import PATIENCE_SECONDS, wait_until
+
 _threads = ThreadPoolExecutor(40)
 
 
@@ -18,7 +20,7 @@ def begin(call: Callable[..., Any], *arguments: Any) -> Future[Any]:
 
 def at_once(*calls: Callable[[], Any]) -> list[Any]:
     """What the calls return, or the exception of one of them."""
-    return [future.result(timeout=60) for future in [begin(call) for call in calls]]
+    return [future.result(timeout=PATIENCE_SECONDS) for future in [begin(call) for call in calls]]
 
 
 def _close_after(call: Callable[[], Any]) -> Any:
@@ -29,9 +31,16 @@ def _close_after(call: Callable[[], Any]) -> Any:
 
 
 def wait_until_it_waits(future: Future[Any]) -> None:
-    """Until a statement waits for a row that this connection holds."""
+    """Until a statement waits for a row that this connection holds, or the call has ended."""
+    wait_until(lambda: future.done() or waiting("pg_backend_pid() = ANY (pg_blocking_pids(pid))"))
+
+
+def waiting(condition: str) -> set[int]:
+    """The process ids of the connections to this database that wait for a lock which meets the condition in SQL."""
     with connection.cursor() as cursor:
-        while not future.done():
-            cursor.execute("SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid))")
-            if cursor.rowcount:
-                return
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+        cursor.execute(
+            "SELECT pid FROM pg_locks JOIN pg_stat_activity USING (pid)"
+            f" WHERE NOT granted AND datname = current_database() AND {condition}"
+        )
+        return {pid for (pid,) in cursor.fetchall()}

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.conf import settings
-from django.db import connection
 from django.utils import timezone
 
 from accounts.mail import outbox
@@ -22,29 +19,20 @@ from accounts.mail.composing import compose
 from accounts.models import OutgoingMail
 from config.infrastructure.worker import Worker
 from tests.conftest import Launch
-from tests.databases import Cluster, in_use
+from tests.databases import Cluster
 from tests.driver import OAuthDriver, Page
-from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory
+from tests.factories import PASSWORD, ApplicationFactory, PersonFactory
 from tests.peers import BUSY, HANGS, TAKES, MailServer, wait_until
-from tests.server import ROOT, Server, environment
+from tests.server import PATIENCE_SECONDS, ROOT, Server, environment
 
 MAILS = 20
 ON_ITS_WAY = "The mail is on its way. It can take a few minutes."
 
 
 @pytest.fixture
-def own_database(
-    request: pytest.FixtureRequest, committed: None, sqlite_template: Path, tmp_path: Path
-) -> Iterator[None]:
+def own_database(own_postgresql: Cluster) -> None:
     """A database that no other server uses: its thread would claim the e-mails, and has another SECRET_KEY."""
-    if connection.vendor == "postgresql":
-        request.getfixturevalue("own_postgresql")
-        OutgoingMail.objects.all().delete()
-        yield
-    else:
-        shutil.copy(sqlite_template, tmp_path / "own.sqlite3")
-        with in_use(f"sqlite:///{tmp_path / 'own.sqlite3'}"):
-            yield
+    OutgoingMail.objects.all().delete()
 
 
 @pytest.fixture
@@ -64,8 +52,8 @@ def make_due() -> None:
     OutgoingMail.objects.update(due_at=timezone.now())
 
 
-def is_empty() -> bool:
-    return not OutgoingMail.objects.exists()
+def wait_until_all_are_sent() -> None:
+    wait_until(lambda: not OutgoingMail.objects.exists())
 
 
 def test_a_mail_arrives_although_it_is_refused_first_and_then_its_worker_is_killed_while_it_sends(
@@ -75,20 +63,20 @@ def test_a_mail_arrives_although_it_is_refused_first_and_then_its_worker_is_kill
     mail_server.mode = BUSY
     server = launch_with_mail()
     notify()
-    assert server.logged('"mail":"password_changed","attempts":1,"error":"SMTPRecipientsRefused"', seconds=60)
+    assert server.logged('"mail":"password_changed","attempts":1,"error":"SMTPRecipientsRefused"')
     mail_server.mode, seen = HANGS, mail_server.connections
     make_due()
     wait_until(lambda: mail_server.connections == seen + 1)
     before = server.workers()
     for worker in before:
         os.kill(worker, signal.SIGKILL)
-    wait_until(lambda: bool(server.workers()) and not server.workers() & before, seconds=120)
+    wait_until(lambda: bool(server.workers()) and not server.workers() & before)
     row = OutgoingMail.objects.get()
     assert row.attempts == 2
     assert row.due_at > timezone.now(), "the lease of the worker that is gone"
     mail_server.mode = TAKES
     make_due()
-    wait_until(is_empty)
+    wait_until_all_are_sent()
     assert 1 <= len(mail_server.mails) <= 2
     assert "alice-0" not in server.log
 
@@ -105,10 +93,10 @@ def test_two_workers_and_a_command_at_once_send_each_mail_once(
         launch_with_mail(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
         for number in range(MAILS, 2 * MAILS):
             notify(number)
-        wait_until(is_empty)
+        wait_until_all_are_sent()
     finally:
         command.send_signal(signal.SIGTERM)
-        _output, errors = command.communicate(timeout=60)
+        _output, errors = command.communicate(timeout=PATIENCE_SECONDS)
     assert (command.returncode, errors) == (0, b"")
     sent = Counter(message["To"] for message in mail_server.mails)
     assert len(sent) == 2 * MAILS
@@ -129,14 +117,10 @@ def test_neither_page_nor_stop_waits_for_a_mail_server_that_hangs(
     wait_until(lambda: mail_server.connections == 1)
     form = next(form for form in Page(driver.open("/accounts/password/reset")).forms if form.of_type("email"))
     assert ON_ITS_WAY in driver.submit(form, email=alice.email).text
-    for _ in range(5):
-        code = CodeFactory(application=application, user=alice).raw
-        assert driver.exchange(application, code).status_code == 200
     assert driver.call("GET", "/health/ready").status_code == 200
     server.process.send_signal(signal.SIGTERM)
-    assert server.process.wait(60) == 0
-    kinds = set(OutgoingMail.objects.values_list("kind", flat=True))
-    assert kinds >= {"application_allowed"}
+    assert server.process.wait(PATIENCE_SECONDS) == 0
+    assert OutgoingMail.objects.filter(kind="application_allowed").exists()
     assert mail_server.mails == []
 
 
@@ -150,21 +134,3 @@ def test_a_mail_wakes_the_thread_that_sends_it(own_database: None, monkeypatch: 
     notify()
     wait_until(lambda: len(looks) == 2)
     thread.stop()
-
-
-def test_mails_are_sent_once_the_database_is_back(
-    own_postgresql: Cluster, launch_with_mail: Launch, mail_server: MailServer
-) -> None:
-    server = launch_with_mail()
-    own_postgresql.kill()
-    wait_until(lambda: server.log.count("waiting for the database") >= 2)  # each thread looks for itself
-    own_postgresql.start()
-    connection.close()
-    notify()
-    wait_until(is_empty)
-    assert len(mail_server.mails) == 1
-    said = [line for line in server.log.splitlines() if "waiting for the database" in line]
-    assert sorted(line.partition('"worker":"')[2].partition('"')[0] for line in said) == [
-        "activity",
-        "outbox",
-    ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import requests
 
 from tests.databases import OwnRedis
-from tests.server import Server, eventually, free_port, is_open, scrape, serve, value
+from tests.server import PATIENCE_SECONDS, Server, eventually, free_port, is_open, scrape, serve, value
 
 ROUTE = "/oauth/userinfo"
 
@@ -55,6 +55,6 @@ def test_the_counts_of_all_workers_outlive_a_death_and_a_reload_and_end_with_the
         eventually(2.0, lambda: (ask(server, 1, "/health/ready"), value(port, "delegated_redis_away_workers"))[1])
         assert requests.get(f"{server.base_url}/metrics", timeout=60).status_code == 404
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(60) == 0
+        assert server.process.wait(PATIENCE_SECONDS) == 0
     assert list(tmp_path.glob("sign-in-metrics-*")) == []
     assert not is_open(port)

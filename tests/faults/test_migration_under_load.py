@@ -18,7 +18,6 @@ from tests.factories import ApplicationFactory
 from tests.faults.load import Redemptions
 
 CODES, TOKENS = "oauth_bridge_authorizationcode", "oauth_bridge_accesstoken"
-EXCHANGES = 5000
 ENOUGH = 1000
 
 
@@ -27,7 +26,7 @@ def redemptions(own_postgresql: Cluster, redis_server: Any, launch: Launch) -> I
     """The migration gives up a lock after 0.2 seconds, but on a busy machine later than PostgreSQL ends a request."""
     own_postgresql.administer("ALTER ROLE service SET deadlock_timeout = '60s'")
     server = launch(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
-    yield Redemptions(server, ApplicationFactory(), EXCHANGES)
+    yield Redemptions(server, ApplicationFactory())
     own_postgresql.administer("ALTER ROLE service RESET deadlock_timeout")
 
 
@@ -53,12 +52,12 @@ def undo() -> None:
 def test_no_request_fails_while_two_tables_change(redemptions: Redemptions) -> None:
     """A request may have locked the second table and wait for the first: one of the two must give up."""
 
-    def change() -> None:
-        while redemptions.done < ENOUGH:
-            undo()
-            migrate("0002")
+    def change() -> bool:
+        undo()
+        migrate("0002")
+        return redemptions.done >= ENOUGH
 
-    redemptions.run_during(change, to_the_end=False)
+    redemptions.run_during(lambda: redemptions.wait_until(change))
     assert redemptions.trouble == {}
 
 
@@ -82,7 +81,7 @@ def test_requests_go_on_while_a_migration_waits_for_a_transaction(
                 redemptions.go_on(50)
             migration.result()
 
-    redemptions.run_during(change, to_the_end=False)
+    redemptions.run_during(change)
     assert redemptions.trouble == {}
     assert output.getvalue().endswith("Applying oauth_bridge.0002_indexes... OK\n")
 

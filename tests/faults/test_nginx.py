@@ -1,20 +1,14 @@
-"""The service behind the nginx configuration of docs/operations.md, and of two servers."""
+"""The service behind the nginx configuration of docs/operations.md. Behind that of several machines: `make drill`."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import secrets
-import signal
 import socket
-import threading
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -25,7 +19,7 @@ from tests import peers
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
-from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
+from tests.factories import PASSWORD, PersonFactory, Registered
 from tests.faults.load import Caller
 from tests.peers import nginx, wait_until
 from tests.server import Server, free_port, serve
@@ -65,12 +59,9 @@ def written(folder: Path) -> str:
 
 
 @contract("D5.state")
-@pytest.mark.parametrize("is_text", [True, False], ids=["letters", "bytes"])
-def test_a_state_of_4_kb_comes_back_after_a_whole_sign_in(
-    server_behind_nginx: Server, application: Registered, is_text: bool
-) -> None:
-    state = secrets.token_urlsafe(4096)[:4096] if is_text else "".join(chr(0x2600 + n % 256) for n in range(1365))
-    driver = OAuthDriver(server_behind_nginx.base_url, server_behind_nginx.auth_url)
+def test_a_state_of_4_kb_comes_back_after_a_whole_sign_in(server_behind_nginx: Server, application: Registered) -> None:
+    state = "".join(chr(0x2600 + n % 256) for n in range(1365))
+    driver = OAuthDriver(server_behind_nginx.base_url)
     page = driver.open(driver.authorization_url(application, state=state))
     callback = driver.callback(driver.decide(driver.sign_in(page, PersonFactory().email, PASSWORD)))
     assert callback.raw("state") == quote(state, safe="-_")
@@ -146,77 +137,6 @@ def test_nginx_counts_an_ipv6_address_by_its_64(
     assert "$binary_remote_addr zone" not in (folder / "nginx.conf").read_text(encoding="utf-8"), "a limit is left out"
 
 
-# Two servers, as docs/operations.md says; one is killed under load -------------------------------------------------
-
-PEOPLE = 4
-SIGN_INS = 3  # of each person, before and after the kill
-
-
-class Visitor(threading.Thread):
-    """Somebody who is signed in to an application again and again: three requests each time."""
-
-    def __init__(self, url: str, application: Registered) -> None:
-        super().__init__()
-        self.driver, self.application = OAuthDriver(url).signed_in(PersonFactory().email, PASSWORD), application
-        self.sign_ins, self.is_over = 0, threading.Event()
-        self.failed: Counter[tuple[str | None, int]] = Counter()
-        for session in (self.driver.browser, self.driver.backend):
-            # Not those of openapi.json, which does not have nginx's 502.
-            session.hooks["response"] = [self.note]
-
-    def note(self, response: requests.Response, **_options: Any) -> None:
-        if response.status_code >= 400:
-            self.failed[response.request.method, response.status_code] += 1
-
-    def run(self) -> None:
-        while not self.is_over.is_set():
-            try:
-                self.sign_in()
-            except requests.exceptions.ChunkedEncodingError:  # the server had sent the headers, but not the whole body
-                self.failed["answer", 200] += 1
-
-    def sign_in(self) -> None:
-        before = self.failed.total()
-        code = self.driver.open(self.driver.authorization_url(self.application))
-        if self.failed.total() == before:
-            answer = self.driver.exchange(self.application, self.driver.callback(code).parameters["code"])
-            self.sign_ins += answer.ok and self.driver.userinfo(answer.json()["access_token"]).ok
-
-
-def test_one_of_two_servers_is_killed_and_no_sign_in_is_lost(
-    postgresql: None, launch: Launch, redis_server: Any, tmp_path: Path
-) -> None:
-    """Only a POST or an answer that the killed server was sending may fail, at most one of each visitor."""
-    origin, application = free_port(), ApplicationFactory(is_trusted=True)
-    url, key, ports = f"http://localhost:{origin}", secrets.token_urlsafe(50), (free_port(), free_port())
-    units = {f"10.0.0.{number}:{unit}": port for number, port in enumerate(ports, 1) for unit in (8000, 8001)}
-    variables = {"BASE_URL": url, "TRUSTED_PROXIES": "127.0.0.1", "REDIS_URL": redis_server.url, "SECRET_KEY": key}
-    lost, _ = (launch(port=port, BIND=f"127.0.0.1:{port}", **variables) for port in ports)
-    with nginx(tmp_path / "nginx", origin, units):
-        visitors = [Visitor(url, application) for _ in range(PEOPLE)]
-
-        def all_sign_in_more() -> None:
-            wanted = [(visitor, visitor.sign_ins + SIGN_INS) for visitor in visitors]
-            wait_until(lambda: all(visitor.sign_ins >= count for visitor, count in wanted), seconds=120)
-
-        for visitor in visitors:
-            visitor.start()
-        try:
-            all_sign_in_more()
-            assert '"route":"/oauth/token"' in lost.log, "nginx used one server only"
-            os.killpg(lost.process.pid, signal.SIGKILL)
-            all_sign_in_more()
-        finally:
-            for visitor in visitors:
-                visitor.is_over.set()
-            for visitor in visitors:
-                visitor.join()
-        failed = sum((visitor.failed for visitor in visitors), Counter())
-        assert failed.keys() <= {("POST", 502), ("answer", 200)}, failed
-        assert all(visitor.failed.total() <= 1 for visitor in visitors), failed
-        assert [visitor.driver.get("/accounts/profile").status_code for visitor in visitors] == [200] * PEOPLE
-
-
 # Slow clients: without a proxy they delay others; see docs/operations.md ----------------------------------------------
 
 ALICE, MALLORY = "127.0.0.2", "127.0.0.3"
@@ -225,17 +145,23 @@ DESCRIPTORS = 64
 QUESTION = b"GET /oauth/userinfo HTTP/1.1\r\nHost: HOST\r\n\r\n"
 
 
-class Slow:
-    """A connection of Mallory's that sends exactly the given bytes, and reads nothing."""
+@contextmanager
+def slow_clients(server: Server, count: int, first: bytes) -> Iterator[Callable[[bytes], None]]:
+    """So many connections of Mallory's that read nothing and send these bytes, and those that they are told to."""
+    host = urlsplit(server.base_url).netloc.encode()
+    place = ("127.0.0.1", int(host.rpartition(b":")[2]))
+    with ExitStack() as opened:
+        clients = [socket.create_connection(place, 60, (MALLORY, 0)) for _ in range(count)]
 
-    def __init__(self, server: Server) -> None:
-        self.host = urlsplit(server.base_url).netloc.encode()
-        port = int(self.host.rpartition(b":")[2])
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=60, source_address=(MALLORY, 0))
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        def send(text: bytes) -> None:
+            for client in clients:
+                with suppress(ConnectionError):  # a busy machine took so long that it was given up
+                    client.sendall(text.replace(b"HOST", host))
 
-    def send(self, text: bytes) -> None:
-        self.socket.sendall(text.replace(b"HOST", self.host))
+        for client in clients:
+            opened.enter_context(client).setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+        send(first)
+        yield send
 
 
 @pytest.mark.parametrize(
@@ -252,26 +178,17 @@ class Slow:
 )
 def test_slow_clients_keep_nobody_waiting(server_behind_nginx: Server, first: bytes, then: bytes) -> None:
     """They are many more than the threads of the service, and occupy nginx only, for longer than the others ask."""
-    with ExitStack() as opened:
-        clients = [Slow(server_behind_nginx) for _ in range(MANY)]
-        for client in clients:
-            opened.enter_context(client.socket)
-            client.send(first)
+    with slow_clients(server_behind_nginx, MANY, first) as send:
         for _ in range(3):
-            for client in clients:
-                with suppress(ConnectionError):  # a busy machine took so long that nginx gave it up
-                    client.send(then)
+            send(then)
             assert Caller(server_behind_nginx, address=ALICE).userinfo("x").status == 401
 
 
 def test_more_connections_than_descriptors_end_no_worker(launch: Launch) -> None:
     server = launch(under=["prlimit", f"--nofile={DESCRIPTORS}"])
     before = server.workers()
-    with ExitStack() as opened:
-        for _ in range(2 * DESCRIPTORS):
-            client = Slow(server)
-            opened.enter_context(client.socket)
-            client.send(QUESTION)
+    with slow_clients(server, 2 * DESCRIPTORS, QUESTION):
+        pass
 
     def is_answered() -> bool:
         with suppress(OSError):

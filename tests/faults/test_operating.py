@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from redis import Redis
 
 from accounts.models import User
 from config import deployment_checks
@@ -42,41 +43,35 @@ def folders(tmp_path: Path) -> dict[str, Path]:
     return found | {"/srv/sign-in": ROOT, "/etc/sign-in.env": tmp_path / "sign-in.env"}
 
 
-def run(folders: dict[str, Path], variables: dict[str, str], *headings: str) -> None:
-    """Runs the commands of these sections of docs/operations.md with the variables of the service."""
-    folders["/etc/sign-in.env"].write_text("".join(f"{name}='{value}'\n" for name, value in variables.items()))
-    commands = "\n".join(block for heading in headings for block in documented.commands(heading, "operations.md"))
-    for path, own in folders.items():
-        commands = commands.replace(path, shlex.quote(str(own)))
-    commands = commands.replace(".venv/bin/python", shlex.quote(sys.executable))
-    done = subprocess.run(
-        ["bash", "-euc", AROUND + commands],
-        capture_output=True,
-        text=True,
-        env={**os.environ, **variables},
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-
-
 def back_up_and_restore(kind: str, url: str, launch: Launch, folders: dict[str, Path], **programs: str) -> None:
+    port = free_port()
     variables = {
         "DATABASE_URL": url,
         "SECRET_KEY": secrets.token_urlsafe(50),
-        "BASE_URL": f"http://localhost:{free_port()}",
+        "BASE_URL": f"http://localhost:{port}",
     }
+
+    def run(*headings: str) -> None:
+        """Runs the commands of these sections of docs/operations.md with the variables of the service."""
+        folders["/etc/sign-in.env"].write_text("".join(f"{name}='{value}'\n" for name, value in variables.items()))
+        commands = "\n".join(block for heading in headings for block in documented.commands(heading, "operations.md"))
+        for path, own in (*folders.items(), (".venv/bin/python", sys.executable)):
+            commands = commands.replace(path, shlex.quote(str(own)))
+        env = {**os.environ, **variables, **programs}
+        done = subprocess.run(["bash", "-euc", AROUND + commands], capture_output=True, text=True, env=env, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
     person, application = PersonFactory(nickname="before"), ApplicationFactory()
-    server = launch(**variables, port=int(variables["BASE_URL"].rpartition(":")[2]))
+    server = launch(**variables, port=port)
     browser = OAuthDriver(server.base_url)
     token = browser.token(application, person.email, PASSWORD)
-    run(folders, variables | programs, f"Back up {kind}")
+    run(f"Back up {kind}")
     User.objects.update(nickname="after")
     connection.close()
     stop(server.process)
-    steps = ("Stop the service", f"Restore {kind}", "Start the service")
-    run(folders, variables | programs, *steps)
+    run("Stop the service", f"Restore {kind}", "Start the service")
 
-    launch(**variables, port=int(variables["BASE_URL"].rpartition(":")[2]))
+    launch(**variables, port=port)
     assert browser.get("/accounts/profile").status_code == 302
     assert browser.userinfo(token).status_code == 401
     token = browser.token(application, person.email, PASSWORD)
@@ -88,7 +83,7 @@ def sign_in_database(own_postgresql: Cluster) -> Iterator[str]:
     """The URL of the documented database, migrated and in use."""
     own_postgresql.administer('CREATE ROLE "sign-in" LOGIN')
     own_postgresql.administer('CREATE DATABASE "sign-in" OWNER "sign-in"')
-    url = own_postgresql.url.replace("service", "sign-in")
+    url = own_postgresql.url_of("sign-in", "sign-in")
     migrate(url)
     with in_use(url):
         yield url
@@ -121,24 +116,28 @@ def statuses(check: Any) -> dict[str, str]:
 def test_redis_in_each_state(redis_server: OwnRedis, settings: Any) -> None:
     settings.REDIS_URL = redis_server.url
 
-    def found(*command: str) -> dict[str, str]:
-        if command:
-            subprocess.run(["redis-cli", "-p", str(redis_server.port), *command], check=True, capture_output=True)
-        return statuses(deployment_checks.redis)
+    def found() -> str:
+        return statuses(deployment_checks.redis)["redis"]
 
-    assert found() == {"redis": "ok", "clock_redis": "ok"}
-    assert found("config", "set", "maxmemory-policy", "allkeys-lru")["redis"] == "warning"
-    assert found("config", "set", "maxmemory-policy", "noeviction")["redis"] == "ok"
-    assert found("config", "set", "maxmemory", "1") == {"redis": "failed"}
-    assert found("config", "set", "maxmemory", "0")["redis"] == "ok"
-    assert found("replicaof", "127.0.0.1", "1") == {"redis": "failed"}
+    with Redis(port=redis_server.port) as client:
+        assert statuses(deployment_checks.redis) == {"redis": "ok", "clock_redis": "ok"}
+        for name, value, status in (
+            ("maxmemory-policy", "allkeys-lru", "warning"),
+            ("maxmemory-policy", "noeviction", "ok"),
+            ("maxmemory", "1", "failed"),
+            ("maxmemory", "0", "ok"),
+        ):
+            client.config_set(name, value)
+            assert found() == status
+        client.replicaof("127.0.0.1", "1")
+        assert found() == "failed"
     redis_server.pause()
-    assert found() == {"redis": "failed"}
+    assert found() == "failed"
     redis_server.go_on()
     redis_server.kill()
-    assert found() == {"redis": "failed"}
+    assert found() == "failed"
     settings.REDIS_URL = ""
-    assert found() == {"redis": "skipped"}
+    assert found() == "skipped"
 
 
 def test_postgresql_in_each_state(own_postgresql: Cluster, manage: Any) -> None:
@@ -147,7 +146,7 @@ def test_postgresql_in_each_state(own_postgresql: Cluster, manage: Any) -> None:
     assert found == dict.fromkeys(("database", "database_encoding", "migrations", "clock_database"), "ok")
 
     own_postgresql.administer("CREATE DATABASE latin OWNER service ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
-    latin = own_postgresql.url.removesuffix("service") + "latin"
+    latin = own_postgresql.url_of("latin")
     with in_use(latin):
         found = statuses(deployment_checks.database)
     assert (found["database_encoding"], found["migrations"]) == ("failed", "failed")
@@ -168,7 +167,7 @@ def test_postgresql_in_each_state(own_postgresql: Cluster, manage: Any) -> None:
 def test_a_role_that_may_create_no_table_is_told_what_to_do(own_postgresql: Cluster, manage: Any) -> None:
     own_postgresql.administer("CREATE DATABASE strange")
     own_postgresql.administer("REVOKE CREATE ON SCHEMA public FROM PUBLIC", "strange")
-    done = manage("migrate", DATABASE_URL=own_postgresql.url.removesuffix("service") + "strange")
+    done = manage("migrate", DATABASE_URL=own_postgresql.url_of("strange"))
     assert done.returncode == 1
     assert done.stderr.startswith("The database can't be used: permission denied for schema public. Let the role of")
     assert done.stderr.count("\n") == 1

@@ -1,1 +1,1 @@
-"""Variants of the service that tests serve: with a fault, with another clock."""
+"""Variants of the service that tests serve."""

@@ -1,0 +1,119 @@
+"""A person goes on with a request in another tab, without cookies, or switched off. Each page names it. D8."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from django.test import Client
+
+from accounts.models import User
+from accounts.sessions.credential_changes import set_active
+from tests.driver import Page
+from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
+from tests.grants import PAGE, answer, link_of
+from tests.pages import Account, mailed_code, text_of
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters", "sign_up_is_open")]
+
+CODE, FACTOR, SIGN_IN = "Enter the code from the mail", "Confirm that it is you", "Sign in to continue to"
+SWITCHED_OFF = "is switched off"
+
+
+class Tab:
+    """A tab in which a page is open; those of one browser have its cookies together."""
+
+    def __init__(self, browser: Client, application: Registered | None = None) -> None:
+        self.browser, self.application = browser, application or ApplicationFactory()
+        self.open(link_of(self.application, state="kept"))
+
+    def open(self, address: str) -> None:
+        self._show(self.browser.get(address, headers=PAGE, follow=True), address)
+
+    def _show(self, page: Any, address: str) -> None:
+        self.address = page.redirect_chain[-1][0] if page.redirect_chain else address
+        self.html, self.text = page.text, text_of(page)
+
+    def submit(self, **fields: str) -> None:
+        """The first form that has all these fields."""
+        page = Page(cast(Any, SimpleNamespace(url=self.address, text=self.html)))
+        form = next(each for each in page.forms if fields.keys() <= each.types.keys())
+        self._show(self.browser.post(form.action, {**form.fields, **fields}, headers=PAGE, follow=True), form.action)
+
+    def sign_in(self, person: User) -> None:
+        self.submit(login=person.email, password=PASSWORD)
+
+    def names_the_application(self, heading: str = "") -> None:
+        """Also when it is loaded once more."""
+        for _ in range(2):
+            assert self.application.row.name in self.text
+            assert heading in self.text
+            self.open(self.address)
+
+    def ends(self) -> None:
+        assert answer(self.browser, self.html)["Location"].endswith("state=kept")
+
+
+@pytest.mark.parametrize("is_reloaded", [True, False])
+def test_the_code_of_a_sign_up_is_typed_in_another_tab(client: Client, is_reloaded: bool) -> None:
+    first = Tab(client)
+    first.names_the_application()
+    page = Page(cast(Any, SimpleNamespace(url="", text=first.html)))
+    first.open(next(link for link in page.links if "/sign-up" in link))
+    first.submit(email=PersonFactory.build().email, password1=PASSWORD)
+    first.names_the_application(CODE)
+    second = Tab(client, first.application)
+    second.open("/accounts/sign-in")
+    second.names_the_application(CODE)
+    second.submit(code="AAAAAA")
+    assert second.application.row.name in second.text
+    second.submit(code=mailed_code())
+    assert "Allow" in second.text
+    first.open(first.address) if is_reloaded else first.submit(code=mailed_code())
+    first.ends()
+
+
+def test_each_of_two_tabs_at_the_second_factor_leads_to_its_own_request(client: Client, account: Account) -> None:
+    first = Tab(client)
+    first.sign_in(account.person)
+    first.names_the_application(FACTOR)
+    first.submit(code="123456")
+    second = Tab(client)
+    for tab, code in ((second, account.codes[0]), (first, account.codes[1])):
+        assert tab.application.row.name in tab.text
+        tab.submit(code=code)
+        assert tab.application.row.name in tab.text
+    first.ends()
+
+
+def test_lost_cookies_at_the_factor_and_at_the_consent_lead_to_the_sign_in(client: Client, account: Account) -> None:
+    tab = Tab(client)
+    tab.sign_in(account.person)
+    client.cookies.clear()
+    tab.submit(code=account.codes[0])
+    for code in account.codes[:2]:
+        tab.names_the_application(SIGN_IN)
+        tab.sign_in(account.person)
+        tab.submit(code=code)
+        assert "Allow" in tab.text
+        if code == account.codes[0]:
+            client.cookies.clear()
+            tab.open(answer(client, tab.html)["Location"])
+    tab.ends()
+
+
+def test_a_person_who_is_deactivated_at_the_consent_is_told_so(client: Client) -> None:
+    person, tab = PersonFactory(), Tab(client)
+    tab.sign_in(person)
+    set_active(person, False)
+    tab.open(answer(client, tab.html)["Location"])
+    assert SWITCHED_OFF in tab.text
+    tab.names_the_application(SIGN_IN)
+    assert SWITCHED_OFF in tab.text
+    assert person.email not in tab.text
+    stranger = Tab(Client())
+    stranger.submit(login=person.email, password="wrong password of some length")
+    assert SWITCHED_OFF not in stranger.text
+    tab.sign_in(PersonFactory(nickname="Mallory"))
+    tab.ends()
