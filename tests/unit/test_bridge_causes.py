@@ -23,8 +23,7 @@ from oauth_bridge.consent import consents
 from oauth_bridge.credentials import code_redemption, codes, tokens
 from oauth_bridge.credentials.random_values import new_credential
 from oauth_bridge.errors import OAuthFault as Fault
-from oauth_bridge.management import purging
-from oauth_bridge.models import Application, WithdrawnCode
+from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord
 from tests.factories import ApplicationFactory, CodeFactory, Issued, TokenFactory, issue
 from tests.grants import HTML
@@ -254,8 +253,6 @@ def test_a_code_for_whose_refusal_no_reason_is_left_has_a_cause_too(monkeypatch:
     answer = tried.exchange(code=code.raw)
     check(answer, "exchange", "reason_unknown", tried.application.client_id, code.row.user_id)
     assert says(answer, Fault.CODE_RACED)
-
-
 
 
 # Tokens ---------------------------------------------------------------------------------------------------------------
