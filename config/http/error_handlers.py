@@ -71,9 +71,8 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 def host_not_served(request: HttpRequest) -> HttpResponse:
     """Return 400 for a host outside ALLOWED_HOSTS. With DEBUG, or for a client on this machine, name the hosts."""
-    host = _shown_host(request)
     hosts = ", ".join(settings.ALLOWED_HOSTS)
-    events.write(Event.HOST_NOT_SERVED, host=host, allowed_hosts=hosts)
+    host = _logged_host(request, hosts)
     is_local = request.META.get("REMOTE_ADDR") in LOOPBACK_PEERS
     if settings.DEBUG or (is_local and not any(name in request.META for name in FORWARDING_HEADERS)):
         return error_response(request, RequestError(SiteFault.HOST_NAMED, host=host, hosts=hosts))
@@ -82,15 +81,16 @@ def host_not_served(request: HttpRequest) -> HttpResponse:
 
 def host_changed(request: HttpRequest) -> HttpResponse:
     """Return 400 for a page at the host of AUTH_URL and another port, instead of a redirect to the same request."""
-    host = _shown_host(request)
-    events.write(Event.HOST_NOT_SERVED, host=host, allowed_hosts=urlsplit(settings.AUTH_URL).netloc)
+    host = _logged_host(request, urlsplit(settings.AUTH_URL).netloc)
     return error_response(request, RequestError(SiteFault.HOST_CHANGED, host=host, auth_url=settings.AUTH_URL))
 
 
-def _shown_host(request: HttpRequest) -> str:
+def _logged_host(request: HttpRequest, allowed: str) -> str:
     """Return the host alone. If a client omits the line end, the next header, such as Authorization, follows it."""
     received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
-    return NOT_ALLOWED.sub("?", NO_PART_OF_A_HOST.split(received)[0])[:SHOWN_HOST_CHARACTERS] or "(none)"
+    host = NOT_ALLOWED.sub("?", NO_PART_OF_A_HOST.split(received)[0])[:SHOWN_HOST_CHARACTERS] or "(none)"
+    events.write(Event.HOST_NOT_SERVED, host=host, allowed_hosts=allowed)
+    return host
 
 
 @requires_csrf_token

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote_plus
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
@@ -58,8 +58,11 @@ def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpR
     if is_page(response):
         response.headers["Content-Language"] = language
         patch_vary_headers(response, ("Accept-Language", "Cookie"))
-    if is_link and asked != kept and is_at_pages(request) and isinstance(response, HttpResponse):
-        _keep(response, asked)
+    if is_link and asked != kept and is_at_pages(request):
+        if asked:
+            set_cookie(response, settings.UI_LOCALES_COOKIE_NAME, asked)
+        else:
+            response.delete_cookie(settings.UI_LOCALES_COOKIE_NAME, samesite="Lax")
     return response
 
 
@@ -80,14 +83,6 @@ def _supported(query: str) -> str:
         with suppress(LookupError):
             return translation.get_supported_language_variant(tag)
     return ""
-
-
-def _keep(response: HttpResponse, language: str) -> None:
-    name = settings.UI_LOCALES_COOKIE_NAME
-    if language:
-        set_cookie(response, name, language)
-    else:
-        response.delete_cookie(name, samesite="Lax")
 
 
 def switcher(request: HttpRequest) -> dict[str, Any]:

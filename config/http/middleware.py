@@ -181,21 +181,23 @@ class OriginMiddleware:
         except DisallowedHost as exception:
             # The handler is called here, because with DEBUG Django would show its own page for DisallowedHost.
             return bad_request(request, exception)
-        is_pages_host = self._is_pages_host(host)
+        is_pages_host = self.pages_host is None or host.removesuffix(f":{self.default_port}") == self.pages_host
         if is_pages_host and not kind.is_cross_origin:
             request.is_at_pages = True  # type: ignore[attr-defined]  # for config.http.languages
             return self.get_response(request)
         # A redirect would not help a script, and would leave no record in the activity log.
         if not is_pages_host and kind.is_page and not is_of_script(request):
-            return host_changed(request) if self._would_return(request, host) else self._redirect_to_pages(request)
+            if self._would_return(request, host):
+                return host_changed(request)
+            if request.method not in ("GET", "HEAD"):
+                raise Http404
+            # HttpResponseRedirect is not used: it refuses addresses above 16 kB and rewrites other addresses.
+            return HttpResponse(status=302, headers={"Location": settings.AUTH_URL + paths.path_as_sent(request)})
         request.COOKIES = {}
         response = self.get_response(request)
         if isinstance(response, HttpResponse):
             response.cookies.clear()
         return response
-
-    def _is_pages_host(self, host: str) -> bool:
-        return self.pages_host is None or host.removesuffix(f":{self.default_port}") == self.pages_host
 
     def _would_return(self, request: HttpRequest, host: str) -> bool:
         """Return whether a redirect to `AUTH_URL` would lead to the same request again, because a proxy changes Host.
@@ -211,10 +213,3 @@ class OriginMiddleware:
         except ValueError:  # Django accepts ports above 65535
             is_same_port = False
         return is_same_name and not is_same_port and host != urlsplit(settings.BASE_URL).netloc
-
-    def _redirect_to_pages(self, request: HttpRequest) -> HttpResponse:
-        if request.method not in ("GET", "HEAD"):
-            raise Http404
-        location = settings.AUTH_URL + paths.path_as_sent(request)
-        # HttpResponseRedirect is not used: it refuses addresses above 16 kB and rewrites other addresses.
-        return HttpResponse(status=302, headers={"Location": location})

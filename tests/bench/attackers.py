@@ -6,7 +6,6 @@ What a single request may cost is measured by `make fuzz`.
 from __future__ import annotations
 
 import contextlib
-import io
 import itertools
 import multiprocessing
 import os
@@ -23,10 +22,9 @@ from urllib.parse import urlencode
 
 import requests
 from allauth.mfa.models import Authenticator
-from PIL import Image
 
 from tests.driver import OAuthDriver, Page
-from tests.factories import PASSWORD, PersonFactory
+from tests.factories import PASSWORD, PersonFactory, picture
 from tests.grants import example_paths
 from tests.pages import Device, with_session
 
@@ -34,7 +32,7 @@ FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
 STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9]) ")
 # The most that one person may have.
 PASSKEYS, SESSIONS = 20, 100
-PICTURE_PIXELS, SCANS = 4000, 700
+PICTURE_SIZE = (7000, 7000)
 
 
 class Tally:
@@ -76,22 +74,7 @@ class Holders:
         for _ in range(SESSIONS):
             with_session(sessions)
         addresses = [person.email for person in PersonFactory.create_batch(32)]
-        return cls(passkeys, sessions, (first, second), addresses, repeated_scans())
-
-
-def repeated_scans() -> bytes:
-    """A progressive JPEG, small as a file, whose shortest scan is repeated. ITU T.81, B.1.1.2 and B.2.3."""
-    plain = io.BytesIO()
-    Image.linear_gradient("L").resize((PICTURE_PIXELS, PICTURE_PIXELS)).save(
-        plain, "JPEG", progressive=True, quality=10
-    )
-    data = plain.getvalue()
-    starts = [index for index in range(len(data) - 1) if data[index : index + 2] == b"\xff\xda"]
-    scans = [data[start:end] for start, end in zip(starts, [*starts[1:], len(data) - 2], strict=True)]
-    shortest = min(scans, key=len)
-    if table := shortest.find(b"\xff\xc4", 2) + 1:  # the Huffman table of the next scan
-        shortest = shortest[: table - 1]
-    return data[:-2] + shortest * SCANS + data[-2:]
+        return cls(passkeys, sessions, (first, second), addresses, picture("JPEG", PICTURE_SIZE))
 
 
 @dataclass(frozen=True)
@@ -317,5 +300,5 @@ ATTACKS: dict[str, Attack] = {
     "2,000 idle connections": kept_connections,
     "second-factor pages with 20 passkeys, 10 connections": second_factor_pages,
     "browsers and exports of 100 sessions, 10 connections": browsers_and_exports,
-    "pictures of 700 scans, two accounts, 4 connections": pictures,
+    "pictures of 49 megapixels, two accounts, 4 connections": pictures,
 }

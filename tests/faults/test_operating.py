@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,14 @@ from django.db import connection
 from redis import Redis
 
 from accounts.models import User
-from config import deployment_checks
 from tests import documented
 from tests.conftest import Launch
 from tests.databases import Cluster, OwnRedis, in_use, migrate
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory
 from tests.server import ROOT, free_port, stop
+
+deployment_checks = import_module("config.management.commands.check-deployment")
 
 # The commands of docs/operations.md ----------------------------------------------------------------------------------
 

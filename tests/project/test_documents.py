@@ -70,7 +70,7 @@ def test_each_test_that_a_document_names_exists() -> None:
 def test_the_operations_guide_lists_exactly_the_variables_that_are_read_and_the_checks_of_a_deployment() -> None:
     guide = documented.document("operations.md")
     assert set(re.findall(r"^\| `([A-Z_]+)` \|", guide, re.MULTILINE)) == READ_VARIABLES
-    text = (ROOT / "config" / "deployment_checks.py").read_text(encoding="utf-8")
+    text = (ROOT / "config/management/commands/check-deployment.py").read_text(encoding="utf-8")
     names = set(re.findall(r'(?:Finding|clock)\(\s*"([a-z_]+)"', text))
     assert {"database", "mail", "clock_redis"} < names
     guide = guide.partition("## Is the installation in order?")[2]

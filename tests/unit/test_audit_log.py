@@ -10,16 +10,19 @@ import re
 import socket
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import manage
-from config import deployment_checks, logs
+from config import logs
 from config.infrastructure.events import Event
 from config.logs import AuditHandler
 from tests.unit.test_config_environment import settings_with
+
+deployment_checks = import_module("config.management.commands.check-deployment")
 
 ROOT = Path(__file__).resolve().parents[2]
 

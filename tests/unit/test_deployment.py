@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from datetime import timedelta
+from importlib import import_module
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.utils import timezone
 
-from config import checks, deployment_checks
+from config import checks
 from config import environment as env
 from oauth_bridge.models import PurgeRun
 from tests.contract_coverage import contract
@@ -26,6 +27,8 @@ from tests.pages import html_of, text_of
 from tests.peers import HANGS, MailServer
 from tests.server import free_port
 from tests.unit.test_config_environment import settings_with, use_settings
+
+deployment_checks = import_module("config.management.commands.check-deployment")
 
 
 @pytest.mark.django_db
