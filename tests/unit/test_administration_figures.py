@@ -83,25 +83,6 @@ def test_a_cause_without_a_record_still_says_what_to_change_but_not_above_the_at
     assert "Nothing fits" in said
 
 
-# What a cause says of people and times -------------------------------------------------------------------------------
-
-
-@pytest.mark.integration
-def test_a_code_that_nobody_exchanged_has_a_person_and_a_time_before_and_after_the_purge(grace: Client) -> None:
-    now, (ada, bob) = timezone.now(), (PersonFactory(), PersonFactory())
-    application, other = ApplicationFactory(), CodeFactory(issued_at=now - timedelta(minutes=71)).row.application
-    for minutes, person in ((71, ada), (11, ada), (13, bob)):
-        CodeFactory(application=application, user=person, issued_at=now - timedelta(minutes=minutes))
-    counts.record_never_exchanged(now - timedelta(days=1))
-    for since in (now, now + timedelta(hours=2)):
-        list(purging.batches(since))
-        for client_id, people in ((application.client_id, 2), (other.client_id, 1)):
-            failing = statistics.Failing(client_id, Step.EXCHANGE, NEVER_EXCHANGED)
-            assert statistics.people(statistics.start_of(1), failing) == people
-        said = text_of(grace.get(f"/admin/activity/?client_id={application.client_id}"))
-        assert "Code issued, never exchanged (3)" in said
-
-
 # All pages count the same --------------------------------------------------------------------------------------------
 
 
