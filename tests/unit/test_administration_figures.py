@@ -22,7 +22,6 @@ from oauth_bridge.activity.causes import NEVER_EXCHANGED
 from oauth_bridge.administration import checks
 from oauth_bridge.applications import registry
 from oauth_bridge.credentials import secret_rotation
-from oauth_bridge.management import purging
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
