@@ -19,7 +19,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.mail import outbox
-from accounts.mail.composing import Email, compose
+from accounts.mail.composing import compose
 from accounts.sessions.user_agents import browser_name
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 
@@ -112,5 +112,5 @@ def _tell(kind: str, person: User, application: str, once: str, *, language: str
     outbox.add_notice(kind, mail, once=once, about=application, is_limited=kind != "code_replayed")
 
 
-def _composed(kind: str, person: User, language: str, facts: dict[str, Any]) -> Email:
+def _composed(kind: str, person: User, language: str, facts: dict[str, Any]) -> outbox.Email:
     return compose(kind, person.email, {"now": timezone.now(), "nickname": person.display_name, **facts}, language)
