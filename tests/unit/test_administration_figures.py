@@ -51,8 +51,7 @@ def links_to_causes(page: str) -> list[str]:
 
 
 def test_a_cause_leads_to_its_attempts_at_once(grace: Client) -> None:
-    attempt = Attempt()
-    Application.objects.filter(pk=attempt.application.row.pk).update(name="Reading List")
+    attempt = Attempt(name="Reading List")
     attempt.browser.get(attempt.link(redirect_uri="https://www.client.example/callback"), **HTML)
     counts.flush()
     overview, own = (grace.get(each) for each in ("/admin/", admin_page(attempt.application.row)))

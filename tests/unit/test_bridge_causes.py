@@ -39,9 +39,7 @@ DELETED, PUBLIC = {"is_deleted": True}, {"client_type": Application.CLIENT_PUBLI
 
 def tried_with(made: dict[str, Any]) -> Tried:
     """A sign-in to an application that is like this."""
-    tried = Tried()
-    if fields := {name: value for name, value in made.items() if name in ("is_enabled", "client_type")}:
-        tried.change(**fields)
+    tried = Tried(**{name: value for name, value in made.items() if name in ("is_enabled", "client_type")})
     if "ended" in made:
         tried.application.row.secrets.update(expires_at=timezone.now() - timedelta(seconds=90), **made["ended"])
     return deleted(tried) if "is_deleted" in made else tried
