@@ -84,10 +84,10 @@ class Log(logging.Handler):
 
 
 class Attempt:
-    """A browser, signed in or not, and an application."""
+    """A browser, signed in or not, and an application with these fields."""
 
-    def __init__(self) -> None:
-        self.application: Registered = ApplicationFactory()
+    def __init__(self, **fields: Any) -> None:
+        self.application: Registered = ApplicationFactory(**fields)
         self.person = PersonFactory()
         self.browser = Client(raise_request_exception=False)
 

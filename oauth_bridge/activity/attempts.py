@@ -134,11 +134,10 @@ def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 2
     rows = _newest_of_attempts(records(filters).filter(at__lt=before), limit * RECORDS_PER_ATTEMPT)
     codes = []
     person_id = filters.person_id or person_with(filters.who)
-    is_of_no_person = bool(filters.who) and person_id is None
-    if not (filters.cause or filters.step or filters.reference or filters.is_failure or is_of_no_person):
+    is_search = filters.cause or filters.step or filters.reference or filters.is_failure
+    if not is_search and (person_id or not filters.who):
         found = filters.client_id, filters.client_ids, person_id, filters.since
         codes = code_history.newest(*found, before, limit)
-    is_search = filters.cause or filters.step or filters.reference or filters.is_failure
     looked_for = {row.pk for row in rows} if is_search else set()
     return [_with_chosen(each, looked_for) for each in _combined(rows, codes, filters.client_ids)[:limit]]
 

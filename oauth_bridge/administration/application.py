@@ -97,18 +97,11 @@ def plot(days: list[Days]) -> list[dict[str, Any]]:
     largest = max((day.finished + day.failed for day in days), default=0) or 1
     bars = []
     for place, day in enumerate(days):
-        done, stopped = round(92 * day.finished / largest, 1), round(92 * day.failed / largest, 1)
-        stopped = max(stopped, 2.0) if day.failed else 0
-        done = max(done, 2.0) if day.finished else 0
-        gap = 2 if done and stopped else 0
+        numbers = (day.finished, day.failed)
+        done, stopped = (max(round(92 * number / largest, 1), 2.0) if number else 0 for number in numbers)
+        stopped_y = max(0, 99 - done - (2 if done and stopped else 0) - stopped)
         bars.append(
-            {
-                "x": place * 10 + 2,
-                "done": done,
-                "done_y": 99 - done,
-                "stopped": stopped,
-                "stopped_y": max(0, 99 - done - gap - stopped),
-            }
+            {"x": place * 10 + 2, "done": done, "done_y": 99 - done, "stopped": stopped, "stopped_y": stopped_y}
         )
     return bars
 

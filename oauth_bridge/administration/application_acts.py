@@ -28,6 +28,7 @@ from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.callback_addresses.registration import MAX_COUNT, registration_problem, shown_host
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import REASON_MAX_LENGTH, Application, ApplicationSecret, Consent
+from oauth_bridge.models.activity import ActivityRecord
 
 
 class ReasonForm(forms.Form):
@@ -85,6 +86,20 @@ def find_application(request: HttpRequest, pk: int, permission: str = rights.VIE
         raise PermissionDenied
     with_permission = rights.applications(request, permission).values("pk")
     return get_object_or_404(rights.applications(request, rights.VIEW).filter(pk__in=with_permission), pk=pk)
+
+
+def find_record(request: HttpRequest, pk: int) -> tuple[ActivityRecord, Application | None]:
+    """The record, and its application, which may be deleted or unknown.
+
+    Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the record does not exist,
+    or the administrator may not see it.
+    """
+    if not rights.may(request, rights.ACTIVITY):
+        raise PermissionDenied
+    entry = reading.entry(pk, rights.client_ids(request))
+    if entry is None:
+        raise Http404
+    return entry, Application.objects.filter(client_id=entry.client_id).first() if entry.client_id else None
 
 
 def offered(request: HttpRequest, found: Application) -> list[dict[str, Any]]:
@@ -156,15 +171,12 @@ def may_add_address(request: HttpRequest, application: Application) -> bool:
 def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Ask before the callback address of the refused request is added to its application, and add it.
 
-    Raises PermissionDenied: the permission to see the activity or to change the addresses is missing. Raises Http404:
-    the record or its application does not exist, or the callback address is missing or cannot be added.
+    Raises PermissionDenied, Http404: as `find_record`, and if the permission to change the addresses, the application
+    or the callback address is missing, or the address cannot be added.
     """
-    if not rights.may(request, rights.ACTIVITY):
-        raise PermissionDenied
-    entry = reading.entry(pk, rights.client_ids(request))
-    sent = entry.detail.get("sent", "") if entry else ""
-    found = Application.objects.filter(client_id=entry.client_id).first() if entry and entry.client_id else None
-    if entry is None or found is None or not sent:
+    entry, found = find_record(request, pk)
+    sent = entry.detail.get("sent", "")
+    if found is None or not sent:
         raise Http404
     if not may_add_address(request, found):
         raise PermissionDenied

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 
-from oauth_bridge.activity import attempts, reading, statistics
+from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.attempts import ending_of
 from oauth_bridge.activity.causes import name_of, title_of
 from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import application_acts, person, record_facts, rights, shown, shown_attempts
-from oauth_bridge.administration.rights import ACTIVITY
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.callback_addresses.difference import side_by_side
 from oauth_bridge.models import Application
@@ -31,20 +29,10 @@ OF_THE_PERSON = {cause: act for cause, (act, _column) in record_facts.OF_THE_PER
 
 
 def record(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show the page of a record.
-
-    Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the record does not exist,
-    or the administrator may not see it.
-    """
-    if not rights.may(request, ACTIVITY):
-        raise PermissionDenied
-    client_ids = rights.client_ids(request)
-    entry = reading.entry(pk, client_ids)
-    if entry is None:
-        raise Http404
-    each = attempts.of(entry, client_ids)
+    """Show the page of a record. Raises PermissionDenied, Http404: as `find_record`."""
+    entry, application = application_acts.find_record(request, pk)
+    each = attempts.of(entry, rights.client_ids(request))
     names = Names(request, {entry.client_id, each.client_id}, {entry.person_id, each.person_id})
-    application = Application.objects.filter(client_id=entry.client_id).first() if entry.client_id else None
     is_mended = record_facts.is_mended(entry, application)
     is_refusal = each.chosen is not None
     fix = names.fix_of(entry) if is_refusal else ""

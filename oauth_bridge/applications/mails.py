@@ -100,24 +100,17 @@ def _tell_owners(kind: str, application: Application, once: str, **context: Any)
     """
     people = {f"{once} {person.pk}": person for person in owners_of(application)}
     address = reverse("admin:oauth_bridge_application_secret", args=[application.pk])
-    facts = {"now": timezone.now(), "application": application.name, "secrets_address": f"{settings.AUTH_URL}{address}"}
+    facts = {"application": application.name, "secrets_address": f"{settings.AUTH_URL}{address}", **context}
     for name in outbox.unknown(list(people)) if once else people:
-        person = people[name]
-        mail = compose(
-            kind,
-            person.email,
-            facts | {"nickname": person.display_name} | context,
-            person.language or settings.LANGUAGE_CODE,
-        )
+        mail = _composed(kind, people[name], people[name].language or settings.LANGUAGE_CODE, facts)
         outbox.add_notice(kind, mail, once=name if once else "", is_limited=False)
 
 
 def _tell(kind: str, person: User, application: str, once: str, *, language: str = "", **context: Any) -> None:
-    facts = {
-        "now": timezone.now(),
-        "nickname": person.display_name,
-        "application": application,
-        "applications_address": f"{settings.AUTH_URL}{reverse('connected_applications')}",
-    }
-    mail = compose(kind, person.email, facts | context, language)
+    address = f"{settings.AUTH_URL}{reverse('connected_applications')}"
+    mail = _composed(kind, person, language, {"application": application, "applications_address": address, **context})
     outbox.add_notice(kind, mail, once=once, about=application, is_limited=kind != "code_replayed")
+
+
+def _composed(kind: str, person: User, language: str, facts: dict[str, Any]) -> outbox.Email:
+    return compose(kind, person.email, {"now": timezone.now(), "nickname": person.display_name, **facts}, language)

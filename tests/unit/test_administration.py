@@ -50,8 +50,7 @@ USERS = "/admin/accounts/user/"
 @pytest.fixture
 def tried() -> Attempt:
     """An application, and a person whose browser was sent here with a callback address that is not registered."""
-    attempt = Attempt()
-    Application.objects.filter(pk=attempt.application.row.pk).update(name="Reading List")
+    attempt = Attempt(name="Reading List")
     attempt.browser.get(attempt.link(redirect_uri=WWW, state="secretstate"), **HTML)
     counts.flush()
     return attempt
@@ -306,9 +305,9 @@ def test_no_filter_breaks_the_page_and_the_records_can_be_downloaded(tried: Atte
 
 
 def test_names_are_shown_as_text_and_a_credential_in_the_link_nowhere(grace: Client) -> None:
-    attempt = Attempt()
-    secret, script = attempt.application.secret, "<script>alert"
-    Application.objects.filter(pk=attempt.application.row.pk).update(name=f"{script}(1)</script>")
+    script = "<script>alert"
+    attempt = Attempt(name=f"{script}(1)</script>")
+    secret = attempt.application.secret
     address = f"https://a:{secret}@client.example/{script}(2)</script>?x={secret}"
     attempt.browser.get(attempt.link(redirect_uri=address, client_secret=secret, scope=secret), **HTML)
     counts.flush()

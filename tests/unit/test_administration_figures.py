@@ -22,7 +22,6 @@ from oauth_bridge.activity.causes import NEVER_EXCHANGED
 from oauth_bridge.administration import checks
 from oauth_bridge.applications import registry
 from oauth_bridge.credentials import secret_rotation
-from oauth_bridge.management import purging
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered
@@ -52,8 +51,7 @@ def links_to_causes(page: str) -> list[str]:
 
 
 def test_a_cause_leads_to_its_attempts_at_once(grace: Client) -> None:
-    attempt = Attempt()
-    Application.objects.filter(pk=attempt.application.row.pk).update(name="Reading List")
+    attempt = Attempt(name="Reading List")
     attempt.browser.get(attempt.link(redirect_uri="https://www.client.example/callback"), **HTML)
     counts.flush()
     overview, own = (grace.get(each) for each in ("/admin/", admin_page(attempt.application.row)))
@@ -81,25 +79,6 @@ def test_a_cause_without_a_record_still_says_what_to_change_but_not_above_the_at
     said = text_of(grace.get(f"{url}&who=nobody@example.org"))
     assert kept not in said
     assert "Nothing fits" in said
-
-
-# What a cause says of people and times -------------------------------------------------------------------------------
-
-
-@pytest.mark.integration
-def test_a_code_that_nobody_exchanged_has_a_person_and_a_time_before_and_after_the_purge(grace: Client) -> None:
-    now, (ada, bob) = timezone.now(), (PersonFactory(), PersonFactory())
-    application, other = ApplicationFactory(), CodeFactory(issued_at=now - timedelta(minutes=71)).row.application
-    for minutes, person in ((71, ada), (11, ada), (13, bob)):
-        CodeFactory(application=application, user=person, issued_at=now - timedelta(minutes=minutes))
-    counts.record_never_exchanged(now - timedelta(days=1))
-    for since in (now, now + timedelta(hours=2)):
-        list(purging.batches(since))
-        for client_id, people in ((application.client_id, 2), (other.client_id, 1)):
-            failing = statistics.Failing(client_id, Step.EXCHANGE, NEVER_EXCHANGED)
-            assert statistics.people(statistics.start_of(1), failing) == people
-        said = text_of(grace.get(f"/admin/activity/?client_id={application.client_id}"))
-        assert "Code issued, never exchanged (3)" in said
 
 
 # All pages count the same --------------------------------------------------------------------------------------------

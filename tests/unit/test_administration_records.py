@@ -241,10 +241,7 @@ def test_find_lists_the_records_that_have_one_reference_together(grace: Client) 
 def test_an_unknown_client_id_names_the_application_that_is_meant(
     grace: Client, sent: str, callback: str, said_of_it: str
 ) -> None:
-    given = Attempt()
-    Application.objects.filter(pk=given.application.row.pk).update(
-        name="Reading List", client_id="12" + "3a" * 15, redirect_uris="https://r.test/cb/back"
-    )
+    given = Attempt(name="Reading List", client_id="12" + "3a" * 15, redirect_uris="https://r.test/cb/back")
     named("Kiosk")
     given.browser.get(given.link(client_id=sent, redirect_uri=callback, state="x" * 12), **HTML)
     record = ActivityRecord.objects.get()
@@ -260,8 +257,8 @@ def test_an_unknown_client_id_names_the_application_that_is_meant(
 
 
 def test_find_opens_the_record_of_an_unknown_client_id_and_names_those_nearly_the_same(grace: Client) -> None:
-    given, owner, own, sent = Attempt(), PersonFactory(is_staff=True), "12" + "3a" * 15, "21" + "3a" * 15
-    Application.objects.filter(pk=given.application.row.pk).update(name="Reading List", client_id=own)
+    owner, sent = PersonFactory(is_staff=True), "21" + "3a" * 15
+    given = Attempt(name="Reading List", client_id="12" + "3a" * 15)
     given.application.row.owners.add(owner)
     for typed in (sent, sent.upper()):
         assert f"{NEAR} Reading List" in text_of(grace.get(FIND, {"q": typed}))

@@ -20,7 +20,7 @@ from accounts.models import AuditEntry
 from oauth_bridge.activity.causes import CAUSES, fix_of
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
-from oauth_bridge.credentials import code_redemption, codes, tokens
+from oauth_bridge.credentials import code_redemption, tokens
 from oauth_bridge.credentials.random_values import new_credential
 from oauth_bridge.errors import OAuthFault as Fault
 from oauth_bridge.models import Application
@@ -39,9 +39,7 @@ DELETED, PUBLIC = {"is_deleted": True}, {"client_type": Application.CLIENT_PUBLI
 
 def tried_with(made: dict[str, Any]) -> Tried:
     """A sign-in to an application that is like this."""
-    tried = Tried()
-    if fields := {name: value for name, value in made.items() if name in ("is_enabled", "client_type")}:
-        tried.change(**fields)
+    tried = Tried(**{name: value for name, value in made.items() if name in ("is_enabled", "client_type")})
     if "ended" in made:
         tried.application.row.secrets.update(expires_at=timezone.now() - timedelta(seconds=90), **made["ended"])
     return deleted(tried) if "is_deleted" in made else tried
@@ -87,13 +85,29 @@ def from_elsewhere(tried: Tried) -> Any:
     return tried.browser.post("/oauth/authorize", form, headers={"Origin": "https://mallory.example"})
 
 
+def link(**changes: str) -> Callable[[Tried], Any]:
+    return lambda tried: tried.get(**changes)
+
+
+def exchange(**changes: str | None) -> Callable[[Tried], Any]:
+    return lambda tried: tried.exchange(**changes)
+
+
 # By cause: the step, who is known (application, person, the attempt of the application's link), and the request.
 REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
-    "client_id_missing": ("authorize", "", lambda tried: tried.get(client_id="")),
+    "client_id_missing": ("authorize", "", link(client_id="")),
     "client_disabled": ("authorize", "apt", lambda tried: tried.signed_in().change(is_enabled=False).get()),
     "redirect_uri_mismatch": ("authorize", "apt", lambda tried: tried.signed_in().get(redirect_uri="https://x.test/")),
-    "client_unknown": ("authorize", "t", lambda tried: tried.get(client_id="feed" * 8)),
+    "client_unknown": ("authorize", "t", link(client_id="feed" * 8)),
     "client_deleted": ("authorize", "t", lambda tried: deleted(tried).get()),
+    "redirect_uri_missing": ("authorize", "at", link(redirect_uri="")),
+    "response_type_missing": ("authorize", "at", link(response_type="")),
+    "response_type": ("authorize", "at", link(response_type="token")),
+    "challenge_plain": ("authorize", "at", link(code_challenge=OTHER, code_challenge_method="plain")),
+    "challenge_method_missing": ("authorize", "at", link(code_challenge=OTHER)),
+    "challenge_method_other": ("authorize", "at", link(code_challenge=OTHER, code_challenge_method="s256")),
+    "challenge_malformed": ("authorize", "at", link(code_challenge="x", code_challenge_method="S256")),
+    "challenge_missing": ("authorize", "at", link(code_challenge_method="S256")),
     "challenge_needed": ("authorize", "at", lambda tried: tried.change(**PUBLIC).get()),
     "link_cut": ("authorize", "", lambda tried: tried.browser.get("/oauth/authorize?pending=cut", **HTML)),
     "link_not_ours": ("authorize", "", lambda tried: tried.browser.get("/oauth/authorize?pending=a:b:c", **HTML)),
@@ -103,33 +117,18 @@ REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
     "not_admitted": ("consent", "apt", lambda tried: tried.signed_in().change(is_restricted=True).get()),
     "csrf_origin": ("consent", "at", from_elsewhere),
     "refused": ("consent", "apt", lambda tried: tried.answer(decision="refuse")),
-    "client_id_not_in_form": ("exchange", "", lambda tried: tried.exchange(client_id=None)),
-    "code_missing": ("exchange", "a", lambda tried: tried.exchange(code=None)),
-    "grant_type_missing": ("exchange", "a", lambda tried: tried.exchange(code=None, grant_type=None)),
-    "grant_type": ("exchange", "a", lambda tried: tried.exchange(code=None, grant_type="refresh_token")),
+    "client_id_not_in_form": ("exchange", "", exchange(client_id=None)),
+    "code_missing": ("exchange", "a", exchange(code=None)),
+    "grant_type_missing": ("exchange", "a", exchange(code=None, grant_type=None)),
+    "grant_type": ("exchange", "a", exchange(code=None, grant_type="refresh_token")),
     "media_type": ("exchange", "a", sent_as_json),
-    "padded": ("exchange", "a", lambda tried: tried.exchange(code=None, client_secret="wrong ")),
+    "padded": ("exchange", "a", exchange(code=None, client_secret="wrong ")),
     "basic_malformed": ("exchange", "a", sent_by_basic),
     "token_missing": ("profile", "", lambda tried: Client().get("/oauth/userinfo")),
     "token_in_url": ("profile", "", lambda tried: Client().get("/oauth/userinfo?access_token=x")),
     "token_of_another_kind": ("profile", "", lambda tried: tried.profile("eyJ.e30.x")),
     "token_unknown": ("profile", "", lambda tried: tried.profile("x" * 43)),
 }
-
-
-# What is wrong with a link, by its cause.
-LINKS: dict[str, dict[str, str]] = {
-    "redirect_uri_missing": {"redirect_uri": ""},
-    "response_type_missing": {"response_type": ""},
-    "response_type": {"response_type": "token"},
-    "challenge_plain": {"code_challenge": OTHER, "code_challenge_method": "plain"},
-    "challenge_method_missing": {"code_challenge": OTHER},
-    "challenge_method_other": {"code_challenge": OTHER, "code_challenge_method": "s256"},
-    "challenge_malformed": {"code_challenge": "x", "code_challenge_method": "S256"},
-    "challenge_missing": {"code_challenge_method": "S256"},
-}
-for name, changes in LINKS.items():
-    REFUSED[name] = ("authorize", "at", lambda tried, changes=changes: tried.get(**changes))  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("cause", REFUSED)
@@ -215,7 +214,7 @@ CODES: dict[str, tuple[Fault, Callable[[Issued], object] | None, dict[str, str]]
     "code_unknown": (Fault.CODE_UNKNOWN, None, {"code": new_credential()}),
     "code_misshapen": (Fault.CODE_UNKNOWN, None, {"code": "cut"}),
     "code_replaced": (Fault.CODE_UNKNOWN, replaced, {}),
-    "code_withdrawn": (Fault.CODE_UNKNOWN, lambda it: codes.discard(it.row.attempt, it.row.user_id), {}),
+    "code_withdrawn": (Fault.CODE_UNKNOWN, lambda it: consents.disconnect(it.row.user, it.row.application), {}),
     "code_of_another": (Fault.CODE_OF_ANOTHER, lambda it: change(it.row, application=ApplicationFactory().row), {}),
     "verifier_malformed": (Fault.VERIFIER_MALFORMED, None, {"code_verifier": "short"}),
     "verifier_missing": (Fault.VERIFIER_MISSING, lambda it: change(it.row, code_challenge=OTHER), {}),

@@ -15,6 +15,7 @@ from django.utils import timezone
 from accounts.models import Session, User
 from oauth_bridge.management import purging
 from oauth_bridge.management.purging import RANGES
+from oauth_bridge.models import WithdrawnCode
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
 from tests.pages import sign_in
@@ -32,6 +33,7 @@ def rows_that_end(seconds: float) -> list[models.Model]:
         TokenFactory(**of, issued_at=end - timedelta(seconds=3600)).row,
         CodeFactory(**of, redeemed_at=end - timedelta(days=30)).row,
         Session.objects.create(session_key=secrets.token_hex(32), session_data="", expire_date=end),
+        WithdrawnCode.objects.create(digest=secrets.token_bytes(32), expires_at=end - timedelta(seconds=3600)),
         ActivityRecord.objects.create(at=end - timedelta(days=settings.ACTIVITY_DAYS), step=Step.SIGN_IN),
     ]
 
@@ -46,7 +48,7 @@ def test_a_row_goes_at_the_second_its_use_ends_and_not_before() -> None:
     alive.append(CodeFactory(issued_at=NOW - timedelta(days=29), redeemed_at=NOW - timedelta(days=29)).row)
     alive.append(ConsentFactory(application=ApplicationFactory().row, user=PersonFactory(), given_at=past))
     list(purging.batches(NOW))
-    assert [is_there(row) for row in (*dead, *alive)] == [False] * 5 + [True] * 7
+    assert [is_there(row) for row in (*dead, *alive)] == [False] * 6 + [True] * 8
 
 
 def test_ranges_leave_no_row_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,8 +57,8 @@ def test_ranges_leave_no_row_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(batch.rows for batch in purging.batches(NOW)) == 0
     rows = [row for seconds in (-2, 60, -1, 60, -3) for row in rows_that_end(seconds)]
     batches = list(purging.batches(NOW))
-    assert sum(batch.rows for batch in batches) == 15
-    assert sum(is_there(row) for row in rows) == 10
+    assert sum(batch.rows for batch in batches) == 18
+    assert sum(is_there(row) for row in rows) == 12
     assert [batch.done for batch in batches] == sorted({batch.done for batch in batches})
     assert batches[-1].done == 1
 
