@@ -134,9 +134,9 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
         if not self.request.user.is_authenticated:
             return response
         # The device has just verified the person. Without this record, the next page would ask for the passkey.
-        passkeys = Authenticator.objects.filter(user_id=self.request.user.pk, type=Authenticator.Type.WEBAUTHN)
         proof = PasskeySignInForm()
-        proof.cleaned_data = {"credential": passkeys.latest("pk")}
+        made = Authenticator.objects.filter(user_id=self.request.user.pk, type=Authenticator.Type.WEBAUTHN)
+        proof.cleaned_data = {"credential": made.latest("pk")}
         proof.save()
         return redirect(return_path.url_of(reverse("mfa_generate_recovery_codes"), response["Location"]))
 
