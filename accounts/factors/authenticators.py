@@ -101,7 +101,9 @@ def types_of(person: AbstractBaseUser | AnonymousUser) -> set[str]:
 
     A passkey of another host does not count, and neither do recovery codes of which none is left.
     """
-    return {row.type for row in Authenticator.objects.filter(user_id=person.pk) if _is_usable(row)}
+    rows = Authenticator.objects.filter(user_id=person.pk)
+    is_code = Authenticator.Type.RECOVERY_CODES
+    return {row.type for row in rows if (_unused(row) if row.type == is_code else not other_host(row))}
 
 
 def other_hosts(person: AbstractBaseUser | AnonymousUser) -> list[str]:
@@ -122,10 +124,6 @@ def other_host(row: Authenticator) -> str:
     here = passkey_host()
     host = row.data.get("credential", {}).get(HOST, here) if row.type == Authenticator.Type.WEBAUTHN else here
     return "" if host == here else str(host)
-
-
-def _is_usable(row: Authenticator) -> bool:
-    return _unused(row) > 0 if row.type == Authenticator.Type.RECOVERY_CODES else not other_host(row)
 
 
 def is_enough_by_link(request: HttpRequest, person: User) -> bool:

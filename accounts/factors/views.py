@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, cast
 
 from allauth.account.stages import LoginStageController
@@ -112,8 +111,19 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
         options = passkeys.creation_options(self.request, context["form"].user)
         return context | {"js_data": {"creation_options": options}}
 
+    @transaction.atomic
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """If the session was lost, redirect to sign-in instead of sign-up: the account already exists."""
+        """Abort the sign-up if the account's credentials have changed since the sign-up began.
+
+        Otherwise, somebody who still has the page open could add a passkey after the owner has set a password. If the
+        session was lost, redirect to sign-in instead of sign-up: the account already exists.
+        """
+        stage = LoginStageController.enter(request, PasskeySignupStage.key)
+        if stage:
+            known = [stage.login.user.pk] if stage.login.user else []
+            person = User.objects.select_for_update().filter(pk__in=known).first()
+            if person is None or not credential_changes.is_sign_in_current(request, person):
+                return return_path.carry(request, _end(stage))
         response = super().dispatch(request, *args, **kwargs)
         is_lost = response.get("Location") == reverse("account_signup")
         return return_path.carry(request, redirect("account_login")) if is_lost else response
@@ -124,29 +134,11 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
         if not self.request.user.is_authenticated:
             return response
         # The device has just verified the person. Without this record, the next page would ask for the passkey.
-        passkeys = Authenticator.objects.filter(user_id=self.request.user.pk, type=Authenticator.Type.WEBAUTHN)
         proof = PasskeySignInForm()
-        proof.cleaned_data = {"credential": passkeys.latest("pk")}
+        made = Authenticator.objects.filter(user_id=self.request.user.pk, type=Authenticator.Type.WEBAUTHN)
+        proof.cleaned_data = {"credential": made.latest("pk")}
         proof.save()
         return redirect(return_path.url_of(reverse("mfa_generate_recovery_codes"), response["Location"]))
-
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        return self._unless_ended(super().get)
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        return self._unless_ended(super().post)
-
-    @transaction.atomic
-    def _unless_ended(self, handler: Callable[[HttpRequest], Any]) -> HttpResponse:
-        """Call the handler, or abort the sign-up if the account's credentials have changed since the sign-up began.
-
-        Without this check, somebody who still has the page open could add a passkey after the owner has set a password.
-        """
-        stage = LoginStageController.enter(self.request, PasskeySignupStage.key)
-        known = [stage.login.user.pk] if stage.login.user else []
-        person = User.objects.select_for_update().filter(pk__in=known).first()
-        is_current = person is not None and credential_changes.is_sign_in_current(self.request, person)
-        return cast(HttpResponse, handler(self.request) if is_current else _end(stage))
 
 
 def _end(stage: Any) -> Any:

@@ -49,11 +49,6 @@ def find(request: HttpRequest, email: str) -> str:
     return next((known[key].browser for key, version in people if known[key].credentials_version == version), "")
 
 
-def is_new(request: HttpRequest, person: User) -> bool:
-    """Return whether this browser's cookie lacks the person, to whom `sign_in.adapter` then sends an e-mail."""
-    return person.pk not in read(request)[0]
-
-
 def offered(request: HttpRequest) -> User | None:
     """Return the person who last signed in with this browser, unless somebody has withdrawn the offer."""
     known, is_offered = read(request)

@@ -20,7 +20,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.contrib.messages.storage.base import Message
 from django.contrib.messages.storage.session import SessionStorage
 from django.contrib.sessions import middleware as sessions
-from django.contrib.sessions.backends.base import SessionBase, UpdateError
+from django.contrib.sessions.backends.base import UpdateError
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
 from django.contrib.sessions.exceptions import SessionInterrupted
 from django.db import InternalError, OperationalError
@@ -66,12 +66,6 @@ _ASKING_FIRST = ("account_login", "account_reauthenticate", "mfa_reauthenticate"
 def digest(session_key: str | None) -> str:
     """Return the digest of the browser's key, as the key column stores it."""
     return hashlib.sha256((session_key or "").encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def describe(session: SessionBase, *, browser: str, was_known: bool) -> None:
-    """Set the entries of a new sign-in."""
-    session[WAS_KNOWN_KEY] = was_known
-    session[BROWSER_KEY] = browser
 
 
 def keep_newest(person: User, session_key: str | None) -> None:

@@ -127,10 +127,10 @@ class AccountAdapter(DefaultAccountAdapter):
         if authenticators.is_enough_by_link(request, person):
             hosts = ", ".join(authenticators.other_hosts(person))
             composing.tell(request, person, "signed_in_by_link", hosts=hosts)
-        elif not is_first and known_browsers.is_new(request, person):
+        elif not is_first and person.pk not in known_browsers.read(request)[0]:
             composing.new_browser(request, person)
-        browser = user_agents.describe(request.headers.get("User-Agent", ""))
-        store.describe(request.session, browser=browser, was_known=was_known)
+        request.session[store.BROWSER_KEY] = user_agents.describe(request.headers.get("User-Agent", ""))
+        request.session[store.WAS_KNOWN_KEY] = was_known
         store.keep_newest(person, request.session.session_key)
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:

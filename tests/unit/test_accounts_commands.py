@@ -74,16 +74,6 @@ def test_create_says_in_a_sentence_what_is_wrong(type_password: Any) -> None:
     assert User.objects.count() == 1
 
 
-def test_an_unknown_address_is_named(type_password: Any) -> None:
-    sentence = "There is no account with the address"
-    for action in ("deactivate", "activate", "show", "unlock", "make-administrator", "set --group=readers"):
-        name, *options = action.split()
-        with pytest.raises(CommandError, match=sentence):
-            run(name, "nobody@example.com", *options)
-    with pytest.raises(CommandError, match=sentence):
-        type_password("set-password", "a\x00b")
-
-
 # Finding people -------------------------------------------------------------------------------------------------------
 
 

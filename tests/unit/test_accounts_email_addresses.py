@@ -30,8 +30,6 @@ JOINED = "xn--11baa7t235h"  # with a joiner after a virama, which belongs to the
 FORMS = {
     "m@straße.example": "m@xn--strae-oqa.example",
     "m@STRAẞE.example": "m@xn--strae-oqa.example",
-    "m@strasse.example": "m@strasse.example",
-    "eva@bücher.example": "eva@xn--bcher-kva.example",
     "Eva@BÜCHER.Example": "eva@xn--bcher-kva.example",
     "eva@bu\u0308cher.example": "eva@xn--bcher-kva.example",
     "EVA@XN--Bcher-KVA.example": "eva@xn--bcher-kva.example",
@@ -54,8 +52,6 @@ LOCAL_SENTENCE = (
 DOMAIN_SENTENCE = "The part after the @ is not the name of a domain. Check its spelling."
 REFUSED = {
     "ıris@example.com": LOCAL_SENTENCE,
-    "İnfo@example.com": LOCAL_SENTENCE,
-    "zoe\u0301@example.com": LOCAL_SENTENCE,
     '"zoe"@example.com': LOCAL_SENTENCE,
     "zoe(me)@example.com": LOCAL_SENTENCE,
     "zo e@example.com": UNSEEN_SENTENCE,
@@ -64,7 +60,6 @@ REFUSED = {
     "zoe@पेर\u200d.example": UNSEEN_SENTENCE,
     "zoe@xn--abc-.example": DOMAIN_SENTENCE,
     "zoe@xn--ls8h.example": DOMAIN_SENTENCE,
-    "zoe@xn--zzzzzzzz99999.example": DOMAIN_SENTENCE,
     "zoe@\u0301x.example": DOMAIN_SENTENCE,
     "zoe@a·b.example": DOMAIN_SENTENCE,
     "zoe@" + "ü" * 70 + ".example": DOMAIN_SENTENCE,

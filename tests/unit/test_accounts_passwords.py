@@ -208,13 +208,6 @@ def test_the_password_is_typed_again_and_the_way_goes_on(browser: Client) -> Non
     assert away["Location"] == "/accounts/profile"
 
 
-def test_an_error_of_allauth_is_in_our_words(browser: Client) -> None:
-    form = {"oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": "a different one"}
-    sentences = {"de": "Geben Sie beide Male dasselbe Passwort ein.", "zh-hans": "两次输入的密码必须相同。"}
-    for language, sentence in sentences.items():
-        assert sentence in text_of(browser.post(CHANGE, form, headers={"accept-language": language}))
-
-
 # What a hash costs, how many are made at once, and what people see when that is too many ------------------------------
 
 OF_TODAY = "argon2$argon2id$v=19$m=19456,t=2,p=1$"

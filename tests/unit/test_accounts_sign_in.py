@@ -23,11 +23,9 @@ from tests.grants import pending_path
 from tests.pages import (
     AUTHORIZE,
     NEW_PASSWORD,
-    SIGN_UP,
     html_of,
     known_browser,
     sign_in,
-    sign_up,
     text_of,
     with_session,
 )
@@ -48,15 +46,6 @@ def test_a_wrong_name_and_a_wrong_password_get_the_same_page_whatever_the_reques
         texts.add(str(page.context["form"].errors))
     [text] = texts
     assert "is not right" in text
-
-
-def test_a_deactivated_person_learns_so_after_the_right_password_only(client: Client) -> None:
-    bob = PersonFactory(is_active=False)
-    assert "is not right" in text_of(sign_in(client, bob.email, "wrong password"))
-    response = sign_in(client, bob.email)
-    assert response.status_code == 403
-    assert "This account is switched off" in text_of(response)
-    assert client.get("/accounts/profile").status_code == 302
 
 
 def test_accounts_leads_to_the_profile(client: Client) -> None:
@@ -117,13 +106,6 @@ def test_the_way_to_a_new_password_and_back_names_the_application(client: Client
     action = re.findall(r'<form method="post" action="([^"]+)"', reset)[0]
     for page in (reset, html_of(client.post(unescape(action), {"email": "nobody"}))):
         assert "client.example" in page, "with an error too"
-
-
-def test_sign_up_is_closed_by_default(client: Client) -> None:
-    for answer in (client.get(SIGN_UP), sign_up(client)):
-        assert "New accounts are by invitation" in text_of(answer)
-    assert not User.objects.exists()
-    assert SIGN_UP not in html_of(client.get("/accounts/sign-in"))
 
 
 def test_signing_out_asks_first_and_ends_the_session(client: Client, alice: User) -> None:

@@ -155,6 +155,7 @@ def test_an_invited_person_signs_up_with_that_address_only(client: Client, setti
 
 def test_without_an_invitation_of_the_last_seven_days_nobody_signs_up(client: Client, settings: Any) -> None:
     settings.SIGN_UP = "invitation"
+    assert SIGN_UP not in html_of(client.get("/accounts/sign-in"))
     for seal in ("", "x", "new@example.org", "\x00"):
         sign_up(client, f"{SIGN_UP}?invitation={seal}", invitation=seal)
         assert not User.objects.exists(), seal

@@ -9,7 +9,6 @@ import os
 import re
 import socket
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -105,13 +104,6 @@ def test_a_syslog_on_another_host() -> None:
     match = re.fullmatch(r"<86>1 (\S+)\+00:00 \S+ sign-in \d+ - - (\{.*\})", received)
     assert match
     assert json.loads(match[2])["event"] == "signed_in"
-
-
-@pytest.fixture
-def logging_restored() -> Iterator[None]:
-    yield
-    logs.settings({})["handlers"]["stderr"].pop("level", None)
-    logging.config.dictConfig(logs.settings({}))
 
 
 def test_the_check_of_a_deployment_writes_nothing(tmp_path: Path, settings: Any) -> None:

@@ -157,7 +157,10 @@ class Command(BaseCommand):
             raise command_error(error, {rights.GROUP_FIELD: "--group"}) from error
         for name in made:
             self.stderr.write(f"The group {name} did not exist and was made.")
-        with audit_trail.changes("account_changed", audit_trail.of_person(user), lambda: _groups_of(user)):
+        stored = user.groups.values_list("name", flat=True)
+        with audit_trail.changes(
+            "account_changed", audit_trail.of_person(user), lambda: {"groups": list(stored.all())}
+        ):
             user.groups.set(chosen)
         return f"{user.email} is in {', '.join(group.name for group in chosen) or 'no group'} now."
 
@@ -204,10 +207,6 @@ def _person(options: dict[str, Any]) -> User:
         return User.objects.get(email=looked_up_email(options["email"]))
     except User.DoesNotExist as error:
         raise CommandError(f"There is no account with the address {options['email']!r}.") from error
-
-
-def _groups_of(user: User) -> dict[str, object]:
-    return {"groups": list(user.groups.values_list("name", flat=True))}
 
 
 def _password(options: dict[str, Any], user: User) -> str:
