@@ -65,33 +65,21 @@ def test_without_a_nickname_the_fallback_reveals_nothing_of_the_address(driver: 
         assert domain not in shown
 
 
-@contract("D16.avatar", "2.4/avatar")
-def test_the_avatar_is_an_absolute_url_at_the_api_address_that_answers_an_image(
-    driver: OAuthDriver, provider: Server, alice: Any
-) -> None:
-    url = driver.userinfo(TokenFactory(user=alice).raw).json()["avatar"]
-    assert url.startswith(f"{provider.base_url}/")
-    assert alice.email not in url
-    answer = requests.get(url, timeout=10)
-    assert answer.status_code == 200
-    assert answer.headers["Content-Type"] == "image/png"
-    picture = Image.open(io.BytesIO(answer.content))
-    assert picture.format == "PNG"
-    assert picture.width == picture.height >= 64
-    assert "Set-Cookie" not in answer.headers
-
-
 @pytest.mark.integration
-@contract("D16.avatar")
-def test_an_uploaded_picture_is_re_encoded_and_loses_what_it_carried(
+@contract("D16.avatar", "2.4/avatar")
+def test_the_avatar_is_an_image_at_the_api_address_and_an_uploaded_one_is_re_encoded(
     signed_in: OAuthDriver, provider: Server, alice: Any
 ) -> None:
-    upload = io.BytesIO()
-    exif = Image.Exif()
+    def avatar() -> str:
+        url: str = signed_in.userinfo(TokenFactory(user=alice).raw).json()["avatar"]
+        assert url.startswith(f"{provider.base_url}/")
+        assert alice.email not in url
+        return url
+
+    upload, exif = io.BytesIO(), Image.Exif()
     exif[0x010E] = "where Alice lives"
     Image.new("RGB", (640, 480), "teal").save(upload, "JPEG", exif=exif, comment=b"where Alice lives")
-    before = signed_in.userinfo(TokenFactory(user=alice).raw).json()["avatar"]
-
+    initials = avatar()
     form = next(form for form in Page(signed_in.open("/accounts/profile")).forms if "picture" in form.types)
     answer = signed_in.browser.post(
         form.action,
@@ -101,10 +89,15 @@ def test_an_uploaded_picture_is_re_encoded_and_loses_what_it_carried(
         timeout=10,
     )
     assert answer.status_code in (302, 303), answer.text
-    after = signed_in.userinfo(TokenFactory(user=alice).raw).json()["avatar"]
-    assert after != before
-    content = requests.get(after, timeout=10).content
-    assert b"where Alice lives" not in content
-    colour = Image.open(io.BytesIO(content)).convert("RGB").getpixel((50, 50))
+    assert avatar() != initials
+    for url in (initials, avatar()):
+        answer = requests.get(url, timeout=10)
+        assert (answer.status_code, answer.headers["Content-Type"]) == (200, "image/png")
+        assert "Set-Cookie" not in answer.headers
+        assert b"where Alice lives" not in answer.content
+        picture = Image.open(io.BytesIO(answer.content))
+        assert picture.format == "PNG"
+        assert picture.width == picture.height >= 64
+    colour = picture.convert("RGB").getpixel((50, 50))
     assert isinstance(colour, tuple)
     assert all(abs(got - meant) < 8 for got, meant in zip(colour, (0, 128, 128), strict=True))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from requests import Response
 
 from accounts.models import Session
 from oauth_bridge.models import AuthorizationCode
@@ -34,72 +33,43 @@ def test_a_second_post_of_the_same_page_gives_a_code_that_works_and_voids_the_fi
     assert signed_in.userinfo(token).status_code == 200, "the first code revokes nothing"
 
 
-def used_up(driver: OAuthDriver, application: Registered) -> tuple[Response, str]:
-    """The consent page of an attempt whose code was redeemed, and the access token."""
-    page = driver.open(driver.authorization_url(application))
-    code = driver.callback(driver.decide(page)).parameters["code"]
-    return page, driver.exchange(application, code).json()["access_token"]
-
-
 @pytest.mark.integration
 @contract("D8.used-up", "D8.one", "D8.leads-on")
-@pytest.mark.parametrize(
-    ("start", "decision"), [("", "allow"), ("https://client.example/start?from=service", "refuse")]
-)
-def test_after_the_code_was_redeemed_the_page_says_so_and_leads_on(
-    signed_in: OAuthDriver, application: Registered, start: str, decision: str
+@pytest.mark.parametrize("start", ["", "https://client.example/start?from=service"])
+def test_after_the_code_was_redeemed_the_page_offers_nothing_whoever_asks_and_leads_on(
+    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any, start: str
 ) -> None:
     application.row.initiate_login_uri = start
     application.row.save()
-    page, token = used_up(signed_in, application)
-    answer = signed_in.decide(page, decision, remember=True)
-    assert answer.status_code == 200
-    assert "You already signed in" in Page(answer).text
-    # The application expects its state once, so a new attempt begins there.
-    account = f"{signed_in.auth_url}/accounts/profile"
-    assert Page(answer).links == [start or application.row.homepage, account]
-    assert Page(answer).forms == []
+    page = signed_in.open(signed_in.authorization_url(application))
+    form = Page(page).consent
+    assert form
+    code = signed_in.callback(signed_in.decide(page)).parameters["code"]
+    token = signed_in.exchange(application, code).json()["access_token"]
+    answers = [signed_in.decide(page, each, remember=True) for each in ("allow", "refuse")]
     assert is_asked(signed_in, application), "nothing was remembered"
-    fresh = signed_in.open(signed_in.authorization_url(application))
-    code = signed_in.callback(signed_in.decide(fresh)).parameters["code"]
-    assert signed_in.exchange(application, code).status_code == 200
-    assert signed_in.userinfo(token).status_code == 200
-
-
-@contract("D8.used-up")
-@pytest.mark.parametrize("more", ["", "&notice=1"], ids=["Back or a reload", "an outdated form"])
-def test_after_the_code_was_redeemed_the_address_of_the_page_issues_no_code_where_consent_is_remembered(
-    signed_in: OAuthDriver, application: Registered, more: str
-) -> None:
-    page, token = used_up(signed_in, application)
+    for answer in answers:
+        # The application expects its state once, so a new attempt begins there.
+        account = f"{signed_in.auth_url}/accounts/profile"
+        assert Page(answer).links == [start or application.row.homepage, account]
+        assert Page(answer).forms == []
+    for person, decision in ((None, "refuse"), (mallory, "allow")):
+        if person:
+            another_driver.signed_in(person.email, PASSWORD)
+        csrf = Page(another_driver.open("/accounts/password/reset")).forms[0].fields["csrfmiddlewaretoken"]
+        answers.append(another_driver.submit(form, button=("decision", decision), csrfmiddlewaretoken=csrf))
     remember(signed_in, application)
     issued = AuthorizationCode.objects.filter(application=application.row)
     digests = set(issued.values_list("digest", flat=True))
-    answer = signed_in.open(page.url + more)
-    assert answer.status_code == 200
-    assert "You already signed in" in Page(answer).text
-    assert Page(answer).consent is None
+    answers += [signed_in.open(page.url + more) for more in ("", "&notice=1")]  # Back or a reload, an outdated form
+    for answer in answers:
+        assert answer.status_code == 200
+        assert "You already signed in" in Page(answer).text
+        assert Page(answer).consent is None
     assert set(issued.values_list("digest", flat=True)) == digests
+    fresh = signed_in.callback(signed_in.open(signed_in.authorization_url(application)))
+    assert signed_in.exchange(application, fresh.parameters["code"]).status_code == 200
     assert signed_in.userinfo(token).status_code == 200
-
-
-@contract("D8.used-up")
-@pytest.mark.parametrize(("later", "decision"), [("nobody", "refuse"), ("mallory", "allow")])
-def test_a_page_whose_code_was_redeemed_is_used_up_whoever_is_signed_in_by_now(
-    signed_in: OAuthDriver,
-    another_driver: OAuthDriver,
-    application: Registered,
-    mallory: Any,
-    later: str,
-    decision: str,
-) -> None:
-    form = Page(used_up(signed_in, application)[0]).consent
-    assert form
-    if later == "mallory":
-        another_driver.signed_in(mallory.email, PASSWORD)
-    token = Page(another_driver.open("/accounts/password/reset")).forms[0].fields["csrfmiddlewaretoken"]
-    answer = another_driver.submit(form, button=("decision", decision), csrfmiddlewaretoken=token)
-    assert "You already signed in" in Page(answer).text
 
 
 @contract("D8.used-up", "D8.one")

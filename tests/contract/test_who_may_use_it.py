@@ -98,29 +98,22 @@ def test_it_holds_where_nobody_is_asked(
 
 
 @contract("D23.always")
-def test_it_holds_for_a_consent_page_from_before(
+def test_it_holds_for_a_consent_page_from_before_and_ends_its_code(
     driver: OAuthDriver, application: Registered, group: Group, alice: Any
 ) -> None:
     page = driver.consent_page(application, alice.email, PASSWORD)
+    alice.groups.add(group)
     registry.set_groups(application.row, [group])
+    code = driver.callback(driver.decide(page)).parameters["code"]
+    alice.groups.remove(group)
     callback = turned_away(driver, driver.decide(page, remember=True), application)
+    alice.groups.add(group)
+    error_of(driver.exchange(application, code), 400, "invalid_grant")
+    alice.groups.remove(group)
     assert callback.parameters["error"] == "access_denied"
     assert not consents.is_remembered(alice, application.row)
     assert driver.callback(driver.decide(page, "refuse")).parameters["error"] == "access_denied"
     turned_away(driver, driver.open(page.url), application)
-
-
-@contract("D23.always")
-def test_a_code_of_the_page_is_gone_once_it_turned_the_person_away(
-    driver: OAuthDriver, restricted: Registered, group: Group, alice: Any
-) -> None:
-    alice.groups.add(group)
-    page = driver.consent_page(restricted, alice.email, PASSWORD)
-    code = driver.callback(driver.decide(page)).parameters["code"]
-    alice.groups.remove(group)
-    turned_away(driver, driver.decide(page), restricted)
-    alice.groups.add(group)
-    error_of(driver.exchange(restricted, code), 400, "invalid_grant")
 
 
 @pytest.mark.integration

@@ -26,7 +26,10 @@ def codes_of(*applications: Registered) -> int:
 
 
 @contract("D5.hidden", "D5.pending")
-def test_an_altered_pending_request_leads_nowhere(signed_in: OAuthDriver, application: Registered) -> None:
+def test_an_altered_pending_request_or_that_of_a_link_gives_no_code(
+    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered
+) -> None:
+    """The signed request of a link is not bound to a person, so posting it must not count as a consent."""
     form = consent_form(signed_in, application)
     pending = form.fields["pending"]
     head, _, tail = pending.partition(":")
@@ -41,8 +44,14 @@ def test_an_altered_pending_request_leads_nowhere(signed_in: OAuthDriver, applic
         pending.swapcase(),
     ):
         answer = signed_in.submit(form, button=ALLOW, pending=altered)
-        assert answer.status_code == 400, altered
-        assert "Location" not in answer.headers
+        assert (answer.status_code, answer.headers.get("Location")) == (400, None), altered
+    to_sign_in = another_driver.get(another_driver.authorization_url(application))
+    onward = parse_qs(urlsplit(to_sign_in.headers["Location"]).query)["next"][0]
+    undecided = signed_in.submit(form, follow=False).headers["Location"]
+    for link in (onward, undecided):
+        sealed = parse_qs(urlsplit(link).query)["pending"][0]
+        answer = signed_in.submit(form, button=ALLOW, pending=sealed)
+        assert "code=" not in answer.headers.get("Location", "")
     assert codes_of(application) == 0
 
 
@@ -89,22 +98,6 @@ def test_a_page_of_another_browser_is_worth_nothing_in_that_of_alice(
     assert "code=" not in answer.headers.get("Location", "")
     assert Page(answer).consent
     assert codes_of(application) == 0
-
-
-@contract("D5.pending")
-def test_what_a_link_carries_is_not_what_a_page_carries(
-    driver: OAuthDriver, signed_in: OAuthDriver, application: Registered, another_driver: OAuthDriver
-) -> None:
-    """The signed request of a sign-in link is not bound to a person, so posting it must not count as a consent."""
-    to_sign_in = another_driver.get(another_driver.authorization_url(application))
-    onward = parse_qs(urlsplit(to_sign_in.headers["Location"]).query)["next"][0]
-    form = consent_form(signed_in, application)
-    undecided = signed_in.submit(form, follow=False).headers["Location"]
-    for link in (onward, undecided):
-        blob = parse_qs(urlsplit(link).query)["pending"][0]
-        answer = signed_in.submit(form, button=ALLOW, pending=blob)
-        assert "code=" not in answer.headers.get("Location", "")
-        assert codes_of(application) == 0
 
 
 @contract("D5.pending", "D19/forbidden", "D5.repeated", "D12.repeated")

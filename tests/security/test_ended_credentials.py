@@ -23,7 +23,7 @@ from oauth_bridge.consent import consents
 from oauth_bridge.models import AccessToken, Consent
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, ApplicationFactory, Issued, PersonFactory, Registered, issue
-from tests.grants import answer, consent_page, read, redeem
+from tests.grants import PAGE, answer, consent_page, link_of, read, redeem
 from tests.pages import (
     NEW_PASSWORD,
     admin_browser,
@@ -39,14 +39,12 @@ from tests.pages import (
 
 pytestmark = pytest.mark.django_db
 
-PAGE = {"accept": "text/html"}
 Ending = Callable[[User, pytest.MonkeyPatch], str]
 
 
 def issued(browser: Client, application: Registered) -> Issued:
     """A code for the person in the browser, whose consent to the application is remembered."""
-    query = {"client_id": application.client_id, "redirect_uri": application.redirect_uri, "response_type": "code"}
-    location = browser.get("/oauth/authorize", query)["Location"]
+    location = browser.get(link_of(application))["Location"]
     return Issued(parse_qs(urlsplit(location).query)["code"][0], None)
 
 

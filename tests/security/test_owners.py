@@ -135,16 +135,6 @@ def test_ownership_ends_with_the_right_it_was_given_under(hers: Registered, mall
 # Her own --------------------------------------------------------------------------------------------------------------
 
 
-def test_she_changes_her_own_and_makes_and_ends_its_secrets(browser: Client, hers: Registered) -> None:
-    assert browser.post(page("oauth_bridge_application_change", hers), FORM).status_code == 302
-    hers.row.refresh_from_db()
-    assert (hers.row.name, hers.row.redirect_uris) == ("Renamed", FORM["redirect_uris"])
-    secrets = page("oauth_bridge_application_secret", hers)
-    assert secret_on(browser.get(browser.post(secrets, {"overlap": "24"})["Location"]))
-    browser.post(reverse("admin:application_secret_act", args=[hers.row.pk, 1, "end"]))
-    assert not hers.row.secrets.get(number=1).works
-
-
 def test_she_sees_the_activity_and_the_records_of_her_own(browser: Client, hers: Registered, alice: User) -> None:
     tried(hers, alice)
     record = record_of(hers)
@@ -218,7 +208,9 @@ def test_she_neither_registers_nor_deletes_nor_switches_nor_acts_on_an_applicati
     assert not other.row.owners.exists()
 
 
-def test_the_form_of_her_own_changes_no_right(browser: Client, hers: Registered, mallory: User) -> None:
+def test_she_changes_her_own_but_no_right_and_makes_and_ends_its_secrets(
+    browser: Client, hers: Registered, mallory: User
+) -> None:
     group = Group.objects.create(name="Readers")
     change = page("oauth_bridge_application_change", hers)
     for name in ("is_trusted", "is_restricted", "groups", "owners", "is_enabled"):
@@ -226,9 +218,14 @@ def test_the_form_of_her_own_changes_no_right(browser: Client, hers: Registered,
     more = {"is_trusted": "on", "is_restricted": "on", "groups": [group.pk], "owners": [str(PersonFactory().pk)]}
     assert browser.post(change, {**FORM, **more}).status_code == 302
     hers.row.refresh_from_db()
+    assert (hers.row.name, hers.row.redirect_uris) == ("Renamed", FORM["redirect_uris"])
     assert (hers.row.is_trusted, hers.row.is_restricted, hers.row.is_enabled) == (False, False, True)
     assert list(hers.row.owners.all()) == [mallory]
     assert not hers.row.groups.exists()
+    secrets = page("oauth_bridge_application_secret", hers)
+    assert secret_on(browser.get(browser.post(secrets, {"overlap": "24"})["Location"]))
+    browser.post(reverse("admin:application_secret_act", args=[hers.row.pk, 1, "end"]))
+    assert not hers.row.secrets.get(number=1).works
 
 
 def test_no_list_and_no_search_has_another_application(browser: Client, hers: Registered, other: Registered) -> None:
