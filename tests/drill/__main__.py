@@ -21,9 +21,8 @@ from pathlib import Path
 import requests
 
 from tests.drill.failures import FAILURES, Failure
-from tests.drill.load import OPERATIONS, PROFILE, Load
 from tests.drill.machines import START_SECONDS, WEBS, Missing, Site, require_programs
-from tests.faults.upgrading import SEED, Client
+from tests.faults.people import OPERATIONS, PROFILE, SEED, Client, Load
 from tests.peers import certificate_for, nginx, wait_until
 from tests.server import ROOT, environment, free_port
 
