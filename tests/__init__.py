@@ -13,5 +13,6 @@ The helpers beside this file, the first that is enough:
 - `driver`: a browser and a backend that use the service over HTTP, and know nothing of its code.
 - `server`: the service under gunicorn, requests as bytes, metrics, and `wait_until`, the one loop that waits.
 - `databases`, `peers`: the servers beside the service.
-- `faults.load`: callers of the operations while something fails. `documented`: what docs/ tells an operator to write.
+- `faults.load`, `faults.people`: applications and people while something fails. `documented`: what docs/ tells an
+  operator to write.
 """

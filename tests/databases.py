@@ -58,6 +58,16 @@ def postgresql_programs() -> Path | None:
     return found[-1].parent if found else None
 
 
+@contextmanager
+def postgresql_folder() -> Iterator[Path]:
+    """Not in pytest's folder: PostgreSQL runs as another user, who may not read it."""
+    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 class Cluster:
     """A PostgreSQL server with a superuser `postgres` and a database of the role `service`. It uses fsync."""
 

@@ -64,9 +64,8 @@ Upstream = int | dict[str, int] | str
 def configuration(folder: Path, port: int, upstream: Upstream, certificate: Path | None) -> str:
     """The documented configuration at loopback ports, without TLS unless there is a certificate with its key.
 
-    `upstream` is the port of a server that is both units; the port of each documented address, with the upstreams of
-    docs/high-availability.md if they are not those of one server; or a block in place of the documented upstreams.
-    Nothing else is changed.
+    `upstream` is the port of a server that is both units; the port of each documented address; or a block in place of
+    the documented upstreams. Nothing else is changed.
     """
     changes = {
         r"listen 80;": f"listen 127.0.0.1:{free_port()};",
@@ -82,8 +81,6 @@ def configuration(folder: Path, port: int, upstream: Upstream, certificate: Path
         text, count = UPSTREAMS.subn(ports, text)
         assert count
     else:
-        if PAGES not in ports:
-            text = UPSTREAMS.sub(documented.block("upstream sign_in_pages {\n", "high-availability.md"), text)
         changes |= {rf"{re.escape(address)}\b": f"127.0.0.1:{at}" for address, at in ports.items()}
     if certificate:
         changes[r"listen 443 ssl;"] = f"listen 127.0.0.1:{port} ssl;"
@@ -101,31 +98,18 @@ def program() -> str | None:
 
 
 @contextmanager
-def nginx(
-    folder: Path,
-    port: int,
-    upstream: Upstream,
-    certificate: Path | None = None,
-    **replaced: str,
-) -> Iterator[subprocess.Popen[bytes]]:
-    """nginx on the loopback `port`, which forwards to `upstream`, as in `configuration`; it ends with the block.
-
-    `replaced` are values of headers that it passes on, with `_` for `-`.
-    """
+def nginx(folder: Path, port: int, upstream: Upstream, certificate: Path | None = None) -> Iterator[None]:
+    """nginx on the loopback `port`, which forwards to `upstream`, as in `configuration`; it ends with the block."""
     if (found := program()) is None:
         pytest.skip("needs nginx")
     folder.mkdir(exist_ok=True)
     folder.chmod(0o755)
     path = folder / "nginx.conf"
-    text = configuration(folder, port, upstream, certificate)
-    for name, value in replaced.items():
-        text, count = re.subn(rf"(proxy_set_header {name.replace('_', '-')}) .*", rf"\1 {value};", text)
-        assert count
-    path.write_text(text, encoding="utf-8")
+    path.write_text(configuration(folder, port, upstream, certificate), encoding="utf-8")
     with subprocess.Popen([found, "-p", folder, "-c", path, "-e", folder / "start.log"]) as process:
         try:
             wait_until_up(process, lambda: is_open(port), folder / "start.log")
-            yield process
+            yield
         finally:
             process.terminate()
 

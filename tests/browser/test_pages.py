@@ -18,7 +18,7 @@ from accounts.sessions.credential_changes import set_active
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.models import NAME_MAX_LENGTH
-from tests.browser.conftest import Device, Way, cut_off, mailed_codes, press, violations
+from tests.browser.conftest import Device, Way, cut_off, mailed_code, press, violations
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
 
@@ -129,7 +129,7 @@ class Visitor:
         yield "sign-up, code"
         self._submit(code="AAAAAA")
         yield "sign-up, code with an error"
-        self._submit(code=mailed_codes(self.provider, email)[0])
+        self._submit(code=mailed_code(self.provider, email))
         set_active(User.objects.get(email=email), False)
         self._open(self.link(self.application))
         yield "sign-in after a deactivation"

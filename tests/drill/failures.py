@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.drill.load import Load
 from tests.drill.machines import START_SECONDS, Site, send
+from tests.faults.people import Load
 from tests.peers import wait_until
 
 SUSPENDED_SECONDS = 40

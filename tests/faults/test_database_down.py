@@ -1,12 +1,12 @@
-"""PostgreSQL is killed, read-only, full or stopped: 503 with Retry-After, and all goes on afterwards. D19."""
+"""PostgreSQL is killed, read-only or full: 503 with Retry-After, and all goes on afterwards. D19.
+
+One that is silent: `make drill`.
+"""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 from django.db import OperationalError, connection, connections, transaction
@@ -16,32 +16,15 @@ from django.test.utils import CaptureQueriesContext
 
 from config.infrastructure.sql import fetch_all
 from config.infrastructure.sql.base import STATEMENT_TIMEOUT_SECONDS
+from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import Cluster, OwnRedis
 from tests.driver import OAuthDriver, Page, away_of, away_page_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, TokenFactory
-from tests.faults.load import Caller, statuses
 from tests.grants import redeem
-from tests.server import ROOT, Server, environment, eventually, free_port, serve, value, wait_until
+from tests.server import ROOT, Server, environment, wait_until
 
 # The whole server -----------------------------------------------------------------------------------------------------
-
-METRICS_PORT = free_port()
-METRICS_BIND = f"127.0.0.1:{METRICS_PORT}"
-
-
-@pytest.fixture(scope="module")
-def served(cluster: Cluster, shared_redis: OwnRedis, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with two workers at the PostgreSQL that the tests break."""
-    variables = {"DATABASE_URL": cluster.url, "REDIS_URL": shared_redis.url, "WEB_CONCURRENCY": "2"}
-    with serve(tmp_path_factory.mktemp("served"), METRICS_BIND=METRICS_BIND, **variables) as server:
-        yield server
-
-
-@pytest.fixture
-def server(own_postgresql: Cluster, request: pytest.FixtureRequest) -> Server:
-    served: Server = request.getfixturevalue("served")  # not a parameter, which would start it before a skip
-    return served
 
 
 class Visitor:
@@ -53,14 +36,11 @@ class Visitor:
         self.token = TokenFactory(user=self.person).raw
         self.code = CodeFactory(application=self.application, user=self.person).raw
 
-    def authorize(self) -> Any:
-        return self.driver.get(self.driver.authorization_url(self.application))
-
     def check_excuses(self) -> None:
         """503 with Retry-After, as JSON for programs and as a page for browsers, which may choose its language."""
         away_of(self.driver.userinfo(self.token))
         away_of(self.driver.exchange(self.application, self.code))
-        page = self.authorize()
+        page = self.driver.get(self.driver.authorization_url(self.application))
         away_page_of(page)
         form = next(form for form in Page(page).forms if form.action.endswith("/accounts/language"))
         chosen = self.driver.submit(form, button=("language", "de"))
@@ -77,8 +57,9 @@ class Visitor:
 
 @contract("D19/temporarily_unavailable", "D19.page")
 def test_without_the_database_or_a_free_connection_503_is_said_and_afterwards_all_goes_on(
-    server: Server, own_postgresql: Cluster
+    own_postgresql: Cluster, redis_server: OwnRedis, launch: Launch
 ) -> None:
+    server = launch(REDIS_URL=redis_server.url, WEB_CONCURRENCY="2")
     visitor, another = Visitor(server), Visitor(server)
     own_postgresql.kill()
     for _ in range(2):
@@ -98,32 +79,6 @@ def test_without_the_database_or_a_free_connection_503_is_said_and_afterwards_al
     another.check_excuses()
     own_postgresql.leave_sessions(-1)
     another.check_that_all_goes_on()
-
-
-def test_while_the_database_is_stopped_requests_wait_and_all_goes_on_when_it_does(
-    server: Server, own_postgresql: Cluster
-) -> None:
-    """SIGSTOP: connections stay open, and nothing answers. A thread without a connection answers 503."""
-    application, token = ApplicationFactory(), TokenFactory().raw
-    code = CodeFactory(application=application).raw
-
-    def is_database_up() -> float:
-        return value(METRICS_PORT, "delegated_database_up")
-
-    eventually(1.0, is_database_up)
-    own_postgresql.suspend()
-    try:
-        with ThreadPoolExecutor(2) as pool:
-            profile = pool.submit(lambda: Caller(server).userinfo(token).status)
-            exchange = pool.submit(lambda: Caller(server).exchange(application, code).status)
-            eventually(0.0, is_database_up)
-            own_postgresql.resume()
-            assert {profile.result(), exchange.result()} <= {200, 503}
-    finally:
-        own_postgresql.resume()
-    eventually({200: 1}, lambda: statuses(server, [token]))
-    eventually(1.0, is_database_up)
-    assert Caller(server).exchange(application, code).status in (200, 400)  # an exchange without an answer may be done
 
 
 # One connection -------------------------------------------------------------------------------------------------------

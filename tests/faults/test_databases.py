@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
+import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,7 +19,7 @@ from accounts.models import AuditEntry, StoredPicture
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.conftest import Launch
 from tests.contract_coverage import contract
-from tests.databases import Cluster, Standby, in_use, migrate, pooler
+from tests.databases import Cluster, Standby, in_use, migrate, pooler, postgresql_folder
 from tests.driver import OAuthDriver, away_of, away_page_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
 from tests.faults.load import Redemptions
@@ -28,34 +28,24 @@ from tests.peers import wait_until
 # A standby, as docs/operations.md says -----------------------------------------------------------------------------
 
 
-@pytest.fixture
-def standby(own_postgresql: Cluster) -> Iterator[Standby]:
-    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))  # not in pytest's folder: PostgreSQL runs as another user
-    try:
-        server = Standby(own_postgresql, folder)
-        yield server
-        server.kill()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def test_the_service_goes_on_with_a_standby_once_it_is_promoted(own_postgresql: Cluster, launch: Launch) -> None:
+    with ExitStack() as stack:
+        standby = Standby(own_postgresql, stack.enter_context(postgresql_folder()))
+        stack.callback(standby.kill)
+        hosts = f"127.0.0.1:{own_postgresql.port},127.0.0.1:{standby.port}"
+        server = launch(DATABASE_URL=f"postgres://service@{hosts}/service?target_session_attrs=read-write")
+        person, application = PersonFactory(), ApplicationFactory()
+        browser = OAuthDriver(server.base_url)
+        code = browser.authorize(browser.authorization_url(application), person.email, PASSWORD).parameters["code"]
+        token = browser.exchange(application, code).json()["access_token"]
+        wait_until(lambda: standby.has_all_of(own_postgresql))
 
-
-def test_the_service_goes_on_with_a_standby_once_it_is_promoted(
-    own_postgresql: Cluster, standby: Standby, launch: Launch
-) -> None:
-    hosts = f"127.0.0.1:{own_postgresql.port},127.0.0.1:{standby.port}"
-    server = launch(DATABASE_URL=f"postgres://service@{hosts}/service?target_session_attrs=read-write")
-    person, application = PersonFactory(), ApplicationFactory()
-    browser = OAuthDriver(server.base_url)
-    code = browser.authorize(browser.authorization_url(application), person.email, PASSWORD).parameters["code"]
-    token = browser.exchange(application, code).json()["access_token"]
-    wait_until(lambda: standby.has_all_of(own_postgresql))
-
-    own_postgresql.kill()
-    assert browser.userinfo(token).status_code == 503
-    standby.promote()
-    wait_until(lambda: browser.userinfo(token).status_code == 200)
-    assert browser.get("/accounts/profile").status_code == 200
-    assert browser.exchange(application, code).status_code == 400
+        own_postgresql.kill()
+        assert browser.userinfo(token).status_code == 503
+        standby.promote()
+        wait_until(lambda: browser.userinfo(token).status_code == 200)
+        assert browser.get("/accounts/profile").status_code == 200
+        assert browser.exchange(application, code).status_code == 400
 
 
 # PgBouncer before 1.21 in transaction mode, without prepared statements, as docs/operations.md sets it up -------------
@@ -72,7 +62,16 @@ def test_a_pooler_without_prepared_statements_is_supported(postgresql: None, red
 
 # The disk of SQLite is full. D19 --------------------------------------------------------------------------------------
 
-DISK = "4m"
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a small file system."""
+    command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", tmp_path]
+    mounted = subprocess.run(command, capture_output=True, text=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"needs the right to mount a small disk: {mounted.stderr.strip()}")
+    yield tmp_path
+    subprocess.run(["umount", "--lazy", tmp_path], check=True)
 
 
 @contract("D19/temporarily_unavailable", "D19.page")

@@ -17,22 +17,106 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
+import requests
 
 from tests.conftest import Launch
 from tests.databases import Cluster
+from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD
-from tests.faults.upgrading import SEED, Client, Load, Site, ask_for_reset, form_with, is_signed_in, sign_up
+from tests.faults.people import SEED, Client, Load, form_with
 from tests.pages import Device, code_of
-from tests.peers import BUSY, TAKES, MailServer, wait_until
-from tests.server import ROOT, Server, environment, free_port, socket_unit
+from tests.peers import BUSY, TAKES, MailServer
+from tests.server import PATIENCE_SECONDS, ROOT, Server, environment, free_port, socket_unit, wait_until
 
 DATABASE = "upgraded"
-KILLED = "killed"
+BROKEN = ("ConnectionError", "ChunkedEncodingError")  # before, in, or after the headers of the answer
+PAGES = ("profile", "security", "browsers", "applications")
+# Opened after the migration only: the template of a page is read when it is opened first.
+LATER_PAGES = ("password/change", "security/authenticator", "security/passkeys/add", "email", "delete", "export")
 INITIAL_MIGRATIONS = ("accounts/migrations/0001_initial.py", "oauth_bridge/migrations/0001_initial.py")
+
+
+def of_any_version(driver: OAuthDriver) -> OAuthDriver:
+    for session in (driver.browser, driver.backend):
+        session.hooks["response"].clear()
+        session.headers["Connection"] = "close"  # one that is kept may be closed by the restart at any moment
+    return driver
+
+
+class AnyVersionLoad(Load):
+    def browser(self) -> OAuthDriver:
+        return of_any_version(super().browser())
+
+
+@dataclass(frozen=True)
+class Site:
+    """The address of the service, its mail server, and the two applications: one asks for consent, one is trusted."""
+
+    url: str
+    mail_server: MailServer
+    asking: Client
+    trusted: Client
+
+    def browser(self) -> OAuthDriver:
+        """A browser with an application's backend. The document of the new version describes no answer of the old."""
+        return of_any_version(OAuthDriver(self.url))
+
+    def signed_in(self, name: str) -> OAuthDriver:
+        driver = self.browser().signed_in(f"{name}@example.com", PASSWORD)
+        assert is_signed_in(driver)
+        return driver
+
+    def code(self, driver: OAuthDriver) -> str:
+        """A code for the trusted application."""
+        return driver.callback(driver.open(driver.authorization_url(self.trusted))).parameters["code"]
+
+    def token(self, driver: OAuthDriver, code: str) -> str:
+        answer = driver.exchange(self.trusted, code)
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()["access_token"])
+
+    def mailed(self, to: str, pattern: str) -> str:
+        """Waits for a mail to the address in which the pattern finds something, and returns that of the newest."""
+
+        def found() -> list[str]:
+            bodies = [mail.get_body(("plain",)) for mail in self.mail_server.mails if mail["To"] == to]
+            texts = [body.get_content() for body in bodies if body]
+            return [each for text in texts for each in re.findall(pattern, text, re.MULTILINE)]
+
+        return wait_until(found)[-1]
+
+
+def is_signed_in(driver: OAuthDriver) -> bool:
+    return driver.get("/accounts/profile").status_code == 200
+
+
+def sign_up(driver: OAuthDriver, email: str) -> requests.Response:
+    page = driver.open("/accounts/sign-up")
+    return driver.submit(form_with(page, "password1"), email=email, nickname="Nia", password1="a long enough phrase")
+
+
+def ask_for_reset(driver: OAuthDriver, email: str) -> None:
+    answer = driver.submit(form_with(driver.open("/accounts/password/reset"), "email"), email=email)
+    assert answer.status_code == 200, answer.status_code
+
+
+def check_pages(site: Site, names: Iterable[str]) -> None:
+    """The style sheets and scripts of each page are there, and somebody may sign up."""
+    driver = site.signed_in("backend")
+    for path in (*(f"/accounts/{name}" for name in names), "/admin/login", "/openapi.json", "/health/live"):
+        answer = driver.get(path)
+        assert answer.status_code in (200, 302), f"{path}: {answer.status_code}"
+        for asset in set(re.findall(r'(?:href|src)="(/static/[^"]+\.(?:css|js))"', answer.text)):
+            assert driver.get(asset).status_code == 200, asset
+    assert form_with(sign_up(site.browser(), f"new-{uuid4().hex}@example.org"), "code")
+    ask_for_reset(site.browser(), "load@example.com")
+
 
 # Holdings -------------------------------------------------------------------------------------------------------------
 
@@ -46,48 +130,38 @@ def a_password_and_sessions(site: Site) -> Iterator[None]:
     site.signed_in("alice")
 
 
-def a_code_and_a_token(site: Site) -> Iterator[None]:
+def codes_and_a_token(site: Site) -> Iterator[None]:
+    """The replay of the redeemed code is refused, and ends the token."""
     driver = site.signed_in("alice")
-    code, token = site.code(driver), site.token(driver, site.code(driver))
+    redeemed, code = site.code(driver), site.code(driver)
+    token, began = site.token(driver, redeemed), time.monotonic()
     yield
     assert driver.userinfo(token).json()["nickname"] == "alice"
     assert driver.userinfo(site.token(driver, code)).json()["nickname"] == "alice"
-
-
-def a_redeemed_code(site: Site) -> Iterator[None]:
-    """Its replay is refused, and ends the token."""
-    driver = site.signed_in("alice")
-    code = site.code(driver)
-    token = site.token(driver, code)
-    began = time.monotonic()
-    yield
     wait_until(lambda: time.monotonic() > began + 3.5)  # an earlier one counts as the same exchange sent twice: D13
-    assert driver.exchange(site.trusted, code).json()["error"] == "invalid_grant"
+    assert driver.exchange(site.trusted, redeemed).json()["error"] == "invalid_grant"
     assert driver.userinfo(token).status_code == 401
 
 
-def open_pages_of_a_request(site: Site) -> Iterator[None]:
-    stranger, driver = site.browser(), site.signed_in("alice")
+def open_pages_and_a_remembered_consent(site: Site) -> Iterator[None]:
+    stranger, driver, carol = site.browser(), site.signed_in("alice"), site.signed_in("carol")
     sign_in = stranger.open(stranger.authorization_url(site.trusted, state="kept"))
     consent = driver.open(driver.authorization_url(site.asking, state="kept"))
+    page = carol.open(carol.authorization_url(site.asking))
+    if Page(page).consent:  # not after the way back
+        carol.decide(page, remember=True)
     yield
     response = stranger.sign_in(sign_in, "alice@example.com", PASSWORD)
     assert stranger.callback(response).parameters["state"] == "kept"
     callback = driver.callback(driver.decide(consent))
     assert callback.parameters["state"] == "kept"
-    assert driver.exchange(site.asking, callback.parameters["code"]).status_code == 200
-
-
-def a_remembered_consent(site: Site) -> Iterator[None]:
-    driver = site.signed_in("carol")
-    driver.decide(driver.open(driver.authorization_url(site.asking)), remember=True)
-    yield
-    callback = driver.callback(driver.open(driver.authorization_url(site.asking)))
-    assert driver.exchange(site.asking, callback.parameters["code"]).status_code == 200
+    remembered = carol.callback(carol.open(carol.authorization_url(site.asking)))
+    for browser, back in ((driver, callback), (carol, remembered)):
+        assert browser.exchange(site.asking, back.parameters["code"]).status_code == 200
 
 
 def an_authenticator_app(site: Site) -> Iterator[None]:
-    driver = site.signed_in("bob")
+    driver = site.signed_in("frank")
     page = driver.open("/accounts/security/authenticator")
     secret = re.findall(r'<code dir="ltr">([A-Z2-7]+)</code>', page.text)[0]
     used = code_of(secret)  # not that of the period before, which could be two periods old when it arrives
@@ -97,14 +171,14 @@ def an_authenticator_app(site: Site) -> Iterator[None]:
     wait_until(lambda: code_of(secret) != used)
     for code in (code_of(secret), recovery[0]):
         driver = site.browser()
-        page = driver.sign_in(driver.open("/accounts/sign-in"), "bob@example.com", PASSWORD)
+        page = driver.sign_in(driver.open("/accounts/sign-in"), "frank@example.com", PASSWORD)
         assert not is_signed_in(driver)
         driver.submit(form_with(page, "code"), code=code)
         assert is_signed_in(driver)
 
 
 def a_passkey(site: Site) -> Iterator[None]:
-    driver, device = site.signed_in("dave"), Device(site.url)
+    driver, device = site.signed_in("grace"), Device(site.url)
     page = driver.open("/accounts/security/passkeys/add")
     options = re.findall(r'<script[^>]*type="application/json">(.*?)</script>', page.text)[0]
     made = device.made(json.loads(options)["publicKey"])
@@ -121,23 +195,25 @@ def mails_that_wait(site: Site) -> Iterator[None]:
     """Of a sign-up and of a reset."""
     newcomer, driver = site.browser(), site.browser()
     page = sign_up(newcomer, "new@example.org")
-    ask_for_reset(driver, "carol@example.com")
+    ask_for_reset(driver, "erin@example.com")
     yield
     code = site.mailed("new@example.org", r"^\s*([A-Z0-9]{3,}-[A-Z0-9]{3,})\s*$")
     newcomer.submit(form_with(page, "code"), code=code)
     assert is_signed_in(newcomer)
-    page = driver.open(site.mailed("carol@example.com", r"(https?://\S+/accounts/password/reset/\S+)"))
-    form = form_with(page, "password1")
-    fields = {name: "a wholly different password" for name in form.types if name.startswith("password")}
-    driver.submit(form, **fields)
+    page = driver.open(site.mailed("erin@example.com", r"(https?://\S+/accounts/password/reset/\S+)"))
+    password = "a wholly different password"
+    driver.submit(form_with(page, "password1"), password1=password, password2=password)
     assert is_signed_in(driver)
 
 
 Holding = Callable[[Site], Iterator[None]]
 # What the new version also gives, and the first release takes after the way back.
-HELD_BY_THE_NEW: list[Holding] = [a_password_and_sessions, a_code_and_a_token, a_redeemed_code, open_pages_of_a_request]
-# Mails are the last, because a reset ends Carol's consents.
-HOLDINGS: list[Holding] = [*HELD_BY_THE_NEW, a_remembered_consent, an_authenticator_app, a_passkey, mails_that_wait]
+HELD_BY_THE_NEW: list[Holding] = [
+    a_password_and_sessions,
+    codes_and_a_token,
+    open_pages_and_a_remembered_consent,
+]
+HOLDINGS: list[Holding] = [*HELD_BY_THE_NEW, an_authenticator_app, a_passkey, mails_that_wait]
 
 
 def begun(holdings: Iterable[Holding], site: Site) -> dict[str, Iterator[None]]:
@@ -181,32 +257,12 @@ def copy_checkout(folder: Path) -> None:
             shutil.copy(ROOT / name, folder / name)
 
 
-def run(root: Path, variables: dict[str, str], *arguments: str, stdin: str = "") -> str:
-    command = [sys.executable, "manage.py", *arguments]
-    options = {"cwd": root, "env": variables, "input": stdin, "capture_output": True, "text": True, "timeout": 300}
-    done = subprocess.run(command, check=False, **options)  # type: ignore[call-overload]
-    assert done.returncode == 0, done.stdout + done.stderr
-    return str(done.stdout)
-
-
-def kill_a_worker(server: Server) -> None:
-    """Until another one has taken its place."""
-    before = server.workers()
-    os.kill(min(before), signal.SIGKILL)
-    wait_until(lambda: len(server.workers()) == len(before) and min(before) not in server.workers())
-
-
-def is_broken_by_the_kill(what: str, why: str) -> bool:
-    """Before, in, or after the headers of the answer."""
-    return what.endswith(f", {KILLED}") and why.startswith(("Unanswered", "ConnectionError", "ChunkedEncodingError"))
-
-
 def test_an_upgrade_and_the_way_back_fail_no_request_and_take_nothing_from_anybody(
     own_postgresql: Cluster, launch: Launch, redis_server: Any, mail_server: MailServer, tmp_path: Path
 ) -> None:
-    """A worker that is killed after the switch of the folder breaks what it was answering."""
+    """The journeys go on through each phase. A worker that is killed after the switch breaks what it was answering."""
     own_postgresql.administer(f"CREATE DATABASE {DATABASE} OWNER service")
-    database = own_postgresql.url.removesuffix("service") + DATABASE
+    database = own_postgresql.url_of(DATABASE)
     old, new, current = (tmp_path / name for name in ("old", "new", "current"))
     unpack_first_release(old)
     mail_server.mode = BUSY
@@ -219,11 +275,17 @@ def test_an_upgrade_and_the_way_back_fail_no_request_and_take_nothing_from_anybo
         "STAFF_SECOND_FACTOR": "off",
         "WEB_CONCURRENCY": "2",
     }
-    variables = environment(tmp_path, **changes)
-    run(old, variables, "migrate", "--verbosity=0")
-    made = json.loads(run(old, variables, "shell", "--verbosity=0", stdin=SEED))
+
+    def run(root: Path, *arguments: str, stdin: str | None = None) -> str:
+        command = [sys.executable, "manage.py", *arguments]
+        options = {"cwd": root, "env": environment(tmp_path, **changes), "input": stdin, "capture_output": True}
+        done = subprocess.run(command, text=True, check=False, **options)  # type: ignore[call-overload]
+        assert done.returncode == 0, done.stdout + done.stderr
+        return str(done.stdout)
+
+    run(old, "migrate", "--verbosity=0")
+    made = json.loads(run(old, "shell", "--verbosity=0", stdin=SEED))
     clients = {name: Client(each["client_id"], each["client_secret"]) for name, each in made.items()}
-    current.symlink_to(old)
 
     with socket.create_server(("127.0.0.1", free_port()), backlog=128) as port:
 
@@ -231,42 +293,50 @@ def test_an_upgrade_and_the_way_back_fail_no_request_and_take_nothing_from_anybo
             return launch(root=current, **socket_unit(port), **changes)
 
         def link(version: Path) -> None:
-            current.unlink()
+            current.unlink(missing_ok=True)
             current.symlink_to(version)
 
         def restart(server: Server) -> Server:
             """The port of systemd stays open meanwhile."""
             server.process.send_signal(signal.SIGTERM)
-            assert server.process.wait(120) == 0
+            assert server.process.wait(PATIENCE_SECONDS) == 0
             return start()
 
+        link(old)
         server = start()
         site = Site(server.base_url, mail_server, **clients)
         held = begun(HOLDINGS, site)
-        with Load(server, site) as load:
-            load.go_on("before")
+        with AnyVersionLoad(site.url, "", site.trusted) as load:
+
+            def goes_on(*later: str) -> None:
+                load.wait_for_answers()
+                check_pages(site, (*PAGES, *later))
+
+            goes_on()
             copy_checkout(new)
             link(new)
-            load.phase = KILLED
-            kill_a_worker(server)
-            load.go_on(KILLED, rounds=0)  # a client may learn of the broken connection after the new worker started
-            load.go_on("switched")
-            load.phase = "migrate"
-            run(new, variables, "migrate")
-            load.go_on("migrated")
-            load.phase = "upgrade"
+            began, before = time.monotonic(), server.workers()
+            os.kill(min(before), signal.SIGKILL)
+            wait_until(lambda: len(server.workers()) == len(before) and server.workers() != before)
+            load.wait_for_answers()  # a client may learn of the broken connection after the new worker started
+            ended = time.monotonic()
+            goes_on()
+            run(new, "migrate")
+            goes_on(*LATER_PAGES)
             server = restart(server)
-            load.go_on("upgraded")
+            goes_on(*LATER_PAGES)
             mail_server.mode = TAKES
             with psycopg.connect(database) as connection:
                 connection.execute("UPDATE accounts_outgoingmail SET due_at = now()")
             failed = fails(held)
 
             held = begun(HELD_BY_THE_NEW, site)
-            load.phase = "the way back"
             link(old)
             server = restart(server)
-            load.go_on("back")
+            goes_on(*LATER_PAGES)
             failed |= fails(held)
-    failed = {what: why for what, why in (load.failed | failed).items() if not is_broken_by_the_kill(what, why)}
     assert failed == {}
+    assert load.ledger.broken == {}
+    troubles = [each for answers in load.answers.values() for each in answers if each.trouble]
+    by_the_kill = [each for each in troubles if each.trouble in BROKEN and began <= each.ended <= ended]
+    assert troubles == by_the_kill

@@ -1,4 +1,4 @@
-"""Response times do not reveal whether a client (D19), an account (D15) or another application's token exists.
+"""Response times do not reveal whether a client (D19) or an account (D15) exists.
 
 In `make fuzz` only: it takes minutes and needs an otherwise idle machine. Each round sends every kind of request twice,
 in random order. The time of a kind is the fastest twentieth of its requests, because other load only ever makes a
@@ -22,7 +22,7 @@ from oauth_bridge.models import Application, ApplicationSecret
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
-from tests.factories import ApplicationFactory, PersonFactory, TokenFactory
+from tests.factories import ApplicationFactory, PersonFactory
 from tests.faults.load import FORM
 from tests.server import Server
 
@@ -128,23 +128,6 @@ def test_every_failed_authentication_takes_equally_long(launch: Launch, with_sec
     server = launch(**RATES)
     measured(server, calls, CLIENTS * RECORDS_OF_A_CALLER // 2)
     check(measured(server, calls, ROUNDS), unknown)
-
-
-@contract("I8.others")
-@pytest.mark.parametrize(
-    ("operation", "client_type"), [("introspect", "confidential"), ("revoke", "confidential"), ("revoke", "public")]
-)
-def test_no_token_of_another_application_stands_out(launch: Launch, operation: str, client_type: str) -> None:
-    application = ApplicationFactory(client_type=client_type)
-    form = f"client_id={application.client_id}&token="
-    if application.client_secret:
-        form = f"client_secret={application.client_secret}&{form}"
-    others = [token.raw for token in TokenFactory.create_batch(CLIENTS, user=PersonFactory())]
-    kinds: dict[str, Maker] = {
-        "unknown token": lambda _number: form + secrets.token_urlsafe(32),
-        "token of another": lambda number: form + others[number % CLIENTS],
-    }
-    check(measured(launch(**RATES), kinds, ROUNDS, f"/oauth/{operation}"), "unknown token")
 
 
 @contract("D15.unknown")

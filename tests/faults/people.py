@@ -1,4 +1,4 @@
-"""People and applications that use the service while machines fail, and a record of what they were promised."""
+"""People and applications that use the service while machines fail or its code changes, and what they were promised."""
 
 from __future__ import annotations
 
@@ -13,17 +13,45 @@ from typing import Any
 import requests
 from requests.adapters import HTTPAdapter
 
-from tests.driver import OAuthDriver, Page
+from tests.driver import Form, OAuthDriver, Page
 from tests.factories import PASSWORD
 from tests.faults.upgrading import CALLBACK, Client
-from tests.peers import wait_until
+from tests.server import wait_until
 
+PEOPLE = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "load", "backend")
+CALLBACK = "https://client.example/callback"
 APPLICATION_THREADS = ("alice", "bob", "carol")
 SIGN_IN, READER = "load", "backend"
 OPERATIONS = ("authorize", "token", "user info", "sign-in")
 PAGE = "page"  # that has the form of a sign-in
 PAUSE_SECONDS, RETRY_SECONDS, PATIENCE_SECONDS = 0.15, 0.3, 180
 KEPT_SESSIONS = 30
+
+
+# Run by `manage.py shell`.
+SEED = f"""
+import io, json
+from django.core.management import call_command
+from django.utils import timezone
+from accounts.models import User
+
+for name in {PEOPLE}:
+    User.objects.create_user(name + "@example.com", {PASSWORD!r}, nickname=name, email_verified_at=timezone.now())
+User.objects.create_superuser("root@example.com", {PASSWORD!r}, nickname="Root")
+made = {{}}
+for name, options in (("asking", []), ("trusted", ["--trusted"])):
+    output = io.StringIO()
+    call_command("application", "create", name, "--redirect-uri={CALLBACK}", "--json", *options, stdout=output)
+    made[name] = json.loads(output.getvalue())
+print(json.dumps(made))
+"""
+
+
+@dataclass(frozen=True)
+class Client:
+    client_id: str
+    client_secret: str = field(repr=False)
+    redirect_uri: str = CALLBACK
 
 
 class FromAddress(HTTPAdapter):
@@ -67,11 +95,12 @@ class Load:
         self._is_over = threading.Event()
         self._crashes: list[BaseException] = []
         self._addresses = itertools.count(1)
-        self._drivers = {name: self.browser() for name in (*APPLICATION_THREADS, READER)}
+        self.drivers = {name: self.browser() for name in (*APPLICATION_THREADS, READER)}
         jobs: Mapping[str, Callable[[str], None]] = {
             **dict.fromkeys(APPLICATION_THREADS, self._use_application),
             SIGN_IN: self._sign_in,
-            READER: lambda name: self._read(self._drivers[name], next(iter(self.ledger.tokens.values()))),
+            # Of a copy, because the others add to it.
+            READER: lambda name: self._read(self.drivers[name], next(iter([*self.ledger.tokens.values()]))),
         }
         self._threads = [threading.Thread(target=self._repeat, args=job, daemon=True) for job in jobs.items()]
 
@@ -85,7 +114,7 @@ class Load:
         return driver
 
     def __enter__(self) -> Load:
-        for name, driver in self._drivers.items():
+        for name, driver in self.drivers.items():
             driver.signed_in(f"{name}@example.com", PASSWORD)
         self._use_application(READER)
         for thread in self._threads:
@@ -137,7 +166,7 @@ class Load:
 
     def _use_application(self, name: str) -> None:
         """A browser that is signed in leads to a code; the application redeems it and reads the profile."""
-        driver = self._drivers[name]
+        driver = self.drivers[name]
         address = driver.authorization_url(self.application)
         status, answer = self._ask("authorize", lambda: driver.get(address), is_callback)
         if not status:
@@ -199,3 +228,9 @@ def is_callback(answer: requests.Response) -> bool:
 def is_settled(answer: requests.Response) -> bool:
     """A token, or the answer that the code is spent."""
     return is_ok(answer) or (answer.status_code == 400 and answer.json()["error"] == "invalid_grant")
+
+
+def form_with(response: requests.Response, name: str) -> Form:
+    found = [form for form in Page(response).forms if name in form.types]
+    assert found, f"no field {name} at {response.url} ({response.status_code})"
+    return found[0]
