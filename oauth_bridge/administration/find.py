@@ -16,7 +16,7 @@ from accounts.models import User
 from oauth_bridge.activity import reading
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.activity.statistics import MOST_RECORDS
-from oauth_bridge.administration import rights, shown
+from oauth_bridge.administration import person, rights, shown
 from oauth_bridge.administration.record_facts import OF_NO_APPLICATION, with_client_id
 from oauth_bridge.administration.rights import ACTIVITY, PEOPLE, VIEW
 from oauth_bridge.models import MISTYPED_CLIENT_ID, Application
@@ -57,9 +57,7 @@ def may_find(request: HttpRequest) -> bool:
 def _people(request: HttpRequest, text: str) -> list[User]:
     if not request.user.has_perm(PEOPLE):
         return []
-    in_address = Q(email__contains=text.lower())  # addresses are stored in lower case
-    found = User.objects.filter(in_address if "@" in text else Q(nickname__icontains=text) | in_address)
-    return list(found.order_by("email")[: MOST_LISTED + 1])
+    return list(User.objects.filter(person.matching(text)).order_by("email")[: MOST_LISTED + 1])
 
 
 def _applications(request: HttpRequest, text: str) -> list[Application]:
@@ -100,9 +98,9 @@ def _of_address(address: str, *, may_see_people: bool, may_see_activity: bool) -
 
     The person comes first, if the administrator may see people. Empty if nothing is found.
     """
-    person = reading.person_with(address)
-    if person and may_see_people:
-        return shown.page("person", person)
+    owner = reading.person_with(address)
+    if owner and may_see_people:
+        return shown.page("person", owner)
     if may_see_activity and reading.entries(Filters(who=address, limit=1)):
         return shown.page("activity", who=address, days=30)
     return ""

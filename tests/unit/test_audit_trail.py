@@ -12,6 +12,7 @@ from django.contrib.auth.models import Group, Permission
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.models import AuditEntry, User
 from oauth_bridge.administration.trail import ACTIONS
@@ -29,13 +30,7 @@ REGISTRATION = {
     "id_token_alg": "RS256",
     "redirect_uris": "https://client.example/callback",
 }
-NEW_PERSON = {
-    "email": "new@example.com",
-    "nickname": "New",
-    "password1": "correct horse battery staple",
-    "password2": "correct horse battery staple",
-    "is_verified": "on",
-}
+NEW_PERSON = {"email": "new@example.com", "nickname": "Newcomer"}
 
 
 @pytest.fixture
@@ -102,12 +97,12 @@ def test_no_entry_has_a_secret_a_password_or_the_address_or_name_of_a_person(gra
     grace.post("/admin/accounts/user/add/", NEW_PERSON)
     made = secret_rotation.rotate(Application.objects.get()).secret
     person = User.objects.get(email=NEW_PERSON["email"])
-    act(grace, person, "reset")
+    act(grace, person, "invite")
     grace.post(reverse("admin:accounts_user_change", args=[person.pk]), {"nickname": "Alicia", "is_active": "on"})
     assert AuditEntry.objects.get(action="account_changed").changes == {"nickname": [False, True]}
     assert AuditEntry.objects.count() >= 5
     stored = json.dumps(list(AuditEntry.objects.values()), default=str)
-    hidden = (made, NEW_PERSON["password1"], NEW_PERSON["email"], "Alicia", "digest", "pbkdf2", "argon2")
+    hidden = (made, *NEW_PERSON.values(), "Alicia", "digest", "pbkdf2", "argon2")
     assert [each for each in hidden if each in stored] == []
     assert not LogEntry.objects.exists(), "Django's own log stays empty"
 
@@ -137,8 +132,12 @@ ACTS: list[tuple[str, str, dict[str, str]]] = [
     ("secret_leaked", f"{APPLICATION}secret/1/leaked/", {}),
     ("secret_ended", "application revoke-secret {client_id} 1", {}),
     ("secret_leaked", "application revoke-secret {client_id} 1 --leaked", {}),
-    ("account_created", f"{PEOPLE}add/", NEW_PERSON),
-    ("address_confirmed", f"{PEOPLE}add/", NEW_PERSON),
+    ("account_created", "account create second@example.com --nickname Second --password-stdin", {}),
+    ("address_confirmed", "account create second@example.com --nickname Second --password-stdin", {}),
+    ("account_invited", f"{PEOPLE}add/", NEW_PERSON),
+    ("account_invited", f"{PEOPLE}{{invited}}/?act=invite", {}),
+    ("invitation_withdrawn", f"{PEOPLE}{{invited}}/?act=withdraw", {}),
+    ("address_corrected", f"{PERSON}?act=correct-address", {"email": "other@example.com"}),
     ("account_changed", f"{PERSON}change/", {"nickname": "Rosa", "is_active": "on", "groups": "{group}"}),
     ("account_changed", "account set {email} --group Readers", {}),
     ("account_changed", "account make-administrator {email}", {}),
@@ -184,6 +183,7 @@ def test_every_act_leaves_an_entry(
         "person": alice.pk,
         "email": alice.email,
         "away": PersonFactory(is_active=False).pk,
+        "invited": PersonFactory(invited_at=timezone.now()).pk,
         "group": Group.objects.create(name="Readers").pk,
         "grace": User.objects.get(is_superuser=True).pk,
     }
