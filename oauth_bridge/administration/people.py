@@ -113,4 +113,5 @@ class PersonAdmin(UserAdmin):
 
     @admin.display(description=gettext_lazy("Last sign-in"), ordering=F("last_login").asc(nulls_first=True))
     def last_sign_in(self, person: User) -> str:
-        return ago(person.last_login) if person.last_login else "–"
+        at = ago(person.last_login) if person.last_login else "–"
+        return format_html('<span class="word">{} </span>{}', _("Last sign-in"), at)
