@@ -226,9 +226,6 @@ class UserAdmin(ModelAdmin):
         if {*PRIVILEGES} & {*form.changed_data}:
             events.write(Event.RIGHTS_CHANGED, person=form.instance.pk)
 
-    def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
-        return self.response_post_save_add(request, obj)
-
     def audited_as(self, obj: User) -> audit_trail.Subject:
         return audit_trail.of_person(obj)
 

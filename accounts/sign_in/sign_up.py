@@ -49,7 +49,7 @@ def invite(person: User) -> str:
         person.set_unusable_password()
         person.save()
     else:
-        person.save(update_fields=["invited_at"])
+        User.objects.filter(pk=person.pk, email_verified_at=None).update(invited_at=person.invited_at)
     audit_trail.write("account_invited", audit_trail.of_person(person))
     query = urlencode({INVITATION_FIELD_NAME: signing.dumps(str(person.pk), salt=_SALT)})
     return f"{settings.AUTH_URL}{reverse('account_signup')}?{query}"

@@ -8,7 +8,8 @@ from django.contrib import admin
 from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
 from django.core.paginator import Paginator
 from django.db.models import F, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.utils.functional import cached_property
 from django.utils.html import format_html
@@ -19,7 +20,7 @@ from accounts.admin import UserAdmin
 from accounts.models import User
 from accounts.pages import person_context
 from oauth_bridge.administration import person as page
-from oauth_bridge.administration import record_facts
+from oauth_bridge.administration import record_facts, shown
 from oauth_bridge.templatetags.formatting import ago
 
 MOST_FOUND = 1_000  # people whom a search counts
@@ -93,6 +94,11 @@ class PersonAdmin(UserAdmin):
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[User], search_term: str) -> Any:
         return queryset.filter(page.matching(search_term)), False
+
+    def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
+        """Show who is invited."""
+        invited = shown.page("accounts_user_changelist", state="invited")
+        return redirect(invited if self.has_view_permission(request) else "admin:index")
 
     @admin.display(description=gettext_lazy("person"), ordering="email")
     def named(self, person: User) -> str:

@@ -11,6 +11,7 @@ from uuid import UUID
 from django import forms
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import IntegrityError
 from django.db.models import Q
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
@@ -278,11 +279,16 @@ def _sessions_end(found: User) -> str:
 class AddressForm(forms.Form):
     email = EmailField("off", gettext_lazy("New e-mail address"))
 
-    def clean_email(self) -> str:
-        email: str = self.cleaned_data["email"]
-        if User.objects.filter(email=email).exists():
-            raise ValidationError(_("Somebody already uses this address."), code="taken")
-        return email
+
+def _correct(_request: HttpRequest, found: User, answers: Answers) -> None:
+    """Raises ValidationError: the person or somebody else has the address already."""
+    taken = ValidationError(_("Somebody already uses this address."))
+    if answers["email"] == found.email:
+        raise taken
+    try:
+        verification.correct(found, answers["email"])
+    except IntegrityError:
+        raise taken from None
 
 
 def _invite(request: HttpRequest, found: User, _answers: Answers) -> str:
@@ -290,7 +296,7 @@ def _invite(request: HttpRequest, found: User, _answers: Answers) -> str:
 
 
 def _withdraw(_request: HttpRequest, found: User, _answers: Answers) -> str:
-    for waiting in User.objects.select_for_update().filter(pk=found.pk, invited_at__isnull=False):
+    for waiting in User.objects.select_for_update().filter(pk=found.pk, email_verified_at=None):
         audit_trail.write("invitation_withdrawn", audit_trail.of_person(waiting))
         waiting.delete()
     return _("The invitation of %(email)s is withdrawn. Its link is dead.") % {"email": found.email}
@@ -353,7 +359,7 @@ ACTS: dict[str, Act[User]] = {
         permission=rights.CORRECT_ADDRESSES,
         is_proven=True,
         form=AddressForm,
-        change=lambda _request, person, answers: verification.correct(person, answers["email"]),
+        change=_correct,
         done=gettext_lazy("The address is corrected. The person confirms it with a code at the next sign-in."),
     ),
     "unlock": Act(

@@ -183,7 +183,7 @@ def test_every_act_leaves_an_entry(
         "person": alice.pk,
         "email": alice.email,
         "away": PersonFactory(is_active=False).pk,
-        "invited": PersonFactory(invited_at=timezone.now()).pk,
+        "invited": PersonFactory(invited_at=timezone.now(), email_verified_at=None).pk,
         "group": Group.objects.create(name="Readers").pk,
         "grace": User.objects.get(is_superuser=True).pk,
     }
