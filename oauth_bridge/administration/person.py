@@ -126,7 +126,7 @@ def invitations(people: Sequence[User]) -> dict[UUID, str]:
 
 
 def _day(at: Any) -> str:
-    return date_format(at, "DATE_FORMAT")
+    return date_format(at, "MONTH_DAY_FORMAT")
 
 
 def _connection(each: consents.Connection) -> dict[str, Any]:
