@@ -194,18 +194,13 @@ def test_a_code_for_the_old_address_does_not_bring_it_back(office: Client) -> No
     assert not is_signed_in(stranger)
 
 
-def test_an_address_is_corrected_only_with_the_right_after_a_proof_and_below_the_own_rights(
-    office: Client, alice: User
-) -> None:
+def test_an_address_is_corrected_only_with_the_right_and_below_the_own_rights(office: Client, alice: User) -> None:
     other = PersonFactory()
     assert act(staff("view_user", "change_user"), alice, "correct-address", email="x@example.org").status_code == 403
     for above in (PersonFactory(is_staff=True), PersonFactory(is_superuser=True)):
         assert act(office, above, "correct-address", email="x@example.org").status_code == 403
     for taken in (other.email, alice.email):
         assert "Somebody already uses this address." in text_of(act(office, alice, "correct-address", email=taken))
-    with time_machine.travel(time.time() + 3600):
-        answer = office.post(f"{PEOPLE}{alice.pk}/?act=correct-address", {"email": "x@example.org"})
-        assert answer["Location"].startswith("/accounts/confirm?next=")
     assert User.objects.get(pk=alice.pk).email == alice.email
 
 
