@@ -23,7 +23,7 @@ from oauth_bridge.administration import person as page
 from oauth_bridge.administration import record_facts, shown
 from oauth_bridge.templatetags.formatting import ago
 
-MOST_FOUND = 1_000  # people whom a search counts
+MOST_FOUND = 300  # people whom a search counts
 
 STATES: dict[str, tuple[Any, dict[str, Any]]] = {
     "active": (
