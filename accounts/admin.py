@@ -7,7 +7,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.auth.forms import BaseUserCreationForm
 from django.contrib.auth.models import Group, Permission
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -15,21 +14,17 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
-from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils.html import format_html
-from django.utils.translation import gettext, gettext_noop, ngettext_lazy, pgettext
+from django.utils.translation import gettext, gettext_noop, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from accounts import audit_trail, rights
 from accounts.admin_site import ModelAdmin, delete_selected
-from accounts.email_addresses import looked_up_email
 from accounts.form_fields import EmailField, NicknameField
 from accounts.mail import composing
 from accounts.models import StoredPicture, User
-from accounts.pages import person_context
 from accounts.sessions.credential_changes import deactivate_all, set_active
-from accounts.sign_in import verification
+from accounts.sign_in import sign_up, verification
 from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure import events
 from config.infrastructure.events import Event
@@ -38,19 +33,13 @@ from config.infrastructure.texts import refuse_control_characters
 PRIVILEGES = ("is_staff", "is_superuser", "user_permissions")
 
 
-class NewPersonForm(BaseUserCreationForm):  # type: ignore[type-arg]
+class InvitationForm(forms.ModelForm):  # type: ignore[type-arg]
     email = EmailField("off")
-    nickname = NicknameField()
-    is_verified = forms.BooleanField(
-        label=_("The address is confirmed"),
-        required=False,
-        initial=True,
-        help_text=_("Untick to have the person confirm it with a code by mail at the first sign-in."),
-    )
+    nickname = NicknameField(_("The person can change it."))
 
     class Meta:
         model = User
-        fields = ("email", "nickname")
+        fields = ("email", "nickname", "groups")
 
 
 class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -96,6 +85,7 @@ PERMISSIONS = [
     gettext_noop("Can delete group"), gettext_noop("Can view group"),
     gettext_noop("Can add person"), gettext_noop("Can change person"),
     gettext_noop("Can delete person"), gettext_noop("Can view person"),
+    gettext_noop("Can correct e-mail addresses of people"),
 ]
 # fmt: on
 
@@ -159,14 +149,11 @@ class GroupAdmin(ModelAdmin):
         return audit_trail.of_group(obj)
 
 
-@admin.register(User)
 class UserAdmin(ModelAdmin):
-    list_display = ("named", "state", "rights", "created_at")
-    list_display_links = None
+    """The forms of a person and the acts on many. `oauth_bridge.administration.people` adds the list."""
+
+    add_form_template = "admin/accounts/user/invite.html"
     is_deletion_proven = True
-    search_help_text = _("E-mail address, nickname or user ID")
-    list_filter = ("is_active", "is_staff")
-    search_fields = ("=email", "email", "nickname", "=id")
     ordering = ("email",)
     saved_elsewhere = frozenset({"is_active"})  # `set_active` saves `is_active`
     actions = ("confirm_addresses", "deactivate", delete_selected)
@@ -177,34 +164,9 @@ class UserAdmin(ModelAdmin):
         (_("Administration"), {"fields": PRIVILEGES}),
         (_("Dates"), {"fields": ("created_at", "last_login")}),
     )
-    add_fieldsets = ((None, {"fields": ("email", "nickname", "password1", "password2", "is_verified")}),)
 
     def view_on_site(self, obj: User) -> str:
         return reverse("admin:person", args=[obj.pk])
-
-    @admin.display(description=_("person"), ordering="email")
-    def named(self, person: User) -> str:
-        context = {"person": person, "shown": person_context(person)}
-        return render_to_string("admin/accounts/user/_named.html", context)
-
-    @admin.display(description=_("state"), ordering="is_active")
-    def state(self, person: User) -> str:
-        if not person.is_active:
-            badge, word = "", pgettext("person", "Off")
-        elif person.email_verified_at is None:
-            badge, word = "warning", gettext("Not confirmed")
-        else:
-            badge, word = "good", pgettext("person", "Active")
-        return format_html('<span class="badge {}">{}</span>', badge, word)
-
-    @admin.display(description=_("Administration"), ordering="is_staff")
-    def rights(self, person: User) -> str:
-        if person.is_staff and person.is_superuser:
-            return gettext("Everything")
-        return gettext("With chosen rights") if person.is_staff else "–"
-
-    def get_search_results(self, request: HttpRequest, queryset: Any, search_term: str) -> Any:
-        return super().get_search_results(request, queryset, looked_up_email(search_term) or search_term)
 
     # Permissions -------------------------------------------------------------------------------------------------
 
@@ -221,10 +183,14 @@ class UserAdmin(ModelAdmin):
     # Adding and changing -----------------------------------------------------------------------------------------
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        return self.add_fieldsets if obj is None else self.fieldsets
+        """For a new person, offer groups only to those who may change people."""
+        if obj:
+            return self.fieldsets
+        fields = ("email", "nickname", "groups") if self.has_change_permission(request) else ("email", "nickname")
+        return ((None, {"fields": fields}),)
 
     def get_form(self, request: HttpRequest, obj: User | None = None, change: bool = False, **kwargs: Any) -> Any:
-        kwargs["form"] = PersonForm if obj else NewPersonForm
+        kwargs["form"] = PersonForm if obj else InvitationForm
         return super().get_form(request, obj, change, **kwargs)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
@@ -241,10 +207,7 @@ class UserAdmin(ModelAdmin):
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         if not change:
-            super().save_model(request, obj, form, change)
-            audit_trail.write("account_created", audit_trail.of_person(obj))
-            if form.cleaned_data["is_verified"]:
-                verification.mark_verified(obj)
+            self.message_user(request, composing.invitation(request, obj, sign_up.invite(obj)), messages.SUCCESS)
             return
         set_active(obj, obj.is_active)
         with audit_trail.changes("account_changed", audit_trail.of_person(obj), lambda: _stored(obj)):
@@ -322,13 +285,15 @@ class UserAdmin(ModelAdmin):
                 "%(count)d accounts are switched off, and signed out everywhere.",
                 "count",
             ),
+            permitted=people,
         )
 
     @admin.action(description=_("Count the address as confirmed …"), permissions=["change"])
     def confirm_addresses(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
         if self.are_too_many(request, queryset):
             return None
-        waiting = self._manageable(request, queryset).filter(email_verified_at=None)
+        people = self._manageable(request, queryset)
+        waiting = people.filter(email_verified_at=None, invited_at=None)
         return self.act_on_many(
             request,
             queryset,
@@ -337,6 +302,7 @@ class UserAdmin(ModelAdmin):
             label=_("Count the address as confirmed"),
             ends=_("Without a code from a mail, if you know whose address it is. Ends nothing."),
             done=ngettext_lazy("%(count)d address is confirmed.", "%(count)d addresses are confirmed.", "count"),
+            permitted=people,
         )
 
     @staticmethod

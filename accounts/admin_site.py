@@ -120,10 +120,12 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         ends: Any,
         done: Any,
         form: type[forms.Form] = forms.Form,
+        permitted: QuerySet[Any] | None = None,
     ) -> HttpResponse | None:
         """Ask, then change those of the chosen objects that are `changing`, and say how many were changed.
 
-        `ends` is the text below the question. `change` gets the answers of the form. `done` has %(count)d.
+        `permitted`: the chosen objects that the administrator may change; by default all. `ends` is the text below the
+        question. `change` gets the answers of the form. `done` has %(count)d.
         """
         count = changing.count()
         asked = request.POST.get("post", "")  # the page sends the number that it asked about
@@ -142,11 +144,18 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
                 "sent": [(name, value) for name in ACTION_FIELDS for value in request.POST.getlist(name)],
             }
             return TemplateResponse(request, "admin/ask.html", context)
-        unchanged = chosen.count() - count
+        refused = 0 if permitted is None else chosen.count() - permitted.count()
+        unchanged = chosen.count() - count - refused
         if count:
             change(filled.cleaned_data)
-        rest = ngettext("%(count)d needed no change.", "%(count)d needed no change.", unchanged) % {"count": unchanged}
-        self.message_user(request, f"{done % {'count': count}} {rest if unchanged else ''}".strip(), messages.SUCCESS)
+        said = done % {"count": count}
+        if unchanged:
+            rest = ngettext("%(count)d needed no change.", "%(count)d needed no change.", unchanged)
+            said += " " + rest % {"count": unchanged}
+        if refused:
+            rest = ngettext("%(count)d you may not change.", "%(count)d you may not change.", refused)
+            said += " " + rest % {"count": refused}
+        self.message_user(request, said, messages.SUCCESS)
         return None
 
     def typed_to_delete(self, obj: Any) -> str:
@@ -198,7 +207,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         """Allow only lookups in `list_filter`: other lookups would reveal hidden columns, such as digests (D15)."""
-        return lookup.removesuffix("__exact") in self.list_filter
+        return lookup.removesuffix("__exact") in [getattr(each, "parameter_name", each) for each in self.list_filter]
 
 
 @admin.action(description=gettext_lazy("Delete …"), permissions=["delete"])
@@ -282,9 +291,8 @@ class AdminSite(admin.AdminSite):
         return checked
 
     def _too_many_changes(self, request: HttpRequest, seconds: int) -> HttpResponse:
-        """Answer with a page that keeps the form's values, except passwords, and can send them again. D21."""
-        left_out = ("csrfmiddlewaretoken", "password", "password1", "password2")
-        fields = [(name, values) for name, values in request.POST.lists() if name not in left_out]
+        """Answer with a page that keeps the form's values and can send them again. D21."""
+        fields = [(name, values) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken"]
         context = {
             **self.each_context(request),
             "title": _("Too many changes"),

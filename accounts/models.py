@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from django.conf import settings
@@ -70,6 +71,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     avatar = models.CharField(_("picture"), max_length=100, blank=True, editable=False)
     is_active = models.BooleanField(_("active"), default=True)
     is_staff = models.BooleanField(_("administrator"), default=False)
+    # The time of the last invitation that the person has not accepted yet; None if there is none.
+    invited_at = models.DateTimeField(null=True, editable=False)
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
     password_changed_at = models.DateTimeField(null=True, editable=False)  # None: never changed
     # The time of the last change of nickname, picture or address. The value is None if the profile has not changed
@@ -92,6 +95,9 @@ class User(AbstractBaseUser, PermissionsMixin):
     class Meta:
         verbose_name = _("person")
         verbose_name_plural = _("people")
+        permissions: ClassVar[list[tuple[str, Any]]] = [
+            ("change_email_address", gettext_noop("Can correct e-mail addresses of people"))
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["email"],
@@ -108,6 +114,11 @@ class User(AbstractBaseUser, PermissionsMixin):
     def display_name(self) -> str:
         """The nickname, or a neutral name if the nickname is empty. The e-mail address is never used (D16)."""
         return self.nickname.strip() or f"Member {self.id.hex[:6]}"
+
+    @property
+    def invitation_ends_at(self) -> datetime | None:
+        """When the link of the last invitation ends; None if no invitation waits for the person."""
+        return self.invited_at and self.invited_at + timedelta(seconds=settings.INVITATION_AGE)
 
     def change_profile(self, **values: Any) -> None:
         """Store these values of the profile and the time of the change. The time is the claim `updated_at`."""

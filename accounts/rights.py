@@ -31,7 +31,7 @@ ADVICE = _("Nobody could administer the service then. Make somebody else an admi
 
 GROUP_FIELD = "group"
 
-_administrators = User.objects.filter(**dict.fromkeys(REQUIRED, True)).order_by("pk")
+_administrators = User.objects.filter(**dict.fromkeys(REQUIRED, True), invited_at=None).order_by("pk")
 
 
 class LastAdministrator(Exception):

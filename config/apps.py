@@ -12,7 +12,7 @@ class WiringConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Disables the autodiscovery of Django's admin. `config.urls` imports our two modules of admin classes instead.
+    """Disables the autodiscovery of Django's admin. `config.urls` imports our modules of admin classes instead.
 
     Autodiscovery would add the admin pages of allauth and django-oauth-toolkit, which show credentials (D15).
     """

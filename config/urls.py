@@ -7,7 +7,8 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 
 import accounts.admin  # noqa: F401  (registers its models: see config.apps.AdminConfig)
-import oauth_bridge.administration.application_admin  # noqa: F401
+import oauth_bridge.administration.application_admin
+import oauth_bridge.administration.people  # noqa: F401
 from config import branding, health
 from config.infrastructure import paths
 

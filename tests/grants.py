@@ -178,7 +178,7 @@ _VALUES = {"sub": "00000000-0000-0000-0000-000000000000", "pk": "1", "object_id"
 _EXAMPLES = {
     "/^(?P<path>(oauth|\\.well-known)(/.*)?)$": "/.well-known/openid-configuration",
     "/^accounts/password/reset/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>[^/]+)$": "/accounts/password/reset/1-set-password",
-    "/admin/^(?P<app_label>auth|accounts|oauth_bridge)/$": "/admin/accounts/",
+    "/admin/^(?P<app_label>auth|oauth_bridge|accounts)/$": "/admin/accounts/",
     "/admin/(?P<url>.*)$": "/admin/nothing",
 }
 

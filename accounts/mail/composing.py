@@ -6,7 +6,8 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from accounts.mail import outbox
 from accounts.mail.outbox import Email
 from accounts.models import User
 from accounts.sessions import user_agents
+from config.infrastructure.network import client_address
 
 _SIGNATURE = "-- "  # RFC 3676 §4.3
 _WHITE_SPACE = re.compile(r"[^\S\u00a0\u202f]+")  # keep the no-break spaces of French texts
@@ -100,6 +102,23 @@ def factors_removed(person: User) -> None:
     if person.email_verified_at:
         mail = compose("factors_removed", person.email, {"nickname": person.display_name}, person.language)
         outbox.add_notice("factors_removed", mail)
+
+
+def address_corrected(person: User) -> None:
+    """Tell the owner of the person's address, who may be a stranger, that an administrator replaces it."""
+    outbox.add_notice("address_corrected", compose("address_corrected", person.email, {}, person.language))
+
+
+def invitation(request: HttpRequest, person: User, url: str) -> str:
+    """Send the invited person the URL, and return a sentence for the next page.
+
+    If the e-mail is not sent at once, the next page says so. After an hour it is given up; the invitation stays.
+    """
+    context = {"invitation_url": url, "expires_at": person.invitation_ends_at}
+    until = timezone.now() + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
+    mail = compose("invitation", person.email, context, person.language)
+    outbox.send_now("invitation", mail, until, client_address(request), partial(report, request, until))
+    return _("An invitation goes to %(email)s.") % {"email": person.email}
 
 
 def tell(request: HttpRequest, person: User, kind: str, once: str = "", **facts: Any) -> None:

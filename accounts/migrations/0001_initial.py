@@ -59,6 +59,7 @@ class Migration(migrations.Migration):
                 ('avatar', models.CharField(blank=True, editable=False, max_length=100, verbose_name='picture')),
                 ('is_active', models.BooleanField(default=True, verbose_name='active')),
                 ('is_staff', models.BooleanField(default=False, verbose_name='administrator')),
+                ('invited_at', models.DateTimeField(editable=False, null=True)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, verbose_name='created at')),
                 ('password_changed_at', models.DateTimeField(editable=False, null=True)),
                 ('profile_changed_at', models.DateTimeField(default=django.utils.timezone.now, editable=False, null=True)),
@@ -70,6 +71,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'person',
                 'verbose_name_plural': 'people',
+                'permissions': [('change_email_address', 'Can correct e-mail addresses of people')],
             },
         ),
         migrations.CreateModel(

@@ -49,9 +49,8 @@ _UNREAD = 5  # a session keeps at most this number of unread messages
 
 _USE_IS_STORED_EACH = timedelta(hours=1)
 _SESSIONS = Rows(Session, "session_data", "created_at", "last_used_at")
-_PEOPLE = Rows(
-    User, without=("created_at", "language", "last_login", "password_changed_at", "profile_changed_at", "unlocks")
-)
+_DATES = ("created_at", "invited_at", "last_login", "password_changed_at", "profile_changed_at")
+_PEOPLE = Rows(User, without=(*_DATES, "language", "unlocks"))
 # Hand-written SQL: the ORM takes several times longer to build this statement than the database takes to run it.
 _SESSION_AND_PERSON = (
     f"SELECT {_SESSIONS.columns('s')}, {_PEOPLE.columns('u')}"  # noqa: S608 - names of tables and columns only

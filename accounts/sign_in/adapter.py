@@ -49,8 +49,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         """Unless SIGN_UP is open, the form requires the invited address."""
-        is_invited = settings.SIGN_UP == "invitation" and bool(sign_up.invited_address(request))
-        return settings.SIGN_UP == "open" or is_invited
+        return settings.SIGN_UP == "open" or sign_up.invited(request) is not None
 
     def save_user(self, request: HttpRequest, user: AbstractBaseUser, form: Any, commit: bool = True) -> User:
         person = cast(User, user)
@@ -160,12 +159,18 @@ class AccountAdapter(DefaultAccountAdapter):
     # Address and password ----------------------------------------------------------------------------------------
 
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
-        """Confirm the address in both allauth's table and the person's row. A new address ends credentials."""
+        """Confirm the address in both allauth's table and the person's row. A new address ends credentials.
+
+        Confirm nothing if the person's credentials have ended since the code was sent: the address may have changed.
+        """
         user: User = email_address.user
         is_new = user.email != email_address.email
+        same = User.objects.filter(pk=user.pk, credentials_version=user.credentials_version)
         try:
             with transaction.atomic():
-                if User.objects.select_for_update().filter(pk=user.pk).first() is None:  # the account was deleted
+                is_current = request.user.is_authenticated or credential_changes.is_sign_in_current(request, user)
+                if same.select_for_update().first() is None or not is_current:
+                    credential_changes.report_changed(request, user)
                     return False
                 verification.delete_unverified(user)
                 confirmed: bool = super().confirm_email(request, email_address)

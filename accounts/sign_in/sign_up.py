@@ -1,4 +1,4 @@
-"""The page on which a person makes an account, its form, and who may: anybody, invited people or nobody (SIGN_UP)."""
+"""The page on which a person makes an account, its form, and who may: anybody (SIGN_UP) or invited people."""
 
 from __future__ import annotations
 
@@ -16,38 +16,53 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.functional import cached_property
 from django.utils.translation import gettext_lazy as _
 
-from accounts import return_path, throttling
+from accounts import audit_trail, return_path, throttling
 from accounts.errors import AccountFault, refuse, refused
 from accounts.factors import authenticators
 from accounts.form_fields import EmailField, NewPasswordField, NicknameField
 from accounts.models import User
 from accounts.pages import too_many_requests
 from accounts.return_path import StepMixin
+from accounts.sessions.credential_changes import end_credentials
 from accounts.sign_in import password_check
 from accounts.sign_in.forms import PasswordFormMixin
 from accounts.sign_in.password_pages import NewPasswordMixin
 
 INVITATION_FIELD_NAME = "invitation"
-_SALT = "accounts.invitations"
+_SALT = "accounts.invited"
 # Session key of the values in the sign-up form. The session keeps the values until the mailed code is confirmed.
 _TYPED = "sign_up"
 
 
-def invitation_link(email: str) -> str:
-    """Return a URL that lets the owner of the address sign up within seven days. The owner must confirm the address."""
-    query = urlencode({INVITATION_FIELD_NAME: signing.dumps(email, salt=_SALT)})
+def invite(person: User) -> str:
+    """Store a new person without a password, or invite a person again. Return a URL with which the person signs up.
+
+    The URL works within seven days, until the person has confirmed the address. Once the row of the person is deleted,
+    the invitation is withdrawn.
+    """
+    person.invited_at = timezone.now()
+    if person._state.adding:
+        person.set_unusable_password()
+        person.save()
+    else:
+        User.objects.filter(pk=person.pk, email_verified_at=None).update(invited_at=person.invited_at)
+    audit_trail.write("account_invited", audit_trail.of_person(person))
+    query = urlencode({INVITATION_FIELD_NAME: signing.dumps(str(person.pk), salt=_SALT)})
     return f"{settings.AUTH_URL}{reverse('account_signup')}?{query}"
 
 
-def invited_address(request: HttpRequest) -> str:
-    """Return the address of the invitation in the request, or an empty string without a valid invitation."""
+def invited(request: HttpRequest) -> User | None:
+    """Return the person of the invitation in the request; None without a valid invitation."""
     sealed = request.POST.get(INVITATION_FIELD_NAME) or request.GET.get(INVITATION_FIELD_NAME) or ""
     try:
-        return str(signing.loads(sealed, salt=_SALT, max_age=settings.INVITATION_AGE))
+        key = signing.loads(sealed, salt=_SALT, max_age=settings.INVITATION_AGE)
     except (signing.BadSignature, ValueError):
-        return ""
+        return None
+    return User.objects.filter(pk=key, is_active=True, invited_at__isnull=False).first()
 
 
 def can_begin_again(request: HttpRequest, email: str) -> bool:
@@ -77,7 +92,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
     person: User | None = None  # set after the account is saved; None for a taken address
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.invited: str = kwargs.pop("invited", "")
+        self.invited: User | None = kwargs.pop("invited", None)
         self.begun: str | None = kwargs.pop("begun", None)
         super().__init__(*args, **kwargs)
         self.fields = {
@@ -91,7 +106,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
 
     def clean_email(self) -> str:
         email: str = super().clean_email()
-        if settings.SIGN_UP != "open" and email != self.invited:
+        if settings.SIGN_UP != "open" and email != (self.invited and self.invited.email):
             raise refused(AccountFault.NOT_INVITED, "not_invited")
         return email
 
@@ -125,15 +140,18 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return saved
 
     def _begun_account(self) -> User | None:
-        """Update and return the account that this browser has just made with the same address, or return None.
+        """Update and return the invited or just made account, or return None if there is none with the typed address.
 
         A person may go back to the form, keep the address and type another password.
         """
-        if self.begun is None:
+        key = self.invited.pk if self.invited else self.begun
+        if key is None:
             return None
         waiting = User.objects.filter(email_verified_at=None, is_active=True)
-        person = waiting.filter(pk=self.begun, email=self.cleaned_data["email"]).first()
+        person = waiting.filter(pk=key, email=self.cleaned_data["email"]).first()
         if person:
+            if self.invited:  # somebody else may be using the link
+                end_credentials(person)
             person.set_password(None if self.by_passkey else self.cleaned_data["password1"])
             person.change_profile(nickname=self.cleaned_data["nickname"].strip(), password=person.password)
         return person
@@ -161,6 +179,10 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
 
     request: HttpRequest
 
+    @cached_property
+    def invited(self) -> User | None:
+        return invited(self.request)
+
     def closed(self) -> HttpResponse:
         is_invited = INVITATION_FIELD_NAME in (*self.request.GET, *self.request.POST)
         refuse(AccountFault.SIGN_UP_CLOSED, cause="invitation_invalid" if is_invited else "")
@@ -177,12 +199,12 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
     def get_form_kwargs(self) -> dict[str, Any]:
         arguments: dict[str, Any] = super().get_form_kwargs()
         begun = self.request.session.get(_TYPED, {}).get("person")
-        return arguments | {"invited": invited_address(self.request), "begun": begun}
+        return arguments | {"invited": self.invited, "begun": begun}
 
     def get_initial(self) -> dict[str, Any]:
         before = self.request.session.get(_TYPED, {})
         typed = {name: before.get(name, "") if before.get("is_shown") else "" for name in ("email", "nickname")}
-        return typed | {"email": invited_address(self.request) or typed["email"]}
+        return typed | ({"email": self.invited.email, "nickname": self.invited.nickname} if self.invited else {})
 
     def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
         if seconds := throttling.address_wait(self.request, "sign_up", "sign_up_day"):

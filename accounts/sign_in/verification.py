@@ -10,18 +10,33 @@ from django.db import transaction
 from django.utils import timezone
 
 from accounts import audit_trail
+from accounts.mail import composing
 from accounts.models import User
+from accounts.sessions.credential_changes import end_credentials
 
 
 def mark_verified(user: User, *, is_new: bool = False) -> None:
     """Store that the person or an operator has confirmed the address. `is_new`: the address replaces another. D16."""
     with transaction.atomic():
-        user.email_verified_at = timezone.now()
-        user.save(update_fields=["email_verified_at"])
+        user.email_verified_at, user.invited_at = timezone.now(), None
+        user.save(update_fields=["email_verified_at", "invited_at"])
         if is_new:
             user.change_profile()
         align(user)
         audit_trail.write("address_confirmed", audit_trail.of_person(user))
+
+
+@transaction.atomic
+def correct(user: User, email: str) -> None:
+    """Replace the address for an administrator. The person confirms it with a code at the next sign-in.
+
+    End the person's credentials, and tell the owner of the old address.
+    """
+    composing.address_corrected(user)
+    user.change_profile(email=email, email_verified_at=None)
+    align(user)
+    end_credentials(user)
+    audit_trail.write("address_corrected", audit_trail.of_person(user))
 
 
 def clear_nickname_of_sign_up(user: User) -> None:

@@ -16,7 +16,7 @@ from accounts.models import User
 from oauth_bridge.activity import reading
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.activity.statistics import MOST_RECORDS
-from oauth_bridge.administration import rights, shown
+from oauth_bridge.administration import person, rights, shown
 from oauth_bridge.administration.record_facts import OF_NO_APPLICATION, with_client_id
 from oauth_bridge.administration.rights import ACTIVITY, PEOPLE, VIEW
 from oauth_bridge.models import MISTYPED_CLIENT_ID, Application
@@ -57,9 +57,7 @@ def may_find(request: HttpRequest) -> bool:
 def _people(request: HttpRequest, text: str) -> list[User]:
     if not request.user.has_perm(PEOPLE):
         return []
-    in_address = Q(email__contains=text.lower())  # addresses are stored in lower case
-    found = User.objects.filter(in_address if "@" in text else Q(nickname__icontains=text) | in_address)
-    return list(found.order_by("email")[: MOST_LISTED + 1])
+    return list(User.objects.filter(person.matching(text)).order_by("email")[: MOST_LISTED + 1])
 
 
 def _applications(request: HttpRequest, text: str) -> list[Application]:
@@ -71,8 +69,8 @@ def _url_of(request: HttpRequest, typed: str) -> str:
     """The URL of the only page that fits; empty if none or several fit. A person comes before the activity."""
     has = request.user.has_perm
     if address := looked_up_email(typed):
-        if has(PEOPLE) and (person := reading.person_with(address)):
-            return shown.page("person", person)
+        if has(PEOPLE) and (owner := reading.person_with(address)):
+            return shown.page("person", owner)
         is_recorded = has(ACTIVITY) and reading.entries(Filters(who=address, limit=1))
         return shown.page("activity", who=address, days=30) if is_recorded else ""
     if not typed or not typed.isprintable() or "@" in typed:

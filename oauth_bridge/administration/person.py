@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django import forms
 from django.contrib import admin
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import IntegrityError
+from django.db.models import Q
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.utils import timezone, translation
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from accounts import audit_trail
+from accounts.email_addresses import looked_up_email
 from accounts.factors import authenticators as factors
-from accounts.models import Session, User
+from accounts.form_fields import EmailField
+from accounts.mail import composing
+from accounts.models import AuditEntry, Session, User
 from accounts.pages import person_context
 from accounts.sessions import user_agents
 from accounts.sessions.credential_changes import end_credentials, set_active
-from accounts.sign_in import verification
+from accounts.sign_in import sign_up, verification
 from accounts.sign_in.password_pages import ResetRequestForm
 from oauth_bridge.activity import attempts
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.administration import acts, record_facts, rights, shown, shown_attempts
 from oauth_bridge.administration.acts import Act, Answers
+from oauth_bridge.administration.checks import State
 from oauth_bridge.administration.rights import ACTIVITY, PEOPLE
 from oauth_bridge.administration.shown import Named, Names
 from oauth_bridge.consent import consents
@@ -56,6 +66,8 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "title": found.display_name,
         "person": found,
         "shown": person_context(found),
+        "state": state(found, locked_until),
+        "invitation": invitations([found]).get(found.pk),
         "connections": [_connection(each) for each in consents.connections(found)],
         "browsers": [_browser(row) for row in browsers(found)[:MOST_BROWSERS]],
         "browser_count": browsers(found).count(),
@@ -77,6 +89,44 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
             "may_see_activity": True,
         }
     return TemplateResponse(request, "administration/person.html", context)
+
+
+def matching(typed: str) -> Q:
+    """A filter for the person with this user ID, or for people whose address or nickname contains each typed word."""
+    with suppress(ValueError):
+        return Q(pk=UUID(typed))
+    found, address = Q(), looked_up_email(typed)
+    for word in [address] if address else typed.split():
+        found &= Q(email__contains=word.lower()) | Q(nickname__icontains=word)  # addresses are stored in lower case
+    return found
+
+
+def state(found: User, locked_until: datetime | None) -> State:
+    if not found.is_active:
+        return State("", pgettext("person", "Off"))
+    if ends_at := found.invitation_ends_at:
+        return State("", _("Invited")) if ends_at > timezone.now() else State("warning", _("Invitation ended"))
+    if locked_until:
+        return State("warning", _("Limited until %(time)s UTC") % {"time": f"{locked_until:%H:%M}"})
+    if found.email_verified_at is None:
+        return State("warning", _("Not confirmed"))
+    return State("good", pgettext("person", "Active"))
+
+
+def invitations(people: Sequence[User]) -> dict[UUID, str]:
+    """Say of each invited person by whom and when, and until when the link works."""
+    ends_at = {str(each.pk): each.invitation_ends_at for each in people if each.invited_at}
+    sent = AuditEntry.objects.filter(kind="person", key__in=ends_at, action="account_invited").order_by("pk")
+    entries = {entry.key: entry for entry in sent}  # the last one of each person
+    text = _("Invited by %(name)s on %(day)s, until %(end)s")
+    return {
+        UUID(key): text % {"name": entry.actor_name, "day": _day(entry.at), "end": _day(ends_at[key])}
+        for key, entry in entries.items()
+    }
+
+
+def _day(at: Any) -> str:
+    return date_format(at, "MONTH_DAY_FORMAT")
 
 
 def _connection(each: consents.Connection) -> dict[str, Any]:
@@ -108,28 +158,39 @@ def may_change(request: HttpRequest, found: User) -> bool:
     return admin.site.get_model_admin(User).has_change_permission(request, found)
 
 
+def _may(request: HttpRequest, found: User, each: Act[User]) -> bool:
+    """Return whether the administrator has the permission for the act, and at least the rights of the person."""
+    people: Any = admin.site.get_model_admin(User)
+    return people.may_manage(request, found) and request.user.has_perm(each.permission or rights.CHANGE_PEOPLE)
+
+
+def _acts_on(found: User) -> dict[str, Act[User]]:
+    return INVITED_ACTS if found.invited_at and found.is_active else ACTS
+
+
 def act(request: HttpRequest, found: User, name: str) -> HttpResponseBase:
     """Ask for confirmation on GET, and perform the act on POST.
 
     Raises PermissionDenied: the administrator may not change this person. Raises Http404: the act does not exist.
     """
-    if not may_change(request, found):
-        raise PermissionDenied
-    chosen, named = ACTS.get(name), found.display_name
+    chosen, named = _acts_on(found).get(name), found.display_name
     if name == "end":
         client_id = request.GET.get("client_id", "")
         for each in consents.connections(found):
             if each.application.client_id == client_id:
                 chosen, named = _end_application(each), each.application.name
+    if not (chosen or may_change(request, found)) or (chosen and not _may(request, found, chosen)):
+        raise PermissionDenied
     if chosen is None:
         raise Http404
-    of = Named(found.email, shown.page("person", found.pk))
     section = Named(_("People"), shown.page("accounts_user_changelist"))
+    # Afterwards, a person whose invitation is withdrawn has no page.
+    of = Named(found.email, section.url if name == "withdraw" else shown.page("person", found.pk))
     return acts.confirm(request, chosen, found, name=named, of=of, section=section)
 
 
 def offered(request: HttpRequest, found: User) -> list[dict[str, Any]]:
-    permitted = ACTS if may_change(request, found) else {}
+    permitted = {name: each for name, each in _acts_on(found).items() if _may(request, found, each)}
     return acts.offered(permitted, found, lambda name: shown.page("person", found.pk, act=name))
 
 
@@ -215,10 +276,52 @@ def _sessions_end(found: User) -> str:
     return text % {"count": number}
 
 
+class AddressForm(forms.Form):
+    email = EmailField("off", gettext_lazy("New e-mail address"))
+
+
+def _correct(_request: HttpRequest, found: User, answers: Answers) -> None:
+    """Raises ValidationError: the person or somebody else has the address already."""
+    taken = ValidationError(_("Somebody already uses this address."))
+    if answers["email"] == found.email:
+        raise taken
+    try:
+        verification.correct(found, answers["email"])
+    except IntegrityError:
+        raise taken from None
+
+
+def _invite(request: HttpRequest, found: User, _answers: Answers) -> str:
+    return composing.invitation(request, found, sign_up.invite(found))
+
+
+def _withdraw(_request: HttpRequest, found: User, _answers: Answers) -> str:
+    for waiting in User.objects.select_for_update().filter(pk=found.pk, email_verified_at=None):
+        audit_trail.write("invitation_withdrawn", audit_trail.of_person(waiting))
+        waiting.delete()
+    return _("The invitation of %(email)s is withdrawn. Its link is dead.") % {"email": found.email}
+
+
 def _set_active(is_active: bool) -> Callable[[HttpRequest, User, Answers], None]:
     return lambda _request, found, _answers: set_active(found, is_active)
 
 
+INVITED_ACTS: dict[str, Act[User]] = {
+    "invite": Act(
+        label=gettext_lazy("Send the invitation again"),
+        ends=gettext_lazy("Ends nothing. The new link works for seven days."),
+        question=gettext_lazy("Send %(name)s the invitation again?"),
+        permission=rights.INVITE_PEOPLE,
+        change=_invite,
+    ),
+    "withdraw": Act(
+        label=gettext_lazy("Withdraw the invitation"),
+        ends=gettext_lazy("Ends the link, at once, and deletes the account, which nobody has used."),
+        question=gettext_lazy("Withdraw the invitation of %(name)s?"),
+        permission=rights.INVITE_PEOPLE,
+        change=_withdraw,
+    ),
+}
 ACTS: dict[str, Act[User]] = {
     "reset": Act(
         label=gettext_lazy("Send a reset"),
@@ -245,6 +348,19 @@ ACTS: dict[str, Act[User]] = {
         fits=lambda person: person.email_verified_at is None,
         change=lambda _request, person, _answers: verification.mark_verified(person),
         done=gettext_lazy("The address is confirmed."),
+    ),
+    "correct-address": Act(
+        label=gettext_lazy("Correct the e-mail address"),
+        ends=gettext_lazy(
+            "Ends every sign-in and the access of applications, at once. The person confirms the new address with a "
+            "code at the next sign-in. The old address gets a mail."
+        ),
+        question=gettext_lazy("Correct the e-mail address of %(name)s?"),
+        permission=rights.CORRECT_ADDRESSES,
+        is_proven=True,
+        form=AddressForm,
+        change=_correct,
+        done=gettext_lazy("The address is corrected. The person confirms it with a code at the next sign-in."),
     ),
     "unlock": Act(
         label=gettext_lazy("Unlock"),

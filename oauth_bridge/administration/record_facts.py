@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from difflib import get_close_matches
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
+from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
@@ -29,7 +30,7 @@ from oauth_bridge.models.activity import ActivityRecord, Step
 from oauth_bridge.templatetags.formatting import listed
 
 MOST_NEAR = 5  # applications that are named
-MOST_LIMITS = 5  # of the latest records of a limit
+MOST_LIMITS = 5  # of the latest records of a limit, for each person
 PART = (CLIENT_ID_LENGTH - TYPING_ERRORS) // 5
 
 OF_NO_APPLICATION = {"client_unknown", "client_deleted"}
@@ -78,10 +79,18 @@ def limit_ends_at(entry: ActivityRecord) -> datetime | None:
 
 def locked_until(person: User) -> datetime | None:
     """Return until when the account is locked after wrong passwords or codes; None if it is not."""
-    latest = reading.records(Filters(person_id=person.pk)).filter(cause__in=OF_THE_ACCOUNT)[:MOST_LIMITS]
-    ends = [(limit_ends_at(entry), entry) for entry in latest]
-    now = timezone.now()
-    return max((end for end, entry in ends if end and end > now and not _is_unlocked(entry)), default=None)
+    return all_locked_until([person.pk]).get(person.pk)
+
+
+def all_locked_until(people: Sequence[UUID]) -> dict[UUID, datetime]:
+    """Return until when each of the accounts is locked. Those that are not locked are left out."""
+    rows = reading.records(Filters()).filter(person__in=people, cause__in=OF_THE_ACCOUNT)[: MOST_LIMITS * len(people)]
+    now, found = timezone.now(), dict[UUID, datetime]()
+    for entry in rows:
+        end = limit_ends_at(entry)
+        if entry.person_id and end and end > found.get(entry.person_id, now) and not _is_unlocked(entry):
+            found[entry.person_id] = end
+    return found
 
 
 def _is_unlocked(entry: ActivityRecord) -> bool:

@@ -21,6 +21,9 @@ TRUST = "oauth_bridge.trust_application"
 ROTATE = "oauth_bridge.rotate_applicationsecret"
 ACTIVITY = "oauth_bridge.view_activityrecord"
 PEOPLE = "accounts.view_user"
+INVITE_PEOPLE = "accounts.add_user"
+CHANGE_PEOPLE = "accounts.change_user"
+CORRECT_ADDRESSES = "accounts.change_email_address"
 
 OF_OWNERS = frozenset({VIEW, CHANGE, ROTATE, ACTIVITY})
 # To appoint owners, an administrator needs the rights that owners get, and the permission to see people.

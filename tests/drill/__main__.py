@@ -19,7 +19,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.drill.failures import FAILURES, Failure
-from tests.drill.load import OPERATIONS, Load
 from tests.drill.machines import START_SECONDS, WEBS, Missing, Site, is_serving, require_programs
 from tests.faults.people import OPERATIONS, SEED, Client, Load
 from tests.peers import certificate_for, nginx, wait_until

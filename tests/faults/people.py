@@ -15,7 +15,6 @@ from requests.adapters import HTTPAdapter
 
 from tests.driver import Form, OAuthDriver, Page
 from tests.factories import PASSWORD
-from tests.faults.upgrading import CALLBACK, Client
 from tests.server import wait_until
 
 PEOPLE = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "load", "backend")

@@ -128,6 +128,14 @@ def address_changed(owner: User, _patch: pytest.MonkeyPatch) -> str:
     return PASSWORD
 
 
+def address_corrected(owner: User, _patch: pytest.MonkeyPatch) -> str:
+    path = f"/admin/accounts/user/{owner.pk}/?act=correct-address"
+    assert admin_browser().post(path, {"email": f"new-{owner.email}"}).status_code == 302
+    owner.refresh_from_db()
+    assert type_code(browser_of(owner), mailed_code()).status_code == 302
+    return PASSWORD
+
+
 def activated_by_operator(owner: User, _patch: pytest.MonkeyPatch) -> str:
     account("deactivate", owner)
     account("activate", owner)
@@ -157,6 +165,7 @@ def deactivated_by_hand_and_activated(owner: User, _patch: pytest.MonkeyPatch) -
         changed_on_the_page,
         set_by_operator,
         address_changed,
+        address_corrected,
         activated_by_operator,
         activated_in_the_admin,
         deactivated_by_hand_and_activated,

@@ -12,12 +12,11 @@ from django.test import Client
 
 from accounts.models import Session, StoredPicture, User
 from tests.factories import PASSWORD, PersonFactory
-from tests.pages import deliver_all, sign_in, with_session
+from tests.pages import deliver_all, sign_in, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
 PEOPLE = "/admin/accounts/user/"
-NEW = {"email": "New@Example.com", "nickname": "New", "password1": PASSWORD, "password2": PASSWORD, "is_verified": "on"}
 
 
 @pytest.fixture
@@ -76,15 +75,6 @@ def test_people_are_found_and_no_search_breaks_the_page(admin_client: Client) ->
         assert admin_client.get(PEOPLE, {"q": query}).status_code in statuses
 
 
-def test_an_account_made_here_counts_as_confirmed_unless_it_has_to_confirm(admin_client: Client) -> None:
-    assert admin_client.post(f"{PEOPLE}add/", NEW).status_code == 302
-    user = User.objects.get(email="new@example.com")
-    assert user.email_verified_at is not None
-    assert sign_in(Client(), user.email)["Location"] == "/accounts/profile"
-    admin_client.post(f"{PEOPLE}add/", {**NEW, "email": "other@example.com", "is_verified": ""})
-    assert User.objects.get(email="other@example.com").email_verified_at is None
-
-
 def test_the_address_and_the_digest_can_not_be_changed_here(admin_client: Client, alice: User) -> None:
     before = (alice.email, alice.password, alice.pk)
     response = change(admin_client, alice, email="other@example.com", password="x", id="x", nickname="Zoe")
@@ -130,6 +120,13 @@ def test_a_deleted_person_is_told_so_and_the_picture_is_deleted(admin_client: Cl
         assert "an administrator deleted your account" in " ".join(message.body.split())
 
 
+def test_a_bulk_act_counts_apart_what_needed_no_change_and_what_is_not_allowed(helper: User, admin_user: User) -> None:
+    people = [PersonFactory(), PersonFactory(is_active=False), admin_user]
+    form = {"action": "deactivate", "_selected_action": [str(person.pk) for person in people], "post": "1"}
+    said = text_of(with_session(helper).post(PEOPLE, form, follow=True))
+    assert "1 account is switched off, and signed out everywhere. 1 needed no change. 1 you may not change." in said
+
+
 # Mallory on the staff -------------------------------------------------------------------------------------------------
 
 
@@ -150,7 +147,9 @@ def test_only_permissions_for_what_is_shown_are_offered(admin_client: Client, he
     page = admin_client.get(f"{PEOPLE}{helper.pk}/change/")
     offered = [str(label) for _value, label in page.context["adminform"].form.fields["user_permissions"].choices]
     assert sorted(offered) == [
-        *(f"Can {act} {kind}" for act in ("add", "change", "delete") for kind in ("application", "group", "person")),
+        *(f"Can {act} {kind}" for act in ("add", "change") for kind in ("application", "group", "person")),
+        "Can correct e-mail addresses of people",
+        *(f"Can delete {kind}" for kind in ("application", "group", "person")),
         "Can make new client secrets",
         "Can mark applications as trusted",
         "Can switch applications off and on",

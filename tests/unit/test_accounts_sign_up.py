@@ -22,7 +22,7 @@ from accounts.models import User
 from accounts.passwords import hashing
 from accounts.sessions.credential_changes import set_active
 from accounts.sign_in.adapter import AccountAdapter
-from accounts.sign_in.sign_up import SignUpForm, invitation_link
+from accounts.sign_in.sign_up import SignUpForm, invite
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import choose_password_by_mail
 from tests.pages import (
@@ -144,7 +144,7 @@ def test_an_account_that_is_deleted_at_the_moment_of_the_code_leads_to_the_sign_
 
 def test_an_invited_person_signs_up_with_that_address_only(client: Client, settings: Any) -> None:
     settings.SIGN_UP = "invitation"
-    path = invitation_link("new@example.org").removeprefix("http://testserver")
+    path = invite(User(email="new@example.org")).removeprefix("http://testserver")
     assert 'value="new@example.org"' in html_of(client.get(path))
     assert "for another address" in html_of(sign_up(client, path, email="mallory@example.org"))
     assert sign_up(client, path)["Location"].startswith(CODE_PAGE)
@@ -159,7 +159,7 @@ def test_without_an_invitation_of_the_last_seven_days_nobody_signs_up(client: Cl
     for seal in ("", "x", "new@example.org", "\x00"):
         sign_up(client, f"{SIGN_UP}?invitation={seal}", invitation=seal)
         assert not User.objects.exists(), seal
-    path, week = invitation_link("new@example.org").removeprefix("http://testserver"), 7 * 24 * 3600
+    path, week = invite(User(email="new@example.org")).removeprefix("http://testserver"), 7 * 24 * 3600
     for seconds, is_old in ((week - 60, False), (week + 2, True)):
         with time_machine.travel(time.time() + seconds):
             assert ("older than seven days" in html_of(client.get(path))) is is_old
@@ -178,6 +178,8 @@ def test_the_operator_invites(settings: Any, capsys: Any, alice: User) -> None:
     answer = json.loads(capsys.readouterr().out)
     assert answer["email"] == "new@example.org"
     assert answer["url"].startswith(f"http://testserver{SIGN_UP}?invitation=")
+    assert User.objects.get(email="new@example.org").invited_at
+    call_command("account", "invite", "New@Example.org")
 
 
 def test_only_a_nickname_that_an_operator_gave_survives_a_password_by_mail() -> None:

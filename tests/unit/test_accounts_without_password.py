@@ -19,7 +19,7 @@ from accounts import return_path
 from accounts.factors import authenticators
 from accounts.models import User
 from accounts.sessions.credential_changes import set_active, set_password
-from accounts.sign_in.sign_up import invitation_link
+from accounts.sign_in.sign_up import invite
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import pending_path
 from tests.pages import (
@@ -107,13 +107,14 @@ def test_a_person_signs_up_with_a_passkey_and_goes_on(client: Client) -> None:
 def test_a_passkey_takes_the_invitation_along(client: Client, settings: Any) -> None:
     settings.SIGN_UP = "invitation"
     assert b"by invitation" in client.get(SIGN_UP).content
-    link = invitation_link("new@example.org")
+    link = invite(User(email="new@example.org"))
     action = re.search(r'formaction="([^"]+)"', html_of(client.get(link)))
     assert action
     client.post(SIGN_UP, NEW)
-    assert not User.objects.exists()
+    assert mail.outbox == []
     client.post(action[1].replace("&amp;", "&"), NEW)
-    assert User.objects.get().email == "new@example.org"
+    assert client.post(CODE_PAGE, {"code": mailed_code()})["Location"].partition("?")[0] == FIRST
+    assert not User.objects.get(email="new@example.org").has_usable_password()
 
 
 def test_where_passkeys_are_not_possible_none_is_offered(client: Client, monkeypatch: Any) -> None:

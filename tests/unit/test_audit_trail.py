@@ -12,6 +12,7 @@ from django.contrib.auth.models import Group
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts.models import AuditEntry, User
 from config.infrastructure.events import Event
@@ -31,13 +32,7 @@ REGISTRATION = {
     "id_token_alg": "RS256",
     "redirect_uris": "https://client.example/callback",
 }
-NEW_PERSON = {
-    "email": "new@example.com",
-    "nickname": "New",
-    "password1": PASSWORD,
-    "password2": PASSWORD,
-    "is_verified": "on",
-}
+NEW_PERSON = {"email": "new@example.com", "nickname": "Newcomer"}
 
 
 @pytest.fixture
@@ -95,12 +90,12 @@ def test_no_entry_has_a_secret_a_password_or_the_address_or_name_of_a_person(gra
     grace.post("/admin/accounts/user/add/", NEW_PERSON)
     made = secret_rotation.rotate(Application.objects.get()).secret
     person = User.objects.get(email=NEW_PERSON["email"])
-    act(grace, person, "reset")
+    act(grace, person, "invite")
     grace.post(reverse("admin:accounts_user_change", args=[person.pk]), {"nickname": "Alicia", "is_active": "on"})
     assert AuditEntry.objects.get(action="account_changed").changes == {"nickname": [False, True]}
     assert AuditEntry.objects.count() >= 5
     stored = json.dumps(list(AuditEntry.objects.values()), default=str)
-    hidden = (made, NEW_PERSON["password1"], NEW_PERSON["email"], "Alicia", "digest", "pbkdf2", "argon2")
+    hidden = (made, *NEW_PERSON.values(), "Alicia", "digest", "pbkdf2", "argon2")
     assert [each for each in hidden if each in stored] == []
     assert not LogEntry.objects.exists(), "Django's own log stays empty"
 
@@ -123,8 +118,12 @@ ACTS: list[tuple[str, str, dict[str, str]]] = [
     ("secret_made", f"{APPLICATION}secret/", {"overlap": "24"}),
     ("secret_ended", f"{APPLICATION}secret/1/end/", {}),
     ("secret_leaked", f"{APPLICATION}secret/1/leaked/", {}),
-    ("account_created", f"{PEOPLE}add/", NEW_PERSON),
-    ("address_confirmed", f"{PEOPLE}add/", NEW_PERSON),
+    ("account_created", "account create second@example.com --nickname Second --password-stdin", {}),
+    ("address_confirmed", "account create second@example.com --nickname Second --password-stdin", {}),
+    ("account_invited", f"{PEOPLE}add/", NEW_PERSON),
+    ("account_invited", f"{PEOPLE}{{invited}}/?act=invite", {}),
+    ("invitation_withdrawn", f"{PEOPLE}{{invited}}/?act=withdraw", {}),
+    ("address_corrected", f"{PERSON}?act=correct-address", {"email": "other@example.com"}),
     ("account_changed", f"{PERSON}change/", {"nickname": "Alice Ægir", "is_active": "on", "groups": "{group}"}),
     ("account_changed", "account set {email} --group Readers", {}),
     ("account_changed", "account make-administrator {email}", {}),
@@ -167,6 +166,7 @@ def test_every_act_leaves_an_entry_and_writes_its_event(
         "email": alice.email,
         "away": PersonFactory(is_active=False).pk,
         "off": ApplicationFactory(is_enabled=False).row.pk,
+        "invited": PersonFactory(invited_at=timezone.now(), email_verified_at=None).pk,
         "group": Group.objects.create(name="Readers").pk,
         "grace": User.objects.get(is_superuser=True).pk,
     }

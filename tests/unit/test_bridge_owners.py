@@ -143,6 +143,7 @@ def test_each_dangerous_act_asks_for_a_proof_before_its_page_and_leads_back(read
         (f"/admin/accounts/user/{person.pk}/delete/", {"post": "yes", "typed": person.email}),
         (reverse("admin:auth_group_change", args=[group.pk]), {"name": "Readers", "permissions": ["1"]}),
         (reverse("admin:auth_group_add"), {"name": "Writers"}),
+        (f"{reverse('admin:person', args=[person.pk])}?act=correct-address", {"email": "new@example.org"}),
         (f"{reverse('admin:person', args=[person.pk])}?act=remove-factors", {}),
     ]
     for address, form in dangerous:

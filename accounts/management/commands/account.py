@@ -26,7 +26,7 @@ from accounts.factors import authenticators as factors
 from accounts.models import User
 from accounts.rights import LastAdministrator
 from accounts.sessions.credential_changes import set_active, set_password
-from accounts.sign_in.sign_up import invitation_link
+from accounts.sign_in.sign_up import invite
 from accounts.sign_in.verification import mark_verified
 from config.infrastructure.texts import command_error, json_list, refuse_control_characters, shown
 
@@ -91,13 +91,15 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps(described, ensure_ascii=False) if options["as_json"] else sentence)
 
     def _invite(self, options: dict[str, Any]) -> None:
-        """Print an invitation link, which expires after seven days. The link is not stored, so nobody can revoke it."""
+        """Print an invitation link, which expires after seven days. Who is invited again has a second link."""
         email = _address(options)
         if settings.SIGN_UP == "closed":
             raise CommandError("Nobody may sign up: set SIGN_UP to invitation first.")
-        if User.objects.filter(email=email).exists():
+        person = User.objects.filter(email=email).first()
+        if person and person.invited_at is None:
             raise CommandError(f"{email} has an account already.")
-        url = invitation_link(email)
+        with transaction.atomic(), audit_trail.by_command():
+            url = invite(person or User(email=email))
         self.stdout.write(json.dumps({"email": email, "url": url}) if options["as_json"] else url)
 
     def _list(self, options: dict[str, Any]) -> None:

@@ -1,0 +1,123 @@
+"""The list of people in Django admin: their state, their last sign-in, and who is invited."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django.contrib import admin
+from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
+from django.core.paginator import Paginator
+from django.db.models import F, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.template.loader import render_to_string
+from django.utils.functional import cached_property
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
+
+from accounts.admin import UserAdmin
+from accounts.models import User
+from accounts.pages import person_context
+from oauth_bridge.administration import person as page
+from oauth_bridge.administration import record_facts, shown
+from oauth_bridge.templatetags.formatting import ago
+
+MOST_FOUND = 300  # people whom a search counts
+
+STATES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "active": (
+        pgettext_lazy("person", "Active"),
+        {"is_active": True, "invited_at": None, "email_verified_at__isnull": False},
+    ),
+    "unconfirmed": (gettext_lazy("Not confirmed"), {"is_active": True, "invited_at": None, "email_verified_at": None}),
+    "invited": (gettext_lazy("Invited"), {"is_active": True, "invited_at__isnull": False}),
+    "off": (pgettext_lazy("person", "Off"), {"is_active": False}),
+}
+
+
+class StateFilter(admin.SimpleListFilter):
+    title = gettext_lazy("state")
+    parameter_name = "state"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, Any]]:
+        return [(name, word) for name, (word, _columns) in STATES.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        _word, columns = STATES.get(self.value() or "", ("", {}))
+        return queryset.filter(**columns)
+
+
+class SearchPaginator(Paginator):  # type: ignore[type-arg]
+    """Reads the table once to count the found rows, at most MOST_FOUND of them, and then reads only these rows."""
+
+    is_cut = False
+
+    @cached_property
+    def count(self) -> int:
+        rows = cast("QuerySet[User]", self.object_list)
+        keys = list(rows.order_by().values_list("pk", flat=True)[: MOST_FOUND + 1])
+        self.is_cut = len(keys) > MOST_FOUND
+        if not self.is_cut:
+            self.object_list = User.objects.filter(pk__in=keys).order_by(*rows.query.order_by)
+        return min(len(keys), MOST_FOUND)
+
+
+class PeopleList(ChangeList):
+    """A change list that sets `shown_state` and `invitation` on each person of the page."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        rows = list(self.paginator.get_page(self.page_num).object_list)
+        locked_until = record_facts.all_locked_until([row.pk for row in rows])
+        invitations = page.invitations(rows)
+        for row in rows:
+            row.shown_state = page.state(row, locked_until.get(row.pk))
+            row.invitation = invitations.get(row.pk, "")
+        self.result_list = rows
+
+
+@admin.register(User)
+class PersonAdmin(UserAdmin):
+    list_display = ("named", "state", "administration", "last_sign_in")
+    list_display_links = None
+    list_filter = (StateFilter, "is_staff")
+    search_fields = ("email",)  # shows the field; `get_search_results` searches
+    search_help_text = gettext_lazy("E-mail address, nickname or user ID")
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return PeopleList
+
+    def get_paginator(self, request: HttpRequest, queryset: Any, per_page: int, *args: Any, **kwargs: Any) -> Any:
+        kind = SearchPaginator if request.GET.get(SEARCH_VAR) else self.paginator
+        return kind(queryset, per_page, *args, **kwargs)
+
+    def get_search_results(self, request: HttpRequest, queryset: QuerySet[User], search_term: str) -> Any:
+        return queryset.filter(page.matching(search_term)), False
+
+    def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
+        """Show who is invited."""
+        invited = shown.page("accounts_user_changelist", state="invited")
+        return redirect(invited if self.has_view_permission(request) else "admin:index")
+
+    @admin.display(description=gettext_lazy("person"), ordering="email")
+    def named(self, person: User) -> str:
+        context = {"person": person, "shown": person_context(person)}
+        return render_to_string("admin/accounts/user/_named.html", context)
+
+    @admin.display(description=gettext_lazy("state"), ordering="is_active")
+    def state(self, person: Any) -> str:
+        badge, word = person.shown_state
+        about = format_html('<br><span class="quiet">{}</span>', person.invitation) if person.invitation else ""
+        return format_html('<span class="badge {}">{}</span>{}', badge, word, about)
+
+    @admin.display(description=gettext_lazy("Administration"), ordering="is_staff")
+    def administration(self, person: User) -> str:
+        if person.is_staff and person.is_superuser:
+            return _("Everything")
+        return _("With chosen rights") if person.is_staff else "–"
+
+    @admin.display(description=gettext_lazy("Last sign-in"), ordering=F("last_login").asc(nulls_first=True))
+    def last_sign_in(self, person: User) -> str:
+        at = ago(person.last_login) if person.last_login else "–"
+        return format_html('<span class="word">{} </span>{}', _("Last sign-in"), at)

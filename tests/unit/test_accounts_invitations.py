@@ -1,0 +1,240 @@
+"""Administrators invite people, and correct their e-mail addresses."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import timedelta
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+import time_machine
+from django.contrib.auth.models import Group, Permission
+from django.core import mail
+from django.core.mail.backends import locmem
+from django.test import Client
+from django.utils import timezone
+
+from accounts.models import AuditEntry, OutgoingMail, User
+from oauth_bridge.administration import people
+from oauth_bridge.models.activity import ActivityRecord
+from tests.factories import PersonFactory
+from tests.pages import (
+    CODE_PAGE,
+    admin_browser,
+    ask_for_link,
+    deliver_all,
+    html_of,
+    is_signed_in,
+    mailed_code,
+    mailed_path,
+    proven,
+    sign_in,
+    sign_up,
+    text_of,
+    type_code,
+    with_session,
+)
+
+pytestmark = pytest.mark.django_db
+
+PEOPLE = "/admin/accounts/user/"
+WEEK = 7 * 24 * 3600
+
+
+def staff(*codenames: str) -> Client:
+    person = PersonFactory(is_staff=True, nickname="Helper")
+    person.user_permissions.set(Permission.objects.filter(codename__in=codenames))
+    return proven(with_session(person))
+
+
+def invite(browser: Client, email: str = "New@Example.org", **fields: Any) -> str:
+    """Invite somebody, and return the path of the mailed link."""
+    answer = browser.post(f"{PEOPLE}add/", {"email": email, **fields}, follow=True)
+    assert f"An invitation goes to {email.lower()}." in text_of(answer)
+    return mailed_invitation()
+
+
+def mailed_invitation() -> str:
+    found = re.search(r"^http://testserver(/accounts/sign-up\?\S+)$", str(mail.outbox[-1].body), re.MULTILINE)
+    assert found
+    return found[1]
+
+
+def act(browser: Client, person: User, name: str, **form: str) -> Any:
+    return browser.post(f"{PEOPLE}{person.pk}/?act={name}", form, follow=True)
+
+
+# Invitations ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_invited_person_is_listed_and_signs_up_with_the_mailed_link(grace: Client) -> None:
+    """Also while SIGN_UP is closed."""
+    group = Group.objects.create(name="Readers")
+    assert 'type="password"' not in html_of(grace.get(f"{PEOPLE}add/"))
+    path = invite(grace, nickname="Ada", groups=str(group.pk))
+    assert mail.outbox[-1].to == ["new@example.org"]
+    maker = User.objects.get(is_superuser=True).display_name
+    for page in (grace.get(f"{PEOPLE}?state=invited"), grace.get(f"{PEOPLE}{User.objects.get(nickname='Ada').pk}/")):
+        assert "Invited" in text_of(page)
+        assert f"Invited by {maker} on " in text_of(page)
+    browser = Client()
+    form = html_of(browser.get(path))
+    assert 'value="new@example.org"' in form
+    assert 'value="Ada"' in form
+    assert sign_up(browser, path, email="new@example.org")["Location"].startswith(CODE_PAGE)
+    assert type_code(browser, mailed_code()).status_code == 302
+    assert is_signed_in(browser)
+    person = User.objects.get(email="new@example.org")
+    assert (person.nickname, person.invited_at, list(person.groups.all())) == ("Nia", None, [group])
+    assert "New accounts are by invitation" in text_of(Client().get(path)), "the link is used up"
+    assert "Nothing fits" in text_of(grace.get(f"{PEOPLE}?state=invited"))
+
+
+def test_an_invitation_is_sent_again_and_dead_once_it_is_withdrawn_or_old(grace: Client) -> None:
+    helper = staff("view_user", "add_user")
+    invite(helper)
+    person = User.objects.get(email="new@example.org")
+    with time_machine.travel(time.time() + WEEK + 2):
+        assert "Invitation ended" in text_of(admin_browser().get(PEOPLE))
+        assert "An invitation goes to new@example.org." in text_of(act(proven(helper), person, "invite"))
+        path = mailed_invitation()
+        assert "new@example.org" in html_of(Client().get(path))
+        assert "Its link is dead." in text_of(act(proven(helper), person, "withdraw"))
+        assert not User.objects.filter(pk=person.pk).exists()
+        invite(admin_browser())
+        assert "New accounts are by invitation" in text_of(Client().get(path))
+    actions = AuditEntry.objects.filter(key=str(person.pk)).order_by("pk").values_list("action", flat=True)
+    assert list(actions) == ["account_invited", "account_invited", "invitation_withdrawn"]
+
+
+def test_a_mail_that_fails_is_told_and_the_invitation_stays(grace: Client, monkeypatch: Any) -> None:
+    monkeypatch.setattr(locmem.EmailBackend, "send_messages", Mock(side_effect=OSError))
+    answer = grace.post(f"{PEOPLE}add/", {"email": "new@example.org"}, follow=True)
+    assert "The mail could not be sent yet. We keep trying until" in text_of(answer)
+    assert "Invited by" in text_of(answer)
+    assert OutgoingMail.objects.get().kind == "invitation"
+
+
+def test_whoever_only_adds_people_chooses_no_groups_and_acts_on_nobody(alice: User) -> None:
+    helper, group = staff("view_user", "add_user"), Group.objects.create(name="Readers")
+    invite(helper, groups=str(group.pk))
+    assert not group.user_set.exists()  # type: ignore[attr-defined]
+    for name in ("deactivate", "reset", "correct-address"):
+        assert act(helper, alice, name).status_code == 403
+    assert (
+        act(staff("view_user", "change_user"), User.objects.get(email="new@example.org"), "withdraw").status_code == 403
+    )
+    User.objects.filter(email="new@example.org").update(is_staff=True)
+    assert act(helper, User.objects.get(email="new@example.org"), "withdraw").status_code == 403
+
+
+def test_an_invited_administrator_is_not_the_one_who_remains(grace: Client) -> None:
+    invite(grace)
+    User.objects.filter(email="new@example.org").update(is_staff=True, is_superuser=True)
+    said = act(grace, User.objects.get(nickname="Alice Ægir"), "deactivate")
+    assert "Nobody could administer the service then." in text_of(said)
+
+
+def test_a_second_use_of_the_link_ends_the_first(grace: Client) -> None:
+    """Mallory has the link, too, and sets a password while the owner looks for the code."""
+    path = invite(grace)
+    owner = Client()
+    sign_up(owner, path)
+    code = mailed_code()
+    with time_machine.travel(time.time() + 11):
+        sign_up(Client(), path, password1="the phrase of mallory")
+        type_code(owner, code)
+    assert not is_signed_in(owner)
+    assert User.objects.get(email="new@example.org").email_verified_at is None
+
+
+# Corrected addresses --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def office() -> Client:
+    return staff("view_user", "change_email_address")
+
+
+def test_a_corrected_address_ends_everything_and_is_confirmed_at_the_next_sign_in(office: Client) -> None:
+    person = PersonFactory(email="adda@example.org")
+    browser = with_session(person)
+    ask_for_link(Client(), person.email)
+    link = mailed_path()
+    said = text_of(act(office, person, "correct-address", email="Ada@Example.org"))
+    assert "The address is corrected." in said
+    assert "Not confirmed" in said
+    deliver_all()
+    assert mail.outbox[-1].to == ["adda@example.org"]
+    assert "replaced this address in an account" in " ".join(str(mail.outbox[-1].body).split())
+    assert "ada@example.org" not in str(mail.outbox[-1].body)
+    assert not is_signed_in(browser)
+    assert "password1" not in html_of(Client().get(link, follow=True))
+    assert sign_in(Client(), "adda@example.org").status_code == 200
+    again = Client()
+    assert sign_in(again, "ada@example.org")["Location"].startswith(CODE_PAGE)
+    assert mail.outbox[-1].to == ["ada@example.org"]
+    type_code(again, mailed_code())
+    assert is_signed_in(again)
+    person.refresh_from_db()
+    assert (person.email, person.email_verified_at is not None) == ("ada@example.org", True)
+    assert AuditEntry.objects.get(key=str(person.pk), action="address_corrected").changes == {}
+
+
+def test_a_code_for_the_old_address_does_not_bring_it_back(office: Client) -> None:
+    person, stranger = PersonFactory(email="adda@example.org", email_verified_at=None), Client()
+    sign_in(stranger, person.email)
+    code = mailed_code()
+    act(office, person, "correct-address", email="ada@example.org")
+    type_code(stranger, code)
+    person.refresh_from_db()
+    assert (person.email, person.email_verified_at) == ("ada@example.org", None)
+    assert not is_signed_in(stranger)
+
+
+def test_an_address_is_corrected_only_with_the_right_and_below_the_own_rights(office: Client, alice: User) -> None:
+    other = PersonFactory()
+    assert act(staff("view_user", "change_user"), alice, "correct-address", email="x@example.org").status_code == 403
+    for above in (PersonFactory(is_staff=True), PersonFactory(is_superuser=True)):
+        assert act(office, above, "correct-address", email="x@example.org").status_code == 403
+    for taken in (other.email, alice.email):
+        assert "Somebody already uses this address." in text_of(act(office, alice, "correct-address", email=taken))
+    assert User.objects.get(pk=alice.pk).email == alice.email
+
+
+# The list -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_list_shows_the_state_of_each_person_and_the_last_sign_in(grace: Client) -> None:
+    of_states = {
+        "Active": PersonFactory(last_login=timezone.now() - timedelta(hours=3)),
+        "Off": PersonFactory(is_active=False),
+        "Not confirmed": PersonFactory(email_verified_at=None),
+        "Limited until": (limited := PersonFactory()),
+        "Invited": (invited := PersonFactory(email_verified_at=None, invited_at=timezone.now())),
+    }
+    facts = {"person": limited, "step": "sign_in", "outcome": "refused", "cause": "sign_in_limited_account"}
+    ActivityRecord.objects.create(at=timezone.now(), detail={"seconds": 600}, **facts)
+    for word, person in of_states.items():
+        page = text_of(grace.get(PEOPLE, {"q": person.email}))
+        assert re.search(rf"{re.escape(person.email)} Alice Ægir {word}", page), word
+        assert ("3 hours ago" in page) is (word == "Active")
+    for state, found in (
+        ("invited", [invited]),
+        ("off", [of_states["Off"]]),
+        ("unconfirmed", [of_states["Not confirmed"]]),
+    ):
+        assert list(grace.get(PEOPLE, {"state": state}).context["cl"].result_list) == found
+    assert len(grace.get(PEOPLE, {"state": "active"}).context["cl"].result_list) == 3  # grace is active, too
+
+
+def test_a_search_that_finds_too_many_says_so(grace: Client, monkeypatch: Any) -> None:
+    monkeypatch.setattr(people, "MOST_FOUND", 2)
+    PersonFactory.create_batch(3, nickname="Ada Lovelace")
+    PersonFactory(nickname="Lovelace, Ada", email="other@example.org")
+    assert "More than 2 fit." in text_of(grace.get(PEOPLE, {"q": "ada LOVELACE"}))
+    page = grace.get(PEOPLE, {"q": "ada other@"})
+    assert [person.email for person in page.context["cl"].result_list] == ["other@example.org"]
+    assert "1 of 5" in text_of(page)
