@@ -28,12 +28,6 @@ from oauth_bridge.models.secrets import NAME_MAX_LENGTH
 ADDRESS = {"dir": "ltr"}
 
 
-def _no_group_chosen() -> str:
-    if Group.objects.exists():
-        return _("Choose at least one group, or let everybody use it.")
-    return _("No group exists yet, so nobody could use it. First make one under Groups in the administration.")
-
-
 class PageAddress(forms.URLField):
     """A form field for the address of a page. An address without a scheme gets https."""
 
@@ -48,6 +42,7 @@ class AddressLines(forms.CharField):
         return split_lines(initial or "") != split_lines(data or "")
 
 
+GROUPS = {"is_restricted", "groups", "new_group"}
 PAGES = [each.name for each in Application._meta.fields if isinstance(each, URLField)]
 LINES = [each.name for each in Application._meta.fields if isinstance(each, TextField)]
 
@@ -76,6 +71,13 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         help_text=gettext_lazy("PNG, JPEG, WebP or GIF. It is cut to a square and stored as PNG."),
     )
     remove_logo = forms.BooleanField(label=gettext_lazy("Remove the logo"), required=False)
+    new_group = forms.CharField(
+        label=gettext_lazy("A new group"),
+        required=False,
+        max_length=Group._meta.get_field("name").max_length,
+        validators=[refuse_control_characters],
+        help_text=gettext_lazy("Its name. Add its members on its page."),
+    )
 
     # Scripts that are older than this field do not send it. Without this field, the application keeps the stored value,
     # or gets the default of the column.
@@ -107,7 +109,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             self.check_name()
         if self.instance.pk and "redirect_uris" in self.cleaned_data and "redirect_uris" in self.changed_data:
             self._check_removed()
-        if {"is_restricted", "groups"} & set(self.changed_data):
+        if GROUPS & set(self.changed_data):
             self.check_groups()
         return self.cleaned_data
 
@@ -144,9 +146,10 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         application without groups would admit nobody.
         """
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
-        if is_restricted and groups is not None and not groups:
-            self.add_error("groups", _no_group_chosen())
-        if groups and not is_restricted:
+        has_group = bool(groups or self.cleaned_data.get("new_group"))
+        if is_restricted and groups is not None and not has_group:
+            self.add_error("groups", _("Choose at least one group, or let everybody use it."))
+        if has_group and not is_restricted:
             self.add_error("is_restricted", _("Tick this, or choose no group: then everybody may use it."))
 
     def clean_new_logo(self) -> bytes | None:

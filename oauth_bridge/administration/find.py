@@ -6,7 +6,7 @@ import re
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
@@ -36,7 +36,8 @@ def find(request: HttpRequest) -> HttpResponse:
     if url := _url_of(request, typed):
         return redirect(url)
     text = typed if typed.isprintable() else ""
-    people = _people(request, text) if text else []
+    may_see_people = request.user.has_perm(PEOPLE)
+    people = list(people_with(text).order_by("email")[: MOST_LISTED + 1]) if may_see_people else []
     applications = _applications(request, text) if text else []
     context = {
         **admin.site.each_context(request),
@@ -54,12 +55,12 @@ def may_find(request: HttpRequest) -> bool:
     return any(rights.may(request, each) for each in PERMISSIONS)
 
 
-def _people(request: HttpRequest, text: str) -> list[User]:
-    if not request.user.has_perm(PEOPLE):
-        return []
+def people_with(text: str) -> QuerySet[User]:
+    """Return the people with the text in their address or nickname. Nobody has an empty or unprintable text."""
+    if not text or not text.isprintable():
+        return User.objects.none()
     in_address = Q(email__contains=text.lower())  # addresses are stored in lower case
-    found = User.objects.filter(in_address if "@" in text else Q(nickname__icontains=text) | in_address)
-    return list(found.order_by("email")[: MOST_LISTED + 1])
+    return User.objects.filter(in_address if "@" in text else Q(nickname__icontains=text) | in_address)
 
 
 def _applications(request: HttpRequest, text: str) -> list[Application]:

@@ -65,7 +65,7 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "acts": [each for each in offered(request, found) if not (locked_until and each["name"] == "unlock")],
         "may_change": may_change(request, found),
         "may_delete": admin.site.get_model_admin(User).has_delete_permission(request, found),
-        "groups": list(found.groups.values_list("name", flat=True)),
+        "groups": shown.groups(request, found.groups.order_by("name")),
         "owns": rights.applications(request, rights.VIEW).filter(pk__in=found.owned_applications.values("pk")),
     }
     if request.user.has_perm(ACTIVITY):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from accounts.models import User
+from accounts.models import AuditEntry, User
 from oauth_bridge.applications import registry
 from oauth_bridge.credentials import admission, code_redemption, tokens
 from oauth_bridge.credentials.random_values import new_credential
@@ -28,7 +28,10 @@ def readers() -> Group:
 
 
 def groups_of(application: Registered) -> tuple[bool, list[str]]:
-    row = Application.objects.get(pk=application.row.pk)
+    return groups_of_row(Application.objects.get(pk=application.row.pk))
+
+
+def groups_of_row(row: Application) -> tuple[bool, list[str]]:
     return row.is_restricted, sorted(row.groups.values_list("name", flat=True))
 
 
@@ -49,6 +52,38 @@ def test_the_form_chooses_the_groups(admin_client: Client, application: Register
     admin_client.post("/admin/oauth_bridge/application/add/", {**form, "is_restricted": "on", "groups": [readers.pk]})
     row = Application.objects.get(name="Inner")
     assert (row.is_restricted, row.groups.get()) == (True, readers)
+
+
+def test_a_new_group_is_made_on_the_form_by_those_who_may_add_groups(application: Registered) -> None:
+    person = PersonFactory(is_staff=True)
+    browser = with_session(person)
+    form = {"name": "Inner", "redirect_uris": "https://inner.example/cb", "client_type": "public"}
+    wanted = {**form, "is_restricted": "on", "new_group": " Writers "}
+    person.user_permissions.set(Permission.objects.filter(content_type__app_label="oauth_bridge"))
+    browser.post("/admin/oauth_bridge/application/add/", wanted)
+    assert not Group.objects.exists()
+    person.user_permissions.add(Permission.objects.get(codename="add_group"))
+    assert saved(browser, application, new_group="Writers") == ["is_restricted"]
+    browser.post("/admin/oauth_bridge/application/add/", wanted)
+    assert groups_of_row(Application.objects.get(name="Inner")) == (True, ["Writers"])
+    assert saved(browser, application, is_restricted="on", new_group="Writers") == []
+    assert groups_of(application) == (True, ["Writers"])
+    assert not Group.objects.get().permissions.exists()
+    assert AuditEntry.objects.get(action="group_created").name == "Writers"
+
+
+def test_the_page_of_a_group_lists_the_applications_that_it_opens(
+    admin_client: Client, application: Registered, readers: Group
+) -> None:
+    other = PersonFactory(is_staff=True)
+    other.user_permissions.set(Permission.objects.filter(codename="view_group"))
+    path = f"/admin/auth/group/{readers.pk}/"
+    assert application.row.name not in text_of(admin_client.get(path))
+    registry.set_groups(application.row, [readers])
+    assert application.row.name in text_of(admin_client.get(path))
+    assert application.row.name not in text_of(with_session(other).get(path))
+    for page in (f"/admin/oauth_bridge/application/{application.row.pk}/", "/admin/auth/group/"):
+        assert f'href="{path}"' in html_of(admin_client.get(page))
 
 
 def test_half_a_change_is_refused_and_another_opens_no_application_whose_groups_were_deleted(
