@@ -76,7 +76,9 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         required=False,
         max_length=Group._meta.get_field("name").max_length,
         validators=[refuse_control_characters],
-        help_text=gettext_lazy("Its name. Add its members on its page."),
+        help_text=gettext_lazy(
+            "Its name. Only its members may use the application then. Add them on the group’s page."
+        ),
     )
 
     # Scripts that are older than this field do not send it. Without this field, the application keeps the stored value,
@@ -143,13 +145,12 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         """Check that groups are chosen exactly if `is_restricted` is set.
 
         Without this check, an application with groups but without `is_restricted` would admit everybody. A restricted
-        application without groups would admit nobody.
+        application without groups would admit nobody. A new group restricts the application without the tick.
         """
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
-        has_group = bool(groups or self.cleaned_data.get("new_group"))
-        if is_restricted and groups is not None and not has_group:
+        if is_restricted and groups is not None and not (groups or self.cleaned_data.get("new_group")):
             self.add_error("groups", _("Choose at least one group, or let everybody use it."))
-        if has_group and not is_restricted:
+        if groups and not is_restricted:
             self.add_error("is_restricted", _("Tick this, or choose no group: then everybody may use it."))
 
     def clean_new_logo(self) -> bytes | None:
