@@ -117,7 +117,7 @@ class GroupAdmin(ModelAdmin):
 
     @admin.display(description=_("group"), ordering="name")
     def named(self, group: Group) -> str:
-        return format_html('<a href="{}"><bdi>{}</bdi></a>', self.view_on_site(group), group)
+        return format_html('<span class="named"><a href="{}"><bdi>{}</bdi></a></span>', self.view_on_site(group), group)
 
     def response_post_save_add(self, request: HttpRequest, obj: Group) -> HttpResponseRedirect:
         return self.response_post_save_change(request, obj)

@@ -20,13 +20,14 @@ from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 from accounts.admin_site import MOST_AT_ONCE, MOST_NAMED, ModelAdmin
 from accounts.email_addresses import looked_up_email
 from accounts.models import User
+from accounts.pages import person_context
 from accounts.rights import change_members
 from accounts.sign_in.reauthentication import proof_first
 from oauth_bridge.administration import find, person, rights, shown
 from oauth_bridge.administration.rights import PEOPLE, VIEW
 from oauth_bridge.templatetags.formatting import listed
 
-MEMBERS, APPLICATIONS = 30, 100  # on the page
+LISTED = 30  # members or applications
 
 
 class AddressesForm(forms.Form):
@@ -86,7 +87,7 @@ def _may_change(request: HttpRequest, found: Group) -> bool:
 def _page(request: HttpRequest, found: Group, form: AddressesForm) -> TemplateResponse:
     model_admin = admin.site.get_model_admin(Group)
     opened = rights.applications(request, VIEW).filter(is_restricted=True, groups=found).order_by("name")
-    number = found.user_set.count()
+    number = User.groups.through.objects.filter(group=found).count()  # without a join
     context = {
         **admin.site.each_context(request),
         "title": found.name,
@@ -94,8 +95,8 @@ def _page(request: HttpRequest, found: Group, form: AddressesForm) -> TemplateRe
         "member_count": number,
         "form": form,
         "permissions": [_(each) for each in found.permissions.values_list("name", flat=True)],
-        "applications": [shown.named(each) for each in opened[:APPLICATIONS]],
-        "application_count": opened.count(),
+        "applications": [shown.named(each) for each in opened[:LISTED]],
+        "more_applications": max(0, opened.count() - LISTED),
         "may_see_applications": rights.may(request, VIEW),
         "may_see_people": request.user.has_perm(PEOPLE),
         "may_change": model_admin.has_change_permission(request, found),
@@ -111,12 +112,12 @@ def _members(request: HttpRequest, found: Group, number: int) -> dict[str, Any]:
     """The template's variables for a page of the members, in the order of their addresses."""
     typed, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
     rows = (find.people_with(typed) if typed else User.objects.all()).filter(groups=found, email__gt=after)
-    members = list(rows.order_by("email")[: MEMBERS + 1])
-    next_page = shown.page("group", found.pk, q=typed, after=members[MEMBERS - 1].email) if members[MEMBERS:] else ""
+    members = list(rows.order_by("email")[: LISTED + 1])
+    next_page = shown.page("group", found.pk, q=typed, after=members[LISTED - 1].email) if members[LISTED:] else ""
     return {
         "typed": typed,
-        "members": [(each, person.may_change(request, each)) for each in members[:MEMBERS]],
-        "is_searchable": bool(typed) or number > MEMBERS,
+        "members": [(each, person_context(each), person.may_change(request, each)) for each in members[:LISTED]],
+        "is_searchable": bool(typed) or number > LISTED,
         "first_url": shown.page("group", found.pk, q=typed) if after else "",
         "next_url": next_page,
     }

@@ -215,10 +215,10 @@ def test_members_are_searched_and_shown_page_by_page(admin_client: Client, reade
     path = f"{GROUPS}{readers.pk}/"
     page = admin_client.get(path)
     assert ("31 members" in text_of(page), len(page.context["members"])) == (True, 30)
-    assert [each.email for each, _ in admin_client.get(page.context["next_url"]).context["members"]] == [
+    assert [each.email for each, *_ in admin_client.get(page.context["next_url"]).context["members"]] == [
         "p30@example.org"
     ]
-    assert [each.nickname for each, _ in admin_client.get(path, {"q": "n17"}).context["members"]] == ["N17"]
+    assert [each.nickname for each, *_ in admin_client.get(path, {"q": "n17"}).context["members"]] == ["N17"]
     assert "Nothing fits" in text_of(admin_client.get(path, {"q": "\x00"}))
 
 
