@@ -71,8 +71,10 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     if request.user.has_perm(ACTIVITY):
         latest = attempts.attempts(Filters(who=found.email), limit=ATTEMPTS)
         names = Names(request, shown.client_ids_of(latest), [found.pk])
+        listed = [shown_attempts.attempt(each, names) for each in latest]
         context |= {
-            "attempts": [shown_attempts.attempt(each, names) for each in latest],
+            "attempts": listed,
+            "opened": next((number for number, each in enumerate(listed, 1) if each["title"]), 0),  # the latest failure
             "activity_url": shown.page("activity", who=found.email, days=30),
             "may_see_activity": True,
         }
