@@ -127,16 +127,16 @@ def _add(request: HttpRequest, found: Group, typed: list[str]) -> AddressesForm:
     """Add the people with these addresses, and say so. The returned form has the other addresses, and why."""
     addresses = {each: looked_up_email(each) for each in typed}
     people = {each.email: each for each in User.objects.filter(email__in=filter(None, addresses.values()))}
-    manageable = [each for each in people.values() if person.may_change(request, each)]
-    members = set(found.user_set.filter(pk__in=[each.pk for each in manageable]).values_list("pk", flat=True))
-    added = [each for each in manageable if each.pk not in members]
+    manageable = {email: each for email, each in people.items() if person.may_change(request, each)}
+    members = set(found.user_set.filter(email__in=manageable).values_list("email", flat=True))
+    added = [each for email, each in manageable.items() if email not in members]
     change_members(found, added, are_added=True)
     if manageable:
         rest = ngettext("%(count)d needed no change.", "%(count)d needed no change.", len(members))
         done = ngettext("%(count)d person is added.", "%(count)d people are added.", len(added)) % {"count": len(added)}
         messages.success(request, f"{done} {rest % {'count': len(members)} if members else ''}".strip())
     unknown = [each for each, address in addresses.items() if address not in people]
-    refused = [each for each, address in addresses.items() if address in people and people[address] not in manageable]
+    refused = [each for each, address in addresses.items() if address in people and address not in manageable]
     form = AddressesForm({"addresses": "\n".join([*unknown, *refused])} if unknown or refused else None)
     if unknown:
         form.add_error("addresses", _("No account has: %(addresses)s.") % {"addresses": _named(unknown)})
