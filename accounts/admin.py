@@ -11,7 +11,7 @@ from django.contrib.auth.models import Group, Permission
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -96,9 +96,21 @@ admin.site.disable_action("delete_selected")  # UserAdmin has its own
 class GroupAdmin(ModelAdmin):
     """Only superusers may change or delete a group that has permissions, or give permissions to a group."""
 
+    list_display = ("named",)
+    list_display_links = None
     search_fields = ("name",)
     ordering = ("name",)
     actions = None  # Django's "delete selected" does not check whether each group has permissions
+
+    def view_on_site(self, obj: Group) -> str:
+        return reverse("admin:group", args=[obj.pk])
+
+    @admin.display(description=_("group"), ordering="name")
+    def named(self, group: Group) -> str:
+        return format_html('<span class="named"><a href="{}"><bdi>{}</bdi></a></span>', self.view_on_site(group), group)
+
+    def response_post_save_add(self, request: HttpRequest, obj: Group) -> HttpResponseRedirect:
+        return self.response_post_save_change(request, obj)
 
     def needs_proof(self, request: HttpRequest, object_id: str | None) -> bool:
         """A superuser can change permissions on this page."""
@@ -113,8 +125,9 @@ class GroupAdmin(ModelAdmin):
     def may_manage(self, request: HttpRequest, obj: Group) -> bool:
         return request.user.is_superuser or not obj.permissions.exists()
 
-    def get_fields(self, request: HttpRequest, obj: Group | None = None) -> tuple[str, ...]:
-        return ("name", "permissions") if request.user.is_superuser else ("name",)
+    def get_fieldsets(self, request: HttpRequest, obj: Group | None = None) -> Any:
+        permissions = (_("Permissions"), {"classes": ["collapse"], "fields": ["permissions"]})
+        return [(None, {"fields": ["name"]}), *([permissions] if request.user.is_superuser else [])]
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         kwargs.update(

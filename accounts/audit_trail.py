@@ -137,17 +137,18 @@ def write(action: str, subject: Subject, changes: Changes | None = None) -> None
     _tell(actor, action, subject, kept)
 
 
-def write_all(action: str, kind: str, keys: Sequence[str]) -> None:
-    """Write an entry without changes for each key if there is an actor. All of them count as one change."""
+def write_all(action: str, kind: str, keys: Sequence[str], changes: Changes | None = None) -> None:
+    """Write an entry with the same changes for each key if there is an actor. All of them count as one change."""
     actor = _actor.get()
     if actor is None:
         return
     actor.count()
+    kept = {name: _difference(before, after) for name, (before, after) in (changes or {}).items()}
     for start in range(0, len(keys), _BATCH):
         subjects = [Subject(kind, key, "") for key in keys[start : start + _BATCH]]
-        AuditEntry.objects.bulk_create([_entry(actor, action, subject, {}) for subject in subjects])
+        AuditEntry.objects.bulk_create([_entry(actor, action, subject, kept) for subject in subjects])
         for subject in subjects:
-            _tell(actor, action, subject, {})
+            _tell(actor, action, subject, kept)
 
 
 def _entry(actor: Actor, action: str, subject: Subject, kept: dict[str, Any]) -> AuditEntry:

@@ -117,6 +117,19 @@ def groups_without_permissions() -> QuerySet[Group]:
     return Group.objects.filter(permissions=None)
 
 
+@transaction.atomic
+def change_members(group: Group, people: Collection[User], *, are_added: bool) -> None:
+    """Add the people to the group, or remove them. Each of them and the group have an entry in the audit trail."""
+    if not people:
+        return
+    (group.user_set.add if are_added else group.user_set.remove)(*people)
+    keys, names = [str(each.pk) for each in people], [group.name]
+    audit_trail.write_all("account_changed", "person", keys, {"groups": ([], names) if are_added else (names, [])})
+    audit_trail.write(
+        "group_changed", audit_trail.of_group(group), {"members": ([], keys) if are_added else (keys, [])}
+    )
+
+
 def validated_groups(names: Collection[str]) -> list[str]:
     """Return the names in alphabetical order, without repetitions. A single empty name means no group.
 
@@ -138,7 +151,7 @@ def validated_groups(names: Collection[str]) -> list[str]:
 
 
 def named_groups(names: Collection[str]) -> tuple[list[Group], list[str]]:
-    """For a command, return the groups with the given names, and the names of new groups, without permissions.
+    """Return the groups with the given names, and the names of those that are made, without permissions.
 
     Call this in a transaction. Raises the ValidationError of `validated_groups`.
     """

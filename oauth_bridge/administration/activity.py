@@ -142,6 +142,7 @@ def activity(request: HttpRequest) -> HttpResponse:
         "applications": [] if is_live else rights.applications(request, ACTIVITY).order_by("name"),
         "query": query,
         "attempts": [shown_attempts.attempt(each, names) for each in found[:ATTEMPTS] if _is_shown(each, query)],
+        "opened": int(bool(query.cause)),
         "periods": PERIODS.items(),
         "shows": SHOWS.items(),
         "all_url": query.url(cause="", step="", who="", reference="", show=""),

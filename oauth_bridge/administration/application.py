@@ -55,7 +55,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "callbacks": [(address, hints(address, is_public=found.is_public)) for address in found.callback_addresses],
         "snippets": ready_snippets(found),
         **listed_secrets(secrets),
-        "groups": list(found.groups.all()) if found.is_restricted else [],
+        "groups": shown.groups(request, found.groups.order_by("name")) if found.is_restricted else [],
         "off_since": shown.off_since(request, found),
         "owners": list(found.owners.order_by("nickname", "email")) if may_see_people else [],
         "may_see_people": may_see_people,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from django import forms
 from django.conf import settings
 from django.contrib import admin, messages
+from django.contrib.admin.utils import flatten_fieldsets
 from django.contrib.admin.views.main import ChangeList
 from django.core import signing
 from django.core.exceptions import PermissionDenied
@@ -25,13 +26,14 @@ from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from accounts import audit_trail
 from accounts.admin_site import ModelAdmin
+from accounts.rights import named_groups
 from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from oauth_bridge.administration import checks, rights
 from oauth_bridge.administration.application import listed_secrets, product_settings
 from oauth_bridge.administration.application_acts import ACTS
-from oauth_bridge.administration.application_form import ApplicationForm, RotationForm
+from oauth_bridge.administration.application_form import GROUPS, ApplicationForm, RotationForm
 from oauth_bridge.applications import logos, look_alikes, registry
 from oauth_bridge.applications.fields import SECTIONS
 from oauth_bridge.credentials import secret_rotation
@@ -182,6 +184,8 @@ class ApplicationAdmin(ModelAdmin):
         self, request: HttpRequest, obj: Application | None = None, change: bool = False, **kwargs: Any
     ) -> Any:
         form = super().get_form(request, obj, change, **kwargs)
+        if "new_group" not in flatten_fieldsets(self.get_fieldsets(request, obj)):
+            del form.base_fields["new_group"]
         form.seen, form.person = rights.applications(request, rights.VIEW), request.user  # type: ignore[attr-defined]
         return form
 
@@ -190,7 +194,9 @@ class ApplicationAdmin(ModelAdmin):
         if request.method != "POST":  # only a submitted form can remove addresses
             hidden.add("remove_used")
         if not self.may_choose_groups(request, obj):
-            hidden |= {"is_restricted", "groups"}
+            hidden |= GROUPS
+        if not request.user.has_perm("auth.add_group"):
+            hidden.add("new_group")
         sets: Any = self.fieldsets if obj else self.add_fieldsets
         shown = [
             (title, options, [name for name in options["fields"] if name not in hidden]) for title, options in sets
@@ -215,8 +221,10 @@ class ApplicationAdmin(ModelAdmin):
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
         """Save the groups only if the form changes them, so that deleted groups do not open the application (D23)."""
-        if {"is_restricted", "groups"} & set(form.changed_data):
-            registry.set_groups(form.instance, form.cleaned_data["groups"])
+        if GROUPS & set(form.changed_data):
+            typed = form.cleaned_data.get("new_group")
+            made, _names = named_groups([typed]) if typed else ([], [])
+            registry.set_groups(form.instance, [*form.cleaned_data["groups"], *made])
         if not change:
             registry.write_registration(form.instance)
 

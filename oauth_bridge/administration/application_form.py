@@ -42,6 +42,7 @@ class AddressLines(forms.CharField):
         return split_lines(initial or "") != split_lines(data or "")
 
 
+GROUPS = {"is_restricted", "groups", "new_group"}
 PAGES = [each.name for each in Application._meta.fields if isinstance(each, URLField)]
 LINES = [each.name for each in Application._meta.fields if isinstance(each, TextField)]
 
@@ -70,6 +71,15 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         help_text=gettext_lazy("PNG, JPEG, WebP or GIF. It is cut to a square and stored as PNG."),
     )
     remove_logo = forms.BooleanField(label=gettext_lazy("Remove the logo"), required=False)
+    new_group = forms.CharField(
+        label=gettext_lazy("A new group"),
+        required=False,
+        max_length=Group._meta.get_field("name").max_length,
+        validators=[refuse_control_characters],
+        help_text=gettext_lazy(
+            "Its name. Only its members may use the application then. Add them on the group’s page."
+        ),
+    )
 
     # Scripts that are older than this field do not send it. Without this field, the application keeps the stored value,
     # or gets the default of the column.
@@ -101,7 +111,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             self.check_name()
         if self.instance.pk and "redirect_uris" in self.cleaned_data and "redirect_uris" in self.changed_data:
             self._check_removed()
-        if {"is_restricted", "groups"} & set(self.changed_data):
+        if GROUPS & set(self.changed_data):
             self.check_groups()
         return self.cleaned_data
 
@@ -135,13 +145,11 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         """Check that groups are chosen exactly if `is_restricted` is set.
 
         Without this check, an application with groups but without `is_restricted` would admit everybody. A restricted
-        application without groups would admit nobody.
+        application without groups would admit nobody. A new group restricts the application without the tick.
         """
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
-        if is_restricted and groups is not None and not groups:
-            choose = _("Choose at least one group, or let everybody use it.")
-            make = _("No group exists yet, so nobody could use it. First make one under Groups in the administration.")
-            self.add_error("groups", choose if Group.objects.exists() else make)
+        if is_restricted and groups is not None and not (groups or self.cleaned_data.get("new_group")):
+            self.add_error("groups", _("Choose at least one group, or let everybody use it."))
         if groups and not is_restricted:
             self.add_error("is_restricted", _("Tick this, or choose no group: then everybody may use it."))
 

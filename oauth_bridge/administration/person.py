@@ -77,14 +77,16 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "acts": [each for each in offered(request, found) if not (locked_until and each["name"] == "unlock")],
         "may_change": may_change(request, found),
         "may_delete": admin.site.get_model_admin(User).has_delete_permission(request, found),
-        "groups": list(found.groups.values_list("name", flat=True)),
+        "groups": shown.groups(request, found.groups.order_by("name")),
         "owns": rights.applications(request, rights.VIEW).filter(pk__in=found.owned_applications.values("pk")),
     }
     if request.user.has_perm(ACTIVITY):
         latest = attempts.attempts(Filters(who=found.email), limit=ATTEMPTS)
         names = Names(request, shown.client_ids_of(latest), [found.pk])
+        listed = [shown_attempts.attempt(each, names) for each in latest]
         context |= {
-            "attempts": [shown_attempts.attempt(each, names) for each in latest],
+            "attempts": listed,
+            "opened": next((number for number, each in enumerate(listed, 1) if each["title"]), 0),  # the latest failure
             "activity_url": shown.page("activity", who=found.email, days=30),
             "may_see_activity": True,
         }

@@ -7,7 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.contrib import admin
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import Group
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.formats import date_format
@@ -25,7 +27,7 @@ from oauth_bridge.models.activity import ActivityRecord
 
 
 class Named(NamedTuple):
-    """An application or a person. `url` is empty if the administrator may not open the page."""
+    """An application, a person or a group. `url` is empty if the administrator may not open the page."""
 
     name: str
     url: str
@@ -92,6 +94,11 @@ def page(route: str, *args: object, **query: Any) -> str:
 
 def named(application: Application) -> Named:
     return Named(application.name, page("application", application.pk), application.homepage_host, application.logo_url)
+
+
+def groups(request: HttpRequest, rows: Iterable[Group]) -> list[Named]:
+    may_open = admin.site.get_model_admin(Group).has_view_permission(request)
+    return [Named(row.name, page("group", row.pk) if may_open else "") for row in rows]
 
 
 def off_since(request: HttpRequest, application: Application) -> str:

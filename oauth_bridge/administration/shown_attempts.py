@@ -50,14 +50,15 @@ def attempt(each: Attempt, names: Names) -> dict[str, Any]:
     """The template's variables for an attempt. `word` and `badge` are about its ending.
 
     `title`, `fix`, `mark`, `reference` and `record_url` are about the failure that somebody looks for, or else about
-    the last one.
+    the last one, or else about the last refusal that changed nothing.
     """
-    failure = each.chosen or each.failure
+    harmless = next((event for event in reversed(each.events) if not each.matters(event)), None)
+    failure = each.chosen or each.failure or harmless
     word, badge, _mark_of_it = ENDINGS[each.ending]
     return {
         "at": each.latest_at,
         "story": _story(each),
-        "mark": ENDINGS[ending_of(failure)][2] if failure else "",
+        "mark": _mark(each, failure) if failure else "",
         "word": word,
         "badge": badge,
         "application": names.application(each.client_id),

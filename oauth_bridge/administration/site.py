@@ -17,6 +17,7 @@ from oauth_bridge.administration import (
     application,
     application_acts,
     find,
+    group,
     overview,
     person,
     record,
@@ -52,7 +53,7 @@ SECTIONS = [
         gettext_lazy("People"),
         "person",
         rights.PEOPLE,
-        ("accounts_user", "auth_group", "person"),
+        ("accounts_user", "auth_group", "group", "person"),
     ),
     Section(
         "admin:activity",
@@ -89,6 +90,7 @@ class Site(AdminSite):
             ),
             path("activity/<int:pk>/add-address/", self.admin_view(application_acts.add_address), name="add_address"),
             path("accounts/user/<uuid:pk>/", self.admin_view(person.person), name="person"),
+            path("auth/group/<int:pk>/", self.admin_view(group.group), name="group"),
         ]
         return [*own, *super().get_urls()]
 

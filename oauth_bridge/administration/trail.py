@@ -68,7 +68,9 @@ FIELDS = {
     "is_superuser": gettext_lazy("With every right"),
     "permissions": gettext_lazy("Permissions"),
     "application": gettext_lazy("Application"),
+    "members": gettext_lazy("Members"),
 }
+OF_PEOPLE = ("owners", "members")  # the fields with the `sub` of people
 
 
 class Change(NamedTuple):
@@ -145,9 +147,10 @@ def _sees_actors(request: HttpRequest) -> bool:
 
 def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[Row]:
     actors = [("person", str(each.actor)) for each in entries if each.actor]
-    owners = [("person", sub) for each in entries for subs in each.changes.get("owners", ()) for sub in subs or ()]
+    changed = [subs for each in entries for name in OF_PEOPLE for subs in each.changes.get(name, ())]
+    people = [("person", sub) for subs in changed for sub in subs or ()]
     sees_actors = _sees_actors(request)
-    named = _subjects(request, [*((each.kind, each.key) for each in entries), *actors, *owners])
+    named = _subjects(request, [*((each.kind, each.key) for each in entries), *actors, *people])
     return [
         Row(
             each,
@@ -164,8 +167,8 @@ def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[Row]:
 
 
 def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named]) -> list[Any]:
-    """In the field `owners`, replace the `sub` of each visible person by the name."""
-    if name != "owners":
+    """In the fields OF_PEOPLE, replace the `sub` of each visible person by the name."""
+    if name not in OF_PEOPLE:
         return pair
     return [[named.get(("person", sub), Named(sub, "")).name for sub in subs or ()] for subs in pair]
 
@@ -183,7 +186,7 @@ def _subjects(request: HttpRequest, wanted: Iterable[tuple[str, str]]) -> dict[t
         **{("application", row.client_id): shown.named(row) for row in applications},
         **{("person", str(row.pk)): Named(row.display_name, shown.page("person", row.pk)) for row in people},
         **{
-            ("group", str(row.pk)): Named(row.name, shown.page("auth_group_change", row.pk))
+            ("group", str(row.pk)): Named(row.name, shown.page("group", row.pk))
             for row in Group.objects.filter(pk__in=numbers)
         },
     }

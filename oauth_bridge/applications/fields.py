@@ -106,7 +106,7 @@ FIELDS = (
     Field(
         "groups",
         "only people in this group may use it; may be repeated, and replaces all; '' leaves none: everybody may",
-        gettext_lazy("Put people into groups on their own pages. One of these groups is enough."),
+        gettext_lazy("One of these groups is enough. A group’s page has its members."),
     ),
 )
 # The parts of the form of an application in the administration.
@@ -117,7 +117,7 @@ SECTIONS: list[Any] = [
     ),
     (gettext_lazy("Addresses of the sign-in"), {"fields": ["redirect_uris", "remove_used", "initiate_login_uri"]}),
     (gettext_lazy("Sign-out"), {"fields": ["post_logout_redirect_uris"]}),
-    (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups"]}),
+    (gettext_lazy("Who may use it"), {"fields": ["is_restricted", "groups", "new_group"]}),
     (
         gettext_lazy("Registration"),
         {"fields": ["client_id", "client_type", "id_token_alg", "profile_in_id_token", "created", "updated"]},

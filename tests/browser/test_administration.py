@@ -6,6 +6,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.contrib.auth.models import Group
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -13,6 +14,7 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import AuditEntry
 from oauth_bridge.activity import counts
+from oauth_bridge.applications import registry
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.browser.conftest import flaws, press
@@ -51,6 +53,9 @@ def pages(driver: OAuthDriver, application: Registered) -> list[str]:
         disabled_by="N" * 60,
         disabled_reason="R" * 200,
     )
+    group = Group.objects.create(name="G" * 150)
+    group.user_set.set([person, named])
+    registry.set_groups(long, [group])
     counts.count(now, long.client_id, Step.EXCHANGE, Outcome.FAILED, "secret_wrong")
     counts.flush()
     record = ActivityRecord.objects.latest("id").pk
@@ -81,6 +86,8 @@ def pages(driver: OAuthDriver, application: Registered) -> list[str]:
         reverse("admin:accounts_user_delete", args=[person.pk]),
         reverse("admin:auth_group_changelist"),
         reverse("admin:auth_group_add"),
+        reverse("admin:group", args=[group.pk]),
+        reverse("admin:auth_group_change", args=[group.pk]),
     ]
 
 

@@ -41,6 +41,11 @@ def helper() -> Client:
     return with_session(person)
 
 
+@pytest.fixture
+def bob() -> User:
+    return PersonFactory()
+
+
 def change(browser: Client, person: User, *groups: Group, **fields: Any) -> Any:
     form = {"nickname": person.nickname, "is_active": "on", "groups": [group.pk for group in groups]}
     return browser.post(f"{PEOPLE}{person.pk}/change/", {**form, **fields})
@@ -102,6 +107,105 @@ def test_a_name_of_a_group_is_one_line_of_visible_text(admin_client: Client, kee
             call_command("account", "set", alice.email, "--group", name)
     assert [group.name for group in Group.objects.all()] == ["keepers"]
     assert admin_client.post(change, {"name": "Köpfe – 100 %"}).status_code == 302
+
+
+# The page of a group: its members -------------------------------------------------------------------------------------
+
+
+def post_to(browser: Client, group: Group, **form: Any) -> Any:
+    return browser.post(f"{GROUPS}{group.pk}/", form)
+
+
+def members(group: Group) -> set[str]:
+    return set(group.user_set.values_list("email", flat=True))
+
+
+def test_many_people_are_added_and_unknown_addresses_are_named_and_stay_in_the_field(
+    admin_client: Client, readers: Group, alice: User, bob: User
+) -> None:
+    readers.user_set.add(bob)
+    typed = f"Alice Liddell <{alice.email.upper()}>; {bob.email},\nnobody@example.org ada"
+    page = post_to(admin_client, readers, addresses=typed)
+    assert members(readers) == {alice.email, bob.email}
+    said = text_of(page)
+    assert "1 person is added. 1 needed no change." in said
+    assert "No account has: nobody@example.org, ada." in said
+    assert page.context["form"]["addresses"].value() == "nobody@example.org\nada"
+    assert AuditEntry.objects.get(kind="person").changes == {"groups": [[], ["readers"]]}
+    assert AuditEntry.objects.get(kind="group").changes == {"members": [[], [str(alice.pk)]]}
+    trail = text_of(admin_client.get(f"{GROUPS}{readers.pk}/history/", follow=True))
+    assert f"Changed the group Members Members {alice.display_name}" in trail
+    many = " ".join(f"{number}@example.org" for number in range(1_001))
+    assert "These are more than 1000." in text_of(post_to(admin_client, readers, addresses=many))
+
+
+def test_the_chosen_people_are_removed_after_a_question(
+    admin_client: Client, readers: Group, alice: User, bob: User, mallory: User
+) -> None:
+    readers.user_set.set([alice, bob, mallory])
+    chosen = {"action": "remove", "_selected_action": [alice.pk, bob.pk]}
+    assert "Remove from readers: 2 chosen" in text_of(post_to(admin_client, readers, **chosen))
+    assert len(members(readers)) == 3
+    post_to(admin_client, readers, **chosen, post="2")
+    assert members(readers) == {mallory.email}
+    removed = AuditEntry.objects.get(kind="group").changes["members"]
+    assert removed == [sorted([str(alice.pk), str(bob.pk)]), []]
+    for nobody in ([], [alice.pk]):
+        post_to(admin_client, readers, action="remove", _selected_action=nobody, post="1")
+    assert post_to(admin_client, readers, action="remove", _selected_action="x").status_code == 400
+    assert members(readers) == {mallory.email}
+
+
+def test_who_may_not_change_groups_and_people_changes_no_members(
+    helper: Client, readers: Group, alice: User, bob: User
+) -> None:
+    readers.user_set.add(bob)
+    person = User.objects.get(is_staff=True)
+    for lacking in ("change_group", "change_user", "view_user"):
+        permissions = Permission.objects.filter(content_type__app_label__in=("accounts", "auth"))
+        person.user_permissions.set(permissions.exclude(codename=lacking))
+        for form in ({"addresses": alice.email}, {"action": "remove", "_selected_action": bob.pk, "post": "1"}):
+            assert post_to(helper, readers, **form).status_code == 403
+        page = text_of(helper.get(f"{GROUPS}{readers.pk}/"))
+        assert ("Add people" in page, bob.email in page) == (False, lacking != "view_user")
+    person.user_permissions.set(Permission.objects.filter(content_type__app_label="accounts"))
+    assert helper.get(f"{GROUPS}{readers.pk}/").status_code == 403
+    assert members(readers) == {bob.email}
+
+
+@contract("D23.superuser")
+def test_nobody_gives_or_takes_more_rights_than_the_own_on_the_page_of_a_group(
+    helper: Client, admin_client: Client, admin_user: User, alice: User, readers: Group, keepers: Group
+) -> None:
+    assert post_to(helper, keepers, addresses=alice.email).status_code == 403
+    said = text_of(post_to(helper, readers, addresses=f"{alice.email} {admin_user.email}"))
+    assert f"Only superusers may add: {admin_user.email}." in said
+    assert members(readers) == {alice.email}
+    readers.user_set.add(admin_user)
+    post_to(helper, readers, action="remove", _selected_action=[admin_user.pk], post="1")
+    assert members(readers) == {alice.email, admin_user.email}
+    for group in (readers, keepers):
+        browser = with_session(admin_user)  # without a fresh proof
+        answers = browser.get(f"{GROUPS}{group.pk}/"), post_to(browser, group, addresses=alice.email)
+        asked = [answer.headers.get("Location", "").startswith("/accounts/confirm") for answer in answers]
+        assert asked == [group is keepers] * 2
+    assert members(keepers) == set()
+    post_to(admin_client, keepers, addresses=alice.email)
+    assert members(keepers) == {alice.email}
+
+
+def test_members_are_searched_and_shown_page_by_page(admin_client: Client, readers: Group) -> None:
+    people = [PersonFactory(email=f"p{number:02}@example.org", nickname=f"N{number:02}") for number in range(31)]
+    readers.user_set.set(people)
+    PersonFactory(nickname="N17 elsewhere")
+    path = f"{GROUPS}{readers.pk}/"
+    page = admin_client.get(path)
+    assert ("31 members" in text_of(page), len(page.context["members"])) == (True, 30)
+    assert [each.email for each, *_ in admin_client.get(page.context["next_url"]).context["members"]] == [
+        "p30@example.org"
+    ]
+    assert [each.nickname for each, *_ in admin_client.get(path, {"q": "n17"}).context["members"]] == ["N17"]
+    assert "Nothing fits" in text_of(admin_client.get(path, {"q": "\x00"}))
 
 
 # The last administrator cannot be deleted, deactivated or demoted. P16 ------------------------------------------------

@@ -140,6 +140,7 @@ ACTS: list[tuple[str, str, dict[str, str]]] = [
     ("access_ended", f"{PERSON}?act=end-all", {}),
     ("group_created", f"{GROUPS}add/", {"name": "Writers"}),
     ("group_changed", f"{GROUP}change/", {"name": "Lenders"}),
+    ("group_changed", GROUP, {"addresses": "{email}"}),
     ("group_deleted", f"{GROUP}delete/", {"post": "yes"}),
 ]
 # The actions whose event has another name; the others have theirs, or none.

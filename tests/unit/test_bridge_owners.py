@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
 from django.core.exceptions import ValidationError
 from django.test import Client
 from django.urls import reverse
@@ -188,7 +188,10 @@ def readers() -> Group:
 
 
 def groups_of(application: Registered) -> tuple[bool, list[str]]:
-    row = Application.objects.get(pk=application.row.pk)
+    return groups_of_row(Application.objects.get(pk=application.row.pk))
+
+
+def groups_of_row(row: Application) -> tuple[bool, list[str]]:
     return row.is_restricted, sorted(row.groups.values_list("name", flat=True))
 
 
@@ -226,6 +229,38 @@ def test_the_form_chooses_the_groups_and_half_a_change_is_refused(
     assert saved(admin_client, application, is_restricted="on", name="Renamed") == []
     assert groups_of(application) == (True, []), "another change opens no application whose groups were deleted"
     assert Application.objects.get(name="Renamed")
+
+
+def test_a_new_group_is_made_on_the_form_by_those_who_may_add_groups(application: Registered) -> None:
+    person = PersonFactory(is_staff=True)
+    browser = with_session(person)
+    form = {"name": "Inner", "redirect_uris": "https://inner.example/cb", "client_type": "public"}
+    wanted = {**form, "new_group": " Writers "}
+    person.user_permissions.set(Permission.objects.filter(content_type__app_label="oauth_bridge"))
+    browser.post("/admin/oauth_bridge/application/add/", wanted | {"name": "Open"})
+    assert Application.objects.filter(name="Open").exists()
+    assert not Group.objects.exists()
+    person.user_permissions.add(Permission.objects.get(codename="add_group"))
+    browser.post("/admin/oauth_bridge/application/add/", wanted)
+    assert groups_of_row(Application.objects.get(name="Inner")) == (True, ["Writers"])
+    assert saved(browser, application, is_restricted="on", new_group="Writers") == []
+    assert groups_of(application) == (True, ["Writers"])
+    assert not Group.objects.get().permissions.exists()
+    assert AuditEntry.objects.get(action="group_created").name == "Writers"
+
+
+def test_the_page_of_a_group_lists_the_applications_that_it_opens(
+    admin_client: Client, application: Registered, readers: Group
+) -> None:
+    other = PersonFactory(is_staff=True)
+    other.user_permissions.set(Permission.objects.filter(codename="view_group"))
+    path = f"/admin/auth/group/{readers.pk}/"
+    assert application.row.name not in text_of(admin_client.get(path))
+    registry.set_groups(application.row, [readers])
+    assert application.row.name in text_of(admin_client.get(path))
+    assert application.row.name not in text_of(with_session(other).get(path))
+    for page in (f"/admin/oauth_bridge/application/{application.row.pk}/", "/admin/auth/group/"):
+        assert f'href="{path}"' in html_of(admin_client.get(page))
 
 
 def test_a_person_in_two_of_the_groups_learns_them_and_gets_one_profile(
