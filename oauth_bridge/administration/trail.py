@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from django.contrib import admin
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
@@ -18,8 +18,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from accounts import audit_trail
+from accounts.audit_trail import COMMAND_LINE
 from accounts.models import AuditEntry, User
-from oauth_bridge.administration import shown
+from oauth_bridge.administration import checks, shown
 from oauth_bridge.administration.rights import PEOPLE, VIEW
 from oauth_bridge.administration.shown import Named
 from oauth_bridge.models import Application
@@ -38,7 +39,7 @@ ACTIONS = {
     "application_deleted": gettext_lazy("Deleted the application"),
     "secret_made": gettext_lazy("Made a client secret"),
     "secret_ended": gettext_lazy("Ended a client secret"),
-    "secret_leaked": gettext_lazy("Ended a client secret that had leaked, and all codes and access tokens"),
+    "secret_leaked": gettext_lazy("Ended a client secret that had leaked, and all access"),
     "account_created": gettext_lazy("Created the account"),
     "account_changed": gettext_lazy("Changed the account"),
     "account_activated": gettext_lazy("Switched the account on"),
@@ -66,6 +67,9 @@ FIELDS = {
     "permissions": gettext_lazy("Permissions"),
     "application": gettext_lazy("Application"),
 }
+
+# Stored values that are words.
+VALUES = {"now": gettext_lazy("at once"), **checks.KINDS}
 
 
 class Change(NamedTuple):
@@ -150,7 +154,7 @@ def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[Row]:
             each,
             str(ACTIONS.get(each.action, each.action)),
             Named(
-                each.actor_name if sees_actors or each.actor is None else _("a person"),
+                _actor(each) if sees_actors or each.actor is None else _("a person"),
                 named.get(("person", str(each.actor)), shown.NOBODY).url,
             ),
             named.get((each.kind, each.key), Named(each.name or each.key, "")),
@@ -160,8 +164,16 @@ def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[Row]:
     ]
 
 
+def _actor(entry: AuditEntry) -> str:
+    """The name of the actor; of a command, in the active language."""
+    return entry.actor_name if entry.actor else entry.actor_name.replace(COMMAND_LINE, _("command line"))
+
+
 def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named]) -> list[Any]:
-    """In the field `owners`, replace the `sub` of each visible person by the name."""
+    """In the field `owners`, replace the `sub` of each visible person by the name; in `permissions`, codes by names."""
+    if name == "permissions":
+        names = dict(Permission.objects.values_list("codename", "name"))
+        return [[_(names.get(code, code)) for code in codes or ()] for codes in pair]
     if name != "owners":
         return pair
     return [[named.get(("person", sub), Named(sub, "")).name for sub in subs or ()] for subs in pair]
@@ -203,4 +215,4 @@ def _change(name: str, before: object, after: object) -> Change:
 def _words(value: object) -> list[str]:
     if isinstance(value, bool):
         return [_("yes") if value else _("no")]
-    return [] if value in (None, "") else [str(value)]
+    return [] if value in (None, "") else [str(VALUES.get(value, value))]  # type: ignore[call-overload]

@@ -24,8 +24,8 @@ from tests.unit.test_activity import Tried, listing
 
 pytestmark = pytest.mark.django_db
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"  # RFC 7636, appendix B
-STORY = "Authorize → code issued → Exchange: The client secret is wrong → exchanged"
-REPLAY = "Exchange: The code was used before"
+STORY = "Started → sent back → Access: The client secret is wrong → access given"
+REPLAY = "Access: The code was used before"
 ACTIVITY = "/admin/activity/"
 
 
@@ -55,7 +55,7 @@ def replayed() -> Tried:
 
 
 @pytest.mark.parametrize(
-    ("begin", "story", "badge"), [(overcome, STORY, "Signed in"), (replayed, f"{STORY} → {REPLAY}", "Replay")]
+    ("begin", "story", "badge"), [(overcome, STORY, "Signed in"), (replayed, f"{STORY} → {REPLAY}", "Used twice")]
 )
 def test_who_looks_for_a_cause_sees_it_whatever_came_later(
     grace: Client, begin: Callable[[], Tried], story: str, badge: str
@@ -69,13 +69,13 @@ def test_who_looks_for_a_cause_sees_it_whatever_came_later(
     assert "Fix: The code" not in opened
     assert f"Reference {reference}" in opened
     assert record in html_of(page)
-    assert '<strong class="end bad">Exchange: The client secret is wrong</strong>' in html_of(page)
+    assert '<strong class="end bad">Access: The client secret is wrong</strong>' in html_of(page)
     said = text_of(grace.get(record))
     assert "The client secret is wrong Failed" in said, "the record's own outcome"
-    assert f"The attempt {badge} Authorize Consent" in said
+    assert f"The attempt {badge} Start" in said
     own = said.partition("The attempt ")[2]
-    assert "Exchange" in own.partition("The client secret is wrong")[0]
-    assert own.count("Exchange") == (2 if begin is overcome else 3)
+    assert "Access" in own.partition("The client secret is wrong")[0]
+    assert own.count("Access") == (2 if begin is overcome else 3)
 
 
 def test_an_exchange_that_was_sent_twice_at_once_signed_somebody_in(grace: Client) -> None:
@@ -85,9 +85,9 @@ def test_an_exchange_that_was_sent_twice_at_once_signed_somebody_in(grace: Clien
     assert tried.exchange(code=code).status_code == 400
     assert tried.profile(token).status_code == 200, "the second exchange revokes nothing"
     page = grace.get(f"{ACTIVITY}?cause=code_raced&client_id={tried.application.client_id}")
-    story = "exchanged → Exchange: The code was sent twice at once"
+    story = "access given → Access: The code was sent twice at once"
     assert f"{story} {tried.person.display_name} Signed in" in text_of(page)
-    assert '<strong class="end unsure">Exchange: The code was sent twice' in html_of(page)
+    assert '<strong class="end unsure">Access: The code was sent twice' in html_of(page)
     assert "The code was sent twice at once Fix:" in text_of(page)
 
 
@@ -133,8 +133,8 @@ def test_a_wait_for_the_second_factor_is_no_refusal_and_ends_with_the_next_step(
     tried.browser.post(asked, {"code": code_of(account.secret)})
     counts.flush()
     said = text_of(grace.get(person))
-    assert "Authorize → signed in → second factor" in said
-    assert "Going on" in said
+    assert "Started → signed in → second factor" in said
+    assert "In progress" in said
     for path in (record, chosen):
         assert "Fix:" not in text_of(grace.get(path))
     assert "waits for the second factor" not in text_of(grace.get(ACTIVITY, board))
@@ -200,9 +200,9 @@ def test_a_code_that_is_never_exchanged_is_recorded_once_and_stays_a_failure(
     assert (entry["step"], entry["outcome"], entry["person"]) == ("exchange", "failed", str(tried.person.pk))
     for query in (f"cause={NEVER_EXCHANGED}", "step=exchange", f"who={tried.person.email}"):
         said = text_of(grace.get(f"{ACTIVITY}?{query}"))
-        assert f"code issued → Exchange: Code issued, never exchanged {tried.person.display_name}" in said
-        assert said.count("code issued") == 1, "the code of the other one may still be exchanged"
-    assert "code issued" not in text_of(grace.get(f"{ACTIVITY}?cause=verifier_wrong"))
+        assert f"sent back → Access: The application never asked for access {tried.person.display_name}" in said
+        assert said.count("sent back") == 1, "the code of the other one may still be exchanged"
+    assert "sent back" not in text_of(grace.get(f"{ACTIVITY}?cause=verifier_wrong"))
     AuthorizationCode.objects.filter(user=other.person).delete()
     list(purging.batches(timezone.now() + timedelta(hours=2)))
     assert not AuthorizationCode.objects.exists()

@@ -53,7 +53,7 @@ def test_a_cause_leads_to_its_attempts_at_once(grace: Client) -> None:
     counts.flush()
     overview, own = (grace.get(each) for each in ("/admin/", own_page(attempt.application.row.pk)))
     assert "1 application turns people away" in text_of(overview)
-    assert f"{MISMATCH} New Authorize, Reading List 1" in text_of(overview)
+    assert f"{MISMATCH} New Start, Reading List 1" in text_of(overview)
     assert "Reading List Failing" in text_of(own)
     for page in (overview, own):
         (url,) = links_to_causes(html_of(page))
@@ -121,7 +121,7 @@ def test_a_code_that_nobody_exchanged_has_a_person_and_a_time_before_and_after_t
         people = {failing.client_id: found.people for failing, found in met.items()}
         assert people == {application.client_id: 2, other.client_id: 1}
         said = text_of(grace.get(f"/admin/activity/?client_id={application.client_id}"))
-        assert "Code issued, never exchanged (3)" in said
+        assert "The application never asked for access (3)" in said
 
 
 def test_the_numbers_of_everybody_do_not_stand_above_the_attempts_of_one(grace: Client) -> None:

@@ -50,7 +50,7 @@ def test_a_limit_says_when_it_ends(grace: Client) -> None:
     page = page_of("sign_in_limited_account", Step.SIGN_IN, detail={"seconds": 90}, person=PersonFactory())
     end = ActivityRecord.objects.get().at + timedelta(seconds=90)
     said = text_of(grace.get(page))
-    assert f"{end:%H:%M:%S} UTC" in said.partition("Limited until")[2][:60]
+    assert f"{end:%H:%M} UTC" in said.partition("Limited until")[2][:60]
     assert "Not yet mended." in said
     assert "Limited until" not in text_of(grace.get(page_of("busy", detail={"seconds": 5})))
     hour_ago, known = timezone.now() - timedelta(hours=1), named("Kiosk").client_id
@@ -252,8 +252,8 @@ def test_a_record_whose_cause_no_state_shows_is_neither_mended_nor_not(grace: Cl
 
 def test_the_steps_before_a_record_of_no_attempt_are_unknown(grace: Client) -> None:
     said = text_of(grace.get(page_of("client_unknown", Step.EXCHANGE))).partition("The attempt")[2]
-    assert "Exchange" in said
+    assert "Access" in said
     assert "Consent" not in said
     assert "Profile Not reached" in said
     of_one = page_of("secret_wrong", client_id=named("Kiosk").client_id)
-    assert "Authorize" not in text_of(grace.get(of_one)).partition("The attempt")[2]
+    assert "Start" not in text_of(grace.get(of_one)).partition("The attempt")[2]

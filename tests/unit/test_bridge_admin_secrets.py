@@ -95,11 +95,11 @@ def test_both_pages_tell_of_each_secret_what_is_known(admin_client, made, clock)
     own = reverse("admin:application", args=[application.pk])
     for page in (page_of(application), own):
         said = text_of(admin_client.get(page))
-        assert "Works Never used, made 21 November 2026, 12:00" in said
-        assert "Ends in 1 hour Last used 5 minutes ago, works until 21 November 2026, 13:00, made" in said
+        assert "Works Never used, made 21 November 2026, 12:00 UTC" in said
+        assert "Ends in 1 hour Last used 5 minutes ago , works until 21 November 2026, 13:00 UTC , made" in said
     clock.move_to(START + timedelta(hours=1))
     proven(admin_client)
-    assert "Ended Last used 1 hour ago, ended 21 November 2026, 13:00" in text_of(admin_client.get(own))
+    assert "Ended Last used 1 hour ago , ended 21 November 2026, 13:00" in text_of(admin_client.get(own))
     for page in (admin_client.get(page_of(application)), admin_client.get(own)):
         for hidden in (old, new, digest_of(old).hex(), digest_of(new).hex()):
             assert hidden not in html_of(page)
@@ -112,8 +112,8 @@ def test_the_pages_and_the_history_number_the_secrets_and_name_their_makers(admi
     prefix = application.secrets.get(number=2).prefix
     said = text_of(page)
     assert f"No. 2 {prefix}… Of the <shop> Works" in said
-    assert f"made 21 November 2026, 12:00 by {admin_user.display_name}" in said
-    assert "made 21 November 2026, 12:00 on the command line" in said
+    assert f"made 21 November 2026, 12:00 UTC by {admin_user.display_name}" in said
+    assert "made 21 November 2026, 12:00 UTC on the command line" in said
     assert "Of the &lt;shop&gt;" in html_of(page)
     for used, after, is_told in ((1, 1, True), (2, 120, False)):
         application.secrets.filter(number=used).update(last_used_at=START + timedelta(minutes=after))
@@ -124,7 +124,7 @@ def test_the_pages_and_the_history_number_the_secrets_and_name_their_makers(admi
     assert "ended 21 November 2026, 12:00" in text_of(page), "at once"
     assert working(application) == [digest_of(secret_on(page))]
     said = text_of(admin_client.get(page_of(application, "history"), follow=True))
-    assert "Number 2 The older secrets end 20" in said
+    assert "Number 2 The older secrets end 22 November 2026" in said
     assert "Number 3 The older secrets end now" in said
 
 
@@ -135,10 +135,10 @@ def test_one_secret_is_ended_where_it_is_listed(admin_client, made, name):
     act = reverse("admin:application_secret_act", args=[application.pk, 1, name])
     for address in (page_of(application), reverse("admin:application", args=[application.pk])):
         assert f'href="{act}"' in html_of(admin_client.get(address))
-    assert "codes and access tokens of the application" in text_of(admin_client.get(act)) or name == "end"
+    assert "with all access of the application" in text_of(admin_client.get(act)) or name == "end"
     is_leaked = name == "leaked"
     page = admin_client.post(act, follow=True)
-    said = "No. 1 had leaked: it ended at once, with all codes" if is_leaked else "Client secret No. 1 ended at once."
+    said = "No. 1 had leaked: it ended at once, with all access" if is_leaked else "Client secret No. 1 ended at once."
     assert said in text_of(page)
     assert f'href="{act}"' not in html_of(page)
     recorded = "Ended a client secret that had leaked" if is_leaked else "Ended a client secret"
@@ -153,7 +153,7 @@ def test_a_public_application_and_one_that_was_deleted_have_no_secret(admin_clie
     public = Application.objects.create(name="Public", redirect_uris="https://a.example/", client_type="public")
     for answer in (admin_client.get(page_of(public)), admin_client.post(page_of(public), {"overlap": "24"})):
         assert answer.status_code == 302
-    assert "This application is public: it has no secret." in text_of(admin_client.get(answer["Location"]))
+    assert "This application has no secret." in text_of(admin_client.get(answer["Location"]))
     assert "Client secrets" not in text_of(admin_client.get(page_of(public, "change")))
     assert not public.secrets.exists()
     page = page_of(public)
