@@ -110,6 +110,12 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         question = proof_first(request) if self.needs_proof(request, object_id) else None
         return question or super().changeform_view(request, object_id, form_url, extra_context)
 
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:  # type: ignore[override]
+        if "index" in request.POST and ACTION_CHECKBOX_NAME not in request.POST:
+            self.message_user(request, _("Nothing is chosen, so nothing is changed."), messages.WARNING)
+            return redirect(request.get_full_path())
+        return super().changelist_view(request, extra_context)
+
     def act_on_many(
         self,
         request: HttpRequest,

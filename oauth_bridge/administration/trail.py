@@ -130,7 +130,8 @@ def _where(request: HttpRequest, who: str, action: str, what: str) -> Q:
     """The filters. Who may not see who acted, or may not see people, cannot search by them either."""
     found = Q(action=action) if action else Q()
     if who and _sees_actors(request):
-        found &= Q(actor_name__icontains=who)
+        is_command = who.casefold() in _("command line").casefold()
+        found &= Q(actor_name__icontains=who) | (Q(actor_name__startswith=COMMAND_LINE) if is_command else Q())
     if what:
         of_it = Q(name__icontains=what) | Q(key=what)
         if request.user.has_perm(PEOPLE):

@@ -125,7 +125,7 @@ def test_the_pages_and_the_history_number_the_secrets_and_name_their_makers(admi
     assert working(application) == [digest_of(secret_on(page))]
     said = text_of(admin_client.get(page_of(application, "history"), follow=True))
     assert "Number 2 The older secrets end 22 November 2026" in said
-    assert "Number 3 The older secrets end now" in said
+    assert "Number 3 The older secrets end at once" in said
 
 
 @pytest.mark.parametrize("name", ["end", "leaked"])
