@@ -384,7 +384,7 @@ WORDS = {
     ),
     "grant": _("Grant type: what an application offers for access. Here this is always a code."),
     "response type": _("Response type: what an application gets from a sign-in. Here this is always a code."),
-    "access.token": _("Access token: what an application shows to read a profile. It works for an hour."),
+    r"(?<!ID )\btokens?\b": _("Access token: what an application shows to read a profile. It works for an hour."),
     "OpenID|ID token": _("OpenID Connect: a standard for signing in. Its ID token is a signed note of who signed in."),
     "scope": _("Scope: the facts that an application asks for."),
     "prompt=none": _("prompt=none: the application wants an answer without a page for the person."),
