@@ -186,7 +186,7 @@ def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
         question=_("Add this address?"),
         button=_("Add it"),
         fits=lambda _found: new is not None,
-        ends=_("From then on codes of %(name)s may be sent to it.") % {"name": found.name},
+        ends=_("From then on people who sign in to %(name)s may be sent back to it.") % {"name": found.name},
         shows=sent,
         warnings=tuple(new.warnings) if new else (),
         change=lambda _request, each, _answers: _add_address(each, sent),
