@@ -76,8 +76,8 @@ FIELDS = (
         "post_logout_redirect_uris",
         "where people continue after a sign-out; repeated, replaces all; '' leaves none",
         gettext_lazy(
-            "For OpenID Connect. Where people continue when the application signs them out here: one a line, each "
-            "exactly as the application sends it."
+            "For OpenID Connect, a standard for signing in. Where people continue when the application signs them out "
+            "here: one a line, each exactly as the application sends it."
         ),
     ),
     Field("client_type"),
