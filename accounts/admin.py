@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
@@ -17,15 +17,17 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext, gettext_noop, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
+from django.utils import timezone
 
 from accounts import audit_trail, rights
 from accounts.admin_site import ModelAdmin, delete_selected
 from accounts.form_fields import EmailField, NicknameField
 from accounts.mail import composing
-from accounts.models import StoredPicture, User
+from accounts.models import Session, StoredPicture, User
 from accounts.sessions.credential_changes import deactivate_all, set_active
 from accounts.sign_in import sign_up, verification
 from accounts.sign_in.reauthentication import proof_first
+from accounts.templatetags.times import moment
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.texts import refuse_control_characters
@@ -48,6 +50,15 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = User
         fields = ("nickname", "is_active", "groups", *PRIVILEGES)
+        labels: ClassVar = {
+            "is_superuser": _("With every right"),
+            "user_permissions": _("Chosen rights"),
+            "last_login": _("Last sign-in"),
+        }
+        help_texts: ClassVar = {
+            "is_superuser": _("May see and change everything here, and give rights to others."),
+            "user_permissions": _("What an administrator without every right may see and change."),
+        }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Preselect the offered groups that contain the person. `clean_groups` keeps the person's other groups."""
@@ -84,7 +95,7 @@ PERMISSIONS = [
     gettext_noop("Can add group"), gettext_noop("Can change group"),
     gettext_noop("Can delete group"), gettext_noop("Can view group"),
     gettext_noop("Can add person"), gettext_noop("Can change person"),
-    gettext_noop("Can delete person"), gettext_noop("Can view person"),
+    gettext_noop("Can delete person"), gettext_noop("Can view person"), gettext_noop("Can view activity record"),
     gettext_noop("Can correct e-mail addresses of people"),
 ]
 # fmt: on
@@ -269,6 +280,12 @@ class UserAdmin(ModelAdmin):
         except rights.LastAdministrator:
             self.message_user(request, rights.ADVICE, messages.ERROR)
             return redirect(request.get_full_path())
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Count what ends for people, instead of Django's rows of each table."""
+        found, _counts, lacking, protected = super().get_deleted_objects(objs, request)
+        browsers = Session.objects.filter(user__in=objs, expire_date__gt=timezone.now()).count()
+        return found, {_("accounts"): len(objs), _("signed-in browsers"): browsers}, lacking, protected
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
         self.delete_queryset(request, User.objects.filter(pk=obj.pk))

@@ -26,6 +26,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, reverse
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -108,6 +109,12 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     ) -> HttpResponseBase:
         question = proof_first(request) if self.needs_proof(request, object_id) else None
         return question or super().changeform_view(request, object_id, form_url, extra_context)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:  # type: ignore[override]
+        if "index" in request.POST and ACTION_CHECKBOX_NAME not in request.POST:
+            self.message_user(request, _("Nothing is chosen, so nothing is changed."), messages.WARNING)
+            return redirect(request.get_full_path())
+        return super().changelist_view(request, extra_context)
 
     def act_on_many(
         self,
@@ -201,6 +208,12 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
         return None
+
+    @admin.display(description="")
+    def action_checkbox(self, obj: Any) -> SafeString:
+        """Return the box that chooses the object. Only the label differs from Django's."""
+        attrs = {"class": "action-select", "aria-label": _("Choose %(name)s") % {"name": obj}}
+        return forms.CheckboxInput(attrs, lambda _value: False).render(ACTION_CHECKBOX_NAME, str(obj.pk))
 
     def get_action_choices(self, request: HttpRequest, default_choices: Any = None) -> list[tuple[str, str]]:
         return super().get_action_choices(request, [("", _("With the chosen ones …"))])

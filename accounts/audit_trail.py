@@ -29,6 +29,8 @@ from config.infrastructure.network import client_address
 from config.infrastructure.rate_limits import Counter
 
 COMMAND_LINE = "command line"
+# The form of a time in a text that is stored, here or in a record. Pages show it in the reader's time zone.
+TIME_FORMAT = "%Y-%m-%d %H:%M UTC"
 # The most characters of a value, and of what is added to or removed from a list: entries are never deleted.
 VALUE_LENGTH = 2000
 SHORTEST_CUT = 40  # the fewest characters to which a text of a list is cut

@@ -57,7 +57,7 @@ class AccountFault(Fault):
     NEW_PASSKEYS_LIMITED = (429, _("You have added many passkeys in a short time. Try again in %(when)s."))
     PICTURES_LIMITED = 429, _("You have tried many pictures in a short time. Try again in %(when)s.")
     # No page shows RESET_MAIL_LIMITED: the person sees the same page as after a sent e-mail.
-    RESET_MAIL_LIMITED = 302, "The address has got many links for a new password.", "Use one of them."
+    RESET_MAIL_LIMITED = 302, _("The address has got many links for a new password."), _("Use one of them.")
     # SIGN_IN_TOO_SOON has allauth's sentence. The password was right, but the next code cannot be sent yet.
     SIGN_IN_TOO_SOON = 200, "Too many failed login attempts. Try again later."
 
@@ -68,11 +68,11 @@ class AccountFault(Fault):
         503,
         _("Too many people are signing in at this moment. Wait a few seconds, then type your password again."),
     )
-    NEW_PASSWORD_WEAK = 200, "The new password breaks a rule for passwords.", "Choose another one."
+    NEW_PASSWORD_WEAK = 200, _("The new password breaks a rule for passwords."), _("Choose another one.")
     RESET_LINK_INVALID = (
         200,
-        "The link for a new password has been used, has expired, or is not ours.",
-        "Ask for a new one.",
+        _("The link for a new password has been used, has expired, or is not ours."),
+        _("Ask for a new one."),
     )
 
     # Accounts

@@ -91,6 +91,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "config.context_processors.service",
             ],
+            "builtins": ["accounts.templatetags.times"],
         },
     }
 ]

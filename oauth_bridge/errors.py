@@ -83,27 +83,27 @@ class OAuthFault(Fault):
     RESPONSE_TYPE = ("unsupported_response_type", "The response_type is not supported.", "Send response_type=code.")
     REQUEST_OBJECT = (
         "request_not_supported",
-        "The parameter request is not supported.",
-        "Send its content as parameters of the link.",
+        _("The parameter request is not supported."),
+        _("Send its content as parameters of the link."),
     )
     REQUEST_URI = (
         "request_uri_not_supported",
-        "The parameter request_uri is not supported.",
-        "Send its content as parameters of the link.",
+        _("The parameter request_uri is not supported."),
+        _("Send its content as parameters of the link."),
     )
     RESPONSE_MODE = (
         "invalid_request",
-        "The response_mode is not supported.",
-        "Send query or form_post, or leave it out.",
+        _("The response_mode is not supported."),
+        _("Send query or form_post, or leave it out."),
     )
     OPENID_MISSPELT = (
         "invalid_scope",
-        "The scope openid is misspelt or joined to another scope.",
-        "Send it in lower case, and separate scopes by one space, which is %20 in the link.",
+        _("The scope openid is misspelt or joined to another scope."),
+        _("Send it in lower case, and separate scopes by one space, which is %20 in the link."),
     )
-    NONCE_TOO_LONG = ("invalid_request", "The nonce is longer than 512 characters.", "Send a shorter one.")
-    PROMPT_NONE = ("invalid_request", "The prompt none stands beside another value.", "Send it alone.")
-    MAX_AGE = ("invalid_request", "The max_age is no number of seconds.", "Send digits only, or leave it out.")
+    NONCE_TOO_LONG = ("invalid_request", _("The nonce is longer than 512 characters."), "Send a shorter one.")
+    PROMPT_NONE = ("invalid_request", _("The prompt none stands beside another value."), _("Send it alone."))
+    MAX_AGE = ("invalid_request", _("The max_age is no number of seconds."), _("Send digits only, or leave it out."))
     HINT = (
         "invalid_request",
         "The id_token_hint is no ID token that this service issued to this application.",
@@ -116,8 +116,8 @@ class OAuthFault(Fault):
     )
     ACR = (
         "unmet_authentication_requirements",
-        "The parameter claims makes an acr essential that the person cannot reach.",
-        "Ask for it without essential.",
+        _("The parameter claims makes an acr essential that the person cannot reach."),
+        _("Ask for it without essential."),
     )
     CONSENT_REQUIRED = (
         "consent_required",
@@ -131,8 +131,11 @@ class OAuthFault(Fault):
     )
     CLAIMS_MALFORMED = (
         "invalid_request",
-        "The parameter claims is no JSON object as OpenID Connect Core 5.5 describes, or longer than 2000 characters.",
-        "Correct it, or leave it out.",
+        _(
+            "The parameter claims is no JSON object as OpenID Connect Core 5.5 describes, or longer than 2000 "
+            "characters."
+        ),
+        _("Correct it, or leave it out."),
     )
     REFUSED = ("access_denied", "The person refused the authorization.")
     CHALLENGE_NEEDED = (
@@ -167,22 +170,22 @@ class OAuthFault(Fault):
     GRANT_TYPE = ("unsupported_grant_type", "The grant_type is not supported.", "Send grant_type=authorization_code.")
     TWO_AUTHENTICATIONS = (
         "invalid_request",
-        "The client_secret in the body and the one in the Authorization header differ.",
-        "Send the right one, once.",
+        _("The client_secret in the body and the one in the Authorization header differ."),
+        _("Send the right one, once."),
     )
     CLIENT_DIFFERS = (
         "invalid_request",
-        "The client_id in the body and the one in the Authorization header differ.",
-        "Send the right one, once.",
+        _("The client_id in the body and the one in the Authorization header differ."),
+        _("Send the right one, once."),
     )
     CLIENT_SCHEME = (
         "invalid_client",
-        "The Authorization header has {scheme}.",
-        "Use Basic there, or client_id and client_secret in the body.",
+        _("The Authorization header has {scheme}."),
+        _("Use Basic there, or client_id and client_secret in the body."),
     )
     BASIC_MALFORMED = (
         "invalid_client",
-        "The Authorization header must be Basic, one space, and the base64 of client_id, a colon and client_secret.",
+        _("The Authorization header must be Basic, one space, and the base64 of client_id, a colon and client_secret."),
     )
     CLIENT_SECRET_MISSING = (
         "invalid_client",
@@ -210,18 +213,18 @@ class OAuthFault(Fault):
         "The code was issued to another application.",
         "Send the client_id that the sign-in was started with.",
     )
-    CODE_EXPIRED = ("invalid_grant", "The code is older than 10 minutes.", "Start the sign-in again.")
+    CODE_EXPIRED = ("invalid_grant", "The code is older than 10 minutes.", _("Start the sign-in again."))
     CODE_SPENT = (
         "invalid_grant",
         "The code was already used {age} seconds ago, and its access token has been revoked.",
-        "Start the sign-in again.",
+        _("Start the sign-in again."),
     )
     CODE_RACED = (
         "invalid_grant",
         "The code was used by another request less than 3 seconds ago.",
         "Use the access token that request received.",
     )
-    CODE_REVOKED = ("invalid_grant", "The code has been revoked.", "Start the sign-in again.")
+    CODE_REVOKED = ("invalid_grant", "The code has been revoked.", _("Start the sign-in again."))
     CODE_PERSON_AWAY = (
         "invalid_grant",
         "The account of the person who signed in is switched off.",
@@ -234,7 +237,7 @@ class OAuthFault(Fault):
     )
     VERIFIER_MALFORMED = (
         "invalid_request",
-        "The code_verifier must be 43 to 128 characters: letters, digits, hyphens, dots, underscores and tildes.",
+        _("The code_verifier must be 43 to 128 characters: letters, digits, hyphens, dots, underscores and tildes."),
     )
     VERIFIER_MISSING = (
         "invalid_grant",
@@ -265,15 +268,15 @@ class OAuthFault(Fault):
     )
     TWO_TOKENS = (
         "invalid_request",
-        "An access token was sent in the Authorization header and another one in the body.",
-        "Send it once, in the header.",
+        _("An access token was sent in the Authorization header and another one in the body."),
+        _("Send it once, in the header."),
     )
     TOKEN_SCHEME = (
         "invalid_token",
-        "The Authorization header has {scheme}.",
-        "Send Bearer, one space, and the access token.",
+        _("The Authorization header has {scheme}."),
+        _("Send Bearer, one space, and the access token."),
     )
-    TOKEN_MALFORMED = ("invalid_token", "The Authorization header must be Bearer, one space, and the access token.")
+    TOKEN_MALFORMED = ("invalid_token", _("The Authorization header must be Bearer, one space, and the access token."))
     TOKEN_OF_ANOTHER_KIND = (
         "invalid_token",
         "What was sent as access token looks like {kind}.",
@@ -284,12 +287,12 @@ class OAuthFault(Fault):
         "The access token is not known.",
         "Send the access_token that the token operation answered, not the code. If you do, start the sign-in again.",
     )
-    TOKEN_EXPIRED = ("invalid_token", "The access token is older than 1 hour.", "Start the sign-in again.")
-    TOKEN_REVOKED = ("invalid_token", "The access token has been revoked.", "Start the sign-in again.")
+    TOKEN_EXPIRED = ("invalid_token", "The access token is older than 1 hour.", _("Start the sign-in again."))
+    TOKEN_REVOKED = ("invalid_token", "The access token has been revoked.", _("Start the sign-in again."))
     TOKEN_SCOPE = (
         "insufficient_scope",
-        "The access token does not carry the right to read the profile.",
-        "Start the sign-in again.",
+        _("The access token does not carry the right to read the profile."),
+        _("Start the sign-in again."),
     )
     NO_VERIFIED_EMAIL = (
         "access_denied",

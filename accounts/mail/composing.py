@@ -17,9 +17,9 @@ from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils import timezone, translation
-from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 
+from accounts import audit_trail
 from accounts.mail import outbox
 from accounts.mail.outbox import Email
 from accounts.models import User
@@ -132,8 +132,8 @@ def tell(request: HttpRequest, person: User, kind: str, once: str = "", **facts:
 def report(request: HttpRequest, expires_at: datetime, outcome: outbox.Outcome) -> None:
     """If an e-mail with a code or link is not sent yet, show a message on the next page."""
     if outcome is outbox.Outcome.LATER:
-        text = _("The mail could not be sent yet. We keep trying until %(time)s UTC.")
-        messages.warning(request, text % {"time": date_format(expires_at, "TIME_FORMAT")})
+        text = _("The mail could not be sent yet. We keep trying until %(time)s.")
+        messages.warning(request, text % {"time": f"{expires_at:{audit_trail.TIME_FORMAT}}"})
     elif outcome is outbox.Outcome.GIVEN_UP:
         messages.error(request, _("The mail could not be sent: the mail server of that address did not take it."))
     elif outcome is outbox.Outcome.ON_ITS_WAY:

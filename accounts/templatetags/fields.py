@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django import template
+from django.contrib.admin.helpers import AdminReadonlyField
+from django.db.models import Manager
 from django.forms import BaseForm
 from django.forms.boundfield import BoundField
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+
+from accounts.templatetags.times import comma, moment
 
 register = template.Library()
 
@@ -20,6 +27,19 @@ def needs_summary(form: BaseForm) -> bool:
 def control(field: BoundField) -> SafeString:
     """Render the control of a field. The control gets the focus if only this field has an error."""
     return field.as_widget(attrs={"autofocus": True} if _only_wrong_field(field.form) == field.name else None)
+
+
+@register.filter
+def contents(field: AdminReadonlyField) -> str:
+    """Return what a page shows of a field that can't be changed. Django admin has English texts for some types."""
+    value = getattr(field.form.instance, field.field["name"], None)
+    if isinstance(value, datetime):
+        return moment(value)
+    if isinstance(value, bool):
+        return _("yes") if value else _("no")
+    if isinstance(value, Manager):
+        return comma().join(_(each.name) for each in value.all()) or "–"
+    return field.contents()
 
 
 def _only_wrong_field(form: BaseForm) -> str | None:

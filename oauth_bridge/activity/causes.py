@@ -6,6 +6,7 @@ is the public sentences of its fault, whose lower-case name is then the name of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum, auto
@@ -23,11 +24,11 @@ NEVER_EXCHANGED = "code_never_exchanged"
 UNCONFIRMED = "address_unconfirmed"
 FACTOR_AWAITED = "second_factor_awaited"
 STEPS = {
-    Step.AUTHORIZE: _("Authorize"),
+    Step.AUTHORIZE: _("Start"),
     Step.SIGN_IN: _("Sign-in"),
     Step.SECOND_FACTOR: _("Second factor"),
     Step.CONSENT: _("Consent"),
-    Step.EXCHANGE: _("Exchange"),
+    Step.EXCHANGE: _("Access"),
     Step.PROFILE: _("Profile"),
     Step.LOGOUT: _("Sign-out"),
 }
@@ -61,10 +62,12 @@ _ENDED_WITH_ALL = _(
 _SEND_ONCE = _("Send the parameter once, with a value, as the guide for developers shows.")
 _CLOCK = _("The person types the code that the app shows now. If it stays wrong, the clock of the phone is off.")
 _BUSY = _("Many passwords are checked at once. If it lasts, give the service more processors, or look for an attack.")
-_PERSON_WAITS = _("The person waits until the limit ends. If many addresses are in the log, it is an attack.")
+_PERSON_WAITS = _(
+    "The person waits until the limit ends. If the activity shows many network addresses, it is an attack."
+)
 _PERSON_WAITS_OR_IS_UNLOCKED = _(
     "The person waits until the limit ends, or an administrator unlocks the account on the person's page."
-    " If many addresses are in the log, it is an attack."
+    " If the activity shows many network addresses, it is an attack."
 )
 # To tell secret_of_another or code_of_another to a developer would confirm that another application's secret or code is
 # real, so these two belong to the administrators.
@@ -81,8 +84,8 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
             _("Set the response type to code in the application.")),
         "response_type": (_("The response type isn’t code"),
             _("Set the response type to code in the application. The implicit flow does not exist here.")),
-        "challenge_needed": (_("A public application used no PKCE"),
-            _("Switch PKCE on in the application, or register it as confidential and give it a secret.")),
+        "challenge_needed": (_("An application without a secret sent no proof (PKCE)"),
+            _("Switch PKCE on in the application, or register it anew as one with a secret.")),
         "challenge_missing": (_("PKCE: the challenge is missing"),
             _("Send code_challenge and code_challenge_method, or neither.")),
         "challenge_method_missing": (_("PKCE: the method is missing"),
@@ -107,14 +110,14 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
         "csrf_origin": (_("The browser named another site"),
             _("The browser named another site as the origin of the form, or hid it: an extension, a proxy that "
               "changes headers, or a page that imitates this one.")),
-        "client_id_not_in_form": (_("The exchange has no client ID"),
+        "client_id_not_in_form": (_("The request for access has no client ID"),
             _("The token request has no client_id. Send it in the form beside the code, or with the secret by HTTP "
               "Basic.")),
-        "code_missing": (_("The exchange has no code"),
+        "code_missing": (_("The request for access has no code"),
             _("The callback was opened without a code. Let the application read the parameter error first.")),
         "grant_type": (_("The grant type isn’t supported"),
             _("Use grant_type=authorization_code. No refresh token and no other grant exists here.")),
-        "grant_type_missing": (_("The exchange has no grant type"), _SEND_ONCE),
+        "grant_type_missing": (_("The request for access has no grant type"), _SEND_ONCE),
         "missing": (_("A parameter is missing"), _SEND_ONCE),
         "repeated": (_("A parameter was sent twice"), ""),
         "malformed": (_("A parameter is malformed"), ""),
@@ -124,17 +127,18 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
         "framed": (_("The link was opened in a frame"),
             _("The link was opened in a frame, where browsers show no page of this service. Open it in the whole "
               "window.")),
-        "client_not_authenticated": (_("The client was not authenticated"),
+        "client_not_authenticated": (_("The application did not prove who it is"),
             _("Copy client_id and client_secret from the application's page anew.")),
         "secret_missing": (_("The client secret is missing"),
             _("The application has a secret but sends none. Set it there.")),
-        "verifier_instead_of_secret": (_("A confidential application sent no secret"),
-            _("It is confidential here but behaves as public. Send the secret, or change its kind.")),
-        "public_without_verifier": (_("A public application sent no PKCE verifier"),
-            _("The application sent no code_verifier: the session that held it may be lost. A public application "
-              "sends a code_challenge in the link, and its code_verifier at the exchange.")),
-        "public_with_secret": (_("A public application sent a secret"),
-            _("It is public here but sends a secret. Empty the field there, or change its kind here.")),
+        "verifier_instead_of_secret": (_("An application with a secret sent none"),
+            _("It has a secret here but behaves as if it had none. Send the secret, or register it anew without one.")),
+        "public_without_verifier": (_("An application without a secret sent no verifier (PKCE)"),
+            _("The application sent no code_verifier: the session that held it may be lost. An application without a "
+              "secret sends a code_challenge in the link, and its code_verifier at the exchange.")),
+        "public_with_secret": (_("A secret came from an application that has none"),
+            _("It is registered without a secret but sends one. Empty the field there, or register it anew with a "
+              "secret.")),
         "secret_wrong": (_("The client secret is wrong"),
             _("No secret of this application matches the one that was sent. Put the newest one into the application. "
               "If it is lost, a new one must be made on the application's page here.")),
@@ -144,7 +148,8 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
             _("The secret was ended here. Put the newest one into the application.")),
         "code_misshapen": (_("The code was cut or changed"),
             _("The code was cut or changed on the way. Send it exactly as it came to the callback address.")),
-        "code_unknown": (_("The code is not known"), _("The code is not known: purged, or of another installation.")),
+        "code_unknown": (_("The code is not known"),
+            _("The code is not known: deleted after its time, or of another installation.")),
         "code_expired": (_("The code has expired"),
             _("The exchange came later than 10 minutes after the issue. Look for a queue or a slow callback.")),
         "code_spent": (_("The code was used before"),
@@ -154,7 +159,7 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
               "counts.")),
         "reason_unknown": (_("The code became invalid"),
             _("The code became invalid at this moment. The person starts again.")),
-        "code_redirect_uri": (_("The exchange names another callback address"),
+        "code_redirect_uri": (_("The request for access names another callback address"),
             _("Send the same callback address at both steps, or leave it out at the exchange.")),
         "verifier_missing": (_("PKCE: the verifier is missing"),
             _("The application sent no code_verifier: the session that held it may be lost. The link had a "
@@ -164,7 +169,7 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
               "lost. The code_challenge must be its SHA-256 digest (S256).")),
         "verifier_unasked": (_("PKCE: a verifier without a challenge"),
             _("Send code_challenge in the link, or no code_verifier at the exchange.")),
-        NEVER_EXCHANGED: (_("Code issued, never exchanged"),
+        NEVER_EXCHANGED: (_("The application never asked for access"),
             _("Look at the callback: it did not answer, lost its state, or cannot reach the token operation. If a "
               "script in a page exchanges the code, it may send no other headers than Authorization and Content-Type: "
               "the browser stops a request with others (CORS), and this service never receives it.")),
@@ -212,12 +217,12 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
             _("The application is switched off. Switch it on if people should sign in with it.")),
         "link_not_ours": (_("The link was changed"),
             _("The link was changed, or SECRET_KEY was replaced without a fallback. The person starts again.")),
-        "throttled_authorize": (_("Too many authorizations from one address"),
+        "throttled_authorize": (_("Too many sign-ins were started from one address"),
             _("A limit is reached: RATE_AUTHORIZE, by network address. Look for a loop in the application, or an "
               "attack.")),
-        "throttled_token": (_("Too many exchanges"),
+        "throttled_token": (_("Too many requests for access"),
             _("A limit is reached: RATE_TOKEN, by application. Look for a loop in the application, or raise it.")),
-        "throttled_token_failures": (_("Too many failed exchanges"),
+        "throttled_token_failures": (_("Too many failed requests for access"),
             _("A limit is reached: RATE_TOKEN_FAILURES, by network address and application. Mend the failures before "
               "it.")),
         "throttled_userinfo": (_("Too many profile reads"),
@@ -274,7 +279,8 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
             _("The person left the groups that may use the application.")),
         "throttled_logout": (_("Too many sign-outs from one address"),
             _("A limit is reached: as RATE_AUTHORIZE, by network address. Look for a loop, or an attack.")),
-        "server_error": (_("A fault of the service"), _("A fault of the service. Look for the reference in its log.")),
+        "server_error": (_("A fault of the service"),
+            _("A fault of the service. Whoever runs it finds the reference in its log file.")),
         "busy": (_("The service was busy"), _BUSY),
     },
     Mender.PERSON: {
@@ -362,6 +368,36 @@ _DELETED = _(
 _FAULTS: dict[str, Fault] = {
     fault.name.lower(): fault for kind in (SiteFault, AccountFault, OAuthFault) for fault in kind
 }
+# For each term in titles and advice, as a regular expression for their English texts, what it means.
+WORDS = {
+    r"callback address|\bredirect_uri": _(
+        "Callback address: where people go back to in the application after the sign-in."
+    ),
+    "client.id": _("Client ID: the public name by which this service knows the application."),
+    r"\bsecrets?\b": _("Client secret: the application’s password here."),
+    "PKCE|verifier|challenge": _(
+        "PKCE: a proof that the program that begins a sign-in also ends it. It sends a challenge first, and at the end "
+        "the verifier that fits."
+    ),
+    "exchange|token request|token operation": _(
+        "Exchange: the application sends the one-time code that the person brought back, and gets access for it."
+    ),
+    "grant": _("Grant type: what an application offers for access. Here this is always a code."),
+    "response type": _("Response type: what an application gets from a sign-in. Here this is always a code."),
+    r"(?<!ID )\btokens?\b": _("Access token: what an application shows to read a profile. It works for an hour."),
+    "OpenID|ID token": _("OpenID Connect: a standard for signing in. Its ID token is a signed note of who signed in."),
+    "scope": _("Scope: the facts that an application asks for."),
+    "prompt=none": _("prompt=none: the application wants an answer without a page for the person."),
+}
+
+
+def words_of(cause: str) -> list[str]:
+    """Return what the terms in the title and in the advice mean, in the active language."""
+    if cause not in CAUSES:
+        return []
+    row = CAUSES[cause]
+    text = f"{row.title} {row.fix or _FAULTS[cause].problem}"
+    return [gettext(meaning) for term, meaning in WORDS.items() if re.search(term, text, re.IGNORECASE)]
 
 
 def title_of(cause: str) -> str:

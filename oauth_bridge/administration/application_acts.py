@@ -188,7 +188,7 @@ def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
         question=_("Add this address?"),
         button=_("Add it"),
         fits=lambda _found: new is not None,
-        ends=_("From then on codes of %(name)s may be sent to it.") % {"name": found.name},
+        ends=_("From then on people who sign in to %(name)s may be sent back to it.") % {"name": found.name},
         shows=sent,
         warnings=tuple(new.warnings) if new else (),
         change=lambda _request, each, _answers: _add_address(each, sent),
@@ -234,7 +234,7 @@ def _end_secret(secret: ApplicationSecret, *, is_leaked: bool = False) -> None:
 
 
 END_ACCESS = gettext_lazy(
-    "Ends its codes, access tokens and consents, of everybody, at once. It stays switched on, and asks again."
+    "Ends its access to the profiles of everybody, and every consent, at once. It stays switched on, and asks again."
 )
 ACTS: dict[str, Act[Application]] = {
     "switch-off": Act(
@@ -243,9 +243,9 @@ ACTS: dict[str, Act[Application]] = {
         question=gettext_lazy("Switch %(name)s off?"),
         permission=rights.SWITCH,
         fits=lambda found: found.is_enabled,
-        ends=_counted(gettext_lazy("Ends its codes and access tokens at once, and nobody can sign in to it.")),
+        ends=_counted(gettext_lazy("All its access ends at once, and nobody can sign in to it.")),
         change=lambda _request, found, answers: registry.set_enabled(found, False, reason=answers["reason"]),
-        done=gettext_lazy("%(name)s is switched off. Its codes and access tokens have ended."),
+        done=gettext_lazy("%(name)s is switched off. All its access has ended."),
         form=ReasonForm,
     ),
     "switch-on": Act(
@@ -254,7 +254,7 @@ ACTS: dict[str, Act[Application]] = {
         question=gettext_lazy("Switch %(name)s on?"),
         permission=rights.SWITCH,
         fits=lambda found: not found.is_enabled,
-        ends=gettext_lazy("People can sign in to it again. Earlier codes and access tokens stay ended."),
+        ends=gettext_lazy("People can sign in to it again. Access that ended stays ended."),
         change=lambda _request, found, _answers: registry.set_enabled(found, True),
         done=gettext_lazy("%(name)s is switched on."),
     ),
@@ -274,8 +274,8 @@ ACTS: dict[str, Act[Application]] = {
         permission=rights.TRUST,
         fits=lambda found: not found.is_trusted,
         ends=gettext_lazy(
-            "People are signed in to it without being asked. For your own only. "
-            "The addresses of a trusted application are changed by those who may set this."
+            "People are signed in to it without being asked. Only for applications that you run yourselves. "
+            "From then on, its addresses can be changed only by those who may trust applications."
         ),
         change=lambda request, found, _: registry.set_trusted(found, True, rights.applications(request, rights.VIEW)),
         done=gettext_lazy("%(name)s is trusted: nobody is asked."),
@@ -327,11 +327,11 @@ SECRET_ACTS: dict[str, Act[ApplicationSecret]] = {
         question=gettext_lazy("Has client secret No. %(name)s leaked?"),
         fits=lambda secret: not secret.is_leaked,
         ends=gettext_lazy(
-            "Whoever has it can use the codes of people who sign in. It ends at once, with all codes and access tokens "
-            "of the application: people sign in again."
+            "Whoever has it can pretend to be the application. It ends at once, with all access of the application: "
+            "people sign in again."
         ),
         change=lambda _request, secret, _answers: _end_secret(secret, is_leaked=True),
-        done=gettext_lazy("Client secret No. %(name)s had leaked: it ended at once, with all codes and access tokens."),
+        done=gettext_lazy("Client secret No. %(name)s had leaked: it ended at once, with all access."),
         is_proven=True,
     ),
 }

@@ -19,15 +19,16 @@ from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.formats import date_format
 from django.utils.html import format_html
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext_lazy
+from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
 
 from accounts import audit_trail
 from accounts.admin_site import ModelAdmin
 from accounts.rights import named_groups
 from accounts.sign_in.reauthentication import proof_first
+from accounts.templatetags.times import ago, moment
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from oauth_bridge.administration import checks, rights
@@ -38,7 +39,7 @@ from oauth_bridge.applications import logos, look_alikes, registry
 from oauth_bridge.applications.fields import SECTIONS
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application, ApplicationSecret, Consent
-from oauth_bridge.templatetags.formatting import ago, listed
+from oauth_bridge.templatetags.formatting import listed
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -62,6 +63,17 @@ class SummarisedList(ChangeList):
         self.result_list = rows
 
 
+class KindFilter(admin.SimpleListFilter):
+    title = gettext_lazy("kind")
+    parameter_name = "client_type"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(value, str(capfirst(words))) for value, words in checks.KINDS.items()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Application]) -> QuerySet[Application]:
+        return queryset.filter(client_type=self.value()) if self.value() else queryset
+
+
 @admin.register(Application)
 class ApplicationAdmin(ModelAdmin):
     """The permissions are from `rights`. The answer for an invisible application is the same as for a missing one."""
@@ -71,7 +83,7 @@ class ApplicationAdmin(ModelAdmin):
     search_help_text = gettext_lazy("Name, host or client ID")
     form = ApplicationForm
     is_deletion_proven = True
-    list_filter = ["is_enabled", "is_trusted", "is_restricted", "client_type"]
+    list_filter = ["is_enabled", "is_trusted", "is_restricted", KindFilter]
     search_fields = ["name", "client_id", "homepage", "redirect_uris"]
     actions = ["disable", "enable"]
     readonly_fields = ["client_id", "created", "updated"]
@@ -138,13 +150,14 @@ class ApplicationAdmin(ModelAdmin):
 
     @admin.display(description=gettext_lazy("kind"), ordering="client_type")
     def kind(self, application: Application) -> str:
-        kind = str(checks.KINDS[application.client_type])
+        kind = str(capfirst(checks.KINDS[application.client_type]))
         trusted = _("trusted")
         return f"{kind}, {trusted}" if application.is_trusted else kind
 
     @admin.display(description=gettext_lazy("30 days"))
     def month(self, application: Application) -> str:
-        return _figure(application.summary.month, gettext_lazy("sign-ins in 30 days"))  # type: ignore[attr-defined]
+        number = application.summary.month  # type: ignore[attr-defined]
+        return _figure(number, ngettext("sign-in in 30 days", "sign-ins in 30 days", number))
 
     @admin.display(description=gettext_lazy("Failed, 24 h"))
     def failed(self, application: Application) -> str:
@@ -157,7 +170,7 @@ class ApplicationAdmin(ModelAdmin):
             return _("has none")
         if not summary.has_secret:
             return format_html('<span class="danger-text">{}</span>', _("ended"))
-        return date_format(summary.secret_ends_at, "SHORT_DATE_FORMAT") if summary.secret_ends_at else _("never")
+        return moment(summary.secret_ends_at) if summary.secret_ends_at else _("never")
 
     @admin.display(description=gettext_lazy("Last sign-in"))
     def last_sign_in(self, application: Application) -> str:
@@ -262,7 +275,7 @@ class ApplicationAdmin(ModelAdmin):
         if (request.method == "POST" or not new_secret) and (question := proof_first(request)):
             return question
         if application.is_public:
-            self.message_user(request, _("This application is public: it has no secret."), messages.WARNING)
+            self.message_user(request, _("This application has no secret."), messages.WARNING)
             return HttpResponseRedirect(reverse("admin:oauth_bridge_application_change", args=[pk]))
         form = RotationForm(request.POST if request.method == "POST" else None)
         if request.method == "POST" and (secret := self._rotate(request, application, form)):
@@ -324,12 +337,12 @@ class ApplicationAdmin(ModelAdmin):
 
     @admin.action(description=gettext_lazy("Switch off …"), permissions=["switch"])
     def disable(self, request: HttpRequest, chosen: QuerySet[Application]) -> HttpResponse | None:
-        ends = _("Nobody can sign in to them then, and their codes and access tokens end at once.")
+        ends = _("Nobody can sign in to them then, and all their access ends at once.")
         return self._switch(request, chosen, "switch-off", ends, is_enabled=False)
 
     @admin.action(description=gettext_lazy("Switch on …"), permissions=["switch"])
     def enable(self, request: HttpRequest, chosen: QuerySet[Application]) -> HttpResponse | None:
-        ends = _("People can sign in to them again. Earlier codes and access tokens stay ended.")
+        ends = _("People can sign in to them again. Access that ended stays ended.")
         return self._switch(request, chosen, "switch-on", ends, is_enabled=True)
 
     def _switch(

@@ -58,7 +58,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         label=gettext_lazy("Where does it run?"),
         choices=[
             ("confidential", gettext_lazy("On a server: it can keep a secret")),
-            ("public", gettext_lazy("In a browser or on a device: no secret, PKCE is required")),
+            ("public", gettext_lazy("In a browser or on a device: no secret, but a proof for each sign-in (PKCE)")),
         ],
         initial="confidential",
         widget=forms.RadioSelect,

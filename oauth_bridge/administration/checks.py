@@ -30,7 +30,7 @@ MOST_CAUSES = 5
 # The refusals while an application is switched off, and of what ended then.
 OF_SWITCHING_OFF = ("client_disabled", "code_ended_application", "token_ended_application")
 
-KINDS = {"confidential": gettext_lazy("Confidential"), "public": gettext_lazy("Public, PKCE")}
+KINDS = {"confidential": gettext_lazy("with a secret"), "public": gettext_lazy("without a secret")}
 
 
 class State(NamedTuple):
@@ -188,7 +188,7 @@ def nobody_admitted() -> Finding:
 def _of_state(application: Application) -> list[Finding]:
     found = []
     if not application.is_enabled:
-        text = _("It is switched off: nobody can sign in to it, and its codes and access tokens are refused.")
+        text = _("It is switched off: nobody can sign in to it, and it has no access any more.")
         found.append(Finding("switched_off", True, text, _("Switch it on if people should sign in with it.")))
     members = get_user_model().objects.filter(groups__in=application.groups.all(), is_active=True)
     if application.is_restricted and not members.exists():

@@ -37,7 +37,7 @@ def find(request: HttpRequest) -> HttpResponse:
         return redirect(url)
     text = typed if typed.isprintable() else ""
     may_see_people = request.user.has_perm(PEOPLE)
-    people = list(people_with(text).order_by("email")[: MOST_LISTED + 1]) if may_see_people else []
+    people = list(User.objects.filter(person.matching(text)).order_by("email")[: MOST_LISTED + 1]) if may_see_people else []
     applications = _applications(request, text) if text else []
     context = {
         **admin.site.each_context(request),

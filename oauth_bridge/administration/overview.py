@@ -12,10 +12,12 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts.models import User
+from accounts.templatetags.times import ago
 from config.infrastructure import network
 from oauth_bridge.activity import attempts, reading, statistics
 from oauth_bridge.activity.reading import Filters
@@ -24,7 +26,7 @@ from oauth_bridge.administration import checks, rights, shown, shown_attempts
 from oauth_bridge.administration.checks import State
 from oauth_bridge.administration.shown import Named, Names
 from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.templatetags.formatting import ago, until
+from oauth_bridge.templatetags.formatting import until
 
 DAY = timedelta(days=1)
 MOST_CAUSES, MOST_FAILURES = 8, 8
@@ -119,12 +121,13 @@ def _ending_secrets(enabled: QuerySet[Application]) -> list[Needed]:
     found = []
     for row in soon.select_related("application").order_by("expires_at")[:MOST_LISTED]:
         has_newer = row.application.secrets.filter(pk__gt=row.pk, is_revoked=False).exists()
-        used = _("Last used %(ago)s.") % {"ago": ago(row.last_used_at)} if row.last_used_at else _("Never used.")
+        used = format_html(_("Last used %(ago)s.") % {"ago": "{}"}, ago(row.last_used_at)) if row.last_used_at else ""
         other = _("A newer one works.") if has_newer else _("The only one.")
         left = {"number": row.number, "time": until(row.expires_at or now)}
         ends = _("Client secret No. %(number)d ends in %(time)s.") % left
         url = shown.page("oauth_bridge_application_secret", row.application.pk)
-        found.append(Needed(shown.named(row.application), SECRET_ENDS, f"{ends} {other} {used}", url))
+        text = format_html("{} {} {}", ends, other, used or _("Never used."))
+        found.append(Needed(shown.named(row.application), SECRET_ENDS, text, url))
     return found
 
 

@@ -42,7 +42,6 @@ from oauth_bridge.administration.shown import Named, Names
 from oauth_bridge.consent import consents
 from oauth_bridge.credentials import admission
 from oauth_bridge.models import Application
-from oauth_bridge.templatetags.formatting import time_since
 
 ATTEMPTS, MOST_BROWSERS = 6, 10
 
@@ -144,7 +143,7 @@ def _connection(each: consents.Connection) -> dict[str, Any]:
 
 def _browser(row: Session) -> dict[str, Any]:
     name = user_agents.shown(row.browser) if row.browser.strip("/") else _("Unknown browser")
-    return {"name": name, "ago": time_since(row.last_used_at or row.created_at), "since": row.created_at}
+    return {"name": name, "last_used": row.last_used_at or row.created_at, "since": row.created_at}
 
 
 # The acts: the page offers each act that would change something ------------------------------------------------------
@@ -271,8 +270,8 @@ def _end_all(_request: HttpRequest, found: User, _answers: Answers) -> str:
 def _sessions_end(found: User) -> str:
     number = browsers(found).count()
     text = ngettext(
-        "Ends %(count)d browser, and the access of applications, at once. The password stays.",
-        "Ends %(count)d browsers, and the access of applications, at once. The password stays.",
+        "Signs out %(count)d browser, and ends the access of applications, at once. The password stays.",
+        "Signs out %(count)d browsers, and ends the access of applications, at once. The password stays.",
         number,
     )
     return text % {"count": number}

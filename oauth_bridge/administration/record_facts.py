@@ -136,7 +136,7 @@ def for_developer(request: HttpRequest, entry: ActivityRecord, fix: str) -> str:
     lines = [
         (_("Reference"), in_groups(entry.reference)),
         (_("Time"), f"{entry.at:%Y-%m-%d %H:%M:%S} UTC"),
-        (_("Step"), name_of(entry.step)),
+        (_("Step"), f"{name_of(entry.step)} ({entry.step})"),
         (_("Cause"), f"{title_of(entry.cause)} ({entry.cause})"),
         (_("Sent"), entry.detail.get("sent", "")),
         (_("Nearest registered address"), entry.detail.get("nearest", "")),

@@ -12,10 +12,10 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.formats import date_format
 from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
+from accounts import audit_trail
 from accounts.sessions import user_agents
 from oauth_bridge.activity import reading
 from oauth_bridge.activity.attempts import Attempt
@@ -105,10 +105,10 @@ def off_since(request: HttpRequest, application: Application) -> str:
     """Sentences that say when, why and by whom the application was switched off; empty if it is switched on."""
     if application.is_enabled or application.disabled_at is None:
         return ""
-    since = date_format(application.disabled_at, "DATETIME_FORMAT")
-    text = _("Switched off since %(time)s UTC.") % {"time": since}
+    since = f"{application.disabled_at:{audit_trail.TIME_FORMAT}}"
+    text = _("Switched off since %(time)s.") % {"time": since}
     if application.disabled_by and request.user.has_perm(rights.PEOPLE):
-        text = _("%(name)s switched it off on %(time)s UTC.") % {"name": application.disabled_by, "time": since}
+        text = _("%(name)s switched it off on %(time)s.") % {"name": application.disabled_by, "time": since}
     if application.disabled_reason:
         reason = _("Reason: %(reason)s") % {"reason": application.disabled_reason}
         text = f"{text} {reason}"

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from oauth_bridge.activity.attempts import STEPS, Attempt, Ending, ending_of
-from oauth_bridge.activity.causes import name_of, title_of
+from oauth_bridge.activity.causes import name_of, title_of, words_of
 from oauth_bridge.administration.shown import Names, browser_of, record_url
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
@@ -24,16 +24,16 @@ ENDINGS = {
     Ending.STOPPED: (gettext_lazy("Stopped"), "danger", "bad"),
     Ending.FAILED: (gettext_lazy("Failed"), "danger", "bad"),
     Ending.UNFINISHED: (gettext_lazy("Unfinished"), "warning", "unsure"),
-    Ending.REPLAY: (gettext_lazy("Replay"), "warning", "unsure"),
-    Ending.GOING_ON: (gettext_lazy("Going on"), "", ""),
+    Ending.REPLAY: (gettext_lazy("Used twice"), "warning", "unsure"),
+    Ending.GOING_ON: (gettext_lazy("In progress"), "", ""),
 }
 # The words for a finished step in the summary of an attempt.
 DONE = {
-    Step.AUTHORIZE: gettext_lazy("authorize"),
+    Step.AUTHORIZE: gettext_lazy("started"),
     Step.SIGN_IN: gettext_lazy("signed in"),
     Step.SECOND_FACTOR: gettext_lazy("second factor"),
-    Step.CONSENT: gettext_lazy("code issued"),
-    Step.EXCHANGE: gettext_lazy("exchanged"),
+    Step.CONSENT: gettext_lazy("sent back"),
+    Step.EXCHANGE: gettext_lazy("access given"),
     Step.PROFILE: gettext_lazy("profile read"),
     Step.LOGOUT: gettext_lazy("signed out"),
 }
@@ -69,6 +69,7 @@ def attempt(each: Attempt, names: Names) -> dict[str, Any]:
         "record_url": record_url(failure),
         "title": title_of(failure.cause) if failure else "",
         "fix": names.fix_of(failure) if failure else "",
+        "words": words_of(failure.cause) if failure else [],
         "steps": _steps(each),
     }
 
@@ -120,7 +121,7 @@ def _steps(each: Attempt) -> list[dict[str, Any]]:
         mark = _mark(each, event)
         note = _title(event, number) if mark else ""
         if event.step == Step.CONSENT and not mark and each.callback:
-            note = _("A code went to %(address)s") % {"address": each.callback.split("?")[0]}
+            note = _("Sent back to %(address)s with a one-time code") % {"address": each.callback.split("?")[0]}
         seconds = (event.at - first.at).total_seconds()
         found.append(_step(Step(event.step), mark, note) | {"at": event.at, "seconds": seconds})
     for step in each.missing:
@@ -154,26 +155,26 @@ class Column(NamedTuple):
 COLUMNS = [
     Column(
         (Step.AUTHORIZE, Step.SIGN_IN, Step.SECOND_FACTOR),
-        gettext_lazy("Authorize"),
+        gettext_lazy("Start"),
         gettext_lazy("Its link leads a person here, who signs in."),
         gettext_lazy("%(name)s has begun a sign-in"),
     ),
     Column(
         (Step.CONSENT,),
-        gettext_lazy("Callback"),
-        gettext_lazy("The person allows it, and a code goes to it."),
-        gettext_lazy("%(name)s came as far as the callback"),
+        gettext_lazy("Way back"),
+        gettext_lazy("The person allows it, and goes back to it with a one-time code."),
+        gettext_lazy("%(name)s got the person back"),
     ),
     Column(
         (Step.EXCHANGE,),
-        gettext_lazy("Exchange"),
-        gettext_lazy("It exchanges the code for an access token."),
-        gettext_lazy("%(name)s came as far as the exchange"),
+        gettext_lazy("Access"),
+        gettext_lazy("It proves who it is, and gets access for the code."),
+        gettext_lazy("%(name)s came as far as the access"),
     ),
     Column(
         (Step.PROFILE,),
         gettext_lazy("Profile"),
-        gettext_lazy("It reads the profile with its token."),
+        gettext_lazy("It reads who signed in."),
         gettext_lazy("%(name)s came as far as the profile"),
     ),
 ]

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from django.contrib import admin
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
@@ -18,8 +18,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from accounts import audit_trail
+from accounts.audit_trail import COMMAND_LINE
 from accounts.models import AuditEntry, User
-from oauth_bridge.administration import shown
+from oauth_bridge.administration import checks, shown
 from oauth_bridge.administration.rights import PEOPLE, VIEW
 from oauth_bridge.administration.shown import Named
 from oauth_bridge.models import Application
@@ -38,7 +39,7 @@ ACTIONS = {
     "application_deleted": gettext_lazy("Deleted the application"),
     "secret_made": gettext_lazy("Made a client secret"),
     "secret_ended": gettext_lazy("Ended a client secret"),
-    "secret_leaked": gettext_lazy("Ended a client secret that had leaked, and all codes and access tokens"),
+    "secret_leaked": gettext_lazy("Ended a client secret that had leaked, and all access"),
     "account_created": gettext_lazy("Created the account"),
     "account_invited": gettext_lazy("Sent an invitation"),
     "invitation_withdrawn": gettext_lazy("Withdrew the invitation"),
@@ -71,6 +72,9 @@ FIELDS = {
     "members": gettext_lazy("Members"),
 }
 OF_PEOPLE = ("owners", "members")  # the fields with the `sub` of people
+
+# Stored values that are words.
+VALUES = {"now": gettext_lazy("at once"), **checks.KINDS}
 
 
 class Change(NamedTuple):
@@ -131,7 +135,8 @@ def _where(request: HttpRequest, who: str, action: str, what: str) -> Q:
     """The filters. Who may not see who acted, or may not see people, cannot search by them either."""
     found = Q(action=action) if action else Q()
     if who and _sees_actors(request):
-        found &= Q(actor_name__icontains=who)
+        is_command = who.casefold() in _("command line").casefold()
+        found &= Q(actor_name__icontains=who) | (Q(actor_name__startswith=COMMAND_LINE) if is_command else Q())
     if what:
         of_it = Q(name__icontains=what) | Q(key=what)
         if request.user.has_perm(PEOPLE):
@@ -156,7 +161,7 @@ def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[Row]:
             each,
             str(ACTIONS.get(each.action, each.action)),
             Named(
-                each.actor_name if sees_actors or each.actor is None else _("a person"),
+                _actor(each) if sees_actors or each.actor is None else _("a person"),
                 named.get(("person", str(each.actor)), shown.NOBODY).url,
             ),
             named.get((each.kind, each.key), Named(each.name or each.key, "")),
@@ -166,8 +171,16 @@ def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[Row]:
     ]
 
 
+def _actor(entry: AuditEntry) -> str:
+    """The name of the actor; of a command, in the active language."""
+    return entry.actor_name if entry.actor else entry.actor_name.replace(COMMAND_LINE, _("command line"))
+
+
 def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named]) -> list[Any]:
-    """In the fields OF_PEOPLE, replace the `sub` of each visible person by the name."""
+    """In the fields OF_PEOPLE, replace the `sub` of each visible person by the name; in `permissions`, codes by names."""
+    if name == "permissions":
+        names = dict(Permission.objects.values_list("codename", "name"))
+        return [[_(names.get(code, code)) for code in codes or ()] for codes in pair]
     if name not in OF_PEOPLE:
         return pair
     return [[named.get(("person", sub), Named(sub, "")).name for sub in subs or ()] for subs in pair]
@@ -209,4 +222,4 @@ def _change(name: str, before: object, after: object) -> Change:
 def _words(value: object) -> list[str]:
     if isinstance(value, bool):
         return [_("yes") if value else _("no")]
-    return [] if value in (None, "") else [str(value)]
+    return [] if value in (None, "") else [str(VALUES.get(value, value))]  # type: ignore[call-overload]

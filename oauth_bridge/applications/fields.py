@@ -58,9 +58,10 @@ FIELDS = (
         "redirect_uris",
         "a callback address; repeated, replaces all",
         gettext_lazy(
-            "One a line, each exactly as the application sends it: https, or http on this machine "
-            "(localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback. For a program that listens at "
-            "any free port of a person’s machine, leave the port out: without a secret, it may send any port."
+            "Where people go back to after the sign-in. One a line, each exactly as the application sends it: https, "
+            "or http on this machine (localhost, 127.0.0.1, [::1]), or a scheme like com.example.app:/callback. For a "
+            "program that listens at any free port of a person’s machine, leave the port out: without a secret, it may "
+            "send any port."
         ),
     ),
     Field(
@@ -75,15 +76,18 @@ FIELDS = (
         "post_logout_redirect_uris",
         "where people continue after a sign-out; repeated, replaces all; '' leaves none",
         gettext_lazy(
-            "For OpenID Connect. Where people continue when the application signs them out here: one a line, each "
-            "exactly as the application sends it."
+            "For OpenID Connect, a standard for signing in. Where people continue when the application signs them out "
+            "here: one a line, each exactly as the application sends it."
         ),
     ),
     Field("client_type"),
     Field(
         "id_token_alg",
         "how its ID tokens are signed: RS256 or ES256",
-        gettext_lazy("For OpenID Connect. Products expect RS256 unless they say otherwise."),
+        gettext_lazy(
+            "An ID token is a signed note of who signed in, for OpenID Connect. Products expect RS256 unless they say "
+            "otherwise."
+        ),
     ),
     Field(
         "profile_in_id_token",
@@ -98,7 +102,7 @@ FIELDS = (
     Field(
         "restricted",
         page_help=gettext_lazy(
-            "Others are told so and led back, and their codes and access tokens are refused at once. "
+            "Others are told so and led back, and the application loses its access to them at once. "
             "Without the tick everybody may use it."
         ),
         stored_as="is_restricted",

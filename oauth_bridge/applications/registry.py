@@ -216,5 +216,5 @@ def explain_unknown(error: RequestError, client_id: str) -> None:
 def add_deletion(error: RequestError, row: Sequence[Any]) -> None:
     """Add private facts about a deletion to the error. `row` has the columns of DELETION."""
     entry = DELETION.instance(row)
-    at = f"{entry.at:%Y-%m-%d %H:%M} UTC"
+    at = f"{entry.at:{audit_trail.TIME_FORMAT}}"
     error.about(cause="client_deleted", deleted_name=entry.name, deleted_at=at, deleted_by=entry.actor_name)

@@ -24,7 +24,6 @@ from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.credentials import code_history
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode, Consent
 from oauth_bridge.models.activity import ActivityRecord
-from oauth_bridge.templatetags.formatting import time_since
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -80,7 +79,7 @@ def _row(connection: Connection) -> dict[str, Any]:
         "is_remembered": is_remembered,
         "allowed_at": consent and consent.given_at,
         "remembered_until": consent and consent.expires_at,
-        "last_sign_in": sign_ins and {"at": sign_ins.last_at, "ago": time_since(sign_ins.last_at)},
+        "last_at": sign_ins and sign_ins.last_at,
         "sign_ins": sign_ins.number if sign_ins else 0,
     }
 

@@ -11,13 +11,13 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
 
 from accounts import return_path
 from accounts.pages import person_context
 from accounts.profile.page import shown_claims
+from accounts.templatetags.times import moment
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
@@ -134,7 +134,7 @@ def shown_facts(person: User, application: Application, facts: Sequence[str]) ->
         only = _("Only that it is confirmed")
         shown.append({"name": "email_verified", "label": _("E-mail address"), "value": only, "note": ""})
     if "updated_at" in values and person.profile_changed_at:
-        changed = date_format(person.profile_changed_at, "DATETIME_FORMAT")
+        changed = moment(person.profile_changed_at)
         shown.append({"name": "updated_at", "label": _("Last change of your profile"), "value": changed, "note": ""})
     if "groups" in facts:
         note = "" if values["groups"] else _("You are in none of the groups that it asks about.")

@@ -95,7 +95,7 @@ def rotate(
     Application.objects.filter(pk=application.pk).update(last_secret_number=number)
     _delete_expired(application, now)
     events.write(Event.SECRET_MADE, client_id=application.client_id)
-    until = f"{ends_at:%Y-%m-%d %H:%M} UTC" if overlap else "now"
+    until = f"{ends_at:{audit_trail.TIME_FORMAT}}" if overlap else "now"
     audit_trail.write(
         "secret_made",
         registry.subject(application),

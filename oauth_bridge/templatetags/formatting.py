@@ -1,4 +1,4 @@
-"""Format times, numbers and lists for pages, as functions and as filters of templates. Times of day are in UTC."""
+"""Format periods, numbers and lists for pages, as functions and as filters of templates."""
 
 from __future__ import annotations
 
@@ -8,55 +8,17 @@ from datetime import datetime, timedelta
 
 from django import template
 from django.utils import timezone
-from django.utils.formats import date_format
-from django.utils.translation import gettext as _
-from django.utils.translation import ngettext, pgettext
+from django.utils.translation import ngettext
 
+from accounts.templatetags.times import DAY, comma
 from oauth_bridge.models import MISTYPED_CLIENT_ID
 
 register = template.Library()
-
-DAY = timedelta(days=1)
-
-
-@register.simple_tag
-def comma() -> str:
-    """Return the comma between two parts of a list, with the space that the language puts after it."""
-    return pgettext("between two parts of a list", ", ")
 
 
 def listed(parts: Iterable[str]) -> str:
     """Return the parts with a comma between each two."""
     return comma().join(parts)
-
-
-def time_since(moment: datetime) -> str:
-    """Return the time since `moment` in the largest unit.
-
-    Pages show this text rather than a time of day, because UTC is the wrong time zone for most people.
-    """
-    minutes = (timezone.now() - moment) // timedelta(minutes=1)
-    if minutes < 1:
-        return _("just now")
-    if minutes < 60:
-        return ngettext("%(count)d minute ago", "%(count)d minutes ago", minutes) % {"count": minutes}
-    if (hours := minutes // 60) < 24:
-        return ngettext("%(count)d hour ago", "%(count)d hours ago", hours) % {"count": hours}
-    days = hours // 24
-    return ngettext("%(count)d day ago", "%(count)d days ago", days) % {"count": days}
-
-
-@register.filter
-def ago(at: datetime) -> str:
-    """Return the time since `at` if it is less than a day; otherwise the date."""
-    return time_since(at) if timezone.now() - at < DAY else date_format(at, "SHORT_DATE_FORMAT")
-
-
-@register.filter
-def clock(at: datetime) -> str:
-    """Return the time of day, with the date if `at` is not today."""
-    time = at.strftime("%H:%M:%S")
-    return time if at.date() == timezone.now().date() else f"{date_format(at, 'MONTH_DAY_FORMAT')}, {time[:5]}"
 
 
 @register.filter

@@ -13,6 +13,7 @@ const look = async () => {
   const answer = await fetch(address, { credentials: "same-origin" });
   if (!answer.ok || answer.redirected) return false;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  localize(fresh); // of page.js
   const before = document.querySelector("[data-live] h2").textContent;
   const parts = live(fresh);
   live(document).forEach((part, place) => {

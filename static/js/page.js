@@ -82,6 +82,18 @@ document.querySelectorAll(".logo img").forEach((logo) => {
   else logo.addEventListener("error", () => logo.remove());
 });
 
+// A page has times in UTC, with that word. The title keeps them.
+const { lang } = document.documentElement;
+const locale = `${lang === "en" ? "en-GB" : lang}-u-nu-latn`;
+const day = new Intl.DateTimeFormat(locale, { dateStyle: "long" });
+const clock = new Intl.DateTimeFormat(locale, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const localize = (root) =>
+  root.querySelectorAll("time").forEach((time) => {
+    const comma = time.textContent.match(/[,،，] ?(?=\d\d:\d\d UTC)/);
+    if (comma) time.textContent = day.format(new Date(time.dateTime)) + comma + clock.format(new Date(time.dateTime));
+  });
+localize(document);
+
 const select = (element) => {
   const range = document.createRange();
   range.selectNodeContents(element);

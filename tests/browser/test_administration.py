@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
 from django.contrib.auth.models import Group
+from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -17,7 +18,7 @@ from oauth_bridge.activity import counts
 from oauth_bridge.applications import registry
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
-from tests.browser.conftest import flaws, press
+from tests.browser.conftest import Open, flaws, press
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
 from tests.grants import HTML, Attempt
@@ -110,10 +111,33 @@ def test_the_board_ticks_each_step_as_it_happens(
     heading = page.locator("#board-heading")
     expect(heading).to_contain_text("Waiting for")
     code = CodeFactory(application=application)
-    expect(heading).to_contain_text("came as far as the callback")
+    expect(heading).to_contain_text("got the person back")
     driver.exchange(application, code.raw, client_secret="wrong" * 8)
     expect(page.get_by_text("The client secret is wrong").first).to_be_visible()
     token = driver.exchange(application, code.raw).json()["access_token"]
-    expect(heading).to_contain_text("came as far as the exchange")
+    expect(heading).to_contain_text("came as far as the access")
     driver.userinfo(token)
     expect(heading).to_contain_text("works: it signed somebody in")
+
+
+@pytest.mark.parametrize(("zone", "date", "clock"), [("Asia/Tokyo", 23, "02:05"), ("America/New_York", 22, "12:05")])
+def test_times_are_in_the_zone_of_the_reader_in_each_language_and_in_utc_without_script(
+    administrator: Page, open_browser: Open, driver: OAuthDriver, zone: str, date: int, clock: str
+) -> None:
+    """Only the numbers of day and time differ from the text of the server, so each browser has one format."""
+    at = datetime(2026, 11, 22, 17, 5, 9, tzinfo=UTC)
+    AuditEntry.objects.create(actor_name="Grace", action="group_changed", kind="group", key="0", name="", changes={})
+    AuditEntry.objects.update(at=at)
+    cookies = administrator.context.cookies()
+    for language, _name in settings.LANGUAGES:
+        texts = []
+        for script in (False, True):
+            context = open_browser(timezone_id=zone, locale=language, java_script_enabled=script)
+            context.add_cookies(cookies)  # type: ignore[arg-type]
+            page = context.new_page()
+            page.goto(f"{driver.auth_url}/admin/trail/")
+            time = page.locator("main time").first
+            texts.append(time.inner_text())
+            assert time.get_attribute("datetime") == "2026-11-22T17:05:09Z"
+            assert time.get_attribute("title") == texts[0].replace("17:05 UTC", "17:05:09 UTC")
+        assert texts[1] == texts[0].replace("17:05 UTC", clock).replace("22", str(date)), language

@@ -13,6 +13,7 @@ from django.test import Client
 from accounts.models import Session, StoredPicture, User
 from tests.factories import PASSWORD, PersonFactory
 from tests.pages import deliver_all, sign_in, text_of, with_session
+from tests.pages import deliver_all, html_of, sign_in, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -155,3 +156,22 @@ def test_only_permissions_for_what_is_shown_are_offered(admin_client: Client, he
         "Can switch applications off and on",
         *(f"Can view {kind}" for kind in ("activity record", "application", "group", "person", "the audit trail")),
     ]
+
+
+# Words ---------------------------------------------------------------------------------------------------------------
+
+
+def test_pages_say_rights_and_what_ends_in_words_of_their_own(helper: User, admin_client: Client, alice: User) -> None:
+    """Not "Designates that …", "True", "Accounts | user | …", "User-group relationships: 1", "Select this object"."""
+    own, of_another = text_of(admin_client.get(f"{PEOPLE}{alice.pk}/change/")), with_session(helper)
+    assert "With every right May see and change everything here" in own
+    assert "Designates" not in own
+    helper.user_permissions.add(Permission.objects.get(codename="view_group"))
+    said = text_of(of_another.get(f"{PEOPLE}{helper.pk}/change/"))
+    assert "Administrator yes With every right no" in said
+    assert "Can add person, Can change person, Can delete person, Can view person, Can view group Dates" in said
+    with_session(alice)
+    assert "It ends: Accounts: 1 Signed-in browsers: 1 " in text_of(admin_client.get(f"{PEOPLE}{alice.pk}/delete/"))
+    assert f'aria-label="Choose {alice.email}"' in html_of(admin_client.get(PEOPLE))
+    answer = admin_client.post(PEOPLE, {"action": "deactivate", "index": "0"}, follow=True)
+    assert "Nothing is chosen, so nothing is changed." in text_of(answer)

@@ -30,19 +30,19 @@ def record_page(**filters: str) -> str:
     return reverse("admin:record", args=[ActivityRecord.objects.get(**filters).pk])
 
 
-@pytest.mark.parametrize(("is_replayed", "badge"), [(False, "Signed in"), (True, "Replay")])
+@pytest.mark.parametrize(("is_replayed", "badge"), [(False, "Signed in"), (True, "Used twice")])
 def test_who_looks_for_a_cause_sees_it_whatever_came_later(grace: Client, is_replayed: bool, badge: str) -> None:
     tried = Tried()
     code = tried.callback()
     tried.exchange(code=code, client_secret="x" * 43)
     assert tried.exchange(code=code).status_code == 200
-    story = "Authorize → code issued → Exchange: The client secret is wrong → exchanged"
+    story = "Started → sent back → Access: The client secret is wrong → access given"
     if is_replayed:
         moment = timezone.now() - timedelta(seconds=9)
         AuthorizationCode.objects.update(redeemed_at=moment, issued_at=moment - timedelta(seconds=9))
         ActivityRecord.objects.update(at=moment - timedelta(seconds=5))
         assert tried.exchange(code=code).status_code == 400
-        story += " → Exchange: The code was used before"
+        story += " → Access: The code was used before"
     reference, record = ActivityRecord.objects.get(cause="secret_wrong").reference, record_page(cause="secret_wrong")
     page = grace.get(f"{ACTIVITY}?cause=secret_wrong&client_id={tried.application.client_id}")
     assert f"{story} {tried.person.display_name} {badge}" in text_of(page)
@@ -51,12 +51,12 @@ def test_who_looks_for_a_cause_sees_it_whatever_came_later(grace: Client, is_rep
     assert "Fix: The code" not in opened
     assert f"Reference {reference}" in opened
     assert record in html_of(page)
-    assert '<strong class="end bad">Exchange: The client secret is wrong</strong>' in html_of(page)
+    assert '<strong class="end bad">Access: The client secret is wrong</strong>' in html_of(page)
     said = text_of(grace.get(record))
     assert "The client secret is wrong Failed" in said, "the record's own outcome"
     own = said.partition("The attempt ")[2]
-    assert own.startswith(f"{badge} Authorize Consent")
-    assert own.count("Exchange") == (3 if is_replayed else 2)
+    assert own.startswith(f"{badge} Start")
+    assert own.count("Access") == (3 if is_replayed else 2)
 
 
 def test_a_wrong_verifier_after_the_exchange_leaves_the_sign_in(grace: Client) -> None:
@@ -98,8 +98,8 @@ def test_a_wait_for_the_second_factor_is_no_refusal_and_ends_with_the_next_step(
     tried.browser.post(asked, {"code": code_of(account.secret)})
     counts.flush()
     said = text_of(grace.get(person))
-    assert "Authorize → signed in → second factor" in said
-    assert "Going on" in said
+    assert "Started → signed in → second factor" in said
+    assert "In progress" in said
     for path in (record, chosen):
         assert "Fix:" not in text_of(grace.get(path))
     assert "waits for the second factor" not in text_of(grace.get(ACTIVITY, board))
@@ -140,9 +140,9 @@ def test_a_code_that_is_never_exchanged_is_recorded_once_and_stays_a_failure(
     assert (entry["step"], entry["outcome"], entry["person"]) == ("exchange", "failed", str(tried.person.pk))
     for query in (f"cause={NEVER_EXCHANGED}", "step=exchange", f"who={tried.person.email}"):
         said = text_of(grace.get(f"{ACTIVITY}?{query}"))
-        assert f"code issued → Exchange: Code issued, never exchanged {tried.person.display_name}" in said
-        assert said.count("code issued") == 1, "the code of the other one may still be exchanged"
-    assert "code issued" not in text_of(grace.get(f"{ACTIVITY}?cause=verifier_wrong"))
+        assert f"sent back → Access: The application never asked for access {tried.person.display_name}" in said
+        assert said.count("sent back") == 1, "the code of the other one may still be exchanged"
+    assert "sent back" not in text_of(grace.get(f"{ACTIVITY}?cause=verifier_wrong"))
     AuthorizationCode.objects.filter(user=other.person).delete()
     list(purging.batches(timezone.now() + timedelta(hours=2)))
     assert not AuthorizationCode.objects.exists()

@@ -142,7 +142,7 @@ def test_a_part_of_a_name_lists_who_and_what_has_it_and_each_leads_to_its_failur
     CodeFactory(user=ada)
     said = text_of(grace.get("/admin/activity/?who=Lovelace"))
     assert "The callback address isn’t registered Ada Lovelace" in said
-    assert "code issued Ada Lovelace" in said, "what is going on is listed, too"
+    assert "sent back Ada Lovelace" in said, "what is going on is listed, too"
     PersonFactory(nickname="Ada Lovelace")
     assert "Several people have this name Choose one" in text_of(grace.get("/admin/activity/?who=Lovelace"))
     for typed in ("reading", tried.application.client_id[:9]):
@@ -194,7 +194,7 @@ def test_each_act_on_a_person_does_what_its_page_says(grace: Client) -> None:
     assert '<span class="badge warning">Not confirmed</span>' in html_of(grace.get(url))
     assert "The address is confirmed." in done("confirm")
     assert "act=confirm" not in html_of(grace.get(url))
-    assert "Ends 1 browser" in text_of(grace.get(f"{url}?act=sign-out"))
+    assert "Signs out 1 browser" in text_of(grace.get(f"{url}?act=sign-out"))
     assert is_signed_in(browser)
     assert "Signed out of 1 browser" in done("sign-out")
     assert not is_signed_in(browser)
@@ -363,7 +363,7 @@ def test_the_overview_has_the_latest_failures_with_person_and_what_somebody_must
     assert "Lacks Failing It has no client secret that works. Make a new one" in said
     assert "Alone Failing It is for people in chosen groups only, and nobody is in one of them." in said
     assert "Public" not in said
-    assert "Exchange: The client secret is wrong Ada Lovelace · Ends" in said
+    assert "Access: The client secret is wrong Ada Lovelace · Ends" in said
     Application.objects.filter(pk=ends.pk).update(created=timezone.now() - timedelta(days=200))
     assert "Stale No sign-in for 200 days" in text_of(grace.get("/admin/"))
 

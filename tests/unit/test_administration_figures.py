@@ -56,7 +56,7 @@ def test_a_cause_leads_to_its_attempts_at_once(grace: Client) -> None:
     counts.flush()
     overview, own = (grace.get(each) for each in ("/admin/", admin_page(attempt.application.row)))
     assert "1 application turns people away" in text_of(overview)
-    assert f"{MISMATCH} New Authorize, Reading List 1" in text_of(overview)
+    assert f"{MISMATCH} New Start, Reading List 1" in text_of(overview)
     assert "Reading List Failing" in text_of(own)
     for page in (overview, own):
         (url,) = links_to_causes(html_of(page))

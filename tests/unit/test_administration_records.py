@@ -123,7 +123,7 @@ def test_a_limit_says_when_it_ends_and_that_it_ended_or_was_unlocked(grace: Clie
     for url in (person_page(other, "unlock"), person_page(person, "sign-out")):
         grace.post(url)
     page = grace.get(holds)
-    assert f"{end:%H:%M:%S} UTC" in text_of(page).partition("Limited until")[2][:60]
+    assert f"{end:%H:%M} UTC" in text_of(page).partition("Limited until")[2][:60]
     assert "Not yet mended." in text_of(page)
     assert f'href="{unlock}"' in html_of(page)
     assert "this person must wait until" in text_of(grace.get(own))
@@ -211,7 +211,7 @@ def test_the_advice_of_a_fault_says_what_is_wrong_first() -> None:
 
 def test_the_steps_before_a_record_of_no_attempt_are_unknown(grace: Client) -> None:
     said = text_of(grace.get(page_of("client_unknown", Step.EXCHANGE))).partition("The attempt")[2]
-    assert ("Exchange" in said, "Consent" in said) == (True, False)
+    assert ("Access" in said, "Consent" in said) == (True, False)
     assert "Profile Not reached" in said
 
 

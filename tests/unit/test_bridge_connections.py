@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -10,12 +11,12 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
-from django.utils import timezone, translation
+from django.utils import timezone
 
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
 from oauth_bridge.applications import registry
-from oauth_bridge.consent import account_pages, consents
+from oauth_bridge.consent import consents
 from oauth_bridge.models import NAME_MAX_LENGTH, Application, AuthorizationCode, Consent
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
 
@@ -88,18 +89,13 @@ def test_a_sign_in_is_counted_for_30_days(browser: Client, alice: User) -> None:
     sign_in_to(row, alice, days_ago=31)
     assert "No sign-in in the last 30 days." in text(browser)
     sign_in_to(row, alice, days_ago=29)
-    assert "Last sign-in 29 days ago, the only one in 30 days." in text(browser)
+    assert re.search(
+        r"Last sign-in <time [^>]+>\d+ \w+ \d{4}, \d\d:\d\d UTC</time>, the only one in 30 days.", text(browser)
+    )
     sign_in_to(row, alice)
     CodeFactory(application=row, user=alice)  # not redeemed
     sign_in_to(row, PersonFactory())
-    assert "Last sign-in just now, 2 in 30 days." in text(browser)
-    now, spans = timezone.now(), ({"seconds": 61}, {"hours": 5, "minutes": 59}, {"hours": 47}, {"days": 3})
-    for language, told in (
-        ("de", ["vor 1 Minute", "vor 5 Stunden", "vor 1 Tag", "vor 3 Tagen"]),
-        ("ar", ["قبل دقيقة واحدة", "قبل 5 ساعات", "قبل يوم واحد", "قبل 3 أيام"]),
-    ):
-        with translation.override(language):
-            assert [account_pages.time_since(now - timedelta(**span)) for span in spans] == told
+    assert re.search(r"Last sign-in <time [^>]+>just now</time>, 2 in 30 days.", text(browser))
 
 
 def test_the_application_that_was_used_last_comes_first(browser: Client, alice: User) -> None:

@@ -90,8 +90,8 @@ def test_a_reason_for_switching_off_is_shown_to_administrators(admin_client: Cli
         admin_client.post(admin_page(reading, "act", "switch-off"), {"reason": "Sold to <Mallory>"}, follow=True)
     )
     name = User.objects.get(is_superuser=True).display_name
-    assert "is switched off. Its codes and access tokens have ended." in done
-    assert re.search(rf"{name} switched it off on .* UTC\. Reason: Sold to <Mallory>", done)
+    assert "is switched off. All its access has ended." in done
+    assert re.search(rf"{name} switched it off on .* UTC \. Reason: Sold to <Mallory>", done)
     with pytest.raises(RequestError):
         tokens.read(token.raw)
     assert AuditEntry.objects.get().changes == {"disabled_reason": [None, "Sold to <Mallory>"]}

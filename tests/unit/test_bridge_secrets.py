@@ -230,15 +230,15 @@ def test_the_old_secret_works_for_as_long_as_was_chosen(admin_client, admin_user
     assert "download" not in html_of(again)
     said = text_of(again)
     assert f"No. 2 {application.secrets.get(number=2).prefix}… Of the <shop> Works" in said
-    assert f"made 21 November 2026, 12:00 by {admin_user.display_name}" in said
-    assert "made 21 November 2026, 12:00 on the command line" in said
+    assert f"made 21 November 2026, 12:00 UTC by {admin_user.display_name}" in said
+    assert "made 21 November 2026, 12:00 UTC on the command line" in said
     answer = admin_client.post(admin_page(application, "secret"), {"overlap": "0", "confirmed": "on"})
     page = admin_client.get(answer["Location"])
     assert "ended 21 November 2026, 12:00" in text_of(page), "at once"
     assert working(application) == [digest_of(secret_on(page))]
     said = text_of(admin_client.get(admin_page(application, "history"), follow=True))
-    assert "Number 2 The older secrets end 20" in said
-    assert "Number 3 The older secrets end now" in said
+    assert "Number 2 The older secrets end 22 November 2026" in said
+    assert "Number 3 The older secrets end at once" in said
 
 
 def test_a_form_that_makes_no_secret_says_why(admin_client, made):
@@ -265,8 +265,8 @@ def test_both_pages_tell_of_each_secret_what_is_known(admin_client, made, clock)
     new = secret_rotation.rotate(application, timedelta(hours=1)).secret
     pages = [admin_page(application, "secret"), admin_page(application)]
     for said in (text_of(admin_client.get(page)) for page in pages):
-        assert "Works Never used, made 21 November 2026, 12:00" in said
-        assert "Ends in 1 hour Last used 5 minutes ago, works until 21 November 2026, 13:00, made" in said
+        assert "Works Never used, made 21 November 2026, 12:00 UTC" in said
+        assert "Ends in 1 hour Last used 5 minutes ago , works until 21 November 2026, 13:00 UTC , made" in said
         assert "It is still used" not in said
     application.secrets.filter(number=1).update(last_used_at=START + timedelta(minutes=1))
     assert "It is still used" in text_of(admin_client.get(pages[0]))
@@ -288,7 +288,7 @@ def test_one_secret_is_ended_where_it_is_listed(admin_client, made, name):
     is_leaked = name == "leaked"
     assert ("codes and access tokens of the application" in text_of(admin_client.get(act))) is is_leaked
     page = admin_client.post(act, follow=True)
-    said = "No. 1 had leaked: it ended at once, with all codes" if is_leaked else "Client secret No. 1 ended at once."
+    said = "No. 1 had leaked: it ended at once, with all access" if is_leaked else "Client secret No. 1 ended at once."
     assert said in text_of(page)
     assert f'href="{act}"' not in html_of(page)
     assert working(application) == [digest_of(new)]
@@ -302,7 +302,7 @@ def test_a_public_application_and_one_that_was_deleted_have_no_secret(admin_clie
     page = admin_page(public, "secret")
     for answer in (admin_client.get(page), admin_client.post(page, {"overlap": "24"})):
         assert answer.status_code == 302
-    assert "This application is public: it has no secret." in text_of(admin_client.get(answer["Location"]))
+    assert "This application has no secret." in text_of(admin_client.get(answer["Location"]))
     assert not public.secrets.exists()
     public.delete()
     assert admin_client.get(page).status_code == 404

@@ -146,4 +146,4 @@ def test_an_application_has_snippets_with_its_values_and_no_secret_and_what_a_pr
     for name, value in to_copy.items():
         assert f'<code id="{name}">{value}</code> <button' in html_of(page)
         assert f'data-copy="{name}"' in html_of(page)
-    assert ("None: it uses PKCE" in html_of(page)) is (client_type == "public")
+    assert ("None: it makes a proof for each sign-in" in html_of(page)) is (client_type == "public")
