@@ -15,9 +15,10 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_noop, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils import timezone
 
 from accounts import audit_trail, rights
 from accounts.admin_site import ModelAdmin, delete_selected
@@ -27,7 +28,6 @@ from accounts.models import Session, StoredPicture, User
 from accounts.sessions.credential_changes import deactivate_all, set_active
 from accounts.sign_in import sign_up, verification
 from accounts.sign_in.reauthentication import proof_first
-from accounts.templatetags.times import moment
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.texts import refuse_control_characters

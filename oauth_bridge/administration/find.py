@@ -36,8 +36,7 @@ def find(request: HttpRequest) -> HttpResponse:
     if url := _url_of(request, typed):
         return redirect(url)
     text = typed if typed.isprintable() else ""
-    may_see_people = request.user.has_perm(PEOPLE)
-    people = list(User.objects.filter(person.matching(text)).order_by("email")[: MOST_LISTED + 1]) if may_see_people else []
+    people = _people(request, text) if text else []
     applications = _applications(request, text) if text else []
     context = {
         **admin.site.each_context(request),

@@ -19,9 +19,9 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 from accounts.admin import UserAdmin
 from accounts.models import User
 from accounts.pages import person_context
+from accounts.templatetags.times import ago
 from oauth_bridge.administration import person as page
 from oauth_bridge.administration import record_facts, shown
-from oauth_bridge.templatetags.formatting import ago
 
 MOST_FOUND = 300  # people whom a search counts
 

@@ -17,7 +17,7 @@ from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.utils import timezone, translation
-from django.utils.formats import date_format
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
@@ -32,6 +32,7 @@ from accounts.sessions import user_agents
 from accounts.sessions.credential_changes import end_credentials, set_active
 from accounts.sign_in import sign_up, verification
 from accounts.sign_in.password_pages import ResetRequestForm
+from accounts.templatetags.times import moment
 from oauth_bridge.activity import attempts
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.administration import acts, record_facts, rights, shown, shown_attempts
@@ -108,7 +109,7 @@ def state(found: User, locked_until: datetime | None) -> State:
     if ends_at := found.invitation_ends_at:
         return State("", _("Invited")) if ends_at > timezone.now() else State("warning", _("Invitation ended"))
     if locked_until:
-        return State("warning", _("Limited until %(time)s UTC") % {"time": f"{locked_until:%H:%M}"})
+        return State("warning", format_html("{} {}", _("Limited until"), moment(locked_until)))
     if found.email_verified_at is None:
         return State("warning", _("Not confirmed"))
     return State("good", pgettext("person", "Active"))
@@ -119,15 +120,11 @@ def invitations(people: Sequence[User]) -> dict[UUID, str]:
     ends_at = {str(each.pk): each.invitation_ends_at for each in people if each.invited_at}
     sent = AuditEntry.objects.filter(kind="person", key__in=ends_at, action="account_invited").order_by("pk")
     entries = {entry.key: entry for entry in sent}  # the last one of each person
-    text = _("Invited by %(name)s on %(day)s, until %(end)s")
+    text = _("Invited by {name} on {day}, until {end}")
     return {
-        UUID(key): text % {"name": entry.actor_name, "day": _day(entry.at), "end": _day(ends_at[key])}
+        UUID(key): format_html(text, name=entry.actor_name, day=moment(entry.at), end=moment(ends_at[key]))
         for key, entry in entries.items()
     }
-
-
-def _day(at: Any) -> str:
-    return date_format(at, "MONTH_DAY_FORMAT")
 
 
 def _connection(each: consents.Connection) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from django.utils.translation import gettext as _
 
 from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.attempts import ending_of
-from oauth_bridge.activity.causes import name_of, title_of
-from oauth_bridge.activity.causes import UNCONFIRMED, name_of, title_of, words_of
+from oauth_bridge.activity.causes import name_of, title_of, words_of
 from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import application_acts, person, record_facts, rights, shown, shown_attempts
 from oauth_bridge.administration.shown import Names

@@ -177,7 +177,7 @@ def _actor(entry: AuditEntry) -> str:
 
 
 def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named]) -> list[Any]:
-    """In the fields OF_PEOPLE, replace the `sub` of each visible person by the name; in `permissions`, codes by names."""
+    """In the fields OF_PEOPLE, replace the `sub` of each visible person by the name; in `permissions`, codes."""
     if name == "permissions":
         names = dict(Permission.objects.values_list("codename", "name"))
         return [[_(names.get(code, code)) for code in codes or ()] for codes in pair]

@@ -12,7 +12,6 @@ from django.test import Client
 
 from accounts.models import Session, StoredPicture, User
 from tests.factories import PASSWORD, PersonFactory
-from tests.pages import deliver_all, sign_in, text_of, with_session
 from tests.pages import deliver_all, html_of, sign_in, text_of, with_session
 
 pytestmark = pytest.mark.django_db

@@ -19,7 +19,7 @@ from config.infrastructure.events import Event
 from oauth_bridge.administration.trail import ACTIONS
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application
-from tests.factories import PASSWORD, ApplicationFactory, ConsentFactory, PersonFactory
+from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory
 from tests.grants import Attempt, Log
 from tests.pages import admin_page, html_of, staff, text_of, with_session
 from tests.unit.test_events import WAYS, only_line
