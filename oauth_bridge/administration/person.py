@@ -117,7 +117,7 @@ def state(found: User, locked_until: datetime | None) -> State:
 
 def invitations(people: Sequence[User]) -> dict[UUID, str]:
     """Say of each invited person by whom and when, and until when the link works."""
-    ends_at = {str(each.pk): each.invitation_ends_at for each in people if each.invited_at}
+    ends_at = {str(each.pk): end for each in people if (end := each.invitation_ends_at)}
     sent = AuditEntry.objects.filter(kind="person", key__in=ends_at, action="account_invited").order_by("pk")
     entries = {entry.key: entry for entry in sent}  # the last one of each person
     text = _("Invited by {name} on {day}, until {end}")

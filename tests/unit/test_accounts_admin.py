@@ -168,7 +168,7 @@ def test_pages_say_rights_and_what_ends_in_words_of_their_own(helper: User, admi
     helper.user_permissions.add(Permission.objects.get(codename="view_group"))
     said = text_of(of_another.get(f"{PEOPLE}{helper.pk}/change/"))
     assert "Administrator yes With every right no" in said
-    assert "Can add person, Can change person, Can delete person, Can view person, Can view group Dates" in said
+    assert "Can add person, Can correct e-mail addresses of people, Can change person, Can delete person" in said
     with_session(alice)
     assert "It ends: Accounts: 1 Signed-in browsers: 1 " in text_of(admin_client.get(f"{PEOPLE}{alice.pk}/delete/"))
     assert f'aria-label="Choose {alice.email}"' in html_of(admin_client.get(PEOPLE))
