@@ -157,14 +157,6 @@ def test_two_applications_of_one_name_are_told_apart(grace: Client) -> None:
         assert (f"{row.name} ({row.client_id[:6]})" in said) == (row.name == "Kiosk")
 
 
-def test_who_chooses_groups_is_led_to_the_first_group(grace: Client) -> None:
-    page = reverse("admin:oauth_bridge_application_add")
-    form = {"name": "Payroll", "redirect_uris": "https://p.test/", "client_type": "confidential", "is_restricted": "on"}
-    assert "First make one under Groups" in text_of(grace.post(page, form))
-    Group.objects.create(name="Accountants")
-    assert "Choose at least one group" in text_of(grace.post(page, form))
-
-
 def test_a_record_says_how_often_its_cause_was_met(grace: Client) -> None:
     client_id = named("Kiosk").client_id
     page = page_of("secret_wrong", client_id=client_id, person=PersonFactory())
