@@ -116,7 +116,7 @@ class GroupAdmin(ModelAdmin):
     def view_on_site(self, obj: Group) -> str:
         return reverse("admin:group", args=[obj.pk])
 
-    @admin.display(description=_("group"), ordering="name")
+    @admin.display(description=Group._meta.verbose_name, ordering="name")
     def named(self, group: Group) -> str:
         return format_html('<span class="named"><a href="{}"><bdi>{}</bdi></a></span>', self.view_on_site(group), group)
 
