@@ -117,7 +117,6 @@ def _system_user() -> str:
 
 
 def actor_name() -> str:
-    """Return the name of the actor, or an empty string without an actor."""
     actor = _actor.get()
     return actor.name[:ACTOR_NAME_LENGTH] if actor else ""
 
@@ -208,7 +207,6 @@ def entries(
 
 
 def described(entry: AuditEntry) -> dict[str, Any]:
-    """Return the entry as a dictionary for JSON."""
     return {
         "time": entry.at.isoformat(),
         "actor": entry.actor_name,

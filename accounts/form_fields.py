@@ -97,8 +97,6 @@ class NewPasswordField(PasswordField):
 
 
 class NicknameField(forms.CharField):
-    """A nickname of at most NICKNAME_MAX_LENGTH characters, which may be empty."""
-
     def __init__(self, help_text: Any = "", attrs: dict[str, str] | None = None) -> None:
         super().__init__(
             label=_("Nickname"),

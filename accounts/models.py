@@ -226,7 +226,6 @@ class StoredPicture(models.Model):
 
     @classmethod
     def read(cls, name: str) -> bytes | None:
-        """Return the content of the picture, or None if no row has the name."""
         content = cls.objects.filter(name=name).values_list("content", flat=True).first()
         return None if content is None else bytes(content)
 

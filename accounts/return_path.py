@@ -68,7 +68,6 @@ def requested(request: HttpRequest) -> str:
 
 
 def found(request: HttpRequest) -> str:
-    """Return the return path of the request or, if it has none, of the session."""
     return requested(request) or kept_path(request)
 
 

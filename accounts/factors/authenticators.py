@@ -39,7 +39,6 @@ _APP_CODE_LENGTH = 6  # recovery codes are longer
 
 
 def overview(person: AbstractBaseUser) -> dict[str, Any]:
-    """Return the person's passkeys and second factor for the page "Security"."""
     rows = list(Authenticator.objects.filter(user_id=person.pk).order_by("created_at"))
     return {
         "passkeys": [
@@ -62,7 +61,6 @@ def overview(person: AbstractBaseUser) -> dict[str, Any]:
 
 
 def codes_left(person: User) -> int:
-    """Return the number of the person's unused recovery codes."""
     return sum(map(_unused, Authenticator.objects.filter(user=person, type=Authenticator.Type.RECOVERY_CODES)))
 
 
@@ -71,7 +69,6 @@ def _unused(row: Authenticator) -> int:
 
 
 def described(person: User) -> list[dict[str, Any]]:
-    """Return the person's factors, without secrets, for the export of the person's data."""
     rows = Authenticator.objects.filter(user=person).order_by("created_at")
     return [
         {"type": row.type, "name": str(row), "created_at": row.created_at, "last_used_at": row.last_used_at}
@@ -182,7 +179,6 @@ def mark_used(person: AbstractBaseUser | AnonymousUser, code: str) -> bool:
 
 
 def was_used(person: User, code: str) -> bool:
-    """Return whether the code is one of the last used codes of the person's app."""
     apps = Authenticator.objects.filter(user=person, type=Authenticator.Type.TOTP)
     return any(_is_used(data, code) for data in apps.values_list("data", flat=True))
 

@@ -60,7 +60,6 @@ def limited(request: HttpRequest, person: User, check: Callable[[], T], *, is_si
 
 
 def forget(person: User) -> None:
-    """Delete the person's counted failures of second factors, in all browsers."""
     FailedFactor.objects.filter(user=person).delete()
 
 
@@ -78,7 +77,6 @@ def _wait(failed: FailedFactor, rate: str) -> int:
 
 
 def _count(failed: FailedFactor, rate: str) -> int:
-    """Store the failure and return the number of failures in all unknown browsers."""
     now, rows = timezone.now(), FailedFactor.objects.filter(user=failed.user)
     rows.filter(expires_at__lte=now).delete()
     failed.expires_at = now + timedelta(seconds=rate_limits.parse(rate).seconds)

@@ -143,8 +143,6 @@ class PasskeyField(forms.JSONField):
 
 
 class KnownPasskeyMixin(forms.Form):
-    """Checks the answer of a passkey."""
-
     credential = PasskeyField()
 
     def clean_credential(self) -> Any:

@@ -6,7 +6,7 @@ would parse all of them several times.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 from allauth.mfa.adapter import get_adapter
@@ -17,6 +17,7 @@ from django.http import HttpRequest
 from fido2.server import Fido2Server
 from fido2.utils import websafe_decode
 from fido2.webauthn import (
+    AttestedCredentialData,
     PublicKeyCredentialDescriptor,
     PublicKeyCredentialRpEntity,
     PublicKeyCredentialType,
@@ -68,9 +69,8 @@ def find_used(request: HttpRequest, person: AbstractBaseUser | None, answer: dic
     if known is None:
         raise LookupError
     stored = RegistrationResponse.from_dict(known.data["credential"]).response.attestation_object.auth_data
-    if stored.credential_data is None:
-        raise ValueError
-    _server().authenticate_complete(request.session[_SESSION_KEY], [stored.credential_data], answer)
+    credential = cast(AttestedCredentialData, stored.credential_data)
+    _server().authenticate_complete(request.session[_SESSION_KEY], [credential], answer)
     del request.session[_SESSION_KEY]
     return known
 

@@ -142,7 +142,6 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
 
 
 def _end(stage: Any) -> Any:
-    """Abort the sign-in, because the account has changed since the sign-in began."""
     credential_changes.report_changed(stage.request, stage.login.user)
     return stage.abort()
 
@@ -165,8 +164,6 @@ class PasskeyProofView(webauthn.ReauthenticateWebAuthnView):
 
 
 class ConfirmByPasskeyView(SecurityPageMixin, PasskeyProofView):
-    """Asks a signed-in person for a passkey before a sensitive change."""
-
     def form_invalid(self, form: Form) -> HttpResponse:
         for error in form.errors.get("credential", []):
             messages.error(self.request, str(error))
@@ -279,8 +276,6 @@ class RenamePasskeyView(SecurityPageMixin, webauthn.EditWebAuthnView):
 
 
 class RemovePasskeyView(SecurityPageMixin, webauthn.RemoveWebAuthnView):
-    """Removes a passkey if the person can still sign in without it."""
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         is_needed = not FactorAdapter().can_delete_authenticator(self.object)
         return super().get_context_data(**kwargs) | {"is_needed": is_needed}

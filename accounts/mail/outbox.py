@@ -58,8 +58,6 @@ class Email(NamedTuple):
 
 
 class Outcome(enum.Enum):
-    """The result of an attempt to send."""
-
     SENT = enum.auto()
     LATER = enum.auto()  # another attempt follows
     GIVEN_UP = enum.auto()
@@ -141,7 +139,6 @@ def claim() -> OutgoingMail | None:
 
 
 def drop_credentials() -> int:
-    """Delete the e-mails with codes and links, and return their number."""
     return OutgoingMail.objects.filter(holds_credential=True).delete()[0]
 
 

@@ -79,7 +79,6 @@ def drawn(user: User) -> bytes:
 
 @transaction.atomic
 def set_picture(user: User, picture: bytes) -> None:
-    """Replace the person's picture with a result of `reencode`."""
     name = f"avatars/{uuid.uuid4().hex}.png"
     StoredPicture.objects.create(name=name, content=picture)
     _replace(user, name)

@@ -97,7 +97,6 @@ def square(picture: ImageFile, size: int, zoom: float, x: float, y: float) -> by
 
 
 def resizable(picture: Image) -> Image:
-    """Return the picture in a mode that Pillow can resize."""
     if picture.mode.startswith("I"):  # 16-bit grey
         return picture.convert("I").point(lambda value: value * (1 / 256)).convert("L")
     is_transparent = picture.has_transparency_data

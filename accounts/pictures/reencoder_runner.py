@@ -140,7 +140,6 @@ def _run(upload: File[Any], crop: Crop) -> tuple[int, bytes]:
 
 
 def _refusal(status: int) -> FormError:
-    """Return the error for an exit status of accounts.pictures.reencoder."""
     if status == reencoder.TOO_MANY_PIXELS:
         return FormError(AccountFault.PICTURE_TOO_MANY_PIXELS, "too_many_pixels", count=MAX_MEGAPIXELS)
     if status in (reencoder.TOO_COSTLY, -signal.SIGXCPU):

@@ -27,8 +27,6 @@ _ACCOUNTS_PER_BROWSER = 5
 
 
 class KnownAccount(NamedTuple):
-    """The entry of one account in the cookie."""
-
     browser: str  # a random name
     at: int  # Unix time of the latest sign-in
     credentials_version: int  # the account's version at the latest sign-in
@@ -72,7 +70,6 @@ def read(request: HttpRequest) -> tuple[dict[UUID, KnownAccount], bool]:
 
 
 def add(request: HttpRequest, response: HttpResponseBase, user: User) -> None:
-    """Set the cookie after the person has signed in with this browser."""
     known, _is_offered = read(request)
     before = known.pop(user.pk, None)
     new = KnownAccount(before.browser if before else secrets.token_hex(8), int(time.time()), user.credentials_version)

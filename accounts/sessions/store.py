@@ -99,7 +99,6 @@ class SessionStore(DatabaseSessionStore):
 
     @property
     def is_of_deactivated_account(self) -> bool:
-        """True if the account of the session's person has been deactivated."""
         return self.person is not None and not self.person.is_active
 
     def get_session_cookie_age(self) -> int:

@@ -43,7 +43,6 @@ def browser_name(header: str) -> str:
 
 
 def shown(description: str) -> str:
-    """Return the result of `describe` as text in the active language."""
     family, _separator, system = description.partition("/")
     if family and system:
         return _("%(browser)s on %(system)s") % {"browser": family, "system": system}

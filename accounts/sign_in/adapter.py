@@ -257,7 +257,6 @@ class AccountAdapter(DefaultAccountAdapter):
         outbox.add_notice(kind, mail, once=f"{kind} {person.pk} {ten_minutes}" if kind == "webauthn_added" else "")
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
-        """Send an e-mail for which the person waits."""
         self._send_now(*self._compose(template_prefix.rpartition("/")[2], email, context))
 
     def _compose(self, kind: str, address: str, context: dict[str, Any]) -> tuple[str, Email, datetime]:

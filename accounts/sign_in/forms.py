@@ -74,8 +74,6 @@ class SignInForm(PasswordFormMixin, LoginForm):
 
 
 class NewPasswordFormMixin(PasswordFormMixin):
-    """A form that asks twice for a new password of `user`."""
-
     user: Any
 
     password1 = NewPasswordField()
@@ -95,8 +93,6 @@ class PasswordChangeForm(PresentPasswordMixin, NewPasswordFormMixin, ChangePassw
 
 
 class ConfirmForm(PresentPasswordMixin, ReauthenticateForm):
-    """Asks a signed-in person for the password again."""
-
     present_password = "password"
     password = PasswordField(_("Password"), "current-password")
 

@@ -114,7 +114,6 @@ class Proof(NamedTuple):
 
 
 def proof_of(request: HttpRequest) -> Proof:
-    """Return the latest proof of the signed-in person."""
     return _proof(get_authentication_records(request, request.user))
 
 

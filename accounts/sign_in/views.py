@@ -150,8 +150,6 @@ class EmailView(AccountPageMixin, FormView):  # type: ignore[type-arg]
 
 @method_decorator(never_cache, name="dispatch")
 class CodeView(return_path.StepMixin, library.ConfirmEmailVerificationCodeView):
-    """Asks for the mailed code."""
-
     waits_for_code = False
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

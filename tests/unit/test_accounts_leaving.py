@@ -47,6 +47,7 @@ def test_the_file_holds_the_person_and_what_applications_got_and_no_credential(
     mallory = PersonFactory(nickname="Mallory")
     browser_of(mallory)
     TokenFactory(user=mallory, application=application)
+    assert browser.get(EXPORT).status_code == 200
     answer = browser.post(EXPORT)
     assert answer["Content-Disposition"] == 'attachment; filename="account.json"'
     assert "no-store" in answer["Cache-Control"]

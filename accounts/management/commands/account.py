@@ -197,7 +197,6 @@ class Command(BaseCommand):
 
 
 def _address(options: dict[str, Any]) -> str:
-    """Return the one form of the address of a new account. Raises CommandError: it says what is wrong with it."""
     try:
         return normalise_email(options["email"])
     except ValidationError as error:
