@@ -103,7 +103,7 @@ def serve_metrics(bind: str) -> WSGIServer:
     try:
         metrics, _ = start_http_server(int(port), host.strip("[]"), registry)
     except OSError as error:
-        os.rmdir(folder)
+        shutil.rmtree(folder, ignore_errors=True)
         sys.exit(
             f"METRICS_BIND: the service can't listen at {bind} ({error.strerror}). "
             "Use an address of this machine and a port that is free."

@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.drill.failures import FAILURES, Failure
-from tests.drill.machines import START_SECONDS, WEBS, Missing, Site, is_serving, require_programs
+from tests.drill.machines import START_SECONDS, WEBS, Site, is_serving, require_programs
 from tests.faults.people import OPERATIONS, SEED, Client, Load
 from tests.peers import certificate_for, nginx, wait_until
 from tests.server import ROOT, environment, free_port
@@ -34,10 +34,7 @@ def main() -> int:
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell script ignores it by default
-    try:
-        require_programs()
-    except Missing as reason:
-        sys.exit(str(reason))
+    require_programs()
     has_failed = False
     with ExitStack() as opened:
         folder = arguments.folder or Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="drill-")))

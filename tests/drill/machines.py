@@ -9,6 +9,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -34,10 +35,6 @@ START_SECONDS = 120
 RATES = dict.fromkeys(
     ("RATE_TOKEN", "RATE_TOKEN_FAILURES", "RATE_USERINFO", "RATE_AUTHORIZE", "RATE_SIGN_IN_DONE"), "1000000/m"
 )
-
-
-class Missing(Exception):
-    """A program that the drill needs is not installed, or it may not start programs as other users."""
 
 
 def address(machine: str) -> str:
@@ -275,14 +272,12 @@ class Site:
 
 
 def require_programs() -> None:
-    """Raises Missing."""
+    """Exits with a sentence if a program is missing, or if this process may not start programs as other users."""
     path = f"{os.environ['PATH']}:/usr/sbin"
     absent = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
     if postgresql_programs() is None:
         absent.append("postgresql")
     if absent:
-        raise Missing(
-            f"The drill needs {', '.join(absent)}: apt-get install patroni python3-etcd etcd-server haproxy …"
-        )
+        sys.exit(f"The drill needs {', '.join(absent)}: apt-get install patroni python3-etcd etcd-server haproxy …")
     if os.geteuid() != 0:
-        raise Missing("The drill needs root, because it starts PostgreSQL as the user postgres.")
+        sys.exit("The drill needs root, because it starts PostgreSQL as the user postgres.")

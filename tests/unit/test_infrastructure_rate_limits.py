@@ -135,7 +135,10 @@ def test_no_operation_fails_while_redis_is_away_and_the_log_says_so_once_in_ten_
         now[0] += 2
         away.get("key")
     assert [record.message for record in caplog.records] == ["Redis is away: limits are not counted."] * 2
-    assert RateLimitCache("", {}).call(lambda: True, False) is False, "the caches learn from each other"
+    another = RateLimitCache("", {})
+    assert another.call(lambda: True, False) is False, "the caches learn from each other"
+    now[0] += 2
+    assert [another.call(lambda: True, False), away.call(lambda: True, False)] == [True, True], "it is back"
 
 
 def test_a_silent_redis_costs_one_time_out_a_second(of_redis, monkeypatch):
