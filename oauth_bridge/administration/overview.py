@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from django.contrib import admin
 from django.contrib.auth.models import Group
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q, QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -30,7 +30,7 @@ from oauth_bridge.templatetags.formatting import until
 
 DAY = timedelta(days=1)
 MOST_CAUSES, MOST_FAILURES = 8, 8
-MOST_SUMMARISED = 1000
+MOST_SUMMARISED = 200
 MOST_LISTED = 6
 
 SECRET_ENDS = State("warning", gettext_lazy("Secret ends"))
@@ -62,8 +62,8 @@ def overview(request: HttpRequest) -> TemplateResponse:
     if rights.may(request, rights.VIEW):
         seen = rights.applications(request, rights.VIEW)
         enabled = seen.filter(is_enabled=True)
-        failing, doubtful = _failing_and_doubtful(enabled)
-        context |= {"needed": [*failing, *_ending_secrets(enabled), *doubtful], "has_any": seen.exists()}
+        found = [*_would_fail(enabled), *_ending_secrets(enabled), *_doubtful(enabled)]
+        context |= {"needed": found, "has_any": seen.exists()}
     return TemplateResponse(request, "administration/overview.html", context)
 
 
@@ -112,6 +112,24 @@ def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
     return Application.objects.filter(client_id__in=failing, is_enabled=True).count()
 
 
+def _would_fail(enabled: QuerySet[Application]) -> list[Needed]:
+    """The applications to which nobody can sign in: without a secret that works, or for groups without a member."""
+    works = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
+    secrets = ApplicationSecret.objects.filter(works, application=OuterRef("pk"), is_revoked=False)
+    members = User.groups.through.objects.filter(group=OuterRef("pk"), user__is_active=True)
+    groups = list(Group.objects.filter(Exists(members)).values_list("pk", flat=True))
+    admitting = Application.groups.through.objects.filter(application=OuterRef("pk"), group__in=groups)
+    lacks_secret = Q(client_type="confidential") & ~Exists(secrets)
+    found = enabled.annotate(lacks_secret=ExpressionWrapper(lacks_secret, BooleanField())).filter(
+        Q(lacks_secret=True) | (Q(is_restricted=True) & ~Exists(admitting))
+    )
+    needed = []
+    for each in found.order_by("created")[:MOST_LISTED]:
+        finding, named = checks.no_secret() if each.lacks_secret else checks.nobody_admitted(), shown.named(each)
+        needed.append(Needed(named, checks.FAILING, f"{finding.problem} {finding.fix}", named.url))
+    return needed
+
+
 def _ending_secrets(enabled: QuerySet[Application]) -> list[Needed]:
     """The client secrets that end soon, the earliest end first."""
     now = timezone.now()
@@ -131,21 +149,17 @@ def _ending_secrets(enabled: QuerySet[Application]) -> list[Needed]:
     return found
 
 
-def _failing_and_doubtful(enabled: QuerySet[Application]) -> tuple[list[Needed], list[Needed]]:
-    """The applications to which nobody can sign in; the risky, stale and ownerless ones. The earliest come first."""
+def _doubtful(enabled: QuerySet[Application]) -> list[Needed]:
+    """The risky, stale and ownerless applications, the earliest registered first."""
     rows = list(enabled.order_by("created")[:MOST_SUMMARISED])
     summary = checks.summaries(rows)
-    members = User.groups.through.objects.filter(group=OuterRef("pk"), user__is_active=True)
-    admitting = Application.groups.through.objects.filter(group__in=Group.objects.filter(Exists(members)).values("pk"))
-    admits = set(admitting.values_list("application", flat=True))
-    failing, doubtful = [], []
-    for each in rows:
-        named, state = shown.named(each), summary[each.pk].state
-        lacks_secret = not each.is_public and not summary[each.pk].has_secret
-        if lacks_secret or (each.is_restricted and each.pk not in admits):
-            finding = checks.no_secret() if lacks_secret else checks.nobody_admitted()
-            failing.append(Needed(named, checks.FAILING, f"{finding.problem} {finding.fix}", named.url))
-        if state in (*WHY_DOUBTFUL, checks.STALE):
-            why = str(WHY_DOUBTFUL.get(state) or checks.no_sign_in(each, summary[each.pk]))
-            doubtful.append(Needed(named, state, why, named.url))
-    return failing[:MOST_LISTED], doubtful[:MOST_LISTED]
+    found = [each for each in rows if summary[each.pk].state in (*WHY_DOUBTFUL, checks.STALE)]
+    return [
+        Needed(
+            named := shown.named(each),
+            summary[each.pk].state,
+            str(WHY_DOUBTFUL.get(summary[each.pk].state) or checks.no_sign_in(each, summary[each.pk])),
+            named.url,
+        )
+        for each in found[:MOST_LISTED]
+    ]
