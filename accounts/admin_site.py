@@ -219,7 +219,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().get_action_choices(request, [("", _("With the chosen ones …"))])
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        """Allow only lookups in `list_filter`: other lookups would reveal hidden columns, such as digests (D15)."""
+        """Allow only lookups in `list_filter`: other lookups would reveal hidden columns, such as digests."""
         return lookup.removesuffix("__exact") in [getattr(each, "parameter_name", each) for each in self.list_filter]
 
 
@@ -304,7 +304,7 @@ class AdminSite(admin.AdminSite):
         return checked
 
     def _too_many_changes(self, request: HttpRequest, seconds: int) -> HttpResponse:
-        """Answer with a page that keeps the form's values and can send them again. D21."""
+        """Answer with a page that keeps the form's values and can send them again."""
         fields = [(name, values) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken"]
         context = {
             **self.each_context(request),

@@ -1,4 +1,4 @@
-"""The one form of an e-mail address: for all accounts, for what is mailed, and for the limits of e-mails. D26."""
+"""The one form of an e-mail address: for all accounts, for what is mailed, and for the limits of e-mails."""
 
 from __future__ import annotations
 

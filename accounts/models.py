@@ -59,7 +59,7 @@ class UserManager(BaseUserManager["User"]):
 class User(AbstractBaseUser, PermissionsMixin):
     """A person. The primary key is the `sub` claim: random, never reused, the same for all applications.
 
-    Specification 2.4; D16.
+    Specification 2.4.
     """
 
     id = models.UUIDField(_("user ID"), primary_key=True, default=uuid.uuid4, editable=False)
@@ -112,7 +112,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     @property
     def display_name(self) -> str:
-        """The nickname, or a neutral name if the nickname is empty. The e-mail address is never used (D16)."""
+        """The nickname, or a neutral name if the nickname is empty. The e-mail address is never used."""
         return self.nickname.strip() or f"Member {self.id.hex[:6]}"
 
     @property
@@ -156,7 +156,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
 
 class Session(AbstractBaseSession):
-    """A browser's session. `session_key` is the digest of the key in the browser's cookie (D15).
+    """A browser's session. `session_key` is the digest of the key in the browser's cookie.
 
     Only the key in the cookie decrypts a row. So `get_decoded` does not work, and the model does not override
     `get_session_store_class`.

@@ -63,7 +63,7 @@ def too_many_requests(
     cause: str = "",
     person: UUID | None = None,
 ) -> HttpResponse:
-    """Report a refusal and return an error page, for a limit whose error no form shows. D21."""
+    """Report a refusal and return an error page, for a limit whose error no form shows."""
     refuse(fault, cause=cause, person=person)
     context = {
         "status": fault.status,

@@ -1,4 +1,4 @@
-"""Count sign-ins, sign-ups, requested e-mails and passkeys. D21. The limits: config.limits_and_lifetimes.
+"""Count sign-ins, sign-ups, requested e-mails and passkeys. The limits: config.limits_and_lifetimes.
 
 The limit is checked before the password is checked, and a failure is counted afterwards. So several simultaneous
 attempts may exceed a limit together. This imprecision is accepted.

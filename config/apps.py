@@ -14,7 +14,7 @@ class WiringConfig(AppConfig):
 class AdminConfig(SimpleAdminConfig):
     """Disables the autodiscovery of Django's admin. `config.urls` imports our modules of admin classes instead.
 
-    Autodiscovery would add the admin pages of allauth and django-oauth-toolkit, which show credentials (D15).
+    Autodiscovery would add the admin pages of allauth and django-oauth-toolkit, which show credentials.
     """
 
     default_site = "oauth_bridge.administration.site.Site"

@@ -19,7 +19,7 @@ Apps = Sequence[AppConfig] | None
 
 @register(Tags.security)
 def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Check what is needed on every machine. config.gunicorn checks REDIS_URL too. D21, WCAG 2.2 1.4.3."""
+    """Check what is needed on every machine. config.gunicorn checks REDIS_URL too. WCAG 2.2 1.4.3."""
     found: list[CheckMessage] = []
     if settings.WEB_CONCURRENCY > 1 and not settings.REDIS_URL:
         found.append(_error("E006", "WEB_CONCURRENCY is above 1 without REDIS_URL.", "Set REDIS_URL."))

@@ -150,7 +150,7 @@ def _host_and_port(netloc: str) -> tuple[str, int | None]:
 
 
 def origin(name: str, default: str) -> str:
-    """Return the origin as browsers write it: in lower case, without the scheme's default port. D1."""
+    """Return the origin as browsers write it: in lower case, without the scheme's default port."""
     form = "an origin such as https://auth.example.com: scheme and host in ASCII, perhaps a port, no path, no slash"
     with _value(name, default, form) as value:
         scheme, _, netloc = value.lower().partition("://")
@@ -360,6 +360,6 @@ def rate(name: str, default: str) -> str:
 
 
 def rates(switch: str, **defaults: str) -> dict[str, str]:
-    """Return "N/period" for each limit name, from its `RATE_…` variable, or an empty dict if `switch` is off. D21."""
+    """Return "N/period" for each limit name, from its `RATE_…` variable, or an empty dict if `switch` is off."""
     found = {name.removeprefix("RATE_").lower(): rate(name, default) for name, default in defaults.items()}
     return found if choice(switch, "on", allowed="on, off") == "on" else {}

@@ -57,7 +57,7 @@ gunicorn.http.message.MAX_REQUEST_LINE = limit_request_line + 1
 limit_request_fields = 64
 limit_request_field_size = 32 * 1024
 
-# The settings define the origins (D1), so gunicorn must not take scheme or script name from a proxy's headers.
+# The settings define the origins, so gunicorn must not take scheme or script name from a proxy's headers.
 forwarded_allow_ips = ""
 secure_scheme_headers: dict[str, str] = {}
 control_socket_disable = True
@@ -79,7 +79,7 @@ METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 
 def on_starting(server: Arbiter) -> None:
-    """Serve the metrics, and exit if several workers would have no Redis. D21."""
+    """Serve the metrics, and exit if several workers would have no Redis."""
     server.log.info("The service starts.", extra={"version": settings.VERSION})
     if server.cfg.workers > 1 and not settings.REDIS_URL:
         sys.exit("More than one worker needs REDIS_URL: without it each worker would count the limits for itself.")

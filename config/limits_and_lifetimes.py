@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from config import environment as env
 
-# Rates and attempts (D21) --------------------------------------------------------------------------------------------
+# Rates and attempts --------------------------------------------------------------------------------------------
 
 RATES = env.rates(
     "RATE_LIMITS",
@@ -62,7 +62,7 @@ RATES_OF_RECORDS = {"records_of_caller": "120/h", "records_of_kind": "1000/h"}
 RESET_MAILS_FROM_ALL = 3
 # E-mails about unknown browsers: one that keeps no cookies is unknown at each sign-in.
 NEW_BROWSER_MAILS_PER_DAY = 5
-# None: off in allauth, because accounts.throttling and accounts.factors.failures count (D21). `False` would also remove
+# None: off in allauth, because accounts.throttling and accounts.factors.failures count. `False` would also remove
 # allauth's limit of codes that are sent by e-mail.
 ACCOUNT_RATE_LIMITS = {
     **dict.fromkeys(("signup", "login", "login_failed", "change_password", "reauthenticate", "reset_password")),

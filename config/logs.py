@@ -1,6 +1,6 @@
 """The log: one JSON object per line on standard error, and another place for security events (AUDIT_LOG).
 
-It contains no credential (D15). Library loggers that print paths, queries, codes or tokens are silenced.
+It contains no credential. Library loggers that print paths, queries, codes or tokens are silenced.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ IS_DATABASE_SET = bool(env.raw("DATABASE_URL"))
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.redis("REDIS_URL", "")
-# With Redis, all workers share the counters of the limits. A single worker can count in its memory (D21).
+# With Redis, all workers share the counters of the limits. A single worker can count in its memory.
 CACHES = {
     "default": {
         "BACKEND": "config.infrastructure.rate_limits.FailOpenRedisCache",
@@ -167,7 +167,7 @@ AUTH_PASSWORD_VALIDATORS = [
 
 # With https, the name binds a cookie to this host and to https (RFC 6265bis §4.1.3.2).
 _cookie = "__Host-" if IS_HTTPS else "delegated_"
-# Failed sign-ins of other browsers do not lock out a browser that has signed in to the account before (D21).
+# Failed sign-ins of other browsers do not lock out a browser that has signed in to the account before.
 KNOWN_BROWSER_COOKIE_NAME = f"{_cookie}known"
 
 FILE_UPLOAD_HANDLERS = ["accounts.pictures.reencoder_runner.BoundedUploadHandler"]
@@ -192,7 +192,7 @@ SILENCED_SYSTEM_CHECKS = [
     "security.W005",  # The owner of the domain decides about HSTS for subdomains.
     "security.W008",  # The proxy redirects http to https; the service does not see the scheme of a request.
     "security.W021",  # The owner of the domain decides about HSTS preloading, which applies to the whole domain.
-    "security.W022",  # Referrer-Policy depends on the kind of response, so config.http.response_headers sets it (D20).
+    "security.W022",  # Referrer-Policy depends on the kind of response, so config.http.response_headers sets it.
     # The checks of the grants of the toolkit and oauthlib, which are not used (docs/architecture.md).
     *(f"oauth2_provider.W{number:03}" for number in range(1, 11)),
 ]

@@ -1,4 +1,4 @@
-"""All paths of the site. Only the paths of Django's admin end in a slash (D2)."""
+"""All paths of the site. Only the paths of Django's admin end in a slash."""
 
 from functools import partial
 
@@ -16,8 +16,8 @@ leads_to = partial(RedirectView.as_view, http_method_names=["get", "head"])
 
 urlpatterns = [
     # allauth redirects to `account_email`, its page of e-mail addresses. The profile replaces this page. If
-    # `account_email` were below /accounts, allauth's middleware would redirect /accounts/, a path that must not exist
-    # (D2).
+    # `account_email` were below /accounts, allauth's middleware would redirect /accounts/, a path that must not
+    # exist.
     path("", RedirectView.as_view(pattern_name="profile"), name="account_email"),
     path("accounts", leads_to(pattern_name="profile"), name="accounts"),
     path(

@@ -1,4 +1,4 @@
-"""The faults of the operations, in the order of their checks. Specification 4, 7; D19."""
+"""The faults of the operations, in the order of their checks. Specification 4, 7."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}  # RFC 6749 §5.1
 
 
 class AuthorizeView(BaseAuthorizationView):
-    """Verify the request, ask for a sign-in, then ask for consent. Specification 4.1, 4.2; D3 to D9, D23."""
+    """Verify the request, ask for a sign-in, then ask for consent. Specification 4.1, 4.2."""
 
     verified: VerifiedRequest
     application: Application
@@ -175,9 +175,9 @@ class AuthorizeView(BaseAuthorizationView):
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
-        """Show the page for a person who may not use the application, and delete the unredeemed code, if any. D23.
+        """Show the page for a person who may not use the application, and delete the unredeemed code, if any.
 
-        Raises AlreadyRedeemed: the application has already received its answer to this request (D8).
+        Raises AlreadyRedeemed: the application has already received its answer to this request.
         """
         codes.discard(self.verified.attempt, self.person.pk)
         errors.subject().step = Step.CONSENT
@@ -197,7 +197,7 @@ class AuthorizeView(BaseAuthorizationView):
 
 
 class TokenView(ToolkitTokenView):
-    """Exchange a code for an access token. Specification 4.3; D10 to D14."""
+    """Exchange a code for an access token. Specification 4.3."""
 
     def dispatch(self, request: HttpRequest) -> HttpResponse:
         """Answer without the toolkit's methods, which parse forms leniently and read the token again."""
@@ -216,7 +216,7 @@ def answer_introspection(request: HttpRequest) -> HttpResponse:
 
 
 class UserinfoView(ScopedProtectedResourceView):
-    """Answer with the profile of the person who owns the access token. Specification 4.4; D16 to D18; RFC 6750."""
+    """Answer with the profile of the person who owns the access token. Specification 4.4; RFC 6750."""
 
     required_scopes = [userinfo.PROFILE_SCOPE]  # type: ignore[assignment]
 

@@ -53,7 +53,7 @@ class FactorAdapter(DefaultMFAAdapter):
             return is_asked_after_password(user) and not is_enough_by_link(self.request, cast(User, user))
         return user is not None and bool(types_of(user) & set(types or Authenticator.Type.values))
 
-    # The database holds no readable secret (D15) ---------------------------------------------------------------------
+    # The database holds no readable secret ---------------------------------------------------------------------
 
     def encrypt(self, text: str) -> str:
         return base64.b64encode(sealing.seal(PURPOSE, text.encode())).decode()
@@ -93,5 +93,5 @@ class FactorAdapter(DefaultMFAAdapter):
         return _("Passkey") if number == 1 else _("Passkey %(number)d") % {"number": number}
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
-        """Return the host of AUTH_URL, not of the Host header (D1): passkeys for another host do not work here."""
+        """Return the host of AUTH_URL, not of the Host header: passkeys for another host do not work here."""
         return {"id": authenticators.passkey_host(), "name": settings.SERVICE_NAME}

@@ -1,4 +1,4 @@
-"""The limit of failed second factors: wrong codes and refused passkey answers. D21.
+"""The limit of failed second factors: wrong codes and refused passkey answers.
 
 Each failure is a row, and a lock of the person's row protects the count. So the limit applies to simultaneous guesses
 in all workers, and works without Redis.

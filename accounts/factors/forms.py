@@ -33,7 +33,7 @@ NAME_MAX_LENGTH = 60
 
 
 class LimitedMixin(forms.Form):
-    """Limits the number of wrong codes and refused passkey answers. D21."""
+    """Limits the number of wrong codes and refused passkey answers."""
 
     user: User
     is_sign_in = True

@@ -1,4 +1,4 @@
-"""Store each e-mail as a row until the mail server has accepted it, so a restart or an outage loses no e-mail. D15.
+"""Store each e-mail as a row until the mail server has accepted it, so a restart or an outage loses no e-mail.
 
 The transaction that causes an e-mail also writes its row, so no e-mail is sent after a rollback. The content may be a
 credential, so it is encrypted under a key derived from SECRET_KEY, and deleted when the e-mail is sent or expires.

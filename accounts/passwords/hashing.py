@@ -1,4 +1,4 @@
-"""Hash passwords with Argon2id, one at a time in each process. D15.
+"""Hash passwords with Argon2id, one at a time in each process.
 
 A hash takes about twenty times as long as a user info request, and occupies a core and 19 MiB of memory, which the
 thread keeps. So one thread computes all hashes. At most half of the threads of requests wait for it. Then others are

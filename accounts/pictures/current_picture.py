@@ -1,6 +1,6 @@
 """The picture of a person: an upload that `reencoder_runner` has re-encoded, or a drawing if the person uploaded none.
 
-Specification 2.4; D16. Every picture is a square PNG that this service made; uploaded bytes are never served.
+Specification 2.4. Every picture is a square PNG that this service made; uploaded bytes are never served.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WHITE = "#ffffff"
 
 
 def avatar_url(user: User) -> str:
-    """Return the `avatar` claim: a URL below BASE_URL that changes with the picture. Specification 2.4; D16."""
+    """Return the `avatar` claim: a URL below BASE_URL that changes with the picture. Specification 2.4."""
     # `reverse` would take longer than the computation of all four claims of user info.
     return f"{settings.BASE_URL}/avatars/{user.pk}/{current_version(user)}.png"
 
@@ -42,7 +42,7 @@ def current_version(user: User) -> str:
 
 @require_safe
 def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBase:
-    """Serve the picture of the `avatar` claim. The response is public and cacheable. Specification 2.4; D16.
+    """Serve the picture of the `avatar` claim. The response is public and cacheable. Specification 2.4.
 
     The URL of an old version returns the current picture, which is cached only briefly. If the picture is missing, the
     response is a drawing of the initials, which is not cached. The view reads no session and sets no cookie.

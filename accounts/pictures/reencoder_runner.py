@@ -1,4 +1,4 @@
-"""Receive uploads, and make small pictures from them in a separate process: accounts.pictures.reencoder. D16."""
+"""Receive uploads, and make small pictures from them in a separate process: accounts.pictures.reencoder."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ MIDDLE = Crop()
 def reencode(upload: File[Any], person: User, crop: Crop = MIDDLE) -> bytes:
     """Return a part of an upload as a square PNG of SIZE_PIXELS: upright, in sRGB and without metadata.
 
-    `person` is the uploader, whose pictures are counted (D21). One upload of a person is read at a time.
+    `person` is the uploader, whose pictures are counted. One upload of a person is read at a time.
 
     Raises FormError: the upload has more than PICTURE_MAX_BYTES or too many pixels, is not a picture, takes too much
     CPU time, or the program failed. Raises FormError with the parameter `seconds`: other pictures are being read (code

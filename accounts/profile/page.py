@@ -137,7 +137,7 @@ class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
 
 
 def shown_claims(person: User) -> list[dict[str, str]]:
-    """Return the claims of user info in the order in which pages show them, with notes on missing values (D16)."""
+    """Return the claims of user info in the order in which pages show them, with notes on missing values."""
     values = {
         "avatar": (_("Picture"), current_picture.avatar_url(person)),
         "nickname": (_("Nickname"), person.display_name),

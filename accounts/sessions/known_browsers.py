@@ -1,4 +1,4 @@
-"""Recognize the browsers in which a person has signed in before, and offer the last account on the sign-in page. D21.
+"""Recognize the browsers in which a person has signed in before, and offer the last account on the sign-in page.
 
 An encrypted cookie names the accounts that signed in with the browser, the latest first, so a reader of the cookie
 learns nothing. The limits of failed sign-ins count each known browser separately, so failures in other browsers cannot

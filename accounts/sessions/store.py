@@ -1,4 +1,4 @@
-"""Store browser sessions in the database. A copy of the database is not enough to use or read a session (D15).
+"""Store browser sessions in the database. A copy of the database is not enough to use or read a session.
 
 The browser's key is the value of the cookie. The key column stores a digest of this key. The payload may contain reset
 keys, confirmation codes and pending requests, so it is encrypted with a key derived from the browser's key.

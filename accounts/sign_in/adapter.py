@@ -209,7 +209,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def send_reset_mail(self, person: User) -> None:
         """Send the link for a new password or, if the account is not active, an e-mail that says that there is none.
 
-        The link begins with AUTH_URL and does not use the Host header (D1). Both e-mails are rendered, so that the
+        The link begins with AUTH_URL and does not use the Host header. Both e-mails are rendered, so that the
         response time does not reveal which one is sent.
         """
         key = credential_changes.ResetTokenGenerator().make_token(person)

@@ -33,7 +33,7 @@ class PasswordFormMixin(forms.Form):
 
 
 class PresentPasswordMixin(PasswordFormMixin):
-    """Checks the password of `user` last: the check computes a hash, and a wrong password counts as a failure (D21)."""
+    """Checks the password of `user` last: the check computes a hash, and a wrong password counts as a failure."""
 
     user: Any
     present_password: str  # the name of the field

@@ -10,7 +10,7 @@ from accounts.models import User
 
 
 def authenticate(request: HttpRequest, email: str, password: str) -> User | None:
-    """Return the account with this address and password, even if inactive. Otherwise, count a failed sign-in. D21.
+    """Return the account with this address and password, even if inactive. Otherwise, count a failed sign-in.
 
     The function replaces allauth's limits, by which six wrong passwords from any network lock the owner out. Raises
     FormError: a limit of failed sign-ins is reached. Raises HashingBusy.
@@ -32,7 +32,7 @@ def authenticate(request: HttpRequest, email: str, password: str) -> User | None
 def check(email: str, password: str) -> tuple[User | None, str]:
     """Return the account with the address, and the cause of a failure. If the password is right, the cause is "".
 
-    Every call runs one SQL statement and computes one hash, even without an account (D15).
+    Every call runs one SQL statement and computes one hash, even without an account.
     django.contrib.auth.authenticate does the same, but returns no cause. Raises HashingBusy.
     """
     person = User.objects.filter(email=email).first()

@@ -161,7 +161,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
 
         Without this method, the second post after a double click would show a page that accepts no code. The password
         is checked for every address, with the limits of sign-in, so the answer does not reveal which accounts are
-        unconfirmed. D21.
+        unconfirmed.
         """
         email, password = self.cleaned_data["email"], self.cleaned_data["password1"]
         if throttling.sign_in_wait(request, email)[0]:

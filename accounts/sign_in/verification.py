@@ -16,7 +16,7 @@ from accounts.sessions.credential_changes import end_credentials
 
 
 def mark_verified(user: User, *, is_new: bool = False) -> None:
-    """Store that the person or an operator has confirmed the address. `is_new`: the address replaces another. D16."""
+    """Store that the person or an operator has confirmed the address. `is_new`: the address replaces another."""
     with transaction.atomic():
         user.email_verified_at, user.invited_at = timezone.now(), None
         user.save(update_fields=["email_verified_at", "invited_at"])

@@ -1,4 +1,4 @@
-"""Handlers of requests that no view can answer. D1, D2, D19."""
+"""Handlers of requests that no view can answer."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """Return 404. If a page differs from the path by slashes at the end alone, redirect a GET to it. D2."""
+    """Return 404. If a page differs from the path by slashes at the end alone, redirect a GET to it."""
     if request.method in ("GET", "HEAD") and (path := _page_with_other_slash(request.path_info)):
         return HttpResponse(status=302, headers={"Location": paths.path_as_sent(request, path)})
     return error_responses.not_found(request)

@@ -130,7 +130,7 @@ def _unexplained(request: HttpRequest, response: HttpResponseBase) -> RequestErr
 
 
 class BoundsMiddleware:
-    """Refuses a request with a long header, and a multipart body at a path that accepts no file. D12, D19.
+    """Refuses a request with a long header, and a multipart body at a path that accepts no file.
 
     A file is served without the long header, because the error page loads files with the same header. Quoted cookies,
     which the service does not set, are removed: old versions of Python parse them in quadratic time (CVE-2024-7592).
@@ -160,7 +160,7 @@ class BoundsMiddleware:
 
 
 class OriginMiddleware:
-    """Serves only the configured origins. No request header determines an origin. D1.
+    """Serves only the configured origins. No request header determines an origin.
 
     A request is secure if and only if `AUTH_URL` is https. Pages and cookies exist only at the host of `AUTH_URL`. At
     another host, the path of a page redirects to `AUTH_URL`, and all other paths are served without cookies, as the

@@ -1,4 +1,4 @@
-"""The headers of pages, of all other responses (D20), and for other origins (D22)."""
+"""The headers of pages, of all other responses, and for other origins."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def is_page(response: HttpResponseBase) -> bool:
 
 
 class ResponseHeadersMiddleware:
-    """Adds the headers of D20 (RFC 6749 §5.1), D22 and D24, and the body's length.
+    """Adds the headers for caches (RFC 6749 §5.1), other origins and references, and the body's length.
 
     A page whose form leads to an application has the attribute `leads_to_application` and gets no CSP directive
     `form-action`: Chromium and WebKit apply it to every redirect after a form, and nobody knows where an application

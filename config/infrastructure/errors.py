@@ -1,4 +1,4 @@
-"""The base of all errors, and the faults that can occur at any path. Specification 7; D19.
+"""The base of all errors, and the faults that can occur at any path. Specification 7.
 
 The sentences of a fault contain only public facts, and only the characters that RFC 6749 §5.2 allows: ASCII without
 quotation mark and backslash.
@@ -163,7 +163,7 @@ class RequestError(Exception):
 
     @property
     def description(self) -> str:
-        """The `error_description`: the public sentence, then the reference of the request. D19, D24."""
+        """The `error_description`: the public sentence, then the reference of the request."""
         return network.with_reference(self._sentence)
 
     @property

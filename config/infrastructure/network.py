@@ -1,4 +1,4 @@
-"""What identifies a request: its reference (D24) and its client's network address (D21); and the grammar of hosts."""
+"""What identifies a request: its reference and its client's network address; and the grammar of hosts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ IPV6_SITE_BITS = 48
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the peer's address for limits and the log; of IPv6, the /64 network; of a Unix socket, "unknown". D21.
+    """Return the peer's address for limits and the log; of IPv6, the /64 network; of a Unix socket, "unknown".
 
     If the peer is in `TRUSTED_PROXIES`, it is the right-most address in `X-Forwarded-For` that is not.
     """

@@ -32,9 +32,9 @@ DOCS = "/docs"
 class Kind:
     """How requests to a path are answered. The defaults are for a path that does not exist."""
 
-    is_page: bool = False  # exists at the host of AUTH_URL only; other hosts redirect to it. D1.
-    is_for_programs: bool = False  # always answered in JSON. D19.
-    is_cross_origin: bool = False  # applications in browsers call this path from other origins, without cookies. D22.
+    is_page: bool = False  # exists at the host of AUTH_URL only; other hosts redirect to it.
+    is_for_programs: bool = False  # always answered in JSON.
+    is_cross_origin: bool = False  # applications in browsers call this path from other origins, without cookies.
     is_translated: bool = True  # its pages, including error pages, are in the language of the request
     is_file: bool = False  # pages load this file, so it is served even if a header is too long
     takes_a_file: bool = False  # a post may be multipart
@@ -103,7 +103,7 @@ def kind_of(path: str) -> Kind:
 def path_as_sent(request: HttpRequest, path: str = "") -> str:
     """Return the path, or another `path`, and the query.
 
-    The query stays as the client sent it, because it may contain a `state` (D5).
+    The query stays as the client sent it, because it may contain a `state`.
     """
     path = quote(path or request.path, safe="/!$&'()*+,;=:@-._~")
     # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).

@@ -1,4 +1,4 @@
-"""Count events against the limits in `settings.RATES` (D21), in fixed windows that all workers share in Redis.
+"""Count events against the limits in `settings.RATES`, in fixed windows that all workers share in Redis.
 
 django-ratelimit reads the rates, divides time into windows and counts. For each limit, the table in docs/contract.md
 says what the limit counts, whom it affects, and what the affected people can do. While Redis does not answer, requests

@@ -1,6 +1,6 @@
 """Encryption by AES-GCM with a random nonce, which precedes the encrypted content. No other module encrypts.
 
-Sealing encrypts under a key that is derived from SECRET_KEY and the purpose (D15). A session is encrypted under a key
+Sealing encrypts under a key that is derived from SECRET_KEY and the purpose. A session is encrypted under a key
 that only its browser has.
 """
 

@@ -1,4 +1,4 @@
-"""Read attempts to sign in: combine the records and codes of an attempt into its events. D8, D24."""
+"""Read attempts to sign in: combine the records and codes of an attempt into its events."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Attempt:
     def matters(self, event: ActivityRecord) -> bool:
         """Return whether the event may change the ending.
 
-        After the exchange, another exchange is refused and revokes nothing, unless it is a replay (D13).
+        After the exchange, another exchange is refused and revokes nothing, unless it is a replay.
         """
         if event.step != Step.EXCHANGE or event.cause == SPENT:
             return True

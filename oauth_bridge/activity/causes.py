@@ -1,4 +1,4 @@
-"""The causes of failures in the activity log: a title and advice for each, and who mends it. D24.
+"""The causes of failures in the activity log: a title and advice for each, and who mends it.
 
 No public answer contains a title or a sentence of this table, except that the advice for a cause with an empty `fix`
 is the public sentences of its fault, whose lower-case name is then the name of the cause.

@@ -1,4 +1,4 @@
-"""Write the activity log: records within a budget, and counts in a thread, so that no request waits. D24.
+"""Write the activity log: records within a budget, and counts in a thread, so that no request waits.
 
 A flood of refused requests must neither fill the table nor hide the records of other callers. So two counters bound the
 records of an hour: those of one caller of an application, and those of all callers of the same kind. All unknown

@@ -1,4 +1,4 @@
-"""Read the activity log, newest first. D24."""
+"""Read the activity log, newest first."""
 
 from __future__ import annotations
 

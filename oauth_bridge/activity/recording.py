@@ -1,4 +1,4 @@
-"""Record the errors and events of a request in the activity log. D24; specification 7.
+"""Record the errors and events of a request in the activity log. Specification 7.
 
 `config.http.middleware` calls `record` for each request with errors or events, after the answer is made. This module
 records only steps of a sign-in. It does not record missing pages, malformed HTTP or the use of the account pages: their

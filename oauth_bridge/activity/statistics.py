@@ -1,4 +1,4 @@
-"""Count the steps of sign-ins by outcome, cause and day, for the pages of the administration. D24.
+"""Count the steps of sign-ins by outcome, cause and day, for the pages of the administration.
 
 The counts of the activity log are complete even in a flood, unlike the records, from which only numbers of people come.
 """

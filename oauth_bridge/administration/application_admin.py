@@ -1,4 +1,4 @@
-"""Applications in Django admin. A client secret is shown once; codes and tokens are never shown (D15)."""
+"""Applications in Django admin. A client secret is shown once; codes and tokens are never shown."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ class ApplicationAdmin(ModelAdmin):
                 self.message_user(request, text, messages.WARNING)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Save the groups only if the form changes them, so that deleted groups do not open the application (D23)."""
+        """Save the groups only if the form changes them, so that deleted groups do not open the application."""
         if GROUPS & set(form.changed_data):
             typed = form.cleaned_data.get("new_group")
             made, _names = named_groups([typed]) if typed else ([], [])
@@ -266,7 +266,7 @@ class ApplicationAdmin(ModelAdmin):
     def secret_view(self, request: HttpRequest, pk: int) -> HttpResponseBase:
         """Show a new secret once. With the permission to rotate, also list the secrets, or create one.
 
-        The service never stores the secret (D15). A signed cookie, only for this path, contains the secret. The
+        The service never stores the secret. A signed cookie, only for this path, contains the secret. The
         response that creates the secret sets the cookie; the response that shows the secret deletes the cookie.
         """
         new_secret = _secret_of(request, pk)

@@ -1,4 +1,4 @@
-"""The state, the figures, the problems and the risks of applications, for pages and for `application check`. D24."""
+"""The state, the figures, the problems and the risks of applications, for pages and for `application check`."""
 
 from __future__ import annotations
 

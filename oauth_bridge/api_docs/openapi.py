@@ -1,4 +1,4 @@
-"""Serve openapi.json with the addresses of this service and the errors of each operation. Specification 4, 7; D19.
+"""Serve openapi.json with the addresses of this service and the errors of each operation. Specification 4, 7.
 
 The members `x-…` of the file say what is inserted: `x-faults` the errors of an operation (names of faults, or of the
 lists at the end of the file), `x-examples` the example values for the placeholders in their sentences, `x-headers` the
@@ -31,7 +31,7 @@ METHODS = ("get", "post")
 FAULTS: dict[str, Fault] = {**SiteFault.__members__, **OAuthFault.__members__}
 REFERENCE = "7K3M9QXT"
 RETRY_AFTER = {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}}
-# Not required, because the web server's own errors lack it. An example is the error for a long request line. D22.
+# Not required, because the web server's own errors lack it. An example is the error for a long request line.
 EVERY_ORIGIN = {"Access-Control-Allow-Origin": {"schema": {"type": "string", "const": "*"}}}
 REPEATED = ("answerConsent", "logoutByPost")  # operations that the reference leaves out
 

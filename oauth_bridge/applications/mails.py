@@ -48,7 +48,7 @@ def consent_given(
 
 
 def code_replayed(person_id: UUID, application_id: int) -> None:
-    """Tell the person and the application's owners that a code was sent twice, so its token is revoked. D13.
+    """Tell the person and the application's owners that a code was sent twice, so its token is revoked.
 
     Each receives at most one such e-mail for each application in `outbox.NOTICE_LIFETIME`.
     """

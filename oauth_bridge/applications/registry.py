@@ -1,4 +1,4 @@
-"""Registered applications: find, store validated values, enable, write the audit trail. Specification 2.1; D15, D17.
+"""Registered applications: find, store validated values, enable, write the audit trail. Specification 2.1.
 
 The form `administration.application_form.ApplicationForm` validates the values, for pages and for commands.
 """
@@ -96,7 +96,7 @@ def save(application: Application, columns: Collection[str], groups: Collection[
 def set_enabled(application: Application, is_enabled: bool, *, reason: str = "") -> None:
     """Switch the application on or off. A change ends the application's codes and tokens.
 
-    `reason` is the reason for switching off. One statement ends any number of codes and tokens. D17.
+    `reason` is the reason for switching off. One statement ends any number of codes and tokens.
     """
     now = timezone.now()
     changed = Application.objects.filter(pk=application.pk).exclude(is_enabled=is_enabled)
@@ -118,7 +118,7 @@ def set_enabled(application: Application, is_enabled: bool, *, reason: str = "")
 
 @transaction.atomic
 def set_trusted(application: Application, is_trusted: bool, seen: QuerySet[Application]) -> None:
-    """Set whether people sign in to the application without a consent page. D7.
+    """Set whether people sign in to the application without a consent page.
 
     `seen`: the applications that the administrator may see. Raises ValidationError: `look_alikes` refuses the name.
     """
@@ -158,7 +158,7 @@ def end_access(application: Application) -> int:
 
 @transaction.atomic
 def set_groups(application: Application, groups: Collection[Group]) -> None:
-    """Restrict the application to people in these groups; without groups, everybody may use it. D23.
+    """Restrict the application to people in these groups; without groups, everybody may use it.
 
     Codes and tokens of other people are refused at once. If another person joins one of the groups, that person's
     unexpired codes and tokens are valid again.

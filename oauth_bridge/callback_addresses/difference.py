@@ -1,4 +1,4 @@
-"""Compare a sent callback address with the registered ones, and say what differs. D3; RFC 8252.
+"""Compare a sent callback address with the registered ones, and say what differs. RFC 8252.
 
 `compare` and `reason` are for administrators. No public answer contains them: `likely_differences` finds what the sent
 address shows by itself, and compares a loopback address only with registered loopback addresses.
@@ -119,7 +119,7 @@ class Comparison(NamedTuple):
 def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) -> Comparison:
     """Find the registered address that the sender meant, and the differences.
 
-    `is_public`: the application is public, so a registered loopback address without a port allows any port (D3).
+    `is_public`: the application is public, so a registered loopback address without a port allows any port.
 
     The difference `another_host` means that no registered address is near.
     """
@@ -230,7 +230,7 @@ def _host_difference(sent: str, wanted: str) -> str:
 def likely_differences(
     address: str, registered: Sequence[str], *, is_public: bool = False, is_cut: bool = False
 ) -> list[str]:
-    """Return the likely faults of a sent address, in words that are marked for translation. D3.
+    """Return the likely faults of a sent address, in words that are marked for translation.
 
     A loopback address is compared with the registered loopback addresses, which lead nowhere but to the person's own
     machine. For all others the words depend only on the request, so they reveal nothing about the registered addresses.

@@ -1,4 +1,4 @@
-"""Mask possible credentials in a sent address before it is recorded or quoted. D3, D4, D24."""
+"""Mask possible credentials in a sent address before it is recorded or quoted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validate the addresses of an application, and warn about unusual ones. D3; RFC 6749 §3.1.2; RFC 8252 §7."""
+"""Validate the addresses of an application, and warn about unusual ones. RFC 6749 §3.1.2; RFC 8252 §7."""
 
 from __future__ import annotations
 

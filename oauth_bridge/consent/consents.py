@@ -1,4 +1,4 @@
-"""Consents: store, remember and end them. List and disconnect the applications that a person has allowed. D7.
+"""Consents: store, remember and end them. List and disconnect the applications that a person has allowed.
 
 Only this module writes consents. A person may choose "don't ask again", which is remembered for 180 days.
 """

@@ -1,4 +1,4 @@
-"""The pages between the application's link and its callback, and the URLs to which they link. D4, D8."""
+"""The pages between the application's link and its callback, and the URLs to which they link."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _switch_account(path: str) -> dict[str, str]:
 def consent(
     request: HttpRequest, application: Application, pending: PendingRequest, facts: Sequence[str], notice: str
 ) -> HttpResponse:
-    """Render the consent page with the application, the claims, the account and the destination. D7.
+    """Render the consent page with the application, the claims, the account and the destination.
 
     The page is shorter for a person who has allowed the application before.
     """
@@ -149,7 +149,7 @@ def _short_name(person: User) -> str:
 
 
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
-    """Render the page for an attempt whose code was redeemed. D8.
+    """Render the page for an attempt whose code was redeemed.
 
     An application accepts a `state` only once, so a new attempt must begin there: the page links to the application's
     `initiate_login_uri`, which starts one, or to its homepage.
@@ -166,7 +166,7 @@ def already_signed_in(request: HttpRequest, application: Application) -> HttpRes
 
 
 def address_not_confirmed(request: HttpRequest, application: Application, pending: PendingRequest) -> HttpResponse:
-    """Render the page on which a person can ask for a code that confirms the e-mail address. D16."""
+    """Render the page on which a person can ask for a code that confirms the e-mail address."""
     context = {
         "application": application.caption,
         "heading": _("Your e-mail address is not confirmed"),
@@ -185,7 +185,7 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
 def wrong_account(
     request: HttpRequest, template: str, application: Application, pending: PendingRequest, url: str, status: int
 ) -> HttpResponse:
-    """Render the page for a person who may not use the application (D23), or whom the application does not expect.
+    """Render the page for a person who may not use the application, or whom the application does not expect.
 
     The page names the account, because a person with two accounts may use the wrong one. It links to the sign-in page
     and to `url`, the callback address with the error.

@@ -1,4 +1,4 @@
-"""The authorization request between the application's link and the answer on the consent page. D5, D8.
+"""The authorization request between the application's link and the answer on the consent page.
 
 The signed and dated request is in URLs and forms, not in the session. Requests in several tabs are therefore
 independent, nothing is stored for people who are not signed in, and old pages can continue their request. On a consent

@@ -1,4 +1,4 @@
-"""Who may use an application: everybody, or only the people in its groups. D23.
+"""Who may use an application: everybody, or only the people in its groups.
 
 The rule is checked whenever a code is redeemed or a token is read. So a person's codes and tokens become invalid when
 the person leaves the last of these groups. The groups apply only if the application's `is_restricted` is true. When all

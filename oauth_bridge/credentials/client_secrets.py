@@ -1,4 +1,4 @@
-"""Authenticate an application by its client secret, or as a public client. Specification 5.1, 5.3; D9, D12, D17.
+"""Authenticate an application by its client secret, or as a public client. Specification 5.1, 5.3.
 
 Only `secret_rotation`, `applications.mails` and this module write rows of `ApplicationSecret`; `purging` deletes rows.
 """
@@ -85,7 +85,7 @@ def authenticate(form: dict[str, str], public_field: str | None = "code_verifier
     """Authenticate the client. One statement; once a minute, a second statement stores the time of the use.
 
     The digest is compared in constant time with every secret of the application. A public client sends its client_id
-    and the field `public_field`, by default `code_verifier` (D9). If `public_field` is None, public clients are
+    and the field `public_field`, by default `code_verifier`. If `public_field` is None, public clients are
     refused. Raises RequestError: the client does not exist, sends no proof, is switched off, or the secret is wrong or
     expired.
     """

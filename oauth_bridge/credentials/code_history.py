@@ -1,4 +1,4 @@
-"""Find sign-ins, first reads of profiles and never-exchanged codes among the issued codes. D24.
+"""Find sign-ins, first reads of profiles and never-exchanged codes among the issued codes.
 
 `codes` issues the codes, and `credentials.code_redemption` redeems the codes.
 """

@@ -1,4 +1,4 @@
-"""Redeem an authorization code, or explain why it was not redeemed. Specification 3; D9, D13, D14; RFC 7636 (PKCE).
+"""Redeem an authorization code, or explain why it was not redeemed. Specification 3; RFC 7636 (PKCE).
 
 `CONDITIONS` lists the conditions for a redemption. `redeem` runs one statement with all conditions. If it redeems
 nothing, `explain` reads the result of each condition. `codes` issues the codes.
@@ -27,7 +27,7 @@ from oauth_bridge.credentials.tokens import APPLICATIONS, FROM_CODE, PEOPLE, STO
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AccessToken, AuthorizationCode
 
-# A second redemption within this time is the same exchange sent twice; a later one is a replay (D13).
+# A second redemption within this time is the same exchange sent twice; a later one is a replay.
 SENT_TWICE_WITHIN = timedelta(seconds=3)
 
 # The columns that the token or the answer needs from a redeemed code.
@@ -82,7 +82,7 @@ def _explain_verifier(form: dict[str, str], code: AuthorizationCode) -> Refusal:
 
 
 def _explain_redeemed(_form: dict[str, str], code: AuthorizationCode) -> Refusal:
-    """Decide whether a second redemption is a replay, whose token `oauth.exchange` ends, or was sent twice. D13.
+    """Decide whether a second redemption is a replay, whose token `oauth.exchange` ends, or was sent twice.
 
     Within SENT_TWICE_WITHIN, a double click or a retry is far more likely than a theft. Only the holder of the secret
     or the code_verifier can send the code again. If `redeemed_at` is in the future, the clock was set back, and the age
@@ -192,7 +192,7 @@ def redeem(form: dict[str, str], application_id: int, token: str, *, is_restrict
     the application's groups may use the application. If `is_restricted` is false, no code of a restricted application
     is redeemed. If the result is None, `explain` finds the reason.
 
-    Specification 3.1, 3.2; D10, D13, D14, D17, D23; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
+    Specification 3.1, 3.2; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
     """
     values = _values(form, application_id)
     values |= {"token_digest": digest_of(token), "token_expires_at": values["now"] + tokens.lifetime()}
@@ -208,7 +208,7 @@ def redeem(form: dict[str, str], application_id: int, token: str, *, is_restrict
 
 
 def explain(form: dict[str, str], application_id: int) -> Refusal | None:
-    """The reason why `redeem` returned None; None if no reason is found. This function only reads. D9, D13, D14."""
+    """The reason why `redeem` returned None; None if no reason is found. This function only reads."""
     row = fetch_one(FIND_CODE, **_values(form, application_id))
     if row is None:
         cause, successor = codes.ended(form["code"])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CODES = AuthorizationCode._meta.db_table
 
 # Two posts of one page within this time are a double click. Browsers show the answer to the second post. The second
-# post may arrive before the first (D8).
+# post may arrive before the first.
 DOUBLE_CLICK_WITHIN = timedelta(seconds=1)
 
 ISSUE = f"""
@@ -53,7 +53,7 @@ FIND_ENDED = f"""
 
 
 class AlreadyRedeemed(Exception):
-    """A code of the attempt was redeemed or issued to a later request, so no new code is issued (D8)."""
+    """A code of the attempt was redeemed or issued to a later request, so no new code is issued."""
 
 
 def issue(
@@ -69,7 +69,7 @@ def issue(
 ) -> str:
     """Issue a code. The code replaces an earlier unredeemed code of the attempt.
 
-    Specification 2.2; D8, D14. A second post of the same consent page has the same `attempt`. `openid` is
+    Specification 2.2. A second post of the same consent page has the same `attempt`. `openid` is
     `openid.request.Granted` as JSON. The code expires 600 seconds after `received_at`, the time at which the service
     received the request (by default now). Raises AlreadyRedeemed: a code of the attempt was redeemed, or the second
     request of a double click already has the code.
@@ -98,13 +98,13 @@ def issue(
 
 
 def refuse_redeemed(attempt_id: UUID, person_id: UUID | None) -> None:
-    """Raises AlreadyRedeemed: a code of the person's attempt was redeemed, so the attempt is finished (D8)."""
+    """Raises AlreadyRedeemed: a code of the person's attempt was redeemed, so the attempt is finished."""
     if AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at__isnull=False).exists():
         raise AlreadyRedeemed
 
 
 def discard(attempt_id: UUID, person_id: UUID | None) -> None:
-    """Delete the unredeemed code of an attempt, because the person allowed the request and then refused it (D8).
+    """Delete the unredeemed code of an attempt, because the person allowed the request and then refused it.
 
     Raises AlreadyRedeemed: as `refuse_redeemed`. The check follows the deletion, because no code can be redeemed after
     the deletion.

@@ -1,4 +1,4 @@
-"""Make codes, access tokens and client secrets of 256 random bits, and their SHA-256 digests. D15."""
+"""Make codes, access tokens and client secrets of 256 random bits, and their SHA-256 digests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make, list and end client secrets; after a rotation, older secrets stay valid for an overlap. D15, D17.
+"""Make, list and end client secrets; after a rotation, older secrets stay valid for an overlap.
 
 Every change of an application's secrets calls `lock` first, so changes wait for each other. Exchanges do not wait.
 """

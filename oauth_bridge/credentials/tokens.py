@@ -1,4 +1,4 @@
-"""Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4; D14, D15, D17.
+"""Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4.
 
 Only this module writes rows of `AccessToken`; `purging` and `after-restore` delete rows. The statements receive the
 time as a parameter: only the service's clock counts, not the database's clock.
@@ -97,7 +97,7 @@ def lifetime() -> timedelta:
 def read(token: str) -> Bearer:
     """The person and the application of a valid token. One statement; one more for a refusal, or for groups.
 
-    Specification 3.3, 3.4; D14, D17, D23. Raises RequestError: the token is unknown, expired or revoked; its person or
+    Specification 3.3, 3.4. Raises RequestError: the token is unknown, expired or revoked; its person or
     application is deactivated or has newer credentials; or the person may not use the application.
     """
     now = timezone.now()
@@ -137,7 +137,7 @@ def _refusal(token: str, now: datetime) -> RequestError:
 
 
 def revoke(digest: bytes) -> None:
-    """Revoke the token with this digest, because its code was used again. RFC 6749 §4.1.2; D13."""
+    """Revoke the token with this digest, because its code was used again. RFC 6749 §4.1.2."""
     _valid(digest=digest).update(revoked_at=timezone.now(), revoked_cause="token_ended_replay")
 
 

@@ -31,7 +31,7 @@ from oauth_bridge.openid import signing_keys
 
 # The activity counts are kept longer than the records, because they name no person.
 COUNTS_KEPT_FOR = timedelta(days=400)
-# After this time, the network address in a record is replaced by its network, because it identifies a person (D24).
+# After this time, the network address in a record is replaced by its network, because it identifies a person.
 WHOLE_ADDRESS_FOR = timedelta(days=7)
 PREFIXES = {4: 24, 6: 48}
 # A sign-up that nobody confirmed is deleted after this time. The time is long enough, because the page that asks for
@@ -54,7 +54,7 @@ def expired(now: datetime) -> list[Expired]:
     unconfirmed = unconfirmed.filter(is_staff=False, is_superuser=False)
     deleted: list[QuerySet[Any]] = [
         # A redeemed code is the record of a sign-in. The code outlives its token, so that a replay still revokes the
-        # token (D13). An unredeemed code is kept as long as a token, so that the answer to a late exchange names the
+        # token. An unredeemed code is kept as long as a token, so that the answer to a late exchange names the
         # reason. It is kept longer if no worker has recorded its expiry yet.
         codes.filter(redeemed_at__lte=now - code_history.REDEEMED_KEPT_FOR),
         codes.filter(recorded, redeemed_at=None, expires_at__lte=ended),

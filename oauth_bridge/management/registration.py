@@ -64,7 +64,7 @@ class CommandForm(ApplicationForm):
         """Do nothing, because `compare_names` compares the names of all applications of a file at once."""
 
     def check_groups(self) -> None:
-        """A restricted application may have no groups, for example because its groups were deleted. D23."""
+        """A restricted application may have no groups, for example because its groups were deleted."""
         if self.cleaned_data.get("groups") and not self.cleaned_data.get("is_restricted"):
             problem = "it is false, but there are groups. Leave it out, or set groups to an empty list."
             self.add_error("is_restricted", problem)

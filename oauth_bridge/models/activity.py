@@ -1,4 +1,4 @@
-"""The tables of the activity log: records of refusals, failures and sign-ins, and counts of all steps. D24.
+"""The tables of the activity log: records of refusals, failures and sign-ins, and counts of all steps.
 
 `activity.counts` writes both tables, and `management.purging` deletes their rows. No row contains a credential, a
 `state` or a typed login name. Two more tables have the times of the last purge and of the last proof of a write.
@@ -39,7 +39,7 @@ class Outcome(StrEnum):
 
 
 class ActivityRecord(models.Model):
-    """One step of a sign-in. `attempt` (D8) is the same for all steps of one sign-in.
+    """One step of a sign-in. `attempt` is the same for all steps of one sign-in.
 
     `client_id` and `person` are empty if unknown. `person` is a person who has proved their identity, or the owner of
     the typed e-mail address. `address` is the network address. `browser` names the family and the operating system of
@@ -69,7 +69,7 @@ class ActivityRecord(models.Model):
     is_proven = models.BooleanField(default=False)
 
     class Meta:
-        # Ids ascend in time, so `at` needs no index. Several records may have the same reference (D24).
+        # Ids ascend in time, so `at` needs no index. Several records may have the same reference.
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["client_id", "-id"], name="oauth_bridge_activity_client"),
             models.Index(fields=["reference"], name="oauth_bridge_activity_ref"),

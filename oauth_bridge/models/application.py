@@ -120,13 +120,13 @@ class Application(AbstractApplication):
         default="RS256",
         db_default="RS256",
     )
-    # If true, the ID token contains the claims of the scopes too, for libraries that do not read user info. D25.
+    # If true, the ID token contains the claims of the scopes too, for libraries that do not read user info.
     profile_in_id_token = models.BooleanField(
         _("name and e-mail address in the ID token"), default=False, db_default=False
     )
     is_trusted = models.BooleanField(_("trusted"), default=False)
     is_enabled = models.BooleanField(_("enabled"), default=True)
-    # If true, only people in `groups` may use the application (D23). `applications.registry.set_groups` writes
+    # If true, only people in `groups` may use the application. `applications.registry.set_groups` writes
     # `is_restricted` and `groups`.
     is_restricted = models.BooleanField(_("only for people in chosen groups"), default=False, db_default=False)
     # During an upgrade, the previous release still runs and does not know the table of `groups`. The table has no
@@ -174,7 +174,7 @@ class Application(AbstractApplication):
         return split_lines(self.redirect_uris)
 
     def is_callback(self, uri: str) -> bool:
-        """Whether a request may send this redirect_uri: a registered one, unchanged, or one with its own port. D3."""
+        """Whether a request may send this redirect_uri: a registered one, unchanged, or one with its own port."""
         return uri in self.callback_addresses or self.has_own_port(uri)
 
     def has_own_port(self, uri: str) -> bool:
@@ -194,7 +194,7 @@ class Application(AbstractApplication):
 
     @property
     def is_public(self) -> bool:
-        """Whether the application has no secret and uses PKCE (D9)."""
+        """Whether the application has no secret and uses PKCE."""
         return self.client_type == self.CLIENT_PUBLIC
 
     @property

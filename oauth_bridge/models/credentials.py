@@ -1,4 +1,4 @@
-"""The tables of codes and tokens, which are stored only as SHA-256 digests (D15), and of consents (D7).
+"""The tables of codes and tokens, which are stored only as SHA-256 digests, and of consents.
 
 The references to people and applications have no database constraint, because a constraint would lock the rows of the
 person and the application at every insert. Instead, the statements that redeem a code or read a token check both rows.
@@ -39,10 +39,10 @@ def version_of_credentials() -> models.IntegerField[int, int]:
 
 
 class AuthorizationCode(models.Model):
-    """A one-time code. A redeemed code is kept to recognise a replay (D13, D14) and to show people their sign-ins.
+    """A one-time code. A redeemed code is kept to recognise a replay and to show people their sign-ins.
 
     `attempt` identifies the authorization request that led to the code, with or without a consent page. A person has at
-    most one valid code for each attempt (D8).
+    most one valid code for each attempt.
     """
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
@@ -95,7 +95,7 @@ class WithdrawnCode(models.Model):
 
 
 class AccessToken(models.Model):
-    """A bearer credential, valid for 3,600 seconds. Specification 2.3; D14."""
+    """A bearer credential, valid for 3,600 seconds. Specification 2.3."""
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     application = _application()
@@ -120,7 +120,7 @@ class AccessToken(models.Model):
 
 
 class RefreshToken(models.Model):
-    """An empty table, which the toolkit requires. The service issues no refresh tokens (D11)."""
+    """An empty table, which the toolkit requires. The service issues no refresh tokens."""
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL"
@@ -137,7 +137,7 @@ class Consent(models.Model):
     """A person has allowed an application, for the first time at `given_at`, and has not disconnected it since.
 
     `fingerprint` identifies the application's name, homepage and callback addresses at the last agreement. "Don't ask
-    again" (D7) is remembered until `expires_at`. If `expires_at` is null, the person is asked every time. A change of
+    again" is remembered until `expires_at`. If `expires_at` is null, the person is asked every time. A change of
     the application's fingerprint or the person's `credentials_version` ends "don't ask again", but not the consent.
     """
 

@@ -1,4 +1,4 @@
-"""The tables of client secrets (D15) and of the keys that sign ID tokens (OpenID Connect Core 1.0 §10.1)."""
+"""The tables of client secrets and of the keys that sign ID tokens (OpenID Connect Core 1.0 §10.1)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class State(StrEnum):
 
 
 class ApplicationSecret(models.Model):
-    """The digest of a client secret. The secret itself is shown once and never stored (D15).
+    """The digest of a client secret. The secret itself is shown once and never stored.
 
     An expired secret is kept until the purge, so that its use is recognised. `expires_at` of a revoked secret is the
     time of the revocation. `is_revoked` keeps a secret revoked even if the clock is set back. `last_used_at` is

@@ -1,4 +1,4 @@
-"""Read and verify authorization requests, and refuse prefetched and embedded requests. D3, D5, D8, D9, D17.
+"""Read and verify authorization requests, and refuse prefetched and embedded requests.
 
 Specification 4.1, 5.4; RFC 6749 §4.1.1; RFC 7636 §4.3.
 """
@@ -97,7 +97,7 @@ class AuthorizationRequest:
 
 
 class UnverifiedRequest(RequestError):
-    """The client or the callback address of the request is wrong, so the browser is not redirected. D3, D4.
+    """The client or the callback address of the request is wrong, so the browser is not redirected.
 
     The error page shows `sent_address` and `application`. `sent_address` is the redirect_uri of the request.
     `application` is the caption of the application with the client_id of the request.
@@ -124,7 +124,7 @@ class CallbackError(RequestError):
 
 
 def verify(request: AuthorizationRequest, query: Parameters) -> Application:
-    """Verify the client, then the callback address, then the other parameters (D3). Returns the application.
+    """Verify the client, then the callback address, then the other parameters. Returns the application.
 
     `query` is the query that contained the request. Raises UnverifiedRequest, CallbackError.
     """
@@ -175,7 +175,7 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
 
 
 def refuse_speculation(request: HttpRequest) -> None:
-    """Raises RequestError: the browser prefetches the page, or loads it into a frame, an image or a script. D8.
+    """Raises RequestError: the browser prefetches the page, or loads it into a frame, an image or a script.
 
     The status is 503: browsers discard a prefetched response with this status, so a click sends a new request. If the
     prefetched response had the status 204, a click would do nothing.
@@ -198,7 +198,7 @@ def is_silent_in_frame(request: HttpRequest) -> bool:
 
 
 def is_of_script(request: HttpRequest) -> bool:
-    """Return whether a script or the preflight of a script calls authorize. Scripts cannot read the answer (D22)."""
+    """Return whether a script or the preflight of a script calls authorize. Scripts cannot read the answer."""
     sent = request.META
     is_preflight = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in sent
     return request.path == paths.AUTHORIZE and (

@@ -1,4 +1,4 @@
-"""The verified callback address, and the answers to it: by a redirect, a posted form or a link. D5, D6, D20."""
+"""The verified callback address, and the answers to it: by a redirect, a posted form or a link."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WEB_SCHEMES = ("http:", "https:")  # registered addresses contain the scheme in 
 
 
 class Callback(NamedTuple):
-    """A verified callback address, and the percent-encoded parameters that each answer contains. D5, D6.
+    """A verified callback address, and the percent-encoded parameters that each answer contains.
 
     A parameter that is None is left out. `iss` is sent to applications that use OpenID Connect (RFC 9207). If
     `is_posted` is true, a form posts the parameters.
@@ -42,7 +42,7 @@ class Callback(NamedTuple):
 
 
 def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
-    """Redirect to `url` with status 302, or with 303 after a post. D20.
+    """Redirect to `url` with status 302, or with 303 after a post.
 
     Django's HttpResponseRedirect is not suitable, because it rewrites the URL and refuses private schemes.
     """
@@ -72,7 +72,7 @@ def lead_back(
     by_page: bool,
     is_refusal: bool = False,
 ) -> HttpResponse:
-    """Send the answer to the callback, or show a page with a link if a browser may block the redirect. D6, D20."""
+    """Send the answer to the callback, or show a page with a link if a browser may block the redirect."""
     if callback.is_posted:
         return to_callback(request, application, callback, url)
     return leave(request, application, url, by_page=by_page, is_refusal=is_refusal)

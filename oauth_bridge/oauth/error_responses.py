@@ -1,4 +1,4 @@
-"""Answer an error with JSON for programs or with a page for people. Specification 7; D4, D19.
+"""Answer an error with JSON for programs or with a page for people. Specification 7.
 
 A page has a title and a sentence for people, and the sentence of the error for developers, which `errors` contains.
 `callback` sends errors to the callback address of an application.
@@ -107,7 +107,7 @@ APPLICATION_WORDS: dict[Fault, str] = {
 
 
 def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
-    """Report the error, and answer it with a page or with JSON. Specification 7; D19."""
+    """Report the error, and answer it with a page or with JSON. Specification 7."""
     errors.report(error)
     if wants_page(request):
         response = _page(request, error)
@@ -120,7 +120,7 @@ def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
 
 
 def wants_page(request: HttpRequest) -> bool:
-    """Return whether the answer is a page: `Accept` names text/html, and the path is not for programs (D4, D19)."""
+    """Return whether the answer is a page: `Accept` names text/html, and the path is not for programs."""
     if paths.kind_of(request.path).is_for_programs:
         return False
     accepted = request.META.get("HTTP_ACCEPT", "").split(",")
@@ -130,7 +130,7 @@ def wants_page(request: HttpRequest) -> bool:
 def not_found(request: HttpRequest) -> HttpResponse:
     """Answer 404 with a link to the documents.
 
-    If the path resembles the path of an operation (D2) or of the metadata, the answer also names the right path.
+    If the path resembles the path of an operation or of the metadata, the answer also names the right path.
     """
     is_at_pages = getattr(request, "is_at_pages", False)
     return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path, is_at_pages=is_at_pages)))

@@ -1,4 +1,4 @@
-"""The token operation: authenticate the client, redeem the code or explain a refusal. Specification 4.3; D9 to D14."""
+"""The token operation: authenticate the client, redeem the code or explain a refusal. Specification 4.3."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Exchanged = tuple[dict[str, str | int], code_redemption.Redemption]
 
 
 def exchange_code(form: dict[str, str], address: str) -> Exchanged:
-    """Exchange the code in the form for an access token. Returns the members of the answer (D11) and the rows.
+    """Exchange the code in the form for an access token. Returns the members of the answer and the rows.
 
     Success takes two statements. For a code with `openid` the signing key takes one more. At most once a minute,
     `client_secrets.authenticate` adds one statement. Failures are counted by `address`, the client's network address.

@@ -1,4 +1,4 @@
-"""Read parameters strictly: as bytes, each known one at most once. D5, D12; RFC 6749 §3.1, §3.2, appendix B."""
+"""Read parameters strictly: as bytes, each known one at most once. RFC 6749 §3.1, §3.2, appendix B."""
 
 from __future__ import annotations
 

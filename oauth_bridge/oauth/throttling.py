@@ -1,4 +1,4 @@
-"""One function for each rate limit of this package. D21. `config.infrastructure.rate_limits` counts the requests.
+"""One function for each rate limit of this package. `config.infrastructure.rate_limits` counts the requests.
 
 Each function raises RequestError with 429 `rate_limited` and `Retry-After` when its limit is reached.
 """

@@ -1,4 +1,4 @@
-"""User info: verify the access token and return the claims. Specification 2.4, 4.4; D16, D17, D18; RFC 6750."""
+"""User info: verify the access token and return the claims. Specification 2.4, 4.4; RFC 6750."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OTHER_KINDS = {
 
 
 def token_of(request: HttpRequest) -> str:
-    """Return the access token from the `Authorization` header or a form body (RFC 6750 §2.2), never from the URL (D17).
+    """Return the access token from the `Authorization` header or a form body (RFC 6750 §2.2), never from the URL.
 
     Raises RequestError: the request has no token or two tokens, the header has another scheme, or the token is
     malformed or has the shape of another credential.
@@ -74,7 +74,7 @@ def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
 
 
 def scope_of(requested: str) -> str:
-    """The scope of a token: the known scopes if `openid` is requested, and otherwise only `profile` (D18)."""
+    """The scope of a token: the known scopes if `openid` is requested, and otherwise only `profile`."""
     return " ".join(claims.granted_scopes(requested)) if claims.is_openid(requested) else PROFILE_SCOPE
 
 

@@ -1,4 +1,4 @@
-"""The claims about a person: which claims a request asks for, and their values. Specification 2.4; D16.
+"""The claims about a person: which claims a request asks for, and their values. Specification 2.4.
 
 A request without the scope `openid` asks for the four claims of the specification. A request with `openid` asks for the
 claims of its scopes and of the parameter `claims`. OpenID Connect Core 1.0 §5.1, §5.4, §5.5.
@@ -64,12 +64,12 @@ def is_openid(scope: str) -> bool:
 
 
 def is_nearly_openid(scope: str) -> bool:
-    """Return whether the scope `openid` is meant, but not named: in capitals, or joined to another scope. D18."""
+    """Return whether the scope `openid` is meant, but not named: in capitals, or joined to another scope."""
     return bool(scope) and not is_openid(scope) and OPENID in re.split(r"[\s,;+]", unquote(scope).lower())
 
 
 def granted_scopes(scope: str) -> list[str]:
-    """The known scopes of the request, in the order of SCOPES. Unknown scopes are ignored (D18)."""
+    """The known scopes of the request, in the order of SCOPES. Unknown scopes are ignored."""
     asked = scope.split()
     return [name for name in SCOPES if name in asked]
 
@@ -108,9 +108,9 @@ def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
 
 
 def values(person: User, names: Collection[str] = PLAIN, application_id: int | None = None) -> dict[str, Any]:
-    """The values of these claims. `groups` lists only groups of the application (D23), and runs one statement.
+    """The values of these claims. `groups` lists only groups of the application, and runs one statement.
 
-    Raises RequestError: the person's e-mail address is not confirmed (D16).
+    Raises RequestError: the person's e-mail address is not confirmed.
     """
     if person.email_verified_at is None:
         subject().person = person.pk

@@ -137,7 +137,7 @@ def granted(
 ) -> Granted | None:
     """Make the grant that is stored with the code. For plain OAuth 2.0, return None, and do not call `read_proof`.
 
-    `profile_in_id_token`: the ID token also contains the claims of the scopes (D25). User info contains them anyway, so
+    `profile_in_id_token`: the ID token also contains the claims of the scopes. User info contains them anyway, so
     the person agrees to the same facts.
     """
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
