@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -133,13 +132,14 @@ def activity(request: HttpRequest) -> HttpResponse:
     names = Names(request, shown.client_ids_of(found), (each.person_id for each in found))
     has_board = application is not None and not (query.is_filtered or query.before)
     is_live = has_board and "live" in request.GET
+    choices = rights.applications(request, ACTIVITY).values("client_id", "name")
     context = {
         **admin.site.each_context(request),
         **({} if is_live else _counts(query)),
         "board": shown_attempts.board(application, found, names) if application and has_board else None,
         "is_live": is_live,
         "application": shown.named(application) if application else None,
-        "applications": [] if is_live else rights.applications(request, ACTIVITY).order_by("name"),
+        "applications": [] if is_live else choices.order_by("name"),
         "query": query,
         "attempts": [shown_attempts.attempt(each, names) for each in found[:ATTEMPTS] if _is_shown(each, query)],
         "opened": int(bool(query.cause)),
@@ -177,9 +177,7 @@ def _counts(query: Query) -> dict[str, Any]:
     """The template's variables for the numbers of the period: the steps and causes of the filters, and the totals."""
     only = [query.client_id] if query.client_id else query.client_ids
     since = query.filters.since or timezone.now()
-    merged: Counter[Failing] = Counter()
-    for failing, number in statistics.failures(since, None, only).items():
-        merged[failing._replace(client_id="")] += number
+    merged, finished = statistics.totals(since, only)
     steps = {step: sum(number for each, number in merged.items() if each.step == step) for step in Step}
     if query.cause and not any(each.cause == query.cause for each in merged):
         merged[Failing("", query.step or Step.AUTHORIZE.value, query.cause)] = 0
@@ -189,7 +187,7 @@ def _counts(query: Query) -> dict[str, Any]:
         "causes": causes,
         "top_causes": causes[:MOST_CAUSES],
         "failed": sum(number for each, number in merged.items() if needs_mending(each.step, each.cause)),
-        "finished": sum(statistics.sign_ins(since, only).values()),
+        "finished": finished,
         "chosen_number": sum(number for each, number in merged.items() if query.chooses(each)),
     }
 

@@ -46,7 +46,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "summary": summary,
         "findings": checks.of_registration(found, summary, secrets),
         "kind": checks.KINDS[found.client_type],
-        "signed_in_month": summary.month,
+        "signed_in_month": checks.month(found),
         "failed_month": sum(day.failed for day in days),
         "people": Consent.objects.filter(application=found).count(),
         "days": days,

@@ -52,14 +52,14 @@ SECRET_COOKIE_SECONDS = 120
 
 
 class SummarisedList(ChangeList):
-    """A change list that sets `summary` on each application of the page."""
+    """A change list that sets `summary` and `month` on each application of the page."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         rows = list(self.result_list)
-        found = checks.summaries(rows)
+        found, months = checks.summaries(rows), checks.months(rows)
         for row in rows:
-            row.summary = found[row.pk]
+            row.summary, row.month = found[row.pk], months[row.client_id]
         self.result_list = rows
 
 
@@ -156,7 +156,7 @@ class ApplicationAdmin(ModelAdmin):
 
     @admin.display(description=gettext_lazy("30 days"))
     def month(self, application: Application) -> str:
-        number = application.summary.month  # type: ignore[attr-defined]
+        number = application.month  # type: ignore[attr-defined]
         return _figure(number, ngettext("sign-in in 30 days", "sign-ins in 30 days", number))
 
     @admin.display(description=gettext_lazy("Failed, 24 h"))

@@ -50,7 +50,7 @@ OFF = State("", pgettext_lazy("application", "Off"))
 
 
 class Summary(NamedTuple):
-    """The summary of an application: sign-ins in 24 hours and in MONTH days, failures in 24 hours.
+    """The summary of an application: sign-ins and failures in 24 hours.
 
     `last_at` is the time of the last sign-in. Once the authorization code of that sign-in is deleted, the time is
     accurate only to the hour. `secret_ends_at` is the end of the last secret that works.
@@ -58,7 +58,6 @@ class Summary(NamedTuple):
 
     state: State
     day: int
-    month: int
     failed: int
     last_at: datetime | None
     has_secret: bool
@@ -66,34 +65,38 @@ class Summary(NamedTuple):
 
 
 def summaries(applications: Collection[Application]) -> dict[int, Summary]:
-    """The summary of each application, by primary key. Runs eight statements for any number of applications."""
+    """The summary of each application, by primary key. Runs at most seven statements for any number of applications."""
     client_ids, keys = [each.client_id for each in applications], [each.pk for each in applications]
     day = statistics.sign_ins(statistics.start_of(1), client_ids)
-    month = statistics.sign_ins(statistics.start_of(MONTH), client_ids)
     failed: Counter[str] = Counter()
     refused: Counter[str] = Counter()  # while the application was switched off
     for failing, number in to_mend(statistics.failures(statistics.start_of(1), None, client_ids)).items():
         failed[failing.client_id] += number
         refused[failing.client_id] += 0 if is_of_now(failing) else number
-    hours, last = statistics.last_hours(client_ids), code_history.last_redeemed(keys)
+    last = code_history.last_redeemed(keys)
+    hours = statistics.last_hours([each.client_id for each in applications if each.pk not in last])
     unowned = _unowned(keys)
     secrets: dict[int, list[ApplicationSecret]] = {}
     for secret in ApplicationSecret.objects.filter(application__in=keys):
         secrets.setdefault(secret.application_id, []).append(secret)
     found = {}
     for each in applications:
-        figures = day[each.client_id], month[each.client_id], failed[each.client_id]
+        finished, all_failed = day[each.client_id], failed[each.client_id]
         last_at = last.get(each.pk) or hours.get(each.client_id)
-        failed_now = figures[2] - refused[each.client_id]
-        state = _state(each, figures[0], failed_now, last_at, is_unowned=each.pk in unowned)
-        found[each.pk] = Summary(state, *figures, last_at, *_ends(secrets.get(each.pk, [])))
+        failed_now = all_failed - refused[each.client_id]
+        state = _state(each, finished, failed_now, last_at, is_unowned=each.pk in unowned)
+        found[each.pk] = Summary(state, finished, all_failed, last_at, *_ends(secrets.get(each.pk, [])))
     return found
+
+
+def months(applications: Collection[Application]) -> Counter[str]:
+    """The number of sign-ins of each application in MONTH days, by client_id."""
+    return statistics.sign_ins(statistics.start_of(MONTH), [each.client_id for each in applications])
 
 
 def month(application: Application) -> int:
     """The number of sign-ins in MONTH days."""
-    since = statistics.start_of(MONTH)
-    return statistics.sign_ins(since, [application.client_id])[application.client_id]
+    return months([application])[application.client_id]
 
 
 def _ends(secrets: list[ApplicationSecret]) -> tuple[bool, datetime | None]:

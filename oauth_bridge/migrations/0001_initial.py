@@ -129,6 +129,7 @@ class Migration(migrations.Migration):
                 ('number', models.BigIntegerField()),
             ],
             options={
+                'indexes': [models.Index(condition=models.Q(models.Q(('outcome', 'succeeded'), _negated=True), ('step', 'exchange'), _connector='OR'), fields=['hour'], name='oauth_bridge_activity_hour')],
                 'constraints': [models.UniqueConstraint(fields=('client_id', 'hour', 'step', 'outcome', 'cause'), name='oauth_bridge_activity_count_once')],
             },
         ),

@@ -96,6 +96,15 @@ class ActivityCount(models.Model):
     number = models.BigIntegerField()
 
     class Meta:
+        # The rows stay for more than a year, and pages count the sign-ins and failures of a day or a month. A change of
+        # `number` writes no index.
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(
+                fields=["hour"],
+                name="oauth_bridge_activity_hour",
+                condition=~models.Q(outcome=Outcome.SUCCEEDED.value) | models.Q(step=Step.EXCHANGE.value),
+            )
+        ]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(
                 fields=["client_id", "hour", "step", "outcome", "cause"], name="oauth_bridge_activity_count_once"

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
@@ -139,6 +141,20 @@ def test_the_last_sign_in_is_a_redeemed_code_and_not_a_use_of_the_secret() -> No
     hour = (now - timedelta(hours=3)).replace(minute=0, second=0, microsecond=0)
     count(application.client_id, hour)
     assert last() == hour
+
+
+def test_many_applications_are_summarised_in_as_many_statements_as_one() -> None:
+    used, unused = [ApplicationFactory() for _ in range(2)], [ApplicationFactory() for _ in range(2)]
+    for each in used:
+        CodeFactory(application=each, redeemed_at=timezone.now())
+        count(each.client_id, timezone.now(), "secret_wrong")
+    for few, many in (([used[0]], used), ([unused[0]], [*used, *unused])):
+        numbers = []
+        for chosen in (few, many):
+            with CaptureQueriesContext(connection) as captured:
+                checks.summaries([each.row for each in chosen])
+            numbers.append(len(captured))
+        assert numbers[0] == numbers[1] <= 7
 
 
 # Who looks after it --------------------------------------------------------------------------------------------------
