@@ -55,6 +55,15 @@ def names(person: User) -> set[str]:
     return set(person.groups.values_list("name", flat=True))
 
 
+def test_a_new_administrator_reads_what_groups_are_for_and_that_one_was_added(admin_client: Client) -> None:
+    listed = text_of(admin_client.get(GROUPS))
+    assert "Nothing here yet Groups say who may use an application." in listed
+    assert "Groups say" not in text_of(admin_client.get(f"{PEOPLE}add/"))
+    added = text_of(admin_client.post(f"{GROUPS}add/", {"name": "readers"}, follow=True))
+    assert "The group “ readers ” was added successfully." in added
+    assert "Groups say" in text_of(admin_client.get(f"{PEOPLE}add/"))
+
+
 @contract("D23.superuser")
 def test_only_a_superuser_puts_people_into_a_group_with_permissions_and_takes_them_out(
     helper: Client, admin_client: Client, alice: User, readers: Group, keepers: Group
