@@ -145,6 +145,7 @@ class GroupAdmin(ModelAdmin):
             queryset=rights.offered_permissions(self.admin_site),
             form_class=PermissionField,
             widget=forms.CheckboxSelectMultiple(),
+            help_text=_("For members who are administrators. To say who may use an application, tick none."),
         )
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
@@ -207,11 +208,15 @@ class UserAdmin(ModelAdmin):
     # Adding and changing -----------------------------------------------------------------------------------------
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """For a new person, offer groups only to those who may change people."""
+        """For a new person, offer groups only to those who may change people, and only if there are any."""
         if obj:
             return self.fieldsets
-        fields = ("email", "nickname", "groups") if self.has_change_permission(request) else ("email", "nickname")
+        may_choose = self.has_change_permission(request) and self.offered_groups(request).exists()
+        fields = ("email", "nickname", "groups") if may_choose else ("email", "nickname")
         return ((None, {"fields": fields}),)
+
+    def offered_groups(self, request: HttpRequest) -> QuerySet[Group]:
+        return Group.objects.all() if request.user.is_superuser else rights.groups_without_permissions()
 
     def get_form(self, request: HttpRequest, obj: User | None = None, change: bool = False, **kwargs: Any) -> Any:
         kwargs["form"] = PersonForm if obj else InvitationForm
@@ -220,9 +225,7 @@ class UserAdmin(ModelAdmin):
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         """Offer only the `offered_permissions`, and only the groups that the signed-in person may choose."""
         if db_field.name == "groups":
-            kwargs["queryset"] = (
-                Group.objects.all() if request.user.is_superuser else rights.groups_without_permissions()
-            )
+            kwargs["queryset"] = self.offered_groups(request)
             kwargs["help_text"] = _("Groups say who may use an application.")
         else:
             kwargs.update(queryset=rights.offered_permissions(self.admin_site), form_class=PermissionField)

@@ -180,7 +180,9 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         if request.method == "POST" and expected and " ".join(request.POST.get("typed", "").split()) != expected:
             messages.error(request, NOT_TYPED)
             return redirect(request.path)
-        return super().delete_view(request, object_id, {"expected": expected, **(extra_context or {})})
+        page = self.get_view_on_site_url(obj) if may_delete and self.has_view_permission(request, obj) else None
+        context = {"expected": expected, "absolute_url": page, **(extra_context or {})}
+        return super().delete_view(request, object_id, context)
 
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None

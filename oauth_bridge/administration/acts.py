@@ -33,8 +33,9 @@ class Act(Generic[T]):
     function that returns it; `brief` is a shorter text for the list of acts. `shows` is a value that the question is
     about, such as an address; `warnings` are sentences about it.
 
-    `fits`: the act would change something. `change` performs the act, and may return another sentence than `done` or
-    raise ValidationError. `is_proven`: the act needs a fresh proof (`proof_first`). `initial`: the values of the form.
+    `fits`: the act would change something. `change` performs the act, and may return another sentence than `done`, or
+    raise ValidationError: the form shows it at its first field; without fields, the page of the object shows it.
+    `is_proven`: the act needs a fresh proof (`proof_first`). `initial`: the values of the form.
     """
 
     label: Any
@@ -80,11 +81,15 @@ def confirm(request: HttpRequest, act: Act[T], found: T, *, name: str, of: Named
             with transaction.atomic():
                 done = act.change(request, found, form.cleaned_data) or act.done % {"name": name}
             messages.success(request, done)
+            return redirect(of.url)
         except ValidationError as problem:
-            messages.error(request, problem.messages[0])
+            if not form.fields:
+                messages.error(request, problem.messages[0])
+                return redirect(of.url)
+            form.add_error(next(iter(form.fields)), problem)
         except LastAdministrator:
             messages.error(request, rights.ADVICE)
-        return redirect(of.url)
+            return redirect(of.url)
     context = {
         **admin.site.each_context(request),
         "title": act.question % {"name": name},

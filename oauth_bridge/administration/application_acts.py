@@ -233,6 +233,12 @@ def _end_secret(secret: ApplicationSecret, *, is_leaked: bool = False) -> None:
     secret_rotation.revoke(secret.application, secret.number, is_leaked=is_leaked)
 
 
+def _is_last(secret: ApplicationSecret) -> bool:
+    """Return whether no other secret of the application works."""
+    return not any(each.works for each in secret.application.secrets.all() if each.pk != secret.pk)
+
+
+LAST_SECRET = gettext_lazy("No other secret works: nobody can sign in to the application until it has a new one.")
 END_ACCESS = gettext_lazy(
     "Ends its access to the profiles of everybody, and every consent, at once. It stays switched on, and asks again."
 )
@@ -315,8 +321,13 @@ SECRET_ACTS: dict[str, Act[ApplicationSecret]] = {
         label=gettext_lazy("End this secret"),
         question=gettext_lazy("End client secret No. %(name)s?"),
         fits=lambda secret: secret.works,
-        ends=gettext_lazy(
-            "It is refused from the next request on: the application can’t use it any more. The others go on working."
+        ends=lambda secret: (
+            LAST_SECRET
+            if _is_last(secret)
+            else _(
+                "It is refused from the next request on: the application can’t use it any more. "
+                "The others go on working."
+            )
         ),
         change=lambda _request, secret, _answers: _end_secret(secret),
         done=gettext_lazy("Client secret No. %(name)s ended at once."),
@@ -326,9 +337,12 @@ SECRET_ACTS: dict[str, Act[ApplicationSecret]] = {
         label=gettext_lazy("It leaked"),
         question=gettext_lazy("Has client secret No. %(name)s leaked?"),
         fits=lambda secret: not secret.is_leaked,
-        ends=gettext_lazy(
-            "Whoever has it can pretend to be the application. It ends at once, with all access of the application: "
-            "people sign in again."
+        ends=lambda secret: (
+            _(
+                "Whoever has it can pretend to be the application. It ends at once, with all access of the "
+                "application: people sign in again."
+            )
+            + (f" {LAST_SECRET}" if _is_last(secret) else "")
         ),
         change=lambda _request, secret, _answers: _end_secret(secret, is_leaked=True),
         done=gettext_lazy("Client secret No. %(name)s had leaked: it ended at once, with all access."),

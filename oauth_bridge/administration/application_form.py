@@ -150,7 +150,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
         if is_restricted and groups is not None and not (groups or self.cleaned_data.get("new_group")):
             self.add_error("groups", _("Choose at least one group, or let everybody use it."))
-        if groups and not is_restricted:
+        if groups and not (is_restricted or self.cleaned_data.get("new_group")):
             self.add_error("is_restricted", _("Tick this, or choose no group: then everybody may use it."))
 
     def clean_new_logo(self) -> bytes | None:

@@ -63,7 +63,7 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     locked_until = record_facts.locked_until(found)
     context = {
         **admin.site.each_context(request),
-        "title": found.display_name,
+        "title": shown.name_of_person(found),
         "person": found,
         "shown": person_context(found),
         "state": state(found, locked_until),
@@ -171,7 +171,7 @@ def act(request: HttpRequest, found: User, name: str) -> HttpResponseBase:
 
     Raises PermissionDenied: the administrator may not change this person. Raises Http404: the act does not exist.
     """
-    chosen, named = _acts_on(found).get(name), found.display_name
+    chosen, named = _acts_on(found).get(name), shown.name_of_person(found)
     if name == "end":
         client_id = request.GET.get("client_id", "")
         for each in consents.connections(found):

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib import admin
-from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.http import HttpRequest
 from django.urls import reverse
@@ -16,6 +15,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from accounts import audit_trail
+from accounts.models import User
 from accounts.sessions import user_agents
 from oauth_bridge.activity import reading
 from oauth_bridge.activity.attempts import Attempt
@@ -42,6 +42,11 @@ class Named(NamedTuple):
 NOBODY = Named("", "")
 
 
+def name_of_person(person: User) -> str:
+    """The nickname, or the e-mail address if the nickname is empty. Only for administrators who may see people."""
+    return person.nickname.strip() or person.email
+
+
 class Names:
     """The names of the applications and people that a page shows.
 
@@ -63,8 +68,8 @@ class Names:
         self._tell_apart()
         keys = {key for key in people if key}
         if keys and self.sight.people:
-            for person in get_user_model().objects.filter(pk__in=keys):
-                self.people[person.pk] = Named(person.display_name, page("person", person.pk), person.email)
+            for person in User.objects.filter(pk__in=keys):
+                self.people[person.pk] = Named(name_of_person(person), page("person", person.pk), person.email)
 
     def _tell_apart(self) -> None:
         """Add the first characters of the client_id to names that several applications have."""

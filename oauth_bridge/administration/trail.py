@@ -197,7 +197,7 @@ def _subjects(request: HttpRequest, wanted: Iterable[tuple[str, str]]) -> dict[t
     people = User.objects.filter(pk__in=filter(_is_uuid, keys["person"]))
     return {
         **{("application", row.client_id): shown.named(row) for row in applications},
-        **{("person", str(row.pk)): Named(row.display_name, shown.page("person", row.pk)) for row in people},
+        **{("person", str(row.pk)): Named(shown.name_of_person(row), shown.page("person", row.pk)) for row in people},
         **{
             ("group", str(row.pk)): Named(row.name, shown.page("group", row.pk))
             for row in Group.objects.filter(pk__in=numbers)

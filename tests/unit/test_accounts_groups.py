@@ -12,7 +12,7 @@ from django.test import Client
 from accounts.models import AuditEntry, User
 from tests.contract_coverage import contract
 from tests.factories import PersonFactory
-from tests.pages import text_of, with_session
+from tests.pages import html_of, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -53,6 +53,21 @@ def change(browser: Client, person: User, *groups: Group, **fields: Any) -> Any:
 
 def names(person: User) -> set[str]:
     return set(person.groups.values_list("name", flat=True))
+
+
+def test_a_new_administrator_reads_what_groups_are_for_and_that_one_was_added(admin_client: Client) -> None:
+    listed = text_of(admin_client.get(GROUPS))
+    assert "Nothing here yet Groups say who may use an application." in listed
+    assert "Groups say" not in text_of(admin_client.get(f"{PEOPLE}add/"))
+    added = text_of(admin_client.post(f"{GROUPS}add/", {"name": "readers"}, follow=True))
+    assert "The group “ readers ” was added successfully." in added
+    assert "Groups say" in text_of(admin_client.get(f"{PEOPLE}add/"))
+
+
+def test_whoever_keeps_something_goes_back_to_its_page(admin_client: Client, readers: Group) -> None:
+    asked = html_of(admin_client.get(f"{GROUPS}{readers.pk}/delete/"))
+    assert f'href="{GROUPS}{readers.pk}/">Keep' in asked
+    assert f'href="{GROUPS}{readers.pk}/change/"' not in asked
 
 
 @contract("D23.superuser")

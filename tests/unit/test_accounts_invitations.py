@@ -183,6 +183,14 @@ def test_a_corrected_address_ends_everything_and_is_confirmed_at_the_next_sign_i
     assert AuditEntry.objects.get(key=str(person.pk), action="address_corrected").changes == {}
 
 
+def test_a_corrected_address_that_somebody_has_stays_in_the_field(office: Client, alice: User) -> None:
+    person = PersonFactory(nickname="")
+    page = act(office, person, "correct-address", email=alice.email)
+    assert f"Correct the e-mail address of {person.email}?" in text_of(page)
+    assert "Somebody already uses this address." in text_of(page)
+    assert f'value="{alice.email}"' in html_of(page)
+
+
 def test_a_code_for_the_old_address_does_not_bring_it_back(office: Client) -> None:
     person, stranger = PersonFactory(email="adda@example.org", email_verified_at=None), Client()
     sign_in(stranger, person.email)

@@ -246,6 +246,9 @@ def test_a_new_group_is_made_on_the_form_by_those_who_may_add_groups(application
     assert groups_of(application) == (True, ["Writers"])
     assert not Group.objects.get().permissions.exists()
     assert AuditEntry.objects.get(action="group_created").name == "Writers"
+    chosen = {"groups": [Group.objects.get().pk], "new_group": "Readers", "name": "Both"}
+    browser.post("/admin/oauth_bridge/application/add/", form | chosen)
+    assert groups_of_row(Application.objects.get(name="Both")) == (True, ["Readers", "Writers"])
 
 
 def test_the_page_of_a_group_lists_the_applications_that_it_opens(

@@ -297,6 +297,22 @@ def test_one_secret_is_ended_where_it_is_listed(admin_client, made, name):
         assert admin_client.post(admin_page(application, "secret_act", number, wrong)).status_code == 404
 
 
+def test_before_the_last_secret_ends_the_page_says_so_and_afterwards_asks_for_no_overlap(admin_client, made):
+    application, _ = made
+    last = "No other secret works"
+    for name in ("end", "leaked"):
+        assert last in text_of(admin_client.get(admin_page(application, "secret_act", 1, name)))
+    secret_rotation.rotate(application, timedelta(hours=24))
+    assert last not in text_of(admin_client.get(admin_page(application, "secret_act", 1, "leaked")))
+    for number in (1, 2):
+        secret_rotation.revoke(application, number)
+    page = text_of(admin_client.get(admin_page(application, "secret")))
+    assert "Meanwhile both work" not in page
+    assert "End all at once" not in page
+    admin_client.post(admin_page(application, "secret"), {"overlap": "24", "name": ""})
+    assert len(working(application)) == 1
+
+
 def test_a_public_application_and_one_that_was_deleted_have_no_secret(admin_client):
     public = Application.objects.create(name="Public", redirect_uris="https://a.example/", client_type="public")
     page = admin_page(public, "secret")
