@@ -147,12 +147,18 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         key = self.invited.pk if self.invited else self.begun
         if key is None:
             return None
-        waiting = User.objects.filter(email_verified_at=None, is_active=True)
-        person = waiting.filter(pk=key, email=self.cleaned_data["email"]).first()
-        if person:
+        email = self.cleaned_data["email"]
+        waiting = User.objects.filter(pk=key, email=email, email_verified_at=None, is_active=True)
+        person = waiting.first()
+        if person is None:
+            return None
+        person.set_password(None if self.by_passkey else self.cleaned_data["password1"])
+        with transaction.atomic():
+            # While the password was hashed, the address may have been confirmed, or the invitation withdrawn.
+            if waiting.select_for_update().first() is None:
+                return None
             if self.invited:  # somebody else may be using the link
                 end_credentials(person)
-            person.set_password(None if self.by_passkey else self.cleaned_data["password1"])
             person.change_profile(nickname=self.cleaned_data["nickname"].strip(), password=person.password)
         return person
 
