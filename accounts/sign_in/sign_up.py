@@ -10,6 +10,7 @@ from allauth.account import views as library
 from allauth.account.adapter import get_adapter
 from allauth.account.forms import SignupForm
 from django.conf import settings
+from django.contrib import messages
 from django.core import signing
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
@@ -188,6 +189,13 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
     @cached_property
     def invited(self) -> User | None:
         return invited(self.request)
+
+    def get_authenticated_redirect_url(self) -> str:
+        """Return the URL of the redirect. Whoever is signed in can only have the invitation of another person."""
+        if self.invited:
+            text = _("The invitation is for another account. Sign out, then open its link again.")
+            messages.warning(self.request, text)
+        return cast(str, super().get_authenticated_redirect_url())
 
     def closed(self) -> HttpResponse:
         is_invited = INVITATION_FIELD_NAME in (*self.request.GET, *self.request.POST)

@@ -181,6 +181,15 @@ def test_acts_on_an_invitation_that_was_accepted_meanwhile_lead_to_the_person(gr
     assert len(mail.outbox) == 1
 
 
+def test_whoever_is_signed_in_learns_how_to_accept_the_invitation_of_another_account(grace: Client) -> None:
+    path, other = invite(grace), with_session(PersonFactory())
+    page = other.get(path, follow=True)
+    assert page.redirect_chain == [("/accounts/profile", 302)]
+    assert "The invitation is for another account. Sign out, then open its link again." in text_of(page)
+    User.objects.filter(email="new@example.org").delete()
+    assert "The invitation is for" not in text_of(other.get(path, follow=True))
+
+
 # Corrected addresses --------------------------------------------------------------------------------------------------
 
 
