@@ -111,6 +111,19 @@ def test_an_invitation_is_sent_again_and_dead_once_it_is_withdrawn_or_old(grace:
     assert list(actions) == ["account_invited", "account_invited", "invitation_withdrawn"]
 
 
+def test_an_address_that_is_invited_twice_at_the_same_moment_gets_one_invitation(
+    grace: Client, monkeypatch: Any
+) -> None:
+    """The first check of the form does not see the other account yet."""
+    PersonFactory(email="new@example.org")
+    checks = iter([lambda _person, **_options: None, User.validate_constraints])
+    monkeypatch.setattr(User, "validate_constraints", lambda person, **options: next(checks)(person, **options))
+    page = grace.post(f"{PEOPLE}add/", {"email": "new@example.org"})
+    assert "Somebody already uses this address." in text_of(page)
+    assert not mail.outbox
+    assert not AuditEntry.objects.exists()
+
+
 def test_a_mail_that_fails_is_told_and_the_invitation_stays(grace: Client, monkeypatch: Any) -> None:
     monkeypatch.setattr(locmem.EmailBackend, "send_messages", Mock(side_effect=OSError))
     answer = grace.post(f"{PEOPLE}add/", {"email": "new@example.org"}, follow=True)
