@@ -19,7 +19,8 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
-from django.core.exceptions import BadRequest, PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
+from django.db import IntegrityError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
@@ -107,13 +108,23 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponseBase:
-        question = proof_first(request) if self.needs_proof(request, object_id) else None
-        return question or super().changeform_view(request, object_id, form_url, extra_context)
+        if self.needs_proof(request, object_id) and (question := proof_first(request)):
+            return question
+        try:
+            return super().changeform_view(request, object_id, form_url, extra_context)
+        except IntegrityError:  # another request has just stored the same name or address: now the form says so
+            return super().changeform_view(request, object_id, form_url, extra_context)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:  # type: ignore[override]
         if "index" in request.POST and ACTION_CHECKBOX_NAME not in request.POST:
             self.message_user(request, _("Nothing is chosen, so nothing is changed."), messages.WARNING)
             return redirect(request.get_full_path())
+        try:
+            chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)
+            for key in chosen if request.POST.get("select_across", "0") == "0" else []:
+                self.opts.pk.run_validators(self.opts.pk.to_python(key))
+        except ValidationError as error:
+            raise BadRequest from error
         return super().changelist_view(request, extra_context)
 
     def act_on_many(

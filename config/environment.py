@@ -294,7 +294,8 @@ def email(name: str, default: str) -> dict[str, Any]:
     with _value(name, default, form) as value:
         _match(r"(?i)smtp(\+tls|\+ssl)?://[^\s/?#]+/*|filemail:///+[^\s/?#][^\s?#]*|consolemail:///*", value)
         parts = urlsplit(value)
-        _require(parts.port != 0 and (parts.hostname or parts.scheme not in EMAIL_PORTS))
+        _require(parts.port != 0)
+        _require(is_host((parts.hostname or "").removesuffix(".")) or parts.scheme not in EMAIL_PORTS)
         return {
             "EMAIL_BACKEND": EMAIL_BACKENDS.get(parts.scheme, "accounts.mail.smtp.EmailBackend"),
             "EMAIL_FILE_PATH": "/" + unquote(parts.path).lstrip("/"),

@@ -21,6 +21,10 @@ from config.infrastructure import events
 from config.infrastructure.events import Event
 
 
+class AccountChanged(Exception):
+    """The account was deleted, or has got another address, since it was read."""
+
+
 @transaction.atomic
 def end_credentials(user: User, *, except_session: str | None = None) -> None:
     """Void the person's sessions, codes, access tokens, remembered consents and known-browser marks.
@@ -39,12 +43,14 @@ def set_password(user: User, password: str, *, except_session: str | None = None
     """Set the password and end the person's credentials, except the session with the key `except_session`.
 
     Only the columns of the password are saved, so an account that is deactivated meanwhile stays deactivated. Raises
-    HashingBusy.
+    HashingBusy. Raises AccountChanged: nothing was stored, because whoever has the old address may not set a password.
     """
     user.set_password(password)
     user.password_changed_at = timezone.now()
     with transaction.atomic():
-        user.save(update_fields=["password", "password_changed_at"])
+        same = User.objects.filter(pk=user.pk, email=user.email)
+        if not same.update(password=user.password, password_changed_at=user.password_changed_at):
+            raise AccountChanged
         end_credentials(user, except_session=except_session)
     events.write(Event.PASSWORD_CHANGED, person=user.pk)
     audit_trail.write("password_set", audit_trail.of_person(user))

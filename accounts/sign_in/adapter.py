@@ -198,8 +198,16 @@ class AccountAdapter(DefaultAccountAdapter):
             raise error.error_list[0] from None
 
     def set_password(self, user: AbstractBaseUser, password: str) -> None:
-        """Set the password and end all credentials except this session. allauth's method would save the whole row."""
-        credential_changes.set_password(cast(User, user), password, except_session=self.request.session.session_key)
+        """Set the password and end all credentials except this session. allauth's method would save the whole row.
+
+        Raises ImmediateHttpResponse: an administrator has corrected the address or deleted the account meanwhile.
+        """
+        kept = self.request.session.session_key
+        try:
+            credential_changes.set_password(cast(User, user), password, except_session=kept)
+        except credential_changes.AccountChanged:
+            credential_changes.report_changed(self.request, user)
+            raise ImmediateHttpResponse(redirect("account_login")) from None
 
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
         return reverse("security")

@@ -10,6 +10,7 @@ from allauth.account import views as library
 from allauth.account.adapter import get_adapter
 from allauth.account.forms import SignupForm
 from django.conf import settings
+from django.contrib import messages
 from django.core import signing
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
@@ -147,12 +148,18 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         key = self.invited.pk if self.invited else self.begun
         if key is None:
             return None
-        waiting = User.objects.filter(email_verified_at=None, is_active=True)
-        person = waiting.filter(pk=key, email=self.cleaned_data["email"]).first()
-        if person:
+        email = self.cleaned_data["email"]
+        waiting = User.objects.filter(pk=key, email=email, email_verified_at=None, is_active=True)
+        person = waiting.first()
+        if person is None:
+            return None
+        person.set_password(None if self.by_passkey else self.cleaned_data["password1"])
+        with transaction.atomic():
+            # While the password was hashed, the address may have been confirmed, or the invitation withdrawn.
+            if waiting.select_for_update().first() is None:
+                return None
             if self.invited:  # somebody else may be using the link
                 end_credentials(person)
-            person.set_password(None if self.by_passkey else self.cleaned_data["password1"])
             person.change_profile(nickname=self.cleaned_data["nickname"].strip(), password=person.password)
         return person
 
@@ -182,6 +189,13 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
     @cached_property
     def invited(self) -> User | None:
         return invited(self.request)
+
+    def get_authenticated_redirect_url(self) -> str:
+        """Return the URL of the redirect. Whoever is signed in can only have the invitation of another person."""
+        if self.invited:
+            text = _("The invitation is for another account. Sign out, then open its link again.")
+            messages.warning(self.request, text)
+        return cast(str, super().get_authenticated_redirect_url())
 
     def closed(self) -> HttpResponse:
         is_invited = INVITATION_FIELD_NAME in (*self.request.GET, *self.request.POST)

@@ -16,10 +16,16 @@ from accounts.sessions.credential_changes import end_credentials
 
 
 def mark_verified(user: User, *, is_new: bool = False) -> None:
-    """Store that the person or an operator has confirmed the address. `is_new`: the address replaces another."""
+    """Store that the person or an operator has confirmed the address. `is_new`: the address replaces another.
+
+    Store nothing if an administrator has corrected the address since `user` was read.
+    """
+    now = timezone.now()
     with transaction.atomic():
-        user.email_verified_at, user.invited_at = timezone.now(), None
-        user.save(update_fields=["email_verified_at", "invited_at"])
+        same = User.objects.filter(pk=user.pk, email=user.email)
+        if not same.update(email_verified_at=now, invited_at=None):
+            return
+        user.email_verified_at, user.invited_at = now, None
         if is_new:
             user.change_profile()
         align(user)

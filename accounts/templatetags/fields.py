@@ -6,6 +6,7 @@ from datetime import datetime
 
 from django import template
 from django.contrib.admin.helpers import AdminReadonlyField
+from django.contrib.auth.models import Permission
 from django.db.models import Manager
 from django.forms import BaseForm
 from django.forms.boundfield import BoundField
@@ -38,7 +39,7 @@ def contents(field: AdminReadonlyField) -> str:
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if isinstance(value, Manager):
-        return comma().join(_(each.name) for each in value.all()) or "–"
+        return comma().join(_(each.name) if isinstance(each, Permission) else str(each) for each in value.all()) or "–"
     return field.contents()
 
 

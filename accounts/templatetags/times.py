@@ -53,9 +53,12 @@ def ago(at: datetime) -> SafeString:
 
 
 @register.filter
-def moments(text: str) -> SafeString:
-    """Return the text or the safe HTML, with each time in the form TIME_FORMAT as `moment` returns it."""
-    return SafeString(_STORED.sub(lambda found: _of_stored(found[0]), conditional_escape(text)))
+def moments(text: object) -> SafeString:
+    """Return the text or the safe HTML, with each time in the form TIME_FORMAT as `moment` returns it.
+
+    `str` of the framework's messages is safe HTML if they contain links.
+    """
+    return SafeString(_STORED.sub(lambda found: _of_stored(found[0]), conditional_escape(str(text))))
 
 
 def _of_stored(text: str) -> str:
@@ -71,5 +74,5 @@ def _text(at: datetime, time_format: str) -> str:
 
 
 def _element(at: datetime, text: str) -> SafeString:
-    stamp = f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    stamp = f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"  # %Y would not pad the year 1
     return format_html('<time datetime="{}" title="{} UTC">{}</time>', stamp, _text(at, "H:i:s"), text)

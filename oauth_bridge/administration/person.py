@@ -15,6 +15,7 @@ from django.db import IntegrityError
 from django.db.models import Q
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.utils import timezone, translation
 from django.utils.html import format_html
@@ -171,7 +172,7 @@ def act(request: HttpRequest, found: User, name: str) -> HttpResponseBase:
 
     Raises PermissionDenied: the administrator may not change this person. Raises Http404: the act does not exist.
     """
-    chosen, named = _acts_on(found).get(name), shown.name_of_person(found)
+    chosen, named = (ACTS | INVITED_ACTS).get(name), shown.name_of_person(found)
     if name == "end":
         client_id = request.GET.get("client_id", "")
         for each in consents.connections(found):
@@ -181,6 +182,8 @@ def act(request: HttpRequest, found: User, name: str) -> HttpResponseBase:
         raise PermissionDenied
     if chosen is None:
         raise Http404
+    if name in ACTS | INVITED_ACTS and name not in _acts_on(found):  # the person has accepted the invitation meanwhile
+        return redirect(shown.page("person", found.pk))
     section = Named(_("People"), shown.page("accounts_user_changelist"))
     # Afterwards, a person whose invitation is withdrawn has no page.
     of = Named(found.email, section.url if name == "withdraw" else shown.page("person", found.pk))

@@ -88,6 +88,7 @@ def test_addresses_are_confirmed_by_an_action_at_most_30_at_once(admin_client: C
     form = {"action": "confirm_addresses", "_selected_action": [str(person.pk) for person in people]}
     answer = admin_client.post(PEOPLE, form | {"_selected_action": [str(n) for n in range(70)]})
     assert (answer.status_code, b"at most 30 at once" in answer.content) == (400, True)
+    assert admin_client.post(PEOPLE, form | {"_selected_action": "x"}).status_code == 400
     assert b"Count the address as confirmed: 2 chosen" in admin_client.post(PEOPLE, form).content
     answer = admin_client.post(PEOPLE, form | {"post": "1"})  # the number before another was chosen
     assert b"Count the address as confirmed: 2 chosen" in answer.content

@@ -13,6 +13,7 @@ from accounts.models import AuditEntry, User
 from tests.contract_coverage import contract
 from tests.factories import PersonFactory
 from tests.pages import html_of, text_of, with_session
+from tests.pages import staff, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -284,3 +285,12 @@ def test_the_operators_command_keeps_the_last_administrator(admin_user: User) ->
     with pytest.raises(CommandError, match="Make another administrator first: make-administrator"):
         call_command("account", "deactivate", admin_user.email)
     assert is_administrator(admin_user)
+
+
+def test_the_name_of_a_group_is_shown_as_it_was_typed(alice: User) -> None:
+    """Also if it is a word of this service. The names of permissions are translated."""
+    alice.groups.add(Group.objects.create(name="People"))
+    alice.user_permissions.set(Permission.objects.filter(codename="view_user"))
+    page = text_of(staff("view_user").get(f"{PEOPLE}{alice.pk}/change/", headers={"accept-language": "de"}))
+    assert " People " in page
+    assert "Can view person" not in page

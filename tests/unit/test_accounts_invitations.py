@@ -17,6 +17,7 @@ from django.test import Client
 from django.utils import timezone
 
 from accounts.models import AuditEntry, OutgoingMail, User
+from accounts.sign_in import verification
 from oauth_bridge.administration import people
 from oauth_bridge.models.activity import ActivityRecord
 from tests.factories import PersonFactory
@@ -24,6 +25,7 @@ from tests.pages import (
     CODE_PAGE,
     admin_browser,
     ask_for_link,
+    choose,
     deliver_all,
     html_of,
     is_signed_in,
@@ -109,6 +111,19 @@ def test_an_invitation_is_sent_again_and_dead_once_it_is_withdrawn_or_old(grace:
     assert list(actions) == ["account_invited", "account_invited", "invitation_withdrawn"]
 
 
+def test_an_address_that_is_invited_twice_at_the_same_moment_gets_one_invitation(
+    grace: Client, monkeypatch: Any
+) -> None:
+    """The first check of the form does not see the other account yet."""
+    PersonFactory(email="new@example.org")
+    checks = iter([lambda _person, **_options: None, User.validate_constraints])
+    monkeypatch.setattr(User, "validate_constraints", lambda person, **options: next(checks)(person, **options))
+    page = grace.post(f"{PEOPLE}add/", {"email": "new@example.org"})
+    assert "Somebody already uses this address." in text_of(page)
+    assert not mail.outbox
+    assert not AuditEntry.objects.exists()
+
+
 def test_a_mail_that_fails_is_told_and_the_invitation_stays(grace: Client, monkeypatch: Any) -> None:
     monkeypatch.setattr(locmem.EmailBackend, "send_messages", Mock(side_effect=OSError))
     answer = grace.post(f"{PEOPLE}add/", {"email": "new@example.org"}, follow=True)
@@ -148,6 +163,44 @@ def test_a_second_use_of_the_link_ends_the_first(grace: Client) -> None:
         type_code(owner, code)
     assert not is_signed_in(owner)
     assert User.objects.get(email="new@example.org").email_verified_at is None
+
+
+@pytest.mark.parametrize("is_withdrawn", [False, True])
+def test_a_password_is_stored_only_if_the_invitation_still_waits_after_hashing(
+    grace: Client, monkeypatch: Any, is_withdrawn: bool
+) -> None:
+    """Mallory, who has the link too, posts it at the moment when the owner accepts it or an administrator withdraws."""
+    path, hashed = invite(grace), User.set_password
+
+    def meanwhile(person: User, password: str | None) -> None:
+        hashed(person, password)
+        for waiting in User.objects.filter(pk=person.pk, email_verified_at=None):
+            waiting.delete() if is_withdrawn else verification.mark_verified(waiting)
+
+    monkeypatch.setattr(User, "set_password", meanwhile)
+    answer = sign_up(Client(), path, email="new@example.org", password1="the phrase of mallory")
+    assert answer["Location"].startswith(CODE_PAGE)
+    owner = User.objects.filter(email="new@example.org").first()
+    assert owner is None if is_withdrawn else owner and not owner.has_usable_password()
+
+
+def test_acts_on_an_invitation_that_was_accepted_meanwhile_lead_to_the_person(grace: Client) -> None:
+    helper = staff("view_user", "add_user")
+    invite(helper)
+    person = User.objects.get(email="new@example.org")
+    verification.mark_verified(person)
+    for name in ("withdraw", "invite"):
+        assert act(helper, person, name).redirect_chain == [(f"{PEOPLE}{person.pk}/", 302)]
+    assert len(mail.outbox) == 1
+
+
+def test_whoever_is_signed_in_learns_how_to_accept_the_invitation_of_another_account(grace: Client) -> None:
+    path, other = invite(grace), with_session(PersonFactory())
+    page = other.get(path, follow=True)
+    assert page.redirect_chain == [("/accounts/profile", 302)]
+    assert "The invitation is for another account. Sign out, then open its link again." in text_of(page)
+    User.objects.filter(email="new@example.org").delete()
+    assert "The invitation is for" not in text_of(other.get(path, follow=True))
 
 
 # Corrected addresses --------------------------------------------------------------------------------------------------
@@ -200,6 +253,25 @@ def test_a_code_for_the_old_address_does_not_bring_it_back(office: Client) -> No
     person.refresh_from_db()
     assert (person.email, person.email_verified_at) == ("ada@example.org", None)
     assert not is_signed_in(stranger)
+
+
+def test_a_link_to_the_old_address_sets_no_password_while_the_address_is_corrected(
+    alice: User, monkeypatch: Any
+) -> None:
+    ask_for_link(Client(), alice.email)
+    path, stranger, hashed = mailed_path(), Client(), User.set_password
+
+    def meanwhile(person: User, password: str) -> None:
+        hashed(person, password)
+        verification.correct(User.objects.get(pk=person.pk), "ada@example.org")
+
+    monkeypatch.setattr(User, "set_password", meanwhile)
+    assert choose(stranger, path)["Location"] == "/accounts/sign-in"
+    assert not is_signed_in(stranger)
+    found = User.objects.get(pk=alice.pk)
+    assert (found.email, found.email_verified_at, found.password) == ("ada@example.org", None, alice.password)
+    verification.mark_verified(alice)  # read before the correction
+    assert User.objects.get(pk=alice.pk).email_verified_at is None
 
 
 def test_an_address_is_corrected_only_with_the_right_and_below_the_own_rights(office: Client, alice: User) -> None:

@@ -44,11 +44,11 @@ def database_of(url: str) -> dict[str, Any]:
         raise ValueError(", where prepare_threshold is a number or none")
     try:
         given = {key: str(value) for key, value in conninfo_to_dict(f"postgres{place[place.index(':') :]}").items()}
-    except ProgrammingError:
+    except (ProgrammingError, UnicodeError):
         raise ValueError from None
     folder, _, name = given.get("dbname", "").rpartition("/")
     host, ports = given.get("host", folder), given.get("port", "")
-    if not name or "@" in host + name:  # a password whose @ is not percent-encoded
+    if not name or "@" in host + name or (folder and host != folder):  # characters that are not percent-encoded
         raise ValueError
     if not all(each.isdecimal() and 0 < int(each) < 65536 for each in ports.split(",") if each):
         raise ValueError
