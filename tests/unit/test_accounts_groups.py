@@ -12,8 +12,7 @@ from django.test import Client
 from accounts.models import AuditEntry, User
 from tests.contract_coverage import contract
 from tests.factories import PersonFactory
-from tests.pages import html_of, text_of, with_session
-from tests.pages import staff, text_of, with_session
+from tests.pages import html_of, staff, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
