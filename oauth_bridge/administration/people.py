@@ -83,7 +83,7 @@ class PersonAdmin(UserAdmin):
     list_display_links = None
     list_filter = (StateFilter, "is_staff")
     search_fields = ("email",)  # shows the field; `get_search_results` searches
-    search_help_text = gettext_lazy("E-mail address, nickname or user ID")
+    search_help_text = gettext_lazy("Name, e-mail or user ID")
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return PeopleList
