@@ -79,11 +79,16 @@ def take(page: Page, scheme: Scheme, accounts: dict[str, str], client_id: str) -
     page.context.clear_cookies()
     page.goto(f"{SERVICE}/admin/")
     sign_in(administrator)
-    keep("administration")
     page.get_by_role("searchbox").first.fill(reference)
     page.keyboard.press("Enter")
     page.wait_for_url("**/admin/activity/*/")
     keep("record")
+    for _ in range(60):  # a thread writes the counts
+        page.goto(f"{SERVICE}/admin/")
+        if page.get_by_text("1 application turns people away").count():
+            break
+        page.wait_for_timeout(500)
+    keep("administration")
 
 
 if __name__ == "__main__":
