@@ -270,7 +270,7 @@ def send(server: Server, data: bytes) -> bytes:
     """Send the bytes on a new connection. The response; empty when the server closed the connection."""
     received = b""
     with socket.create_connection(("127.0.0.1", urlsplit(server.base_url).port or 0), timeout=120) as connection:
-        with suppress(ConnectionError):  # it may answer, and close, before it has read everything
+        with suppress(OSError):  # it may answer, and close, before it has read everything
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
         with suppress(ConnectionError):

@@ -48,15 +48,18 @@ class Parameters:
 
     def __init__(self, encoded: bytes) -> None:
         self._encoded = encoded
-        self._values: dict[str, list[bytes]] = {}
+        self._values: dict[str, bytes] = {}  # the first value of each
         self._repeated: set[str] = set()
-        for pair in encoded.split(b"&"):
+        keys: dict[bytes, str] = {}  # by the name as it was sent, which is decoded once
+        for pair in encoded.replace(b"+", b" ").split(b"&"):
             if pair:
-                name, _, value = pair.replace(b"+", b" ").partition(b"=")
-                key = _unquoted(name).decode("utf-8", "replace")
+                name, _, value = pair.partition(b"=")
+                if (key := keys.get(name)) is None:
+                    key = keys[name] = _unquoted(name).decode("utf-8", "replace")
                 if key in self._values:
                     self._repeated.add(key)
-                self._values.setdefault(key, []).append(_unquoted(value))
+                else:
+                    self._values[key] = _unquoted(value)
 
     def names(self) -> list[str]:
         return list(self._values)
@@ -67,17 +70,17 @@ class Parameters:
 
     def text(self, name: str) -> str:
         """The first value, or an empty string. An empty value counts as omitted (RFC 6749 §3.1)."""
-        return self._values.get(name, [b""])[0].decode("utf-8", "replace")
+        return self._values.get(name, b"").decode("utf-8", "replace")
 
     def texts_of(self, names: Collection[str]) -> dict[str, str]:
         """The first value of each of these parameters that has a value."""
-        found = {name: values[0].decode("utf-8", "replace") for name, values in self._values.items() if name in names}
+        found = {name: value.decode("utf-8", "replace") for name, value in self._values.items() if name in names}
         return {name: text for name, text in found.items() if text}
 
     def percent_encoded(self, name: str) -> str | None:
         """The first value, percent-encoded byte by byte for a URL; None if the parameter was not sent."""
-        values = self._values.get(name)
-        return None if values is None else quote_from_bytes(values[0], safe="")
+        value = self._values.get(name)
+        return None if value is None else quote_from_bytes(value, safe="")
 
     def lost(self, name: str, known: Collection[str]) -> bool:
         """Return whether the value was not percent-encoded, so that a part of it was read as something else.
@@ -101,11 +104,11 @@ class Parameters:
         if name := self.repeated(FORM_FIELDS):
             raise RequestError(OAuthFault.REPEATED, name=name)
         texts = {}
-        for name, values in self._values.items():
+        for name, value in self._values.items():
             if name not in FORM_FIELDS:
                 continue
             try:
-                texts[name] = values[0].decode("utf-8")
+                texts[name] = value.decode("utf-8")
             except UnicodeDecodeError:
                 raise RequestError(OAuthFault.MALFORMED, name=name) from None
             if name in PASTED_PARAMETERS:
