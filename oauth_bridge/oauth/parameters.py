@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from binascii import unhexlify
 from collections.abc import Collection, Iterable
-from urllib.parse import quote_from_bytes, unquote_to_bytes
+from urllib.parse import quote_from_bytes
 
 from django.http import HttpRequest
 from django.utils.translation import gettext_noop
@@ -40,6 +41,7 @@ FORM_FIELDS = (
     "remember",
     "leaving",
 )
+_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -119,7 +121,8 @@ class Parameters:
 
 
 def _unquoted(part: bytes) -> bytes:
-    return unquote_to_bytes(part) if b"%" in part else part
+    """As `unquote_to_bytes`, which takes ten times as long for many "%" that escape nothing."""
+    return _ESCAPE.sub(lambda found: unhexlify(found[1]), part) if b"%" in part else part
 
 
 def _media_type(request: HttpRequest) -> str:
