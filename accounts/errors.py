@@ -1,7 +1,7 @@
 """The errors of this package: the faults, their sentences on forms and pages, and their causes in the log.
 
 One sentence may have several causes. Only the log contains the cause. A fault has two texts, the problem and the fix.
-The fix is empty if both are translated as one text. A fault contains the status of the response: 200 if the form is
+If one text says both, the fix is empty. A fault contains the status of the response: 200 if the form is
 shown again, 302 for a redirect.
 """
 

@@ -90,7 +90,7 @@ def _without_values(text: str) -> str:
 
 
 class GunicornFilter(logging.Filter):
-    """Removes what gunicorn quotes of a request that it refuses. A silent client is no error."""
+    """Removes quotes of refused requests. A client that connects and sends nothing is no error."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = str(record.msg)

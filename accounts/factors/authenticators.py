@@ -188,7 +188,7 @@ def _is_used(data: dict[str, Any], code: str) -> bool:
 
 
 def is_of_an_app(code: str) -> bool:
-    """Return whether the code, if it is valid, is one of an app and not a recovery code."""
+    """Return whether the code is as long as the codes of an app; recovery codes are longer."""
     return len(_digits(code)) == _APP_CODE_LENGTH
 
 

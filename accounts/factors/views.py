@@ -53,7 +53,7 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
         return JsonResponse({"request_options": passkeys.request_options(request)})
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Limit failed answers and calls of `get` together, because each answer costs time to parse and check."""
+        """Count failed answers against the limit of `get`, because an answer takes time to parse and check."""
         if seconds := throttling.address_wait_now(request, "passkey_options"):
             return too_many_requests(request, seconds, cause="passkeys_limited")
         return cast(HttpResponse, super().post(request, *args, **kwargs))

@@ -117,7 +117,7 @@ class PasswordResetFromKeyView(return_path.StepMixin, NewPasswordMixin, library.
         return cast(dict[str, Any], super().get_context_data(**kwargs))
 
     def logout(self) -> None:
-        """Sign out only on POST: a person who opens the link of another person must stay signed in."""
+        """Sign out only on POST, so that a link sent by somebody else signs nobody out."""
         if self.request.method == "POST":
             super().logout()
 

@@ -116,7 +116,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return str(get_adapter().clean_password(self.cleaned_data["password1"], user=User(**typed)))
 
     def clean(self) -> Any:
-        """Skip the password check in `clean` of allauth's form: this check ignores the nickname."""
+        """Skip the password check of allauth's `clean`, because that check ignores the nickname."""
         return super(SignupForm, self).clean()
 
     def try_save(self, request: HttpRequest) -> Any:

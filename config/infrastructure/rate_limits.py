@@ -220,8 +220,8 @@ class RateLimitCache(FailOpenRedisCache):
     """The cache in which django-ratelimit counts. An event takes at most one round trip to Redis instead of three.
 
     django-ratelimit calls `add` and, if `add` returns False, `incr` or `get`. Here `add` counts and returns False;
-    `incr` and `get` return the count, or None while Redis does not answer. The caller may set `block_size`, the number
-    of counts to take from Redis at once, before each event.
+    `incr` and `get` return the count, or None while Redis does not answer. Before each event, the
+    caller may set `block_size`: how many counts are taken from Redis at once.
     """
 
     block_size = 1

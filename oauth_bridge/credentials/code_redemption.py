@@ -82,7 +82,7 @@ def _explain_verifier(form: dict[str, str], code: AuthorizationCode) -> Refusal:
 
 
 def _explain_redeemed(_form: dict[str, str], code: AuthorizationCode) -> Refusal:
-    """Decide whether a second redemption is a replay, whose token `oauth.exchange` ends, or was sent twice.
+    """Tell a replay from an exchange that was sent twice. After a replay, `oauth.exchange` ends the code's token.
 
     Within SENT_TWICE_WITHIN, a double click or a retry is far more likely than a theft. Only the holder of the secret
     or the code_verifier can send the code again. If `redeemed_at` is in the future, the clock was set back, and the age

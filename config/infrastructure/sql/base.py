@@ -1,4 +1,4 @@
-"""The database backend for PostgreSQL that `DATABASES` names: Django's, with kept cursors and a cheap health check."""
+"""The PostgreSQL backend that `DATABASES` names: Django's, but it reuses cursors and has a cheap health check."""
 
 from __future__ import annotations
 
