@@ -15,7 +15,6 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_noop, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
@@ -287,7 +286,7 @@ class UserAdmin(ModelAdmin):
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Count what ends for people, instead of Django's rows of each table."""
         found, _counts, lacking, protected = super().get_deleted_objects(objs, request)
-        browsers = Session.objects.filter(user__in=objs, expire_date__gt=timezone.now()).count()
+        browsers = Session.unexpired().filter(user__in=objs).count()
         return found, {_("accounts"): len(objs), _("signed-in browsers"): browsers}, lacking, protected
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:

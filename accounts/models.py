@@ -175,6 +175,11 @@ class Session(AbstractBaseSession):
         verbose_name = _("browser session")
         verbose_name_plural = _("browser sessions")
 
+    @staticmethod
+    def unexpired() -> models.QuerySet[Session]:
+        """Return the sessions that have not expired, without their data."""
+        return Session.objects.filter(expire_date__gt=timezone.now()).defer("session_data")
+
 
 class FailedFactor(models.Model):
     """A wrong code or passkey answer from a person who is signed in or has sent the right password.

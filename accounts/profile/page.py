@@ -18,7 +18,6 @@ from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
@@ -193,7 +192,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
 
     def _sessions(self) -> QuerySet[Session]:
         person = cast(User, self.request.user)
-        return Session.objects.filter(user_id=person.pk, expire_date__gt=timezone.now()).defer("session_data")
+        return Session.unexpired().filter(user_id=person.pk)
 
 
 def _mark(row: Session) -> str:

@@ -148,9 +148,7 @@ def _browser(row: Session) -> dict[str, Any]:
 
 
 def browsers(found: User) -> Any:
-    return (
-        Session.objects.filter(user=found, expire_date__gt=timezone.now()).order_by("-created_at").defer("session_data")
-    )
+    return Session.unexpired().filter(user=found).order_by("-created_at")
 
 
 def may_change(request: HttpRequest, found: User) -> bool:

@@ -18,12 +18,11 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
-from django.utils import timezone
 
 from accounts import audit_trail, rights
 from accounts.email_addresses import looked_up_email, normalise_email
 from accounts.factors import authenticators as factors
-from accounts.models import User
+from accounts.models import Session, User
 from accounts.rights import LastAdministrator
 from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in.sign_up import invite
@@ -285,7 +284,7 @@ def described(person: User) -> dict[str, Any]:
         "last_sign_in": person.last_login and person.last_login.isoformat(),
         "second_factors": sorted(factors.types_of(person)),
         "unusable_passkeys": factors.other_hosts(person),
-        "browsers": person.sessions.filter(expire_date__gt=timezone.now()).count(),
+        "browsers": Session.unexpired().filter(user=person).count(),
     }
 
 
