@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 import time_machine
+from allauth.account.models import EmailAddress
 from django.contrib.auth.models import Group, Permission
 from django.core import mail
 from django.core.mail.backends import locmem
@@ -272,6 +273,8 @@ def test_a_link_to_the_old_address_sets_no_password_while_the_address_is_correct
     assert (found.email, found.email_verified_at, found.password) == ("ada@example.org", None, alice.password)
     verification.mark_verified(alice)  # read before the correction
     assert User.objects.get(pk=alice.pk).email_verified_at is None
+    assert not EmailAddress.objects.filter(user=alice, verified=True).exists()
+    assert not AuditEntry.objects.filter(action="address_confirmed", key=str(alice.pk)).exists()
 
 
 def test_an_address_is_corrected_only_with_the_right_and_below_the_own_rights(office: Client, alice: User) -> None:
