@@ -85,11 +85,6 @@ class SiteFault(Fault):
 
     BAD_REQUEST = (400, _("The request is malformed and could not be read."), _("Check it and send it again."))
     HOST = (400, _("This host name is not served here."), _("The operator names it in ALLOWED_HOSTS."))
-    HOST_NAMED = (
-        400,
-        _("The request is for the host {host}, but ALLOWED_HOSTS holds {hosts}."),
-        _("Use one of these, or add it there."),
-    )
     HOST_CHANGED = (
         400,
         _("The request arrived for the host {host}, but AUTH_URL is {auth_url}."),
