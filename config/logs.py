@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 import os
 import re
 import socket
 import sys
-import time
 import traceback
 from datetime import UTC, datetime
 from io import FileIO
@@ -31,7 +29,6 @@ _QUOTED = re.compile(r"""(['"])(.*?)\1""")
 _IDENTIFIER = re.compile(r"[a-z_.]+")
 _PACKAGES = re.compile(rf"^(.*site-packages/|{re.escape(str(Path(__file__).resolve().parent.parent))}/)")
 
-TELL_EACH_SECONDS = 10
 FILE_MODE = 0o640
 LOCAL_SYSLOG = "/dev/log"
 PROGRAM = "sign-in"
@@ -43,7 +40,7 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "time": _time(record),
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -57,17 +54,11 @@ class JsonFormatter(logging.Formatter):
         return _encode(line)
 
 
-def _time(record: logging.LogRecord) -> str:
-    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-
-
 def describe(exception: BaseException) -> list[dict[str, Any]]:
     """Return the exception, followed by its causes, without quoted values."""
     chain: list[dict[str, Any]] = []
-    seen: set[int] = set()
     link: BaseException | None = exception
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
+    while link is not None:
         frames = traceback.extract_tb(link.__traceback__)
         chain.append(
             {
@@ -107,7 +98,7 @@ class GunicornFilter(logging.Filter):
 
 
 class AuditHandler(logging.Handler):
-    """Appends security events to the file, or sends them to this machine's or, by UDP, to the host's syslog. RFC 5424.
+    """Appends security events to the file, or sends them to this machine's or, by UDP, to the host's syslog. RFC 3164.
 
     The file or socket is opened for each event, so a rotation or a restart of syslog needs no signal. An event never
     waits: one that cannot be written goes to standard error. Each line is one write, so lines do not mix.
@@ -116,7 +107,6 @@ class AuditHandler(logging.Handler):
     def __init__(self, path: str = "", host: str = "", port: int = 0) -> None:
         super().__init__()
         self.path, self.host, self.port = path, host, port
-        self._told_at = -math.inf
 
     def open(self) -> FileIO | socket.socket:
         """Raises OSError: the file or syslog cannot be used now."""
@@ -137,16 +127,11 @@ class AuditHandler(logging.Handler):
             with self.open() as target:
                 if isinstance(target, FileIO):
                     target.write(f"{line}\n".encode())
-                elif self.host:
-                    head = f"<{priority}>1 {_time(record)} {socket.gethostname()} {PROGRAM} {os.getpid()} - -"
-                    target.send(f"{head} {line}".encode())
                 else:
                     target.send(f"<{priority}>{PROGRAM}[{os.getpid()}]: {line}".encode())
         except OSError as error:
             logging.getLogger().handle(record)
-            if time.monotonic() >= self._told_at + TELL_EACH_SECONDS:
-                self._told_at = time.monotonic()
-                logger.error("AUDIT_LOG can't be written: events are in this log", extra={"cause": error.strerror})
+            logger.error("AUDIT_LOG can't be written: events are in this log", extra={"cause": error.strerror})
 
 
 def keep_off_terminal() -> None:
@@ -154,9 +139,6 @@ def keep_off_terminal() -> None:
     if sys.stderr and sys.stderr.isatty():
         _SETTINGS["handlers"]["stderr"]["level"] = "WARNING"
 
-
-# Log lines do not name threads and processes, so the logging module need not determine their names.
-logging.logThreads = logging.logMultiprocessing = logging.logProcesses = False
 
 _SILENT: dict[str, Any] = {"handlers": ["nowhere"], "level": "CRITICAL", "propagate": False}
 

@@ -32,7 +32,6 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
 def language_middleware(get_response: GetResponse) -> GetResponse:
-    """Run `answer_in_language` for each request."""
     return functools.partial(answer_in_language, get_response=get_response)
 
 
@@ -50,11 +49,8 @@ def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpR
     is_link = (path == paths.AUTHORIZE and _is_link(query)) or (path == paths.LOGOUT and "ui_locales=" in query)
     asked = _supported(query) if is_link else kept if kept and kept in dict(settings.LANGUAGES) else ""
     language = asked or translation.get_language_from_request(request)
-    if language == settings.LANGUAGE_CODE:  # already active; override would cost 5 µs
+    with translation.override(language):
         response = get_response(request)
-    else:
-        with translation.override(language):
-            response = get_response(request)
     if is_page(response):
         response.headers["Content-Language"] = language
         patch_vary_headers(response, ("Accept-Language", "Cookie"))

@@ -75,17 +75,9 @@ class RequestLogMiddleware:
                 recording.record(request, written)
             match, method, seconds = request.resolver_match, known_method(request), time.perf_counter() - started
             route = f"/{match.route}" if match else None
-            events.write_line(
-                access_log,
-                logging.INFO,
-                "request",
-                method=method,
-                route=route,
-                status=response.status_code,
-                duration_ms=round(seconds * 1000, 1),
-                address=address,
-                **proxy_ids(request),
-            )
+            line = {"method": method, "route": route, "status": response.status_code, "address": address}
+            line |= {"duration_ms": round(seconds * 1000, 1), **proxy_ids(request)}
+            access_log.info("request", extra=line)
             counted = route or NO_ROUTE
             events.ANSWERS.labels(method, counted, f"{response.status_code // 100}xx").observe(seconds)
             for error in known.errors:

@@ -54,21 +54,17 @@ class ResponseHeadersMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
         headers = response.headers
-        answers_page = is_page(response)
-        present = {name.lower() for name in headers}
-        wanted = PAGE_HEADERS if answers_page else DATA_HEADERS
-        for name, value in wanted.items():
-            if name.lower() not in present:  # `setdefault` takes twice as long, because it catches an exception
-                headers[name] = value
+        for name, value in (PAGE_HEADERS if is_page(response) else DATA_HEADERS).items():
+            headers.setdefault(name, value)
         if paths.kind_of(request.path_info).is_cross_origin:
             for name, value in CROSS_ORIGIN_HEADERS.items():
                 headers[name] = value
-        if answers_page:
+        if is_page(response):
             leads_to_application = getattr(response, "leads_to_application", False)
             policy = self.policy_without_form_action if leads_to_application else self.page_policy
             headers["Content-Security-Policy"] = policy
         if "no-store" in headers["Cache-Control"]:
             headers["X-Reference"] = network.reference.get()
-        if isinstance(response, HttpResponse) and "content-length" not in present:
-            headers["Content-Length"] = str(len(response.content))
+        if isinstance(response, HttpResponse):
+            headers.setdefault("Content-Length", str(len(response.content)))
         return response

@@ -86,11 +86,8 @@ class Event(Enum):
 # The events of the present request, except `REFUSED`, with their members; None outside of a request.
 of_request: ContextVar[list[tuple[Event, dict[str, Member]]] | None] = ContextVar("events", default=None)
 
-# Written without checking for a transaction. The first two occur after the commit, and the check would cost as much as
-# writing the line. The others report attempts, which must be logged even if the transaction is rolled back.
+# Events that report attempts, which must be logged even if the transaction is rolled back.
 _AT_ONCE = {
-    Event.CODE_ISSUED,
-    Event.CODE_REDEEMED,
     Event.REFUSED,
     Event.LIMIT_REACHED,
     Event.HOST_NOT_SERVED,
@@ -125,14 +122,7 @@ def _write(event: Event, members: dict[str, Member]) -> None:
             line[member] = str(each) if isinstance(each, UUID) else each
     if address := network.of_request.get():
         line["address"] = address
-    write_line(_logger, event.level, event.message, **line)
-
-
-def write_line(logger: logging.Logger, level: int, message: str, **members: str | int | float | None) -> None:
-    """Log the message and the members. Unlike `logger.log`, this function does not determine the caller."""
-    if logger.isEnabledFor(level):
-        names = {"name": logger.name, "levelno": level, "levelname": logging.getLevelName(level), "msg": message}
-        logger.handle(logging.makeLogRecord({**names, **members}))
+    _logger.log(event.level, event.message, extra=line)
 
 
 # Metrics -------------------------------------------------------------------------------------------------------------
