@@ -41,13 +41,8 @@ def main() -> None:
     except ImproperlyConfigured as error:
         sys.exit(str(error))
     try:
-        " ".join(sys.argv).encode()
-    except UnicodeEncodeError:
-        sys.exit("An argument holds bytes that are not UTF-8.")
-    try:
         execute_from_command_line(sys.argv)
-        if sys.stdout:  # None: it was closed before the start
-            sys.stdout.flush()
+        sys.stdout.flush()
     except (DatabaseError, InterfaceError) as error:
         # `migrate` raises an error of its own while it handles that of the database.
         cause = error.__cause__ or (error.__context__ and error.__context__.__cause__) or error

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import logging
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +28,6 @@ MARK_COLOR = b"#17695d"
 TEXT_CONTRAST = 4.5  # WCAG 2.2, 1.4.3
 WHITE = "#ffffff"
 
-logger = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True)
 class File:
@@ -49,35 +46,19 @@ class File:
         return reverse("brand", args=[self.name])
 
 
-# The picture that this process last read from each path.
-_logos: dict[str, File] = {}
-
-
 def logo(name: str) -> File | None:
     """Return the picture at the path in the variable, or None if the variable is not set.
 
-    If the file is no picture any more, return the one that this process or gunicorn's master has read: a new worker
-    must start. Raises ImproperlyConfigured: the file is not a picture, and none was read from this path before.
+    Raises ImproperlyConfigured: the file is not a picture.
     """
     path = env.raw(name)
     if not path:
         return None
-    try:
-        _logos[path] = _picture(name, path)
-    except ImproperlyConfigured as error:
-        if path not in _logos:
-            raise
-        logger.warning("the former logo is shown", extra={"reason": str(error)})
-    return _logos[path]
-
-
-def _picture(name: str, path: str) -> File:
     form = f"{name} must be the full path of an SVG, PNG or WebP picture of at most {LOGO_MAX_BYTES // 1024} kB"
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(LOGO_MAX_BYTES + 1)
-    except (OSError, ValueError) as error:
-        raise ImproperlyConfigured(f"{form} ({getattr(error, 'strerror', None) or 'not a path'}).") from None
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise ImproperlyConfigured(f"{form} ({error.strerror}).") from None
     for extension, (start, content_type) in LOGO_TYPES.items():
         if path.startswith("/") and len(content) <= LOGO_MAX_BYTES and start.match(content):
             return File(content, extension, content_type)
@@ -99,7 +80,6 @@ def contrast(one: str, other: str) -> float:
 
 
 def _luminance(color: str) -> float:
-    """Return the relative luminance of the colour, from 0 (black) to 1 (white). WCAG 2.2."""
     parts = [part / 255 for part in bytes.fromhex(color[1:])]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue

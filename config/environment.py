@@ -11,7 +11,6 @@ import difflib
 import os
 import re
 import secrets
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from email.utils import formataddr, parseaddr
@@ -26,10 +25,7 @@ from config.infrastructure.network import LOOPBACK_HOSTS, is_host, is_ip_address
 
 SECRET = frozenset({"SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASE_URL", "REDIS_URL", "EMAIL_URL"})
 FILE = "_FILE"
-MAX_FILE_BYTES = 64 * 1024
-# Names are similar if difflib's ratio of them is at least this number. In a name of eight letters, one may differ. No
-# two of our names are so similar.
-ALIKE = 0.87
+ALIKE = 0.87  # difflib's ratio of similar names. No two of our names are so similar.
 # The variables that Kubernetes adds for a service. Group 1 is the name of the service.
 INJECTED = re.compile(r"(.+?)_(SERVICE_(HOST|PORT\w*)|PORT(_[0-9]\w*)?)")
 
@@ -55,16 +51,14 @@ def raw(name: str) -> str:
     if value and path:
         raise ImproperlyConfigured(f"{name} and {name}{FILE} are both set. Set one of them.")
     if path:
-        content, form = b"", f"with at most {MAX_FILE_BYTES // 1024} kB of text"
+        reason: str | None = "it is empty"
         try:
-            with Path(path).open("rb") as file:
-                content = file.read(MAX_FILE_BYTES + 1)
+            value = Path(path).read_text(encoding="utf-8").strip()
         except (OSError, ValueError) as error:
-            form = f"that can be read ({getattr(error, 'strerror', None) or 'not a path'})"
-        value = content.decode(errors="surrogateescape")
-        if not value.strip() or len(content) > MAX_FILE_BYTES:
-            raise ImproperlyConfigured(f"{name}{FILE} must be the path of a file {form}.")
-    return value.strip()
+            reason = getattr(error, "strerror", "it is no text in UTF-8")
+        if not value:
+            raise ImproperlyConfigured(f"{name}{FILE} must be the path of a file that can be read ({reason}).")
+    return value
 
 
 def refuse_unknown() -> None:
@@ -135,8 +129,7 @@ def number(name: str, default: str, *, largest: int) -> int:
 
 
 def _is_host(host: str) -> bool:
-    """Return whether the text is a host without an underscore. Django refuses underscores in a Host header."""
-    return is_host(host) and "_" not in host
+    return is_host(host) and "_" not in host  # which Django refuses in a Host header
 
 
 def _host_and_port(netloc: str) -> tuple[str, int | None]:
@@ -159,25 +152,16 @@ def origin(name: str, default: str) -> str:
         return f"{scheme}://{host}" if port in (None, WEB_PORTS[scheme]) else f"{scheme}://{host}:{port}"
 
 
-def _is_link(value: str, scheme: str) -> bool:
-    netloc = urlsplit(value).netloc.lower()
-    return bool(re.fullmatch(rf"(?i)(?=.{{1,500}}$){scheme}://[!-~]+", value) and _host_and_port(netloc))
-
-
-def link(name: str, default: str) -> str:
-    """Return the https address of a page on another site, or an empty text."""
+def link(name: str, default: str, *, is_support: bool = False) -> str:
+    """Return the https address of a page on another site, or an empty text. `is_support`: or another way to get help."""
     form = "an https address in ASCII such as https://example.com/privacy, of at most 500 characters"
+    form += ", an http address of this machine, or mailto: and an e-mail address" if is_support else ""
     with _value(name, default, form) as value:
-        _require(not value or _is_link(value, "https"))
-        return value
-
-
-def support(name: str, default: str) -> str:
-    """Return the address for help, or an empty text."""
-    form = "an https address or an http address of this machine, in ASCII, or mailto: and an e-mail address"
-    with _value(name, default, form) as value:
-        if not re.fullmatch(r"|mailto:[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,255}", value):
-            _require(_is_link(value, "https") or (_is_link(value, "http") and is_loopback(value)))
+        mailto = re.fullmatch(r"mailto:[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,255}", value)
+        if value and not (is_support and mailto):
+            _require(re.fullmatch(r"(?i)(?=.{1,500}$)https?://[!-~]+", value))
+            _require(value[:5].lower() == "https" or (is_support and is_loopback(value)))
+            _host_and_port(urlsplit(value).netloc.lower())
         return value
 
 
@@ -190,7 +174,7 @@ def is_loopback(origin: str) -> bool:
 
 
 def hosts_of(*origins: str) -> str:
-    """Return the hosts of the origins. If an origin is on the loopback interface, add all loopback names."""
+    """Return the hosts of the origins, with all loopback names if an origin is on the loopback interface."""
     names = {_host_and_port(urlsplit(each).netloc)[0] for each in origins}
     if any(is_loopback(each) for each in origins):
         names.update(f"[{host}]" if ":" in host else host for host in LOOPBACK_HOSTS)
@@ -278,7 +262,6 @@ def redis(name: str, default: str) -> str:
 
 
 def redis_options() -> dict[str, Any]:
-    """Return the options of the Redis client."""
     from redis.backoff import NoBackoff
     from redis.exceptions import ConnectionError
     from redis.retry import Retry
@@ -289,7 +272,6 @@ def redis_options() -> dict[str, Any]:
 
 
 def email(name: str, default: str) -> dict[str, Any]:
-    """Return Django's `EMAIL_…` settings."""
     form = "smtp://, smtp+tls:// or smtp+ssl://user:password@host:port, filemail:///folder or consolemail://"
     with _value(name, default, form) as value:
         _match(r"(?i)smtp(\+tls|\+ssl)?://[^\s/?#]+/*|filemail:///+[^\s/?#][^\s?#]*|consolemail:///*", value)
@@ -325,7 +307,6 @@ def no_reply(name: str, origin: str) -> str:
 
 
 def secret_keys(name: str, default: str) -> list[str]:
-    """Read secret keys that are separated by commas."""
     with _value(name, default, "text in UTF-8") as value:
         return _items(value)
 
@@ -337,12 +318,9 @@ def secret_key(name: str, default: str, *, path: Path) -> str:
             return value
     try:
         if not path.exists():
-            with tempfile.NamedTemporaryFile("w", dir=path.parent) as draft:  # with mode 0600
-                draft.write(secrets.token_urlsafe(64))
-                draft.flush()
-                with suppress(FileExistsError):  # another process was faster
-                    os.link(draft.name, path)
-        return path.read_text(encoding="ascii").strip()
+            path.touch(mode=0o600)
+            path.write_text(secrets.token_urlsafe(64), encoding="ascii")
+        return path.read_text(encoding="ascii")
     except OSError as error:
         raise ImproperlyConfigured(
             f"SECRET_KEY is not set, and a generated key cannot be kept in {path} ({error.strerror})."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import resource
 import shutil
 import socket
 import struct
@@ -47,8 +46,7 @@ timeout = 30
 graceful_timeout = 30
 # In seconds. The nginx of docs/operations.md closes an idle connection after 15 seconds, so nginx closes it first.
 keepalive = 20
-# Without a free file descriptor, a worker would end. So a worker accepts fewer connections than it has descriptors.
-worker_connections = min(500, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+worker_connections = 500  # fewer than the file descriptors, 1,024 by default, without which a worker would end
 
 # A `state` of 4 kB takes 12 kB when percent-encoded, and 20 kB in the `next` parameter of a sign-in page. gunicorn
 # lowers a larger limit to MAX_REQUEST_LINE (8,190 bytes), so this file raises MAX_REQUEST_LINE too.
@@ -92,11 +90,8 @@ def serve_metrics(bind: str) -> WSGIServer:
     https://prometheus.github.io/client_python/multiprocess/.
     """
     host, _, port = bind.rpartition(":")
-    try:
-        # Set before the import, because prometheus_client decides during its import whether to count in files.
-        os.environ[METRICS_FOLDER] = folder = tempfile.mkdtemp(prefix="sign-in-metrics-")
-    except OSError:
-        sys.exit("METRICS_BIND needs a folder for temporary files. Set TMPDIR to one that can be written.")
+    # Set before the import, because prometheus_client decides during its import whether to count in files.
+    os.environ[METRICS_FOLDER] = folder = tempfile.mkdtemp(prefix="sign-in-metrics-")
     from prometheus_client import CollectorRegistry, multiprocess, start_http_server
 
     registry = CollectorRegistry()
@@ -127,10 +122,7 @@ def post_fork(server: Arbiter, worker: Worker) -> None:
 
 
 def post_worker_init(worker: Worker) -> None:
-    """Limit the time of statements, and start the threads that send e-mails, write counts and read metrics.
-
-    They start in the worker, because a reload must import the new code, and because a fork copies no thread.
-    """
+    """Limit the time of statements, and start the threads that send e-mails, write counts and read metrics."""
     import config.urls  # noqa: F401 - imports the views, so that the first request need not wait
     from accounts.mail import outbox
     from config import health

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
@@ -21,7 +20,7 @@ VERSION: str = tomllib.loads((BASE_DIR / "pyproject.toml").read_text(encoding="u
 SERVICE_NAME = env.text("SERVICE_NAME", "Delegated Sign-In")
 SERVICE_LOGO, SERVICE_COLOR = branding.logo("SERVICE_LOGO"), branding.color("SERVICE_COLOR")
 PRIVACY_URL, TERMS_URL = env.link("PRIVACY_URL", ""), env.link("TERMS_URL", "")
-SUPPORT_URL = env.support("SUPPORT_URL", "")
+SUPPORT_URL = env.link("SUPPORT_URL", "", is_support=True)
 BIND = env.bind("BIND", "127.0.0.1:8000")
 BASE_URL = env.origin("BASE_URL", f"http://localhost:{BIND.rpartition(':')[2]}")
 AUTH_URL = env.origin("AUTH_URL", BASE_URL)
@@ -76,7 +75,6 @@ MIDDLEWARE = [
 ]
 
 ROOT_URLCONF = "config.urls"
-WSGI_APPLICATION = "config.wsgi.application"
 APPEND_SLASH = False
 
 TEMPLATES = [
@@ -128,7 +126,6 @@ EMAIL_USE_TLS, EMAIL_USE_SSL = _email["EMAIL_USE_TLS"], _email["EMAIL_USE_SSL"]
 IS_EMAIL_SET = bool(env.raw("EMAIL_URL"))
 EMAIL_TIMEOUT = 20  # seconds for a whole connection to the mail server
 DEFAULT_FROM_EMAIL = env.sender("DEFAULT_FROM_EMAIL", env.no_reply(SERVICE_NAME, AUTH_URL))
-SERVER_EMAIL = DEFAULT_FROM_EMAIL
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static", ("pictures", str(BASE_DIR / "docs" / "pictures"))]
@@ -138,8 +135,6 @@ WHITENOISE_MAX_AGE = 300
 # Counters of the limits (django-ratelimit) ---------------------------------------------------------------------------
 
 RATELIMIT_USE_CACHE, RATELIMIT_FAIL_OPEN = "limits", True
-# The defaults of django-ratelimit, which it would take longer to read at each count.
-RATELIMIT_ENABLE, RATELIMIT_CACHE_PREFIX, RATELIMIT_HASH_ALGORITHM = True, "rl:", sha256
 
 # Sign-in, sessions, cookies ------------------------------------------------------------------------------------------
 

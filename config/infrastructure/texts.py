@@ -53,22 +53,6 @@ def typed_code(text: str) -> str:
     )
 
 
-def first_grapheme(text: str) -> str:
-    """Return the first character with its accents, or an emoji with all its parts; empty for an empty text.
-
-    This simplifies Unicode's rules for grapheme clusters (UAX #29).
-    """
-    end = 2 if all("\U0001f1e6" <= each <= "\U0001f1ff" for each in text[:2]) else 1  # a flag consists of two letters
-    while end < len(text) and ("\u200d" in text[end - 1 : end + 1] or _extends(text[end])):
-        end += 1
-    return text[:end]
-
-
-def _extends(character: str) -> bool:
-    """Return whether the character changes the previous one: an accent, a form of an emoji, or a skin tone."""
-    return unicodedata.category(character) in ("Mn", "Mc", "Me") or "\U0001f3fb" <= character <= "\U0001f3ff"
-
-
 def command_error(problem: ValidationError, options: Mapping[str, str] | None = None) -> CommandError:
     """Return the error of a command. A sentence about a field begins with its name, or its name in `options`."""
     texts = problem.messages

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from argparse import ArgumentParser
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -42,23 +41,19 @@ class Command(BaseCommand):
         "stopped and run again at any time."
     )
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--dry-run", action="store_true", help="count only, and change nothing")
-
-    def handle(self, *args: Any, dry_run: bool, **options: Any) -> None:
+    def handle(self, *args: Any, **options: Any) -> None:
         unreadable = 0
         for column in SEALED_COLUMNS:
             counts: Counter[str] = Counter()
             rows = apps.get_model(column.model)._default_manager.order_by("pk")
             for row_id in list(rows.values_list("pk", flat=True)):
-                outcome = _reseal(column, row_id, dry_run)
+                outcome = _reseal(column, row_id)
                 counts[outcome] += 1
                 if outcome == "unreadable":
                     self.stderr.write(f"{column.kind}: no key opens row {row_id} of {column.model}.")
             unreadable += counts["unreadable"]
-            done = "to be sealed anew" if dry_run else "sealed anew"
             self.stdout.write(
-                f"{column.kind}: {counts['old']:,} {done}, {counts['current']:,} under SECRET_KEY already, "
+                f"{column.kind}: {counts['old']:,} sealed anew, {counts['current']:,} under SECRET_KEY already, "
                 f"{counts['unreadable']:,} that could not be opened."
             )
         if unreadable:
@@ -69,7 +64,7 @@ class Command(BaseCommand):
 
 
 @transaction.atomic
-def _reseal(column: SealedColumn, row_id: Any, dry_run: bool) -> str:
+def _reseal(column: SealedColumn, row_id: Any) -> str:
     """Lock the row and seal it again. Return its former state: "old", "current", "unreadable" or "empty"."""
     row: Any = apps.get_model(column.model)._default_manager.select_for_update().filter(pk=row_id).first()
     stored: Any = getattr(row, column.column, None)  # None: the row was deleted meanwhile
@@ -86,9 +81,8 @@ def _reseal(column: SealedColumn, row_id: Any, dry_run: bool) -> str:
     content = sealing.unseal(column.purpose, sealed, bound_to)
     if content is None:
         return "unreadable"
-    if not dry_run:
-        sealed = sealing.seal(column.purpose, content, bound_to)
-        new = {**stored, column.member: base64.b64encode(sealed).decode()} if column.member else sealed
-        setattr(row, column.column, new)
-        row.save(update_fields=[column.column])
+    sealed = sealing.seal(column.purpose, content, bound_to)
+    new = {**stored, column.member: base64.b64encode(sealed).decode()} if column.member else sealed
+    setattr(row, column.column, new)
+    row.save(update_fields=[column.column])
     return "old"
