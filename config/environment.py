@@ -153,7 +153,7 @@ def origin(name: str, default: str) -> str:
 
 
 def link(name: str, default: str, *, is_support: bool = False) -> str:
-    """Return the https address of a page on another site, or an empty text. `is_support`: or another way to get help."""
+    """Return the https address of a page on another site, or an empty text. For help, it may also be at hand."""
     form = "an https address in ASCII such as https://example.com/privacy, of at most 500 characters"
     form += ", an http address of this machine, or mailto: and an e-mail address" if is_support else ""
     with _value(name, default, form) as value:
@@ -227,15 +227,12 @@ def audit_log(name: str, default: str) -> dict[str, Any]:
 
 def database(name: str, default: str) -> dict[str, Any]:
     """Return the entry of `DATABASES`. On SQLite, writers wait at BEGIN, and no reader waits for a writer."""
-    form = "sqlite:////full/path/of/file or postgres://user:password@host:port/name"
+    form = "sqlite:////full/path/of/file or postgres://user:password@host:port/name, perhaps with options of PostgreSQL"
     with _value(name, default, form) as value:
         if value.partition("://")[0].lower() in ("postgres", "postgresql"):
             from config.infrastructure.sql.base import database_of
 
-            try:
-                return database_of(value)
-            except ValueError as error:
-                raise ImproperlyConfigured(f"{name} must be {form}{error}.") from None
+            return database_of(value)
         path = unquote(_match(r"(?i:sqlite)://(:memory:|/[^\s?#]*)", value)[len("sqlite://") :].removeprefix("/"))
         if path not in ("", ":memory:"):
             private_folder(Path(path).parent)

@@ -8,7 +8,7 @@ import ssl
 import sys
 import time
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any, Literal, NamedTuple
@@ -25,7 +25,8 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from accounts.mail import smtp
-from config import environment, health
+from config import checks as own_checks
+from config import environment
 from config.infrastructure.network import is_proxy
 from config.infrastructure.texts import shown
 from oauth_bridge.management import purging
@@ -34,8 +35,8 @@ WAIT_SECONDS = 5  # the longest wait for one answer of Redis or of the mail serv
 PURGED_WITHIN = timedelta(days=1)
 STRANGERS = ("198.51.100.9", "2001:db8::9")  # no machine has these addresses (RFC 5737, RFC 3849)
 READ = """
-    SELECT current_setting('server_version'), current_setting('server_encoding'),
-           current_setting('transaction_read_only'), extract(epoch FROM clock_timestamp())::float
+    SELECT current_setting('server_version'), current_setting('transaction_read_only'),
+           extract(epoch FROM clock_timestamp())::float
 """
 # Problem and fix of each error, of which the first type counts, without the server's text, which may name the account.
 MAIL_FAULTS: tuple[tuple[type[Exception], str, str], ...] = (
@@ -150,16 +151,20 @@ def clock(name: str, whose: str, seconds_ahead: float) -> Finding:
 def database() -> Iterator[Finding]:
     try:
         yield from _sqlite() if connection.vendor == "sqlite" else _postgresql()
-        if missing := health.missing_migrations():
-            message = f"{len(missing)} migrations are missing, such as {missing[0]}."
-            yield Finding("migrations", "failed", message, "Run manage.py migrate.")
-            return
-        yield Finding("migrations", "ok", "All migrations are applied.")
-        yield purge()
+        migrations = _of_checks("migrations", own_checks.database_is_migrated, "All migrations are applied.")
+        yield migrations
+        if migrations.status == "ok":
+            yield purge()
     except DatabaseError as error:
         reason = str(error).strip().partition("\n")[0].rstrip(".")
         fix = "Is DATABASE_URL right, does PostgreSQL run there, and may this machine and account connect?"
         yield Finding("database", "failed", f"The database can't be used: {reason}.", fix)
+
+
+def _of_checks(name: str, check: Callable[..., list[checks.CheckMessage]], ok: str) -> Finding:
+    for found in check(None, databases=["default"]):
+        return Finding(name, "failed", found.msg, found.hint or "")
+    return Finding(name, "ok", ok)
 
 
 def _sqlite() -> Iterator[Finding]:
@@ -173,17 +178,13 @@ def _postgresql() -> Iterator[Finding]:
     with connection.cursor() as cursor:
         before = time.time()
         cursor.execute(READ)
-        version, encoding, is_read_only, now = cursor.fetchone()
+        version, is_read_only, now = cursor.fetchone()
     if is_read_only == "on":
         fix = "Name the primary in DATABASE_URL, or several hosts with target_session_attrs=read-write."
         yield Finding("database", "failed", "The database may only be read: it is a standby.", fix)
     else:
         yield Finding("database", "ok", f"PostgreSQL {version} answers.")
-    if encoding == "UTF8":
-        yield Finding("database_encoding", "ok", "The database is in UTF-8.")
-    else:
-        fix = "Make a database with `createdb --encoding UTF8 --template template0`, and move the rows with pg_dump."
-        yield Finding("database_encoding", "failed", f"The database is in {encoding}.", fix)
+    yield _of_checks("database_encoding", own_checks.database_is_utf8, "The database is in UTF-8.")
     yield clock("clock_database", "the database", now - (before + time.time()) / 2)
 
 
