@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from django.conf import settings
 from django.core.cache import caches
@@ -45,7 +45,6 @@ WITHOUT_REDIS = frozenset(
     {"sign_in_account", "sign_in_address", "sign_in", "notice", "notice_of_all", "administration", "act"}
     | {"records_of_caller", "records_of_kind"}
 )
-_own_lock = threading.Lock()
 _own_counts = LocMemCache("rate_limits", {"OPTIONS": {"MAX_ENTRIES": 20_000}})
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 RETRY_AFTER_SECONDS, LOG_EVERY_SECONDS = 1.0, 10.0
@@ -110,13 +109,12 @@ def _seconds_to_wait(counter: Counter, *, increment: bool) -> int:
     rate = settings.RATES.get(name) or settings.RATES_OF_RECORDS.get(name)
     if not rate:  # this limit is off, or RATE_LIMITS is off
         return 0
-    if name in IN_BLOCKS and times == 1:
-        caches[settings.RATELIMIT_USE_CACHE].block_size = _block_size(rate)  # type: ignore[attr-defined]
+    cache = cast("RateLimitCache", caches[settings.RATELIMIT_USE_CACHE])
+    cache.block_size = _block_size(rate) if name in IN_BLOCKS and times == 1 else 1
+    cache.counts_without_redis = name in WITHOUT_REDIS
     usage = get_usage(None, group=name, key=lambda _group, _request: key, rate=rate, increment=increment)
-    if usage is None:  # the cache does not answer; requests are still answered
-        if name not in WITHOUT_REDIS:
-            return 0
-        usage = _own_usage(name, key, parse(rate), increment=increment)
+    if usage is None:  # Redis does not answer; requests are still answered
+        return 0
     used = usage["count"] if increment else usage["count"] + 1
     if used <= max(1, int(usage["limit"] * times)):
         return 0
@@ -130,23 +128,10 @@ def _block_size(rate: str) -> int:
     return events // 100 if events >= IN_BLOCKS_FROM_EVENTS and seconds <= IN_BLOCKS_UP_TO_SECONDS else 1
 
 
-def _own_usage(name: str, key: str, rate: Rate, *, increment: bool) -> dict[str, Any]:
-    """Count in the memory of this process, and return a dict like that of django-ratelimit's `get_usage`."""
-    window, passed = divmod(int(time.time()), rate.seconds)
-    place = str(hash((name, key, window)))
-    with _own_lock:
-        used = _own_counts.get(place, 0) + int(increment)
-        if increment:
-            _own_counts.set(place, used, rate.seconds)
-    return {"limit": rate.events, "count": used, "time_left": rate.seconds - passed}
-
-
 # The caches -----------------------------------------------------------------------------------------------------------
 
 
-class Outage:
-    """Whether Redis is away. The threads share it, but each thread has its own cache objects."""
-
+class Outage:  # shared by the threads, which have their own cache objects
     is_on = False
     try_again_at = log_again_at = 0.0  # in monotonic time
 
@@ -220,21 +205,27 @@ class RateLimitCache(FailOpenRedisCache):
     """The cache in which django-ratelimit counts. An event takes at most one round trip to Redis instead of three.
 
     django-ratelimit calls `add` and, if `add` returns False, `incr` or `get`. Here `add` counts and returns False;
-    `incr` and `get` return the count, or None while Redis does not answer. Before each event, the
-    caller may set `block_size`: how many counts are taken from Redis at once.
+    `incr` and `get` return the count, or None while Redis does not answer. Before each event, the caller sets
+    `block_size`, how many counts are taken from Redis at once, and whether this process counts without Redis.
     """
 
     block_size = 1
+    counts_without_redis = False
     _count: int | None = None
 
     def add(self, key: str, value: Any, timeout: Any = None, version: int | None = None) -> bool:
         """Count `value` (0 or 1) more events."""
-        name, size, self.block_size = self.make_key(key, version), self.block_size, 1
-        if size == 1:
+        name = self.make_key(key, version)
+        if self.block_size == 1:
             self._count = self._add(name, value, timeout)
         else:
             with _lock:
-                self._count = self._add_to_block(name, value, size, timeout)
+                self._count = self._add_to_block(name, value, self.block_size, timeout)
+        if self._count is None and self.counts_without_redis:
+            with _lock:
+                self._count = _own_counts.get(name, 0) + value
+                if value:
+                    _own_counts.set(name, self._count, timeout)
         return False
 
     def incr(self, key: str, delta: int = 1, version: int | None = None) -> Any:

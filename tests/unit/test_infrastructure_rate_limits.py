@@ -59,9 +59,9 @@ def test_while_the_cache_is_away_only_some_limits_are_counted_in_the_process(set
     assert not any(rate_limits.count(Counter("userinfo", "alice")) for _ in range(5))
     assert rate_limits.exceeded(Counter("userinfo", "alice")) == 0
     alice, wide = (Counter("sign_in_account", key, times) for key, times in (("alice", 1), ("all", 2)))
-    assert [rate_limits.attempt(alice, wide) for _ in range(4)] == [0, 0, 900, 900]
+    assert [rate_limits.attempt(alice, wide) > 0 for _ in range(4)] == [False, False, True, True]
     assert rate_limits.exceeded(Counter("sign_in_account", "bob")) == 0
-    assert [rate_limits.attempt(wide) for _ in range(3)] == [0, 0, 900]
+    assert [rate_limits.attempt(wide) > 0 for _ in range(3)] == [False, False, True]
     time_machine.shift(900)
     assert rate_limits.attempt(alice, wide) == 0
 
