@@ -29,69 +29,38 @@ service = OAuth(app).register(
 )
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Demo application</title><link rel="icon" href="data:,"><style>
-  :root { color-scheme: light dark; --page: #f2f2f7; --card: #fff; --ink: #181a24; --quiet: #585b6b; --line: #dddee9;
-    --soft: #f3f3fc; --edge: #d3d4ee; --fill: #3b3da8; --accent: #3b3da8 }
-  @media (prefers-color-scheme: dark) { :root { --page: #101119; --card: #191b26; --ink: #e9eaf2; --quiet: #a8abbd;
-    --line: #323546; --soft: #1d2033; --edge: #3b3f66; --fill: #5254c4; --accent: #b3b5f7 } }
-  * { box-sizing: border-box; margin: 0 }
-  body { display: grid; align-content: center; justify-content: center; grid-template-columns: minmax(0, 27rem);
-    gap: 1rem; min-height: 100vh; padding: 1rem; background: var(--page); color: var(--ink); overflow-wrap: anywhere;
-    font: 1rem/1.5 -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, sans-serif }
-  header, footer { display: flex; gap: .5rem 1rem; justify-content: space-between; color: var(--quiet);
-    font-size: .8125rem }
-  header { justify-content: start; align-items: center; color: var(--ink); font-weight: 600 }
-  header b { display: grid; width: 2.25rem; height: 2.25rem; place-items: center; border-radius: .5rem;
-    background: var(--fill); color: #fff; font-size: 1.25rem }
-  main { display: grid; grid-template-columns: minmax(0, 1fr); gap: 1rem; padding: 1.5rem;
-    border: 1px solid var(--line); border-radius: 1rem; background: var(--card);
-    box-shadow: 0 16px 40px -20px rgb(24 26 36 / 25%) }
-  h1 { font-size: 1.5rem; line-height: 1.25; text-wrap: balance }
-  h2, p, li, summary { font-size: .875rem } a { color: var(--accent) }
-  code, dt, pre { font: .8125rem/1.4 ui-monospace, Menlo, Consolas, "Liberation Mono", monospace }
-  section, [role=alert] { padding: .75rem 1rem; border: 1px solid var(--edge); border-radius: .75rem;
-    background: var(--soft) } [role=alert] { border-color: var(--accent) }
-  dl { display: grid; grid-template-columns: auto minmax(0, 1fr); gap: .5rem 1rem; margin-top: .5rem }
-  dt { color: var(--quiet) }
-  dd:empty { width: 9rem; max-width: 100%; height: 1.25rem; border-bottom: 1px dashed var(--quiet) }
-  .avatar { grid-row: 1 / span 2; align-self: center; width: 4rem; height: 4rem }
-  .avatar dt { position: absolute; clip-path: inset(50%) }
-  .avatar dd { display: block; width: 4rem; height: 4rem; border: 0 } .nickname dd { font-weight: 600 }
-  .avatar dd:empty { border: 2px dashed var(--quiet); border-radius: 50% }
-  img { border-radius: 50% } .sub { grid-column: 1 / -1; padding-top: .5rem; border-top: 1px dashed var(--edge) }
-  .sub dd { font: .8125rem/1.4 ui-monospace, Menlo, Consolas, "Liberation Mono", monospace }
-  .button { display: block; width: 100%; padding: .625rem 1rem; border: 1px solid var(--fill); border-radius: .5rem;
-    background: var(--fill); color: #fff; font: inherit; font-weight: 600; text-align: center; text-decoration: none }
-  button.button { border-color: var(--quiet); background: none; color: var(--ink) }
-  ol { display: grid; gap: .5rem; padding: 0; list-style: none; counter-reset: step }
-  li { display: flex; gap: .75rem; align-items: center; counter-increment: step }
-  li::before { flex: none; width: 1.5rem; line-height: 1.375rem; border: 1px solid var(--quiet); border-radius: 50%;
-    text-align: center; content: counter(step) }
-  .done li::before { border-color: var(--fill); background: var(--fill); color: #fff;
-    content: "\\2713" } pre { white-space: pre-wrap } :focus-visible { outline: 3px solid var(--accent) }
+  :root { color-scheme: light dark; font: 1rem/1.5 system-ui, sans-serif; overflow-wrap: anywhere }
+  body { display: grid; gap: 1rem; max-width: 27rem; margin: 2rem auto; padding: 0 1rem }
+  main { display: grid; gap: 1rem; padding: 1.5rem; border: 1px solid; border-radius: 1rem }
+  h1, h2, p, dl, dd, ol { margin: 0 } h1 { font-size: 1.5rem } h2, p, li, summary, footer { font-size: .875rem }
+  dl { display: grid; grid-template-columns: auto 1fr; gap: .5rem 1rem } pre { white-space: pre-wrap }
+  [role=alert] { padding-left: 1rem; border-left: 4px solid #c33 } img { border-radius: 50% }
+  .button { display: block; width: 100%; padding: .625rem; border: 0; border-radius: .5rem; background: #3b3da8;
+    color: #fff; font: inherit; text-align: center; text-decoration: none }
 </style>
-<header><b aria-hidden="true">D</b> Demo application</header>
+<header>Demo application</header>
 <main>
   <h1>{% if person %}Hello, {{ person.nickname }}{% else %}Sign in, and watch what happens{% endif %}</h1>
   {% if problem == "access_denied" %}<p role="alert"><strong>You refused, so nothing was shared.</strong>
     The callback carried <code>error=access_denied</code>.</p>
   {% elif problem %}<p role="alert"><strong>The sign-in failed.</strong> {{ problem }}</p>{% endif %}
-  <section><h2>{% if person %}This application knows{% else %}This application knows nothing yet{% endif %}</h2>
-    <dl>{% for name in ("avatar", "nickname", "email", "sub") %}<div class="{{ name }}"><dt>{{ name }}</dt>
-      <dd>{% if person and name == "avatar" %}<img src="{{ person.avatar }}" alt="" width="64" height="64">
-        {%- elif person %}{{ person[name] }}{% endif %}</dd></div>{% endfor %}</dl></section>
-  {% if not person %}<a class="button" href="{{ url_for('sign_in') }}">Sign in with {{ name }}</a>{% endif %}
-  {% if not problem %}<ol{% if person %} class="done"{% endif %} aria-label="The steps of a sign-in">
-    <li><span>The browser goes to <code>/oauth/authorize</code></span>
+  {% if person %}<h2>This application knows</h2>
+  <dl><dt>avatar<dd><img src="{{ person.avatar }}" alt="" width="64" height="64">
+    {% for name in ("nickname", "email", "sub") %}<dt>{{ name }}<dd>{{ person[name] }}{% endfor %}</dl>
+  {% else %}<p>This application knows nothing yet.</p>
+  <a class="button" href="{{ url_for('sign_in') }}">Sign in with {{ name }}</a>{% endif %}
+  <ol aria-label="The steps of a sign-in">
+    <li>The browser goes to <code>/oauth/authorize</code>
     <li>You sign in and allow it
-    <li><span>It returns to <code>/callback</code> with a code</span>
-    <li><span>The code is redeemed at <code>/oauth/token</code></span>
-    <li><span>The profile is read at <code>/oauth/userinfo</code></span></ol>{% endif %}
+    <li>It returns to <code>/callback</code> with a code
+    <li>The code is redeemed at <code>/oauth/token</code>
+    <li>The profile is read at <code>/oauth/userinfo</code></ol>
   {% if person %}
   <form method="post" action="{{ url_for('sign_out') }}"><button class="button">Sign out here</button></form>
   <details><summary>The answer as JSON</summary><pre>{{ person | tojson(indent=2) }}</pre></details>{% endif %}
 </main>
-<footer><span>Not the service: an application that uses it.</span>
-  <span><a href="{{ docs }}">Documentation</a> · <a href="{{ url_for('source') }}">Its source</a></span></footer>
+<footer>Not the service: an application that uses it.
+  <a href="{{ docs }}">Documentation</a> · <a href="{{ url_for('source') }}">Its source</a></footer>
 """
 
 
