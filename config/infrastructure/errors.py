@@ -137,18 +137,15 @@ of_subject: ContextVar[Subject | None] = ContextVar("subject", default=None)
 
 
 def subject() -> Subject:
-    """Return the subject of the present request; outside of a request, one that nothing reads."""
+    """Return the subject of the present request, or outside of a request a new one."""
     return of_subject.get() or Subject()
 
 
 class RequestError(Exception):
-    """Rejects the request. `headers` are added to the response, and `details` are inserted in the public sentence.
-
-    The text of the exception is only the name of the fault, so a traceback in the log shows no part of the request.
-    """
+    """Rejects the request. `headers` are added to the response, and `details` are inserted in the public sentence."""
 
     def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:
-        super().__init__(fault.name)
+        super().__init__(fault.name)  # so that a traceback in the log shows no part of the request
         self.fault = fault
         self.headers = headers or {}
         self._sentence = fault.describe(**details)
@@ -158,7 +155,6 @@ class RequestError(Exception):
 
     @property
     def description(self) -> str:
-        """The `error_description`: the public sentence, then the reference of the request."""
         return network.with_reference(self._sentence)
 
     @property
@@ -173,10 +169,7 @@ class RequestError(Exception):
 
 
 def report(error: RequestError) -> None:
-    """Keep the error for the event "refused" and the activity log, which record it after the answer is made.
-
-    Call this once for each answer that is an error, where it is made: page, JSON, redirect, or a form shown again.
-    """
+    """Keep the error for the event "refused" and the activity log. Call this once for each answer that is an error."""
     known = of_subject.get()
     if known is None:
         write(error)

@@ -1,8 +1,7 @@
 """The tables of all security events and of all metrics.
 
-Every event is logged, and the activity log also counts some. A member of an event is a number or a short text that this
-service made, never a credential, a `state` or typed text. No label of a metric contains a person, an application, an
-address or free text. With METRICS_BIND, each worker counts in files (`config/gunicorn.py`).
+A member of an event is a number or a short text that this service made, never a credential, a `state` or typed text. No
+label of a metric contains a person, an application, an address or free text.
 """
 
 from __future__ import annotations
@@ -97,10 +96,9 @@ _AT_ONCE = {
 
 
 def write(event: Event, **members: Member) -> None:
-    """Write the event to the log; members that are None are left out. Raises ValueError: a member is not in the table.
+    """Log the event without members that are None, and with `event`, its name in lower case, and the `address`.
 
-    In a transaction, the event is written after the commit, so a rollback writes nothing. The line also contains
-    `event`, the name in lower case, and the `address` of the request.
+    In a transaction, it is logged after the commit. Raises ValueError: a member is not in the table.
     """
     if not event.members.issuperset(members):
         raise ValueError(f"{event.name} has no {sorted(members.keys() - event.members)}.")
@@ -144,12 +142,10 @@ PASSWORD_WAIT = Histogram(
 
 
 def _sum(name: str, text: str) -> Gauge:
-    """Return a gauge of each living worker. Prometheus gets the sum."""
     return Gauge(f"delegated_{name}", text, multiprocess_mode="livesum")
 
 
 def _newest(name: str, text: str, *labels: str) -> Gauge:
-    """Return a gauge that all workers set to the same. Prometheus gets the newest value, and none before the first."""
     return Gauge(f"delegated_{name}", text, labels, multiprocess_mode="livemostrecent")
 
 

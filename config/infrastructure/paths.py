@@ -1,7 +1,4 @@
-"""The table of the site's paths, with the properties that are the same for all requests to a path.
-
-A new path needs a row, unless a row of `_BELOW` applies to it.
-"""
+"""The table of the site's paths. A new path needs a row, unless a row of `_BELOW` applies to it."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ DOCS = "/docs"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How requests to a path are answered. The defaults are for a path that does not exist."""
+    """How all requests to a path are answered. The defaults are for a path that does not exist."""
 
     is_page: bool = False  # exists at the host of AUTH_URL only; other hosts redirect to it.
     is_for_programs: bool = False  # always answered in JSON.
@@ -101,10 +98,7 @@ def kind_of(path: str) -> Kind:
 
 
 def path_as_sent(request: HttpRequest, path: str = "") -> str:
-    """Return the path, or another `path`, and the query.
-
-    The query stays as the client sent it, because it may contain a `state`.
-    """
+    """Return the path, or another `path`, and the query as the client sent it, because it may contain a `state`."""
     path = quote(path or request.path, safe="/!$&'()*+,;=:@-._~")
     # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).
     query = quote(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"), safe="!$&'()*+,;=:@/?%-._~[]")
@@ -112,8 +106,5 @@ def path_as_sent(request: HttpRequest, path: str = "") -> str:
 
 
 def set_cookie(response: HttpResponseBase, name: str, value: str, max_age: int | None = None) -> None:
-    """Set a cookie for `max_age` seconds or, without `max_age`, until the browser's session ends. O.cookies.
-
-    Scripts cannot read it. A request from another site contains it only if it follows a link.
-    """
+    """Set a cookie for `max_age` seconds or, without `max_age`, until the browser's session ends. O.cookies."""
     response.set_cookie(name, value, max_age=max_age, secure=settings.IS_HTTPS, httponly=True, samesite="Lax")

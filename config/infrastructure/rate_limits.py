@@ -1,8 +1,6 @@
 """Count events against the limits in `settings.RATES`, in fixed windows that all workers share in Redis.
 
-django-ratelimit reads the rates, divides time into windows and counts. For each limit, the table in docs/contract.md
-says what the limit counts, whom it affects, and what the affected people can do. While Redis does not answer, requests
-are answered without it.
+django-ratelimit reads the rates, divides time into windows and counts. The table in docs/contract.md has each limit.
 """
 
 from __future__ import annotations
@@ -31,8 +29,7 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-# One machine can invent many keys, such as client ids. All keys of one machine together may use this multiple of the
-# rate of one key.
+# All keys that one machine invents, such as client ids, together may use this multiple of the rate of one key.
 ROTATING = 10
 # An IPv6 site (a /48, which contains 65,536 /64s) may use this multiple of the rate of one address.
 SITE = 4
@@ -81,8 +78,7 @@ def by_address(name: str, address: str, times: float = 1) -> list[Counter]:
 def count(*counters: Counter) -> int:
     """Add one event to each limit until a limit is full. Return 0, or the seconds (at least 1) to wait.
 
-    The limits after a full limit count nothing. Pass the narrowest limit first: if a client's own limit is full, the
-    client does not use up a limit that it shares with others.
+    Pass the narrowest limit first: a client whose own limit is full does not use up one that it shares with others.
     """
     return next((seconds for each in counters if (seconds := _seconds_to_wait(each, increment=True))), 0)
 
@@ -90,17 +86,13 @@ def count(*counters: Counter) -> int:
 def exceeded(*counters: Counter) -> int:
     """Return 0, or the seconds (at least 1) to wait if a limit is full. Count nothing.
 
-    Pass the narrowest limit first, as to `count`. The widest one is checked first; while it is full, the others are not
-    checked, so invented keys make no new counters.
+    Pass the narrowest limit first. While the widest one is full, invented keys make no new counters.
     """
     return next((seconds for each in reversed(counters) if (seconds := _seconds_to_wait(each, increment=False))), 0)
 
 
 def attempt(*counters: Counter) -> int:
-    """Add one event to each limit unless a limit is full. Return 0, or the seconds (at least 1) to wait.
-
-    Unlike with `count`, an event that the widest limit refuses makes no counter of a narrower limit.
-    """
+    """Add one event to each limit unless a limit is full. Return 0, or the seconds (at least 1) to wait."""
     return exceeded(*counters) or count(*counters)
 
 
@@ -156,13 +148,11 @@ class FailOpenRedisCache(RedisCache):
     """
 
     @functools.cached_property
-    def client(self) -> Redis:
-        """A client with one connection. Only one thread uses it."""
+    def client(self) -> Redis:  # used by one thread
         options: Any = settings.CACHES["default"]["OPTIONS"]
         return Redis.from_url(settings.REDIS_URL, single_connection_client=True, **options)
 
     def call(self, operation: Callable[[], T], fallback: T) -> T:
-        """Return the result of the operation, or the fallback while Redis does not answer."""
         if outage.is_on:
             if time.monotonic() < outage.try_again_at:
                 return fallback
@@ -214,7 +204,6 @@ class RateLimitCache(FailOpenRedisCache):
     _count: int | None = None
 
     def add(self, key: str, value: Any, timeout: Any = None, version: int | None = None) -> bool:
-        """Count `value` (0 or 1) more events."""
         name = self.make_key(key, version)
         if self.block_size == 1:
             self._count = self._add(name, value, timeout)

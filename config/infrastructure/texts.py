@@ -25,8 +25,7 @@ _JOINERS = "\u200c\u200d"  # Persian words and emoji need these invisible charac
 def refuse_control_characters(text: str) -> None:
     """Raises ValidationError: the text is invisible, or contains a control character or a change of direction.
 
-    PostgreSQL cannot store NUL. A change of direction would reorder the text of a page. Text that is only white space
-    is accepted, because forms strip it.
+    Text that is only white space is accepted, because forms strip it.
     """
     seen = text.strip()
     if (seen and all(map(is_unseen, seen))) or any(
@@ -41,11 +40,7 @@ def is_unseen(character: str) -> bool:
 
 
 def typed_code(text: str) -> str:
-    """Return a code with its digits in ASCII, and without white space, invisible characters, dashes and punctuation.
-
-    Keyboards type digits of their own script (`٤`, `४`), or letters of full width, and a copied code brings such spaces
-    and dashes with it. Small and capital letters stay as they are.
-    """
+    """Return a code with its digits in ASCII, and without white space, invisible characters, dashes and punctuation."""
     return "".join(
         str(unicodedata.decimal(each, each))
         for each in unicodedata.normalize("NFKC", text)

@@ -11,7 +11,6 @@ from django.db import Error, close_old_connections, connection
 logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 5.0
-# The longest time that an ending process waits for the present piece of work.
 STOP_SECONDS = 2.0
 
 
@@ -33,14 +32,10 @@ class Worker(threading.Thread):
         self._woken.set()
 
     def stop(self) -> None:
-        """End the worker, and wait at most STOP_SECONDS for its end."""
-        self.end()
-        self.join(STOP_SECONDS)
-
-    def end(self) -> None:
-        """End the worker after the present piece of work."""
+        """End the worker after the present piece of work, for which this waits at most STOP_SECONDS."""
         self._stopping = True
         self._woken.set()
+        self.join(STOP_SECONDS)
 
     def run(self) -> None:
         is_failing = False
@@ -53,9 +48,8 @@ class Worker(threading.Thread):
                 is_failing = False
             except Error as error:
                 if not is_failing:
-                    logger.warning(
-                        "waiting for the database", extra={"worker": self.name, "error": type(error).__name__}
-                    )
+                    about = {"worker": self.name, "error": type(error).__name__}
+                    logger.warning("waiting for the database", extra=about)
                 is_failing = True
             except Exception:
                 logger.exception("work failed", extra={"worker": self.name})
