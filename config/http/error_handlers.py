@@ -98,10 +98,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
 
 
 def _open_again(request: HttpRequest, fault: SiteFault) -> HttpResponse | None:
-    """Redirect to the page of the form, which says why; if another tab has signed in, it continues at `next`.
-
-    Return None for the first forms of a browser that sends no cookies: it would send none with the next form either.
-    """
+    """Redirect to the page of the form, which says why. Return None for a browser that seems to send no cookies."""
     return_to = return_path.requested(request)  # raises an exception if the form can't be read
     route, is_signed_in = getattr(request.resolver_match, "url_name", ""), request.user.is_authenticated
     pages = (ACCOUNT_PAGES, reverse("admin:index")) if is_signed_in else (ACCOUNT_PAGES,)
@@ -121,8 +118,7 @@ def _open_again(request: HttpRequest, fault: SiteFault) -> HttpResponse | None:
 
 
 def _csrf_fault(request: HttpRequest, reason: str) -> SiteFault:
-    """Return why Django refused the form. `reason` is Django's sentence, whose first word names a refused header."""
-    if reason.startswith(("Origin ", "Referer ")):
+    if reason.startswith(("Origin ", "Referer ")):  # the header that Django refused
         return SiteFault.CSRF_ORIGIN
     own_cookies = {settings.CSRF_COOKIE_NAME, settings.SESSION_COOKIE_NAME}
     return SiteFault.CSRF_NO_COOKIE if own_cookies.isdisjoint(request.COOKIES) else SiteFault.CSRF
@@ -154,13 +150,12 @@ def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def _page_with_other_slash(path: str) -> str:
-    """Return the path of a page, with or without a slash at the end, or "". Django's admin resolves any path below."""
     kind, bare = paths.kind_of(path), path.rstrip("/")
     if not kind.is_page or kind.is_for_programs:
         return ""
     for candidate in {bare, f"{bare}/"} - {path}:
         with suppress(Resolver404):
-            if resolve(candidate).url_name:
+            if resolve(candidate).url_name:  # the admin's route for all other paths has no name
                 return candidate
     return ""
 

@@ -1,7 +1,4 @@
-"""Choose the language of a page from the application's request, the person's choice and the browser's preferences.
-
-This module reads two parameters of OAuth, `client_id` and `ui_locales`. Answers for programs are always in English.
-"""
+"""Choose the language of a page. Answers for programs are always in English."""
 
 from __future__ import annotations
 
@@ -24,6 +21,7 @@ from config.infrastructure.paths import set_cookie
 
 CLIENT_ID = re.compile(r"(?:^|&)client_id=")
 UI_LOCALES = re.compile(r"(?:^|&)ui_locales=([^&]*)")
+LINKS = (paths.AUTHORIZE, paths.LOGOUT)
 READ_CHARACTERS = 200  # characters of `ui_locales`; the rest is ignored
 # The pattern includes a separator, which is removed together with the parameter.
 UI_LOCALES_IN_ADDRESS = re.compile(r"&ui_locales=[^&]*|(?<=\?)ui_locales=[^&]*&?")
@@ -36,17 +34,16 @@ def language_middleware(get_response: GetResponse) -> GetResponse:
 
 
 def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
-    """Call `get_response` in the language of the request.
-
-    The first source that gives a supported language decides: `ui_locales` of the application's link (OpenID Connect
-    Core §3.1.2.1), which a cookie keeps for the following pages, the person's choice, Accept-Language, English.
+    """Call `get_response` in the first supported language of `ui_locales` of the application's link (OpenID Connect
+    Core §3.1.2.1), which a cookie keeps for the following pages, the person's choice, Accept-Language, or in English.
     """
     path = request.path_info
     if not paths.kind_of(path).is_translated:
         return get_response(request)
     kept = request.COOKIES.get(settings.UI_LOCALES_COOKIE_NAME, "")
     query = request.META.get("QUERY_STRING", "")
-    is_link = (path == paths.AUTHORIZE and _is_link(query)) or (path == paths.LOGOUT and "ui_locales=" in query)
+    named_by = {paths.AUTHORIZE: CLIENT_ID, paths.LOGOUT: UI_LOCALES}.get(path)  # not in a continued request
+    is_link = named_by is not None and named_by.search(query) is not None
     asked = _supported(query) if is_link else kept if kept and kept in dict(settings.LANGUAGES) else ""
     language = asked or translation.get_language_from_request(request)
     with translation.override(language):
@@ -63,18 +60,11 @@ def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpR
 
 
 def is_at_pages(request: HttpRequest) -> bool:
-    """Return whether the service uses cookies at the host of the request. OriginMiddleware sets `is_at_pages`."""
     return getattr(request, "is_at_pages", False)
 
 
-def _is_link(query: str) -> bool:
-    """Return whether the request is an application's link. A continued request has `pending` instead of `client_id`."""
-    return "client_id=" in query and CLIENT_ID.search(query) is not None
-
-
 def _supported(query: str) -> str:
-    """Return the first language of `ui_locales` that the service supports (`de` for `de-AT`), or an empty text."""
-    sent = UI_LOCALES.search(query) if "ui_locales=" in query else None
+    sent = UI_LOCALES.search(query)
     for tag in unquote_plus(sent[1][:READ_CHARACTERS]).lower().split() if sent else ():
         with suppress(LookupError):
             return translation.get_supported_language_variant(tag)
@@ -82,13 +72,11 @@ def _supported(query: str) -> str:
 
 
 def switcher(request: HttpRequest) -> dict[str, Any]:
-    """Return the template context of the language form: the languages, and the address to return to, without which
-    there is no form: at a host without cookies, and after a failed post to authorize or logout.
-
-    `ui_locales` is removed from the address of an application's link, because it would override the choice.
+    """Return the template context of the language form: the languages, and the address to return to, or "" for no form:
+    at a host without cookies, and after a failed post to authorize or logout.
     """
-    is_repeatable = request.path_info not in (paths.AUTHORIZE, paths.LOGOUT) or request.method in ("GET", "HEAD")
+    is_repeatable = request.path_info not in LINKS or request.method in ("GET", "HEAD")
     there = paths.path_as_sent(request) if is_repeatable and is_at_pages(request) else ""
-    if request.path_info in (paths.AUTHORIZE, paths.LOGOUT):
+    if request.path_info in LINKS:
         there = UI_LOCALES_IN_ADDRESS.sub("", there)
     return {"languages": settings.LANGUAGES, "language_next": there}

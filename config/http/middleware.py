@@ -30,6 +30,7 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=-]{1,64}")
 # W3C Trace Context §3.2. Later versions only extend the 55 characters of version 00.
 TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f]{2}")
 
+PORT = re.compile(r":[0-9]+$")
 _PARSED = (
     *("ACCEPT", "ACCEPT_ENCODING", "ACCEPT_LANGUAGE", "AUTHORIZATION", "HOST", "ORIGIN"),
     *("IF_MATCH", "IF_MODIFIED_SINCE", "IF_NONE_MATCH", "IF_RANGE", "RANGE", "X_FORWARDED_FOR"),
@@ -44,10 +45,7 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
 class RequestLogMiddleware:
-    """Gives the request a reference, and logs a line for it, with the route instead of a path that may contain a key.
-
-    The errors and events go to the activity log after all transactions of the view.
-    """
+    """Gives the request a reference, and logs a line for it, with the route: the path may contain a key."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -74,14 +72,13 @@ class RequestLogMiddleware:
             if known.errors or written:
                 recording.record(request, written)
             match, method, seconds = request.resolver_match, known_method(request), time.perf_counter() - started
-            route = f"/{match.route}" if match else None
-            line = {"method": method, "route": route, "status": response.status_code, "address": address}
+            route, status = f"/{match.route}" if match else None, response.status_code
+            line: dict[str, object] = {"method": method, "route": route, "status": status, "address": address}
             line |= {"duration_ms": round(seconds * 1000, 1), **proxy_ids(request)}
             access_log.info("request", extra=line)
-            counted = route or NO_ROUTE
-            events.ANSWERS.labels(method, counted, f"{response.status_code // 100}xx").observe(seconds)
+            events.ANSWERS.labels(method, route or NO_ROUTE, f"{status // 100}xx").observe(seconds)
             for error in known.errors:
-                events.REFUSALS.labels(counted, error.fault.error, error.fault.name.lower()).inc()
+                events.REFUSALS.labels(route or NO_ROUTE, error.fault.error, error.fault.name.lower()).inc()
         finally:
             events.IN_FLIGHT.dec()
             network.reference.reset(token)
@@ -91,8 +88,7 @@ class RequestLogMiddleware:
         return response
 
 
-def _is_probe(request: HttpRequest) -> bool:
-    """Return whether a load balancer asks if the service is ready: "not ready" is not logged as an error."""
+def _is_probe(request: HttpRequest) -> bool:  # by a load balancer: "not ready" is no error
     match = request.resolver_match
     return match is not None and match.url_name == "ready" and request.method in ("GET", "HEAD")
 
@@ -115,8 +111,7 @@ def proxy_ids(request: HttpRequest) -> dict[str, str]:
     return found
 
 
-def _unexplained(request: HttpRequest, response: HttpResponseBase) -> RequestError:
-    """Return the error to report for a response that a library made, such as Django's 405."""
+def _unexplained(request: HttpRequest, response: HttpResponseBase) -> RequestError:  # such as Django's 405
     fault = {403: SiteFault.FORBIDDEN, 405: SiteFault.METHOD}.get(response.status_code, SiteFault.BAD_REQUEST)
     return RequestError(fault, method=known_method(request), allow=response.headers.get("Allow", ""))
 
@@ -154,15 +149,14 @@ class BoundsMiddleware:
 class OriginMiddleware:
     """Serves only the configured origins. No request header determines an origin.
 
-    A request is secure if and only if `AUTH_URL` is https. Pages and cookies exist only at the host of `AUTH_URL`. At
-    another host, the path of a page redirects to `AUTH_URL`, and all other paths are served without cookies, as the
-    operations are everywhere. The host of a path with `paths.Kind.is_for_any_host` is not read.
+    Pages and cookies exist only at the host of `AUTH_URL`. At another host, the path of a page redirects to `AUTH_URL`,
+    and all other paths are served without cookies, as the operations are everywhere.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
-        self.pages = urlsplit(settings.AUTH_URL)
-        self.scheme, self.pages_host = self.pages.scheme, self.pages.netloc if settings.ORIGINS_ARE_SET else None
+        pages = urlsplit(settings.AUTH_URL)
+        self.scheme, self.pages_host = pages.scheme, pages.netloc if settings.ORIGINS_ARE_SET else None
         self.default_port = 443 if self.scheme == "https" else 80
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
@@ -196,12 +190,6 @@ class OriginMiddleware:
 
         It drops or replaces the port, or says so in X-Forwarded-Host, which decides nothing else.
         """
-        if request.META.get("HTTP_X_FORWARDED_HOST", "").partition(",")[0].strip().lower() == self.pages_host:
-            return True
-        sent = urlsplit(f"//{host}")
-        is_same_name = sent.hostname == self.pages.hostname
-        try:
-            is_same_port = (sent.port or self.default_port) == (self.pages.port or self.default_port)
-        except ValueError:  # Django accepts ports above 65535
-            is_same_port = False
-        return is_same_name and not is_same_port and host != urlsplit(settings.BASE_URL).netloc
+        forwarded = request.META.get("HTTP_X_FORWARDED_HOST", "").partition(",")[0].strip().lower()
+        names = {PORT.sub("", each) for each in (host, self.pages_host or "")}
+        return forwarded == self.pages_host or (len(names) == 1 and host != urlsplit(settings.BASE_URL).netloc)
