@@ -1,4 +1,4 @@
-"""The Django apps of this package, for the system checks and the admin site."""
+"""The Django apps of this package."""
 
 from django.apps import AppConfig
 from django.contrib.admin.apps import SimpleAdminConfig
@@ -12,9 +12,6 @@ class WiringConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Disables the autodiscovery of Django's admin. `config.urls` imports our modules of admin classes instead.
-
-    Autodiscovery would add the admin pages of allauth and django-oauth-toolkit, which show credentials.
-    """
+    """Disables the autodiscovery of Django's admin, which would add pages of libraries that show credentials."""
 
     default_site = "oauth_bridge.administration.site.Site"

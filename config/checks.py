@@ -19,7 +19,7 @@ Apps = Sequence[AppConfig] | None
 
 @register(Tags.security)
 def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Check what is needed on every machine. config.gunicorn checks REDIS_URL too. WCAG 2.2 1.4.3."""
+    """Check what is needed on every machine. WCAG 2.2 1.4.3."""
     found: list[CheckMessage] = []
     if settings.WEB_CONCURRENCY > 1 and not settings.REDIS_URL:
         found.append(_error("E006", "WEB_CONCURRENCY is above 1 without REDIS_URL.", "Set REDIS_URL."))
@@ -62,12 +62,11 @@ def deployment_is_safe(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 def database_is_migrated(
     app_configs: Apps, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """Check that all migrations are applied. The check reads the database, so it needs `--database default`."""
+    """Check that all migrations are applied, with `--database default`."""
     try:
         missing = health.missing_migrations() if databases else []
     except DatabaseError:
-        # This is only a warning, because the service starts without its database and answers 503 until the database
-        # answers.
+        # Only a warning: the service starts without its database, and answers 503 until it is there.
         text = "The database does not answer, so its migrations are not checked."
         return [_warning("W004", text, "Is DATABASE_URL right?")]
     if not missing:

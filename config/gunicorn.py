@@ -85,10 +85,7 @@ def on_starting(server: Arbiter) -> None:
 
 
 def serve_metrics(bind: str) -> WSGIServer:
-    """Serve the counts of all workers at host:port, in a thread. If that is impossible, exit with a sentence.
-
-    https://prometheus.github.io/client_python/multiprocess/.
-    """
+    """Serve the counts of all workers. https://prometheus.github.io/client_python/multiprocess/."""
     host, _, port = bind.rpartition(":")
     # Set before the import, because prometheus_client decides during its import whether to count in files.
     os.environ[METRICS_FOLDER] = folder = tempfile.mkdtemp(prefix="sign-in-metrics-")
@@ -108,7 +105,7 @@ def serve_metrics(bind: str) -> WSGIServer:
 
 
 def when_ready(server: Arbiter) -> None:
-    """Set the socket time-outs for reading a request and sending a response. Accepted sockets inherit them."""
+    """Set the socket time-outs, which accepted sockets inherit."""
     limit = struct.pack("ll", SILENCE_SECONDS, 0)
     for listener in server.LISTENERS:
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
@@ -140,14 +137,13 @@ def post_worker_init(worker: Worker) -> None:
 
 
 def worker_exit(server: Arbiter, worker: Worker) -> None:
-    """Finish the present e-mail, and write counts. A worker that failed to start has no threads."""
+    """Finish the present e-mail, and write counts."""
     for name in ("accounts.mail.outbox", "oauth_bridge.activity.counts"):
-        if module := sys.modules.get(name):
+        if module := sys.modules.get(name):  # else the worker failed to start
             module.stop()
 
 
 def child_exit(server: Arbiter, worker: Worker) -> None:
-    """Remove the gauges of a worker that has ended, but not its counts."""
     if server.metrics:
         from prometheus_client import multiprocess
 

@@ -1,7 +1,4 @@
-"""The state of the service, for load balancers and Prometheus.
-
-The health checks use no session, and their answers contain no error message. A thread of each worker sets the metrics.
-"""
+"""The state of the service, for load balancers and, set by a thread of each worker, for Prometheus."""
 
 from __future__ import annotations
 
@@ -36,17 +33,13 @@ MOST_ROWS = 10_000  # rows of a queue above this number are not counted
 
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
-    """Return 200 while the process runs. This view uses neither the database nor Redis."""
+    """Return 200 while the process runs."""
     return JsonResponse({"status": "ok"})
 
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """Return 200 if the database answers, is migrated and can be written, otherwise 503.
-
-    This view writes nothing itself: a thread of each worker does. Redis and the purge do not matter.
-    The answer contains the version, which the OpenAPI document publishes too.
-    """
+    """Return 200 if the database answers, is migrated and can be written, otherwise 503."""
     database = _database()
     is_ready = database == "ok"
     status = "ok" if is_ready else "unavailable"
@@ -65,10 +58,7 @@ def _database() -> str:
 
 
 def missing_migrations() -> list[str]:
-    """Return the migrations that are not applied, such as `oauth_bridge.0001_initial`.
-
-    Raises DatabaseError: the database does not answer.
-    """
+    """Return the migrations that are not applied, such as `oauth_bridge.0001_initial`. Raises DatabaseError."""
     connection.ensure_connection()
     missing = _migrations() - MigrationRecorder(connection).applied_migrations().keys()
     return sorted(".".join(key) for key in missing)
@@ -76,12 +66,10 @@ def missing_migrations() -> list[str]:
 
 @functools.cache
 def _migrations() -> frozenset[tuple[str, str]]:
-    """Return the app and name of each migration in the code. The files are read once for each process."""
     return frozenset(MigrationLoader(None).graph.nodes)
 
 
 def _purge(is_ready: bool) -> dict[str, str | int | None]:
-    """Return the time of the last complete `manage.py purge`, and the seconds since then."""
     finished = purging.last_finished() if is_ready else None
     if finished is None:
         return {"last_finished": None, "age_seconds": None}
@@ -92,7 +80,6 @@ def _purge(is_ready: bool) -> dict[str, str | int | None]:
 
 
 def start() -> None:
-    """Set the metrics that stay the same, and start the thread that reads the others."""
     events.THREADS.set(settings.WEB_THREADS)
     events.BUILD_INFO.labels(settings.VERSION, platform.python_version()).set(1)
     for event in Event:  # Prometheus's `rate` includes the first event only if the count was 0 before
@@ -101,7 +88,7 @@ def start() -> None:
 
 
 def read_metrics() -> bool:
-    """Set the metrics of the database, and return False. Raises Error: the database does not answer."""
+    """Set the metrics of the database, and return False, as work of a Worker. Raises Error."""
     limit = Timer(WAIT_SECONDS, events.DATABASE_UP.set, [0])
     limit.start()
     try:
@@ -128,6 +115,5 @@ def _read_mails() -> None:
     events.QUEUE_OVERDUE.labels("mails").set(max(_age(found["due_at"]), 0) if found["due_at"] else 0)
 
 
-def _age(at: datetime) -> float:
-    """Return the seconds since `at`."""
+def _age(at: datetime) -> float:  # in seconds
     return (timezone.now() - at).total_seconds()

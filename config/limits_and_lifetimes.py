@@ -18,49 +18,37 @@ RATES = env.rates(
     RATE_SECOND_FACTOR="10/15m",
     RATE_SIGN_IN_DONE="60/15m",
 )
-# No variable changes the rates below. "Address" is a network address; for IPv6, a multiple of the rate also applies to
-# the site (config.infrastructure.rate_limits.by_address).
+# No variable changes the rates below. docs/contract.md says what each counts.
 if RATES:
     RATES |= {
-        # The applications' other operations, counted apart.
         "logout": RATES["authorize"],
         "revoke": RATES["userinfo"],
         "introspect": RATES["userinfo"],
-        # Failed sign-ins of all unknown browsers together: half a core hashes 1,200 passwords a minute. One machine
-        # with an IPv4 address and an IPv6 site, fails at most 250 times in 15 minutes.
         "sign_in": "1200/m",
-        "sign_in_begun": RATES["sign_in_done"],  # right passwords, by account and address
-        "reset": "20/m",  # requests for a reset link, by address
-        "new_password": "20/m",  # of reset links, by address
-        "mail": "200/h",  # codes and links that an address requests, for all mailboxes together
-        # Accounts that an address requests. The purge deletes an account that is unconfirmed after 30 days.
+        "sign_in_begun": RATES["sign_in_done"],
+        "reset": "20/m",
+        "new_password": "20/m",
+        "mail": "200/h",
         "sign_up": "20/m",
         "sign_up_day": "300/d",
-        "passkey_options": "60/m",  # by address
-        "new_passkey": "20/h",  # by person
-        # By mailbox. Each link works for an hour, so a mailbox at this limit still has a valid link.
-        "reset_mail": "5/h",
-        "new_address": "5/h",  # codes that a person requests for new addresses; each may be sent again twice
-        # Mails that strangers can cause, by mailbox: "you already have an account", and codes of each kind.
+        "passkey_options": "60/m",
+        "new_passkey": "20/h",
+        "reset_mail": "5/h",  # each link works for an hour, so a mailbox at this limit still has a valid link
+        "new_address": "5/h",
         "taken_mail": "5/h",
         "code_mail": "10/h",
-        # Mails of one kind, by mailbox: about an account or an application, and about all applications together.
         "notice": "5/h",
         "notice_of_all": "20/h",
-        # Changes on pages, by administrator, because the audit trail keeps each for ever; and acts such as switching
-        # off, which are small and urgent.
         "administration": "300/h",
         "act": "3000/h",
-        # Pictures that one person uploads, as the person's picture or as the logo of an application.
         "picture": "6/m",
         "picture_hour": "40/h",
     }
 # Records of refused requests, by caller and application, and for all callers of one kind of an application.
-# `oauth_bridge.activity.counts` counts them. RATE_LIMITS does not switch these limits off, as they refuse no request.
+# RATE_LIMITS does not switch these limits off, as they refuse no request.
 RATES_OF_RECORDS = {"records_of_caller": "120/h", "records_of_kind": "1000/h"}
 # All unknown browsers together may request this multiple of `reset_mail` for one mailbox.
 RESET_MAILS_FROM_ALL = 3
-# E-mails about unknown browsers: one that keeps no cookies is unknown at each sign-in.
 NEW_BROWSER_MAILS_PER_DAY = 5
 # None: off in allauth, because accounts.throttling and accounts.factors.failures count. `False` would also remove
 # allauth's limit of codes that are sent by e-mail.

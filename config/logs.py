@@ -1,7 +1,4 @@
-"""The log: one JSON object per line on standard error, and another place for security events (AUDIT_LOG).
-
-It contains no credential. Library loggers that print paths, queries, codes or tokens are silenced.
-"""
+"""The log: one JSON object per line on standard error, and another place for security events (AUDIT_LOG)."""
 
 from __future__ import annotations
 
@@ -55,7 +52,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def describe(exception: BaseException) -> list[dict[str, Any]]:
-    """Return the exception, followed by its causes, without quoted values."""
+    """Return the exception and its causes, without quoted values."""
     chain: list[dict[str, Any]] = []
     link: BaseException | None = exception
     while link is not None:
@@ -81,7 +78,7 @@ def _without_values(text: str) -> str:
 
 
 class GunicornFilter(logging.Filter):
-    """Removes quotes of refused requests. A client that connects and sends nothing is no error."""
+    """Removes quotes of refused requests."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = str(record.msg)
@@ -91,7 +88,7 @@ class GunicornFilter(logging.Filter):
         elif message.startswith("Error handling request"):
             record.msg, record.args = "The server could not answer a request.", None
         elif isinstance(record.exc_info, tuple) and isinstance(record.exc_info[1], BlockingIOError):
-            # The time-out of the client's socket. Other errors of a socket stay errors.
+            # The time-out of the client's socket, which is no error.
             record.msg, record.exc_info = "A client was silent for too long.", None
             record.levelno, record.levelname = logging.INFO, "INFO"
         return True
