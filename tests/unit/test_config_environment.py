@@ -106,8 +106,7 @@ def test_a_malformed_value_is_refused_by_a_sentence_naming_its_variable(
 
 def test_an_origin_is_spelled_as_browsers_spell_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for value, origin in (
-        ("HTTPS://Auth.Example.COM", "https://auth.example.com"),
-        ("https://auth.example.com:443", "https://auth.example.com"),
+        ("HTTPS://Auth.Example.COM:443", "https://auth.example.com"),
         ("http://auth.example.com:443", "http://auth.example.com:443"),
         ("http://[::1]:8000", "http://[::1]:8000"),
     ):
@@ -176,28 +175,13 @@ def test_a_variable_becomes_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
         assert {name: found[name] for name in expected} == expected
 
 
-def test_postgresql_prepares_its_statements_and_sqlite_waits_for_its_turn_to_write(
+def test_a_database_is_found_as_libpq_finds_it_and_sqlite_waits_for_its_turn_to_write(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def entry(url: str) -> Any:
         monkeypatch.setenv("DATABASE_URL", url)
         return env.database("DATABASE_URL", "")
 
-    found = entry("postgres://service:p%40ss@db.example.com:5433/service?sslmode=require")
-    assert (found["ENGINE"], found["PASSWORD"], found["PORT"]) == ("config.infrastructure.sql", "p@ss", "5433")
-    assert (found["CONN_MAX_AGE"], found["CONN_HEALTH_CHECKS"]) == (None, True)
-    assert (found["OPTIONS"]["prepare_threshold"], found["OPTIONS"]["sslmode"]) == (5, "require")
-    assert (found["OPTIONS"]["connect_timeout"], found["OPTIONS"]["tcp_user_timeout"]) == (2, 15_000)
-    found = entry("postgres://service@db.example.com/service?prepare_threshold=none")
-    assert (found["OPTIONS"]["prepare_threshold"], found["DISABLE_SERVER_SIDE_CURSORS"]) == (None, True)
-    assert entry("sqlite://:memory:")["NAME"] == ":memory:"
-    found = entry("sqlite:////tmp/with%20space+plus.sqlite3")
-    assert found["NAME"] == "/tmp/with space+plus.sqlite3"
-    assert (found["OPTIONS"]["transaction_mode"], found["OPTIONS"]["timeout"]) == ("IMMEDIATE", 10)
-    assert "journal_mode=WAL" in found["OPTIONS"]["init_command"]
-
-
-def test_the_hosts_of_postgresql_are_read_as_libpq_reads_them(monkeypatch: pytest.MonkeyPatch) -> None:
     for hosts, host, port in (
         ("", "", ""),
         ("[2001:db8::1]:5433", "2001:db8::1", "5433"),
@@ -205,20 +189,20 @@ def test_the_hosts_of_postgresql_are_read_as_libpq_reads_them(monkeypatch: pytes
         ("service:p%40ss@%2Frun%2Fpostgresql", "/run/postgresql", ""),
         ("//run/postgresql", "/run/postgresql", ""),
     ):
-        monkeypatch.setenv("DATABASE_URL", f"postgres://{hosts}/service?target_session_attrs=read-write")
-        entry = env.database("DATABASE_URL", "")
-        assert (entry["HOST"], entry["PORT"], entry["NAME"]) == (host, port, "service")
-        assert (entry["USER"], entry["PASSWORD"]) == (("service", "p@ss") if "@" in hosts else ("", ""))
-        assert entry["OPTIONS"]["target_session_attrs"] == "read-write"
+        found = entry(f"postgres://{hosts}/service?target_session_attrs=read-write")
+        assert (found["HOST"], found["PORT"], found["NAME"]) == (host, port, "service")
+        assert (found["USER"], found["PASSWORD"]) == (("service", "p@ss") if "@" in hosts else ("", ""))
+        assert found["OPTIONS"].items() >= {"target_session_attrs": "read-write", "prepare_threshold": 5}.items()
+    found = entry("postgres://service@db.example.com/service?prepare_threshold=none")
+    assert (found["OPTIONS"]["prepare_threshold"], found["DISABLE_SERVER_SIDE_CURSORS"]) == (None, True)
+    found = entry("sqlite:////tmp/with%20space+plus.sqlite3")
+    assert (found["NAME"], found["OPTIONS"]["transaction_mode"]) == ("/tmp/with space+plus.sqlite3", "IMMEDIATE")
 
 
 @pytest.mark.django_db
 def test_every_page_links_to_privacy_and_terms_and_an_error_page_to_help(client: Client, settings: Any) -> None:
-    settings.PRIVACY_URL = settings.TERMS_URL = settings.SUPPORT_URL = ""
-    for path in ("/accounts/sign-in", "/nothing"):
-        page = client.get(path, HTTP_ACCEPT="text/html").content
-        assert b"Privacy" not in page
-        assert b"Get help" not in page
+    page = client.get("/nothing", HTTP_ACCEPT="text/html").text
+    assert not [each for each in ("Privacy", "Get help") if each in page]
     settings.PRIVACY_URL, settings.TERMS_URL = "https://example.com/privacy?a=1&b=2", "https://example.com/terms"
     settings.SUPPORT_URL = "mailto:help@example.com"
     for path, has_help in (("/accounts/sign-in", False), ("/nothing", True)):
@@ -236,36 +220,30 @@ def test_a_generated_key_is_kept_and_is_the_owners_alone(tmp_path: Path, monkeyp
     assert len(key) >= 64
     assert env.secret_key("SECRET_KEY", "", path=folder / "secret-key") == key
     assert [stat.S_IMODE(path.stat().st_mode) for path in (folder, folder / "secret-key")] == [0o700, 0o600]
-    assert [entry.name for entry in folder.iterdir()] == ["secret-key"]
     with pytest.raises(ImproperlyConfigured, match=r"^SECRET_KEY is not set, and a generated key cannot be kept in "):
         env.secret_key("SECRET_KEY", "", path=folder / "secret-key" / "key")
 
 
 @pytest.mark.parametrize("name", sorted(env.SECRET))
 def test_a_secret_is_read_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
-    urls = {"DATABASE_URL": "sqlite:///:memory:", "REDIS_URL": "redis://cache", "EMAIL_URL": "smtp://mail.example.com"}
-    value, file = urls.get(name, "käse-" * 12), tmp_path / "secret"
-    file.write_text(f"\n{value} \n", encoding="utf-8")
-    made = settings_with(monkeypatch, **{f"{name}_FILE": str(file)})
-    monkeypatch.delenv(f"{name}_FILE")
-    compared = ("SECRET_KEY", "SECRET_KEY_FALLBACKS", "DATABASES", "REDIS_URL", "EMAIL_HOST", "IS_SECRET_KEY_GENERATED")
-    asked = settings_with(monkeypatch, **{name: value})
-    assert [made[each] for each in compared] == [asked[each] for each in compared]
+    (tmp_path / "secret").write_text("\nkäse \n", encoding="utf-8")
+    monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(f"{name}_FILE", str(tmp_path / "secret"))
+    assert env.raw(name) == "käse"
 
 
 def test_a_file_without_a_secret_and_a_secret_beside_its_file_are_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    paths = [str(tmp_path / "missing"), ".", "\x7f", "x" * 5000]
-    for number, content in enumerate((b"", b" \n", b"x" * (64 * 1024 + 1), b"hidden \xff")):
-        (tmp_path / str(number)).write_bytes(content)
-        paths.append(str(tmp_path / str(number)))
-    sentence = r"SECRET_KEY_FILE must be the path of a file .*\.|SECRET_KEY must be text in UTF-8\."
-    for path in paths:
-        with pytest.raises(ImproperlyConfigured, match=rf"^({sentence})$"):
-            settings_with(monkeypatch, SECRET_KEY_FILE=path)
+    (tmp_path / "empty").write_bytes(b" \n")
+    (tmp_path / "bytes").write_bytes(b"hidden \xff")
+    reasons = {"missing": "No such file.*", ".": "Is a directory", "empty": "it is empty", "bytes": "it is no text.*"}
+    for name, reason in reasons.items():
+        sentence = rf"^SECRET_KEY_FILE must be the path of a file that can be read \({reason}\)\.$"
+        with pytest.raises(ImproperlyConfigured, match=sentence):
+            settings_with(monkeypatch, SECRET_KEY_FILE=str(tmp_path / name))
     with pytest.raises(ImproperlyConfigured, match=r"^SECRET_KEY and SECRET_KEY_FILE are both set\.") as refusal:
-        settings_with(monkeypatch, SECRET_KEY="hidden", SECRET_KEY_FILE=str(tmp_path / "0"))
+        settings_with(monkeypatch, SECRET_KEY="hidden", SECRET_KEY_FILE=str(tmp_path / "empty"))
     assert "hidden" not in str(refusal.value)
 
 

@@ -26,16 +26,15 @@ from oauth_bridge.models import PurgeRun, SigningKey, WriteProof
 from tests.pages import admin_browser, html_of
 
 
+def away(*_: object) -> None:
+    raise OperationalError
+
+
 def test_without_a_database_the_service_lives_and_is_not_ready(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """No database fixture: a statement would fail the test."""
     response = client.get("/health/live")
-    assert (response.status_code, response.json()) == (200, {"status": "ok"})
-    assert not response.cookies
-
-    def refuse() -> None:
-        raise OperationalError("connection refused")
-
-    monkeypatch.setattr(health.connection, "ensure_connection", refuse)
+    assert (response.json(), [*response.cookies]) == ({"status": "ok"}, [])
+    monkeypatch.setattr(health.connection, "ensure_connection", away)
     response = client.get("/health/ready")
     assert (response.status_code, response.json()["database"]) == (503, "unavailable")
     assert response.json()["purge"] == {"last_finished": None, "age_seconds": None}
@@ -82,19 +81,6 @@ def test_a_probe_reads_what_the_thread_of_the_worker_found_and_writes_nothing(
     assert not WriteProof.objects.exists()
 
 
-@pytest.mark.django_db(transaction=True)
-def test_the_first_probe_of_a_worker_waits_for_the_first_write_of_its_thread(
-    client: Client, proof: counts.Proof, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(counts, "_worker", None)
-    counts.start()
-    try:
-        assert state_of(client) == (200, "ok")
-    finally:
-        counts.stop()
-    assert WriteProof.objects.count() == 1
-
-
 @pytest.mark.django_db
 def test_redis_and_the_age_of_the_last_purge_are_reported_and_do_not_change_the_status(
     client: Client, settings: Any, redis_away: None, time_machine: Any
@@ -139,9 +125,7 @@ def answers(route: str, status: str) -> float:
 
 
 @pytest.mark.django_db
-def test_a_request_is_counted_by_route_and_status_and_its_refusal_by_code(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_request_is_counted_by_route_and_status_and_its_refusal_by_code(client: Client) -> None:
     refused = {"route": "/oauth/userinfo", "error": "invalid_token", "code": "token_missing"}
 
     def counted() -> list[float]:
@@ -153,10 +137,6 @@ def test_a_request_is_counted_by_route_and_status_and_its_refusal_by_code(
     assert counted() == [each + 1 for each in before]
     found = [str(sample.labels.values()) for family in REGISTRY.collect() for sample in family.samples]
     assert not [labels for labels in found if "mallory" in labels]
-    monkeypatch.setattr("oauth_bridge.activity.recording.record", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        client.get("/oauth/userinfo")
-    assert value("http_requests_in_flight") == 0, "one that breaks off is not in flight"
 
 
 def test_the_wait_for_a_password_and_an_outage_of_redis_are_counted() -> None:
@@ -195,10 +175,6 @@ def test_queues_and_ages_are_those_of_the_database(time_machine: Any, monkeypatc
     assert value("purge_age_seconds") == 7200
     assert value("signing_key_age_seconds", algorithm="ES256") == 30 * 86400
     assert value("database_up") == 1
-
-    def away(*_: object) -> None:
-        raise OperationalError
-
     monkeypatch.setattr(health, "_read_mails", away)
     with pytest.raises(OperationalError):
         health.read_metrics()

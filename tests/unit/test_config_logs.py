@@ -77,13 +77,6 @@ def test_loggers_that_print_addresses_codes_or_tokens_are_silent_and_ours_write_
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
-MALFORMED = {
-    "HTTP_X_REQUEST_ID": ("", "x" * 65, "a b", 'a"b', "a\nb", "ä", "a;b"),
-    "HTTP_TRACEPARENT": (
-        *("", "00", f"ff-{TRACE}-{PARENT}-01", f"00-{'0' * 32}-{PARENT}-01", f"00-{TRACE}-{'0' * 16}-01"),
-        *(TRACEPARENT.upper(), f"00-{TRACE}-{PARENT}-0", f"00-{TRACE}{PARENT}-01"),
-    ),
-}
 
 
 @pytest.mark.django_db
@@ -105,11 +98,11 @@ def test_the_line_of_the_request_has_the_ids_of_a_trusted_proxy_and_of_nobody_el
     assert logged() == {}
 
 
-def test_what_is_malformed_is_ignored_and_a_later_traceparent_is_read_as_far_as_it_is_known(
-    rf: RequestFactory, settings: Any
-) -> None:
+def test_a_malformed_id_is_ignored_and_a_later_traceparent_is_read(rf: RequestFactory, settings: Any) -> None:
     settings.TRUSTED_PROXIES = [ip_network("127.0.0.1")]
-    asked = [(name, text) for name, texts in MALFORMED.items() for text in texts]
-    assert [each for each in asked if proxy_ids(rf.get("/", **dict([each])))] == []  # type: ignore[arg-type]
-    later = rf.get("/", HTTP_TRACEPARENT=f"01-{TRACE}-{PARENT}-01-more")
-    assert proxy_ids(later)["trace_id"] == TRACE
+    for name, texts in (
+        ("HTTP_X_REQUEST_ID", ("x" * 65, 'a"b', "a\nb", "ä")),
+        ("HTTP_TRACEPARENT", (f"ff-{TRACE}-{PARENT}-01", f"00-{'0' * 32}-{PARENT}-01", TRACEPARENT.upper())),
+    ):
+        assert [text for text in texts if proxy_ids(rf.get("/", **{name: text}))] == []  # type: ignore[arg-type]
+    assert proxy_ids(rf.get("/", HTTP_TRACEPARENT=f"01-{TRACE}-{PARENT}-01-more"))["trace_id"] == TRACE
