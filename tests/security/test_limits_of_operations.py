@@ -49,6 +49,7 @@ def confidential(application: Registered) -> Registered:
 # Authorize ------------------------------------------------------------------------------------------------------------
 
 
+@contract("D21.authorize", "8/rate")
 def test_authorize_stops_the_attacker(settings: Any) -> None:
     settings.RATES = {"authorize": "3/m"}
     assert [authorize(HERS) for _ in range(5)] == [400] * 3 + [429] * 2

@@ -143,6 +143,7 @@ def test_one_machine_with_an_ipv6_site_locks_no_account(settings: Any, alice: Us
     assert try_password(alice.email, PASSWORD).status_code == 302
 
 
+@contract("D21.sign-in-address", "8/rate")
 def test_sign_in_address_stops_the_attacker(settings: Any) -> None:
     settings.RATES = {"sign_in_address": "2/15m"}
     answers = [try_password(f"person{number}@example.com", address=HERS) for number in range(4)]
