@@ -16,7 +16,7 @@ from django.core.management import call_command
 
 from accounts.models import Session, User
 from oauth_bridge.management import purging
-from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, Consent
+from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import (
@@ -46,30 +46,15 @@ def test_application_create_prints_what_a_developer_needs(manage: Manage, driver
     flags = [part for uri in uris for part in ("--redirect-uri", uri)]
     answer, another = (answered(manage("application", "create", "Printer ☃", *flags, "--json")) for _ in range(2))
     assert set(answer) == {"client_id", "client_secret", "name", "redirect_uris"}
-    assert answer["name"] == "Printer ☃"
-    assert answer["redirect_uris"] == uris
+    assert (answer["name"], answer["redirect_uris"]) == ("Printer ☃", uris)
     assert re.fullmatch(r"[A-Za-z0-9_-]{43,}", answer["client_secret"])
-    assert answer["client_secret"] != another["client_secret"]
-    assert answer["client_id"] != another["client_id"]
+    assert [name for name in answer if answer[name] == another[name]] == ["name", "redirect_uris"]
     assert driver.token(SimpleNamespace(**answer, redirect_uri=uris[0]), alice.email, PASSWORD)
     answer = answered(manage("application", "create", "T", *flags, "--trusted", "--json"))
     trusted = SimpleNamespace(**answer, redirect_uri=uris[0])
     assert driver.callback(driver.get(driver.authorization_url(trusted))).address == uris[0], "without a consent page"
     refused = manage("application", "create", "A", "--redirect-uri", "http://a.example/", "--json")
     assert (refused.returncode, refused.stdout) == (1, "")
-
-
-@contract("O.application.delete")
-def test_a_deleted_application_is_gone_and_what_it_held_is_worth_nothing(
-    manage: Manage, driver: OAuthDriver, application: Registered
-) -> None:
-    token, code = TokenFactory(application=application), CodeFactory(application=application)
-    ConsentFactory(user=token.row.user, application=application.row, fingerprint="x")
-    answered(manage("application", "delete", application.client_id, "--json"))
-    error_of(driver.userinfo(token.raw), 401, "invalid_token")
-    error_of(driver.exchange(application, code.raw), 401, "invalid_client")
-    for model in (ApplicationSecret, Consent):
-        assert not model.objects.filter(application_id=application.row.pk).exists()
 
 
 # Accounts -------------------------------------------------------------------------------------------------------------
@@ -130,31 +115,22 @@ def test_after_a_restore_all_sessions_codes_and_tokens_end(
     error_of(signed_in.exchange(application, code.raw), 400, "invalid_grant")
     error_of(signed_in.userinfo(token.raw), 401, "invalid_token")
     assert answer["newest"]["access_token"] == token.row.issued_at.isoformat()
-
     assert signed_in.token(application, alice.email, PASSWORD)
 
 
 @contract("O.after-restore")
 def test_after_a_restore_what_else_is_back_is_listed_with_what_to_do(manage: Manage, application: Registered) -> None:
-    replaced, revoked = ApplicationFactory(), ApplicationFactory()
-    for each, option in ((replaced, "--overlap=7d"), (revoked, "--now")):
-        answered(manage("application", "rotate-secret", each.client_id, option, "--json"))
-    answered(manage("application", "disable", revoked.client_id, "--json"))
+    answered(manage("application", "rotate-secret", application.client_id, "--overlap=7d", "--json"))
     root, gone = PersonFactory(is_superuser=True), PersonFactory(is_active=False, is_superuser=True)
     ConsentFactory(user=root, application=application.row, fingerprint="x")
-
     answer = answered(manage("after-restore", "--json"))
-    found = {each["client_id"]: (each["working_secrets"], each["enabled"]) for each in answer["applications"]}
-    assert [found[each.client_id] for each in (application, replaced, revoked)] == [(1, True), (2, True), (1, False)]
-    assert root.email in answer["administrators"]
-    assert gone.email not in answer["administrators"]
+    [found] = [each for each in answer["applications"] if each["client_id"] == application.client_id]
+    assert (found["working_secrets"], found["enabled"]) == (2, True)
+    assert [each.email in answer["administrators"] for each in (root, gone)] == [True, False]
     assert answer["people"]["active"] == User.objects.filter(is_active=True).count()
-    assert answer["people"]["deactivated"] >= 1
-    assert answer["remembered_consents"] >= 1
-    assert answer["newest_of_all"] == max(filter(None, answer["newest"].values()))
-
+    assert min(answer["people"]["deactivated"], answer["remembered_consents"]) >= 1
     told = manage("after-restore").stdout
-    for text in (f"{replaced.client_id}  {replaced.row.name}: 2 working", root.email, *answer["to_do"].values()):
+    for text in (f"{application.client_id}  {application.row.name}: 2 working", root.email, *answer["to_do"].values()):
         assert text in told
 
 

@@ -84,7 +84,7 @@ def test_only_the_command_that_makes_a_secret_prints_it() -> None:
             assert hidden not in text
 
 
-@contract("O.application.disable")
+@contract("O.application.disable", "O.application.delete")
 def test_disable_enable_and_delete_say_what_is_now_and_an_unknown_client_id_is_named() -> None:
     token = TokenFactory()
     client_id = token.row.application.client_id
