@@ -21,7 +21,6 @@ from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import (
     PASSWORD,
-    ApplicationFactory,
     CodeFactory,
     ConsentFactory,
     PersonFactory,

@@ -13,7 +13,6 @@ from django.utils.html import escape
 
 from oauth_bridge.api_docs import openapi
 from oauth_bridge.api_docs.documents import TITLES
-from oauth_bridge.api_docs.documents import html_of as rendered_html
 from tests.factories import ApplicationFactory
 from tests.pages import admin_browser, html_of, text_of
 
@@ -56,23 +55,6 @@ def test_the_addresses_are_those_of_this_service_and_nothing_else_is_left_to_fil
         assert "http://testserver" not in page
         assert path == "/docs/errors" or ("https://api.example/o" in page and "https://sign-in.example/o" in page)
         assert set(re.findall(r"\{([A-Z_]+)\}", page)) <= LEFT
-
-
-def test_a_picture_is_served_with_its_dark_copy() -> None:
-    pictures = re.findall(r'(?:src|srcset)="(/static/pictures/[^"]+)"', html_of(Client().get("/docs")))
-    assert len(pictures) == 2
-    assert ["-dark." in each for each in sorted(pictures)] == [True, False]
-    assert [Client().get(each)["Content-Type"] for each in pictures] == ["image/png"] * 2
-
-
-def test_html_in_a_document_is_text() -> None:
-    rendered = rendered_html(
-        "# A\n\n<script>alert(1)</script> [x](javascript:alert(1)) `<b>`\n\n```sh\n</code><b>\n```\n"
-    )
-    assert "<script" not in rendered.body
-    assert "<b>" not in rendered.body
-    assert 'href="javascript' not in rendered.body
-    assert rendered.title == "A"
 
 
 # The tables of errors and the reference ------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from config.infrastructure.events import Event
 from oauth_bridge.models import ApplicationSecret
 from oauth_bridge.openid import signing_keys
 from oauth_bridge.openid.request import Granted
-from tests.factories import PASSWORD, CodeFactory, Issued, rewind
+from tests.factories import CodeFactory, Issued, rewind
 from tests.grants import Log
 from tests.pages import (
     SECOND,
@@ -150,12 +150,3 @@ def only_line(event: Event, event_log: Log, *, is_in_request: bool = True) -> di
     assert not event.members - line.keys() - ({"client_id", "person"} if event is Event.REFUSED else {"fields"})
     assert (line["reference"] and line["address"] == "127.0.0.1") or not is_in_request
     return line
-
-
-def test_nothing_that_is_secret_is_in_an_event(story: Story, event_log: Log) -> None:
-    for step in (lambda: story.sign_in(password="wrong"), story.change_password, story.disconnect, story.replay):
-        step()
-        story.person.refresh_from_db()
-    written = repr(event_log.lines)
-    secrets = [story.person.email, PASSWORD, story.application.secret, mailed_path().rpartition("/")[2]]
-    assert not [secret for secret in secrets if secret in written]
