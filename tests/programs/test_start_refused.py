@@ -61,7 +61,7 @@ def test_a_port_for_metrics_that_is_taken_is_named(tmp_path: Path, monkeypatch: 
     gunicorn = run_path(str(ROOT / "config" / "gunicorn.py"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv(gunicorn["METRICS_FOLDER"], "")
-    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(SystemExit, match="is free.$") as ended:
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(SystemExit, match=r"is free\.$") as ended:
         gunicorn["serve_metrics"](f"127.0.0.1:{other.getsockname()[1]}")
     assert "(Address already in use)" in str(ended.value)
     assert list(tmp_path.iterdir()) == []
