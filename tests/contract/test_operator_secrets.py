@@ -159,23 +159,6 @@ def test_each_secret_is_told_with_its_times_number_name_and_maker_and_never_show
     assert [each for each in hidden if each in text] == []
 
 
-@pytest.mark.integration
-@pytest.mark.parametrize("options", [(), ("--leaked",)])
-def test_one_secret_is_ended_and_its_tokens_if_it_has_leaked(
-    manage: Manage, driver: OAuthDriver, application: Registered, options: tuple[str, ...]
-) -> None:
-    new = rotated(manage, application)["client_secret"]
-    tokens = [exchange(driver, application, each).json()["access_token"] for each in (application.client_secret, new)]
-    result = manage("application", "revoke-secret", application.client_id, "1", *options, "--json")
-    assert result.returncode == 0, result.stderr
-    ended = json.loads(result.stdout)
-    assert (ended["number"], ended["works"], ended["state"]) == (1, False, "leaked" if options else "revoked")
-    error_of(exchange(driver, application, application.client_secret), 401, "invalid_client")
-    application.row.refresh_from_db()
-    assert exchange(driver, application, new).status_code == 200
-    assert [driver.userinfo(token).status_code for token in tokens] == [401 if options else 200] * 2
-
-
 @contract("O.application.rotate-secret")
 def test_what_has_no_such_secret_is_told_so(manage: Manage, application: Registered) -> None:
     public = ApplicationFactory(client_type=Application.CLIENT_PUBLIC)

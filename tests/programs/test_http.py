@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -144,9 +145,10 @@ def test_the_whole_log_is_json_and_holds_no_query(provider: Server) -> None:
 
 @contract("O.environment", "O.serve")
 def test_the_environment_reaches_the_service_and_a_request_under_way_outlives_its_stop(
-    launch: Launch, alice: Any
+    launch: Launch, alice: Any, tmp_path: Path
 ) -> None:
     server = launch(
+        AUDIT_LOG=f"file://{tmp_path}/audit.log",
         SERVICE_NAME="Ærlig Sign-In",
         DEFAULT_FROM_EMAIL="Ærlig <post@aerlig.example>",
         ALLOWED_HOSTS="localhost,127.0.0.1,other.example",
@@ -161,6 +163,8 @@ def test_the_environment_reaches_the_service_and_a_request_under_way_outlives_it
     [letter] = server.mails()
     assert "post@aerlig.example" in letter
     assert f"{server.auth_url}/accounts/password/reset" in letter
+    assert '"event":"password_reset_asked"' in (tmp_path / "audit.log").read_text(encoding="utf-8")
+    assert '"logger":"events"' not in server.log
 
     port, body = urlsplit(server.base_url).port or 0, b"grant_type=authorization_code"
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:

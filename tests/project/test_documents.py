@@ -92,15 +92,6 @@ def test_each_limit_of_the_table_has_its_variable_and_is_tested_from_both_sides(
     assert [name for name, default in variables if f"`{name}` {default}" not in table] == []
 
 
-def test_systemd_and_the_shell_read_the_documented_variables_alike() -> None:
-    lines = [
-        line
-        for document in ("operations.md", "high-availability.md")
-        for line in documented.file("/etc/sign-in.env", document).splitlines()
-    ]
-    assert [line for line in lines if not re.fullmatch(r"#.*|[A-Z_]+='[^']*'", line)] == []
-
-
 def test_a_unit_exposes_little_of_the_machine(tmp_path: Path) -> None:
     """At most 2.0 of 10 by systemd's own measure, by which a service with its own user alone has 9.2."""
     if not shutil.which("systemd-analyze"):

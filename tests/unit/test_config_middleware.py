@@ -15,7 +15,7 @@ from django.test import Client, RequestFactory
 from django.urls import resolve
 
 from config import logs
-from config.http.middleware import HEADER_LIMITS, BoundsMiddleware, OriginMiddleware, RequestLogMiddleware
+from config.http.middleware import HEADER_LIMITS, OriginMiddleware, RequestLogMiddleware
 from config.http.response_headers import ResponseHeadersMiddleware
 from tests.contract_coverage import contract
 from tests.factories import PersonFactory
@@ -193,26 +193,6 @@ def test_a_header_above_its_limit_and_no_other_is_refused_by_name(client: Client
     answer = client.get("/accounts/sign-in", HTTP_COOKIE="a=" + "x" * 9000, HTTP_ACCEPT="text/html")
     assert (answer.status_code, "delete the cookies of this site" in answer.text) == (431, True)
     assert client.get("/static/css/site.css", HTTP_COOKIE="a=" + "x" * 9000).status_code == 200
-
-
-def test_a_quoted_cookie_is_removed_and_the_others_are_read(rf: RequestFactory) -> None:
-    read: list[dict[str, str]] = []
-
-    def view(request: HttpRequest) -> HttpResponse:
-        read.append(request.COOKIES)
-        return HttpResponse()
-
-    BoundsMiddleware(view)(rf.get("/", HTTP_COOKIE='a=1; quoted="\\\\\\"; b=2; "c"=3'))
-    assert read == [{"a": "1", "b": "2"}]
-
-
-def test_accept_with_html_gets_a_page_and_any_other_json(client: Client) -> None:
-    for kind, accepts in (
-        ("text/html", ("text/html", "TEXT/HTML;q=0.8", "a/b;c=d, text/html;a*=bogus''%41")),
-        ("application/json", ("", "*/*", "text/*", "application/json;x=text/html", "text/htmlx")),
-    ):
-        for accept in accepts:
-            assert kind in client.get("/nowhere", HTTP_ACCEPT=accept)["Content-Type"], accept
 
 
 # A path with a slash too many or too few leads to its page. D2 --------------------------------------------------------

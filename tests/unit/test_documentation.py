@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 from django.utils.html import escape
@@ -89,14 +88,6 @@ def test_the_reference_has_each_parameter_and_each_answer() -> None:
         assert [status for status in operation["responses"] if f"<strong>{status}</strong>" not in section] == []
     assert "&quot;expires_in&quot;: 3600" in page
     assert "&quot;nickname&quot;: &quot;Ada&quot;" in page
-
-
-def test_a_browser_gets_a_page_that_leads_on() -> None:
-    browser = Client(headers={"Accept": "text/html"})
-    assert f"Use {settings.AUTH_URL}/oauth/authorize." in text_of(browser.get("/oauth2/authorize"))
-    page = browser.get("/oauth/authorize?client_id=nobody")
-    assert page.status_code == 400
-    assert 'href="/docs/errors"' in html_of(page)
 
 
 # The page of an application ------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Counting against limits, the same in Redis and in memory; and while Redis is away: see faults/test_redis.py. D21."""
 
-import logging
 import socket
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -13,7 +12,7 @@ from django_ratelimit.core import EXPIRATION_FUDGE
 from redis import Connection
 
 from config.infrastructure import rate_limits
-from config.infrastructure.rate_limits import Counter, FailOpenRedisCache, Outage, RateLimitCache
+from config.infrastructure.rate_limits import Counter, FailOpenRedisCache, Outage
 
 pytestmark = pytest.mark.integration
 needs_redis = pytest.mark.skipif(not configured.REDIS_URL, reason="needs Redis: set REDIS_URL to one")
@@ -110,43 +109,15 @@ def test_an_event_costs_one_round_trip_and_so_does_a_look(settings, monkeypatch)
 # While Redis is away --------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def of_redis(settings, monkeypatch):
-    """`of_redis(port)` is a cache in the Redis at this port of this machine."""
-    monkeypatch.setattr(rate_limits, "outage", Outage())
-
-    def make(port):
-        settings.REDIS_URL = f"redis://127.0.0.1:{port}/0"
-        settings.CACHES = {"default": {"OPTIONS": {"socket_timeout": 0.25}}}
-        return FailOpenRedisCache(settings.REDIS_URL, {})
-
-    return make
-
-
-def test_no_operation_fails_while_redis_is_away_and_the_log_says_so_once_in_ten_seconds(of_redis, caplog, monkeypatch):
-    now, away = [1000.0], of_redis(1)
-    monkeypatch.setattr("config.infrastructure.rate_limits.time.monotonic", lambda: now[0])
-    with caplog.at_level(logging.INFO, logger="config.infrastructure.rate_limits"):
-        for _ in range(19):
-            assert [away.add("key", 1, 60), away.get("key"), away.get("key", 7)] == [True, None, 7]
-            assert [away.set("key", 1), away.delete("key")] == [None, False]
-            now[0] += 0.5
-        assert len(caplog.records) == 1
-        now[0] += 2
-        away.get("key")
-    assert [record.message for record in caplog.records] == ["Redis is away: limits are not counted."] * 2
-    another = RateLimitCache("", {})
-    assert another.call(lambda: True, False) is False, "the caches learn from each other"
-    now[0] += 2
-    assert [another.call(lambda: True, False), away.call(lambda: True, False)] == [True, True], "it is back"
-
-
-def test_a_silent_redis_costs_one_time_out_a_second(of_redis, monkeypatch):
+def test_a_silent_redis_costs_one_time_out_a_second_and_is_logged(settings, monkeypatch, caplog):
     now, tries = [1000.0], []
+    monkeypatch.setattr(rate_limits, "outage", Outage())
     monkeypatch.setattr("config.infrastructure.rate_limits.time.monotonic", lambda: now[0])
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
         silent.setblocking(False)
-        cache = of_redis(silent.getsockname()[1])
+        settings.REDIS_URL = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
+        settings.CACHES = {"default": {"OPTIONS": {"socket_timeout": 0.25}}}
+        cache = FailOpenRedisCache(settings.REDIS_URL, {})
         for _second in range(3):
             assert all(cache.add("key", 1, 60) for _ in range(100))
             tries.append(0)
@@ -156,3 +127,4 @@ def test_a_silent_redis_costs_one_time_out_a_second(of_redis, monkeypatch):
                     tries[-1] += 1
             now[0] += 1
     assert tries == [1, 1, 1]
+    assert [record.message for record in caplog.records] == ["Redis is away: limits are not counted."]
