@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 from django.conf import settings
-from django.template.loader import get_template
 from django.urls import URLPattern, URLResolver, get_resolver, resolve, reverse
 
 from config.infrastructure import paths
@@ -22,8 +21,6 @@ SOURCES = sorted(
     path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if "migrations" not in path.parts
 )
 TEMPLATES = sorted((ROOT / "templates").rglob("*.*"))
-# Pages that the library's views show by names of their own: none of its templates may be used.
-LIBRARY_TEMPLATES = ("account_inactive", "logout", "password_reset_done", "password_reset_from_key_done")
 
 
 def place(path: Path) -> str:
@@ -69,14 +66,6 @@ def addresses(patterns: list[URLPattern | URLResolver], prefix: str = "") -> lis
         elif not route.startswith("admin/"):
             found += addresses(pattern.url_patterns, route)
     return found
-
-
-def test_no_page_uses_a_template_of_allauth() -> None:
-    views = [getattr(pattern.callback, "view_class", None) for _, pattern in addresses(get_resolver().url_patterns)]
-    used = {getattr(view, "template_name", None) for view in views if view and view.__module__.startswith("allauth.")}
-    names = {*(f"account/{name}.html" for name in LIBRARY_TEMPLATES), *(name for name in used if name)}
-    foreign = [name for name in sorted(names) if not Path(get_template(name).origin.name).is_relative_to(ROOT)]  # type: ignore[union-attr]
-    assert foreign == []
 
 
 def test_no_address_ends_in_a_slash_and_each_name_that_a_template_uses_is_one() -> None:

@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
-from django.db import connection
-from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.utils import timezone
 
@@ -154,15 +152,6 @@ def test_a_bad_deployment_is_refused_by_number(
     use_settings(settings, settings_with(monkeypatch, **{**PRODUCTION, **changes}))
     with pytest.raises(SystemCheckError, match=number):
         call_command("check", deploy=True, fail_level="WARNING")
-
-
-def test_missing_migrations_are_named(db: None) -> None:
-    assert checks.database_is_migrated(None, databases=["default"]) == []
-    for app, name in (("accounts", "0001_initial"), ("oauth_bridge", "0001_initial")):
-        MigrationRecorder(connection).record_unapplied(app, name)
-    [found] = checks.database_is_migrated(None, databases=["default"])
-    assert found.id == "config.E007"
-    assert "accounts.0001_initial, oauth_bridge.0001_initial" in found.msg
 
 
 def test_an_empty_database_is_refused_and_one_that_does_not_answer_is_a_warning(committed: None) -> None:

@@ -13,8 +13,10 @@ from django.test import RequestFactory
 from accounts.mail import outbox
 from config.infrastructure.network import client_address, site_of
 from config.infrastructure.texts import refuse_control_characters
+from tests.contract_coverage import contract
 
 
+@contract("D21.proxy", "D21.ipv6")
 @pytest.mark.parametrize(
     ("peer", "forwarded", "address"),
     [
