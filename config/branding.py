@@ -31,7 +31,7 @@ WHITE = "#ffffff"
 
 @dataclass(frozen=True)
 class File:
-    """A file whose URL contains a digest of its content, so the content at a URL never changes."""
+    """A file whose URL contains a digest of its content."""
 
     content: bytes
     extension: str
@@ -88,17 +88,15 @@ def _luminance(color: str) -> float:
 @functools.cache
 def files(logo: File | None, color: str) -> dict[str, File]:
     """Return files that replace files in `static`: "mark" (the logo, or our mark in the colour) and "stylesheet"."""
-    found = {}
+    found = {"mark": logo} if logo else {}
     if color:
         static = settings.BASE_DIR / "static"
         mark = (static / "img" / "mark.svg").read_bytes().replace(MARK_COLOR, color.encode())
         rules = (static / "css" / "service-color.css").read_bytes()
         sheet = b":root { --color-service: %s }\n%s" % (color.encode(), rules)
-        found = {
-            "mark": File(mark, "svg", "image/svg+xml"),
-            "stylesheet": File(sheet, "css", "text/css; charset=utf-8"),
-        }
-    return {**found, "mark": logo} if logo else found
+        found.setdefault("mark", File(mark, "svg", "image/svg+xml"))
+        found["stylesheet"] = File(sheet, "css", "text/css; charset=utf-8")
+    return found
 
 
 def brand(request: HttpRequest, name: str) -> HttpResponse:

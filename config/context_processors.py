@@ -20,6 +20,9 @@ from config.infrastructure import network
 from oauth_bridge.consent.pages import asking_application
 
 
+SVG = "image/svg+xml"
+
+
 def _refused(request: HttpRequest) -> str:
     if request.method != "GET" or not request.path.startswith(ACCOUNT_PAGES):  # other pages accept any query
         return ""
@@ -27,9 +30,8 @@ def _refused(request: HttpRequest) -> str:
     return _(text) if text else ""
 
 
-# `caption` is the application that asked for the sign-in. `return_to` is the checked `next`, and `return_query` is the
-# query of links to the next page. `refused` says why a form is shown again. A value is read only when a template uses
-# it: the error page must not read the session.
+# `caption` is the application that asked for the sign-in, `return_to` the checked `next`, and `return_query` the query of
+# links to the next page. They are read only when a template uses them: the error page must not read the session.
 _WAY: dict[str, Callable[[HttpRequest], Any]] = {
     "caption": asking_application,
     "return_to": return_path.requested,
@@ -41,20 +43,17 @@ _WAY: dict[str, Callable[[HttpRequest], Any]] = {
 def service(request: HttpRequest) -> dict[str, Any]:
     """Return the name, links and brand of the service, and the reference, application and languages of the request."""
     own = branding.files(settings.SERVICE_LOGO, settings.SERVICE_COLOR)
-    brand = {
-        "mark": {"url": own["mark"].url, "type": own["mark"].content_type}
-        if "mark" in own
-        else {"url": static("img/mark.svg"), "type": "image/svg+xml"},
-        "has_logo": settings.SERVICE_LOGO is not None,
-        "stylesheet": own["stylesheet"].url if "stylesheet" in own else "",
-    }
-    links = {
-        "privacy_url": settings.PRIVACY_URL,
-        "terms_url": settings.TERMS_URL,
-        "support_url": settings.SUPPORT_URL,
-    }
+    mark = own.get("mark")
     return {
-        "service": {"name": settings.SERVICE_NAME, **links, **brand},
+        "service": {
+            "name": settings.SERVICE_NAME,
+            "mark": {"url": mark.url if mark else static("img/mark.svg"), "type": mark.content_type if mark else SVG},
+            "has_logo": settings.SERVICE_LOGO is not None,
+            "stylesheet": own["stylesheet"].url if "stylesheet" in own else "",
+            "privacy_url": settings.PRIVACY_URL,
+            "terms_url": settings.TERMS_URL,
+            "support_url": settings.SUPPORT_URL,
+        },
         "reference": network.reference.get(),
         **{name: SimpleLazyObject(partial(read, request)) for name, read in _WAY.items()},
         **languages.switcher(request),

@@ -44,8 +44,7 @@ threads = settings.WEB_THREADS
 preload_app = False
 timeout = 30
 graceful_timeout = 30
-# In seconds. The nginx of docs/operations.md closes an idle connection after 15 seconds, so nginx closes it first.
-keepalive = 20
+keepalive = 20  # seconds; the nginx of docs/operations.md closes an idle connection first
 worker_connections = 500  # fewer than the file descriptors, 1,024 by default, without which a worker would end
 
 # A `state` of 4 kB takes 12 kB when percent-encoded, and 20 kB in the `next` parameter of a sign-in page. gunicorn
@@ -70,8 +69,7 @@ accesslog = None
 logconfig_dict = settings.LOGGING
 logger_class = Logger
 
-# Without it, a client that sends a part of a request would occupy a thread for ever. One that sends single bytes still
-# does, so docs/operations.md requires a buffering proxy.
+# A client that sends single bytes still occupies a thread, so docs/operations.md requires a buffering proxy.
 SILENCE_SECONDS = 10
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
@@ -113,8 +111,7 @@ def when_ready(server: Arbiter) -> None:
 
 
 def post_fork(server: Arbiter, worker: Worker) -> None:
-    """Close the worker's copy of the metrics' socket, so that the port is free as soon as the master has ended."""
-    if server.metrics:
+    if server.metrics:  # so that the port is free as soon as the master has ended
         server.metrics.socket.close()
 
 

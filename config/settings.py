@@ -24,10 +24,9 @@ SUPPORT_URL = env.link("SUPPORT_URL", "", is_support=True)
 BIND = env.bind("BIND", "127.0.0.1:8000")
 BASE_URL = env.origin("BASE_URL", f"http://localhost:{BIND.rpartition(':')[2]}")
 AUTH_URL = env.origin("AUTH_URL", BASE_URL)
-# If neither variable is set, the service runs on a developer's machine, and serves pages at every name of the machine.
+# If neither is set, the service runs on a developer's machine, and serves pages at every name of the machine.
 ORIGINS_ARE_SET = bool(env.raw("BASE_URL") or env.raw("AUTH_URL"))
 IS_HTTPS = AUTH_URL.startswith("https://")
-# The name of this installation, for administrators.
 ENVIRONMENT = env.text("ENVIRONMENT", "Production" if IS_HTTPS else "Development")
 ALLOWED_HOSTS = env.hosts("ALLOWED_HOSTS", env.hosts_of(BASE_URL, AUTH_URL))
 TRUSTED_PROXIES = env.networks("TRUSTED_PROXIES", "")
@@ -102,7 +101,6 @@ IS_DATABASE_SET = bool(env.raw("DATABASE_URL"))
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 REDIS_URL = env.redis("REDIS_URL", "")
-# With Redis, all workers share the counters of the limits. A single worker can count in its memory.
 CACHES = {
     "default": {
         "BACKEND": "config.infrastructure.rate_limits.FailOpenRedisCache",
@@ -118,11 +116,7 @@ CACHES["limits"] = CACHES["default"] | (
 )
 
 # By default, e-mails go to files, because no log may contain reset links.
-_email = env.email("EMAIL_URL", f"filemail://{quote(str(VAR_DIR))}/mail")
-EMAIL_BACKEND, EMAIL_FILE_PATH = _email["EMAIL_BACKEND"], _email["EMAIL_FILE_PATH"]
-EMAIL_HOST, EMAIL_PORT = _email["EMAIL_HOST"], _email["EMAIL_PORT"]
-EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = _email["EMAIL_HOST_USER"], _email["EMAIL_HOST_PASSWORD"]
-EMAIL_USE_TLS, EMAIL_USE_SSL = _email["EMAIL_USE_TLS"], _email["EMAIL_USE_SSL"]
+globals().update(env.email("EMAIL_URL", f"filemail://{quote(str(VAR_DIR))}/mail"))
 IS_EMAIL_SET = bool(env.raw("EMAIL_URL"))
 EMAIL_TIMEOUT = 20  # seconds for a whole connection to the mail server
 DEFAULT_FROM_EMAIL = env.sender("DEFAULT_FROM_EMAIL", env.no_reply(SERVICE_NAME, AUTH_URL))
@@ -139,15 +133,14 @@ RATELIMIT_USE_CACHE, RATELIMIT_FAIL_OPEN = "limits", True
 # Sign-in, sessions, cookies ------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "accounts.User"
-# Every session names this backend, which also decides about the permissions of administrators. It checks no passwords
-# (accounts.sign_in.password_check does) and accepts inactive people, whom allauth refuses after the password, and
-# accounts.sessions.store at each request.
+# Of sessions and permissions. accounts.sign_in.password_check checks passwords, and allauth and accounts.sessions.store
+# refuse inactive people.
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBackend"]
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "profile"
 LOGOUT_REDIRECT_URL = "account_login"
 PASSWORD_HASHERS = ["accounts.passwords.hashing.PasswordHasher"]
-# The order of the rules matters: a page names the first broken rule.
+# A page names the first broken rule.
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "accounts.passwords.validators.LengthValidator", "OPTIONS": {"min_length": PASSWORD_MIN_LENGTH}},
     {
@@ -162,7 +155,6 @@ AUTH_PASSWORD_VALIDATORS = [
 
 # With https, the name binds a cookie to this host and to https (RFC 6265bis §4.1.3.2).
 _cookie = "__Host-" if IS_HTTPS else "delegated_"
-# Failed sign-ins of other browsers do not lock out a browser that has signed in to the account before.
 KNOWN_BROWSER_COOKIE_NAME = f"{_cookie}known"
 
 FILE_UPLOAD_HANDLERS = ["accounts.pictures.reencoder_runner.BoundedUploadHandler"]
@@ -195,7 +187,6 @@ SILENCED_SYSTEM_CHECKS = [
 # Language, time, log -------------------------------------------------------------------------------------------------
 
 LANGUAGE_CODE = "en"
-# The name of each language in the language itself, as the language form shows it. The texts in the code are English.
 LANGUAGES: list[tuple[str, str]] = [
     ("en", "English"),
     ("de", "Deutsch"),

@@ -15,9 +15,8 @@ from config.infrastructure import paths
 leads_to = partial(RedirectView.as_view, http_method_names=["get", "head"])
 
 urlpatterns = [
-    # allauth redirects to `account_email`, its page of e-mail addresses. The profile replaces this page. If
-    # `account_email` were below /accounts, allauth's middleware would redirect /accounts/, a path that must not
-    # exist.
+    # The profile replaces allauth's page of e-mail addresses. If `account_email` were below /accounts, allauth's
+    # middleware would redirect /accounts/, a path that must not exist.
     path("", RedirectView.as_view(pattern_name="profile"), name="account_email"),
     path("accounts", leads_to(pattern_name="profile"), name="accounts"),
     path(

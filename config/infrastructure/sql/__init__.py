@@ -19,11 +19,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Rows(Generic[M]):
-    """Lists a model's columns for a SELECT, and makes instances of the model from the rows.
-
-    `names` are the fields to list, by default all; `without` are fields to leave out. Django loads a missing field on
-    access.
-    """
+    """Lists a model's columns for a SELECT, all, those in `names` or those not in `without`, and makes instances."""
 
     def __init__(self, model: type[M], *names: str, without: Collection[str] = ()) -> None:
         self._model = model
@@ -51,7 +47,6 @@ class Rows(Generic[M]):
 
 
 def _from_sqlite(field: Field[Any, Any], value: Any) -> Any:
-    """Return the time, UUID, boolean or other value that SQLite has stored as text or number. Times are in UTC."""
     value = None if value is None else field.to_python(value)  # None, too, for a row that a join did not find
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) else value
 
@@ -62,13 +57,13 @@ def is_postgresql() -> bool:
 
 
 def fetch_one(statement: str, /, **values: object) -> Any:
-    """Return the first row, or None. `values` are the parameters; the statement need not use all of them."""
+    """Return the first row, or None."""
     rows = fetch_all(statement, **values)
     return rows[0] if rows else None
 
 
 def fetch_all(statement: str, /, **values: object) -> list[Any]:
-    """Return all rows. Use parameters for values, because PostgreSQL connections keep a cursor for each statement."""
+    """Return all rows. `values` are the parameters: PostgreSQL connections keep a cursor for each statement."""
     if is_postgresql():
         return connection.fetch_all(statement, values)  # type: ignore[attr-defined, no-any-return]
     with connection.cursor() as cursor:
@@ -77,7 +72,7 @@ def fetch_all(statement: str, /, **values: object) -> list[Any]:
 
 
 def adapted(values: Mapping[str, object]) -> dict[str, Any]:
-    """Return the values in the format of the database driver. For SQLite, times and UUIDs are converted."""
+    """Return the values in the format of the database driver."""
     return {name: value if is_postgresql() else _adapted_for_sqlite(value) for name, value in values.items()}
 
 

@@ -19,7 +19,6 @@ LOCK_TIMEOUT_SECONDS = 5
 # These limits apply to requests. In commands, a statement has no limit, because a migration may take hours.
 STATEMENT_TIMEOUT_SECONDS = 10
 REQUEST_LOCK_TIMEOUT_SECONDS = 2
-# The limits of the connections that this process opens.
 session_timeouts = {"lock_timeout": LOCK_TIMEOUT_SECONDS}
 # A migration waits at most this long for a lock, and so do the requests that need the same table. The limit is shorter
 # than PostgreSQL's deadlock_timeout (1 s), so that a deadlock makes the migration fail instead of a request.
@@ -62,7 +61,7 @@ def database_of(url: str) -> dict[str, Any]:
             "server_side_binding": True,
             "prepare_threshold": int(prepares) if prepares.isdecimal() else None,
             "connect_timeout": 2,  # seconds; the smallest value that libpq accepts
-            # In seconds. A lost server is detected after 15 seconds, both while waiting for a result and while sending.
+            # A lost server is detected after 15 seconds, both while waiting for a result and while sending.
             "keepalives_idle": 5,
             "keepalives_interval": 5,
             "keepalives_count": 2,
@@ -77,7 +76,7 @@ def database_of(url: str) -> dict[str, Any]:
 
 
 class SchemaEditor(schema.DatabaseSchemaEditor):
-    """Fails if a table stays locked. `manage.py migrate` runs the migration again."""
+    """Fails if a table stays locked. `manage.py migrate` tries again."""
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -102,8 +101,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def fetch_all(self, statement: str, values: Mapping[str, object]) -> list[Any]:
         """Return all rows of the statement, whose cursor is kept as long as the connection.
 
-        A new cursor would look up the adapters of all types again, which is half of the statement's cost in this
-        process. psycopg reads binary results in C, and times in text format by Django's loader in Python.
+        A new one would look up the adapters of all types again. psycopg reads binary results in C.
         """
         self.close_if_health_check_failed()
         self.ensure_connection()
@@ -123,11 +121,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def get_connection_params(self) -> dict[str, Any]:
         """Return Django's parameters, with our `options` and `application_name` unless `DATABASE_URL` contains them."""
         options = " ".join(f"-c {name}={seconds}s" for name, seconds in session_timeouts.items())
-        return {
-            "options": options,
-            "application_name": f"sign-in {settings.VERSION}",
-            **super().get_connection_params(),
-        }
+        own = {"options": options, "application_name": f"sign-in {settings.VERSION}"}
+        return own | super().get_connection_params()
 
     def is_usable(self) -> bool:
         """Return whether the connection works. If the server has closed it, its socket has something to read.
