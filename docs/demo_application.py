@@ -9,7 +9,7 @@ import logging
 import os
 
 from authlib.integrations.flask_client import OAuth, OAuthError
-from flask import Flask, redirect, render_template_string, send_file, session, url_for
+from flask import Flask, redirect, render_template_string, session, url_for
 
 BASE_URL = os.environ.get("BASE_URL", "http://localhost:8000")  # what this program calls
 AUTH_URL = os.environ.get("AUTH_URL", BASE_URL)  # what the person's browser opens
@@ -60,7 +60,7 @@ PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewp
   <details><summary>The answer as JSON</summary><pre>{{ person | tojson(indent=2) }}</pre></details>{% endif %}
 </main>
 <footer>Not the service: an application that uses it.
-  <a href="{{ docs }}">Documentation</a> · <a href="{{ url_for('source') }}">Its source</a></footer>
+  <a href="{{ docs }}">Documentation</a></footer>
 """
 
 
@@ -88,11 +88,6 @@ def callback():
         session.pop("person", None)  # of an earlier sign-in
         session["problem"] = refused.error if refused.error == "access_denied" else refused.description or refused.error
     return redirect(url_for("home"))
-
-
-@app.get("/source")
-def source():
-    return send_file(__file__, mimetype="text/plain")
 
 
 @app.post("/sign-out")
