@@ -29,8 +29,8 @@ def _refused(request: HttpRequest) -> str:
     return _(text) if text else ""
 
 
-# `caption` is the application that asked for the sign-in, `return_to` the checked `next`, `return_query` the query of links
-# to the next page. They are read only when a template uses them: the error page must not read the session.
+# `caption` is the application that asked for the sign-in, `return_to` the checked `next`, `return_query` the query of a
+# link to the next page. They are read only when a template uses them: the error page must not read the session.
 _WAY: dict[str, Callable[[HttpRequest], Any]] = {
     "caption": asking_application,
     "return_to": return_path.requested,
