@@ -153,7 +153,7 @@ def origin(name: str, default: str) -> str:
 
 
 def link(name: str, default: str, *, is_support: bool = False) -> str:
-    """Return the https address of a page on another site, or an empty text. `is_support`: or mailto:, or a local one."""
+    """Return the https address of another site's page, or an empty text. `is_support`: or mailto:, or a local one."""
     form = "an https address in ASCII such as https://example.com/privacy, of at most 500 characters"
     form += ", an http address of this machine, or mailto: and an e-mail address" if is_support else ""
     with _value(name, default, form) as value:

@@ -50,7 +50,7 @@ def test_everything_is_said_at_once_and_a_failure_ends_with_1(settings: Any, cap
 
 def test_clocks_and_proxies(settings: Any) -> None:
     for seconds, status in {0: "ok", -0.9: "ok", 5: "warning", -60: "failed"}.items():
-        assert deployment_checks.clock("clock_redis", "Redis", seconds).status == status
+        assert deployment_checks.clock(seconds).status == status
     for trusted, status in {"10.0.0.0/8": "ok", "0.0.0.0/0": "failed", "::/0": "failed"}.items():
         settings.TRUSTED_PROXIES = [ip_network(trusted)]
         assert deployment_checks.proxies().status == status

@@ -94,7 +94,7 @@ def findings() -> Iterator[Finding]:
     yield proxies()
     yield audit_log()
     yield from database()
-    yield from redis()
+    yield redis()
     yield mail()
 
 
@@ -130,13 +130,12 @@ def audit_log() -> Finding:
     return Finding("audit_log", "ok", "Security events can be written to AUDIT_LOG.")
 
 
-def clock(name: str, whose: str, seconds_ahead: float) -> Finding:
+def clock(seconds_ahead: float) -> Finding:
     if abs(seconds_ahead) <= 1:
-        return Finding(name, "ok", f"The clocks of {whose} and this machine agree.")
-    direction = "ahead of" if seconds_ahead > 0 else "behind"
-    message = f"The clock of {whose} is {abs(seconds_ahead):.0f} seconds {direction} that of this machine."
+        return Finding("clock_database", "ok", "The clocks of the database and this machine agree.")
+    message = f"The clock of the database differs from that of this machine by {seconds_ahead:+.0f} seconds."
     fix = "Let both machines keep time by NTP (Debian: systemd-timesyncd or chrony)."
-    return Finding(name, "failed" if abs(seconds_ahead) > 10 else "warning", message, fix)
+    return Finding("clock_database", "failed" if abs(seconds_ahead) > 10 else "warning", message, fix)
 
 
 # The database ---------------------------------------------------------------------------------------------------------
@@ -179,7 +178,7 @@ def _postgresql() -> Iterator[Finding]:
     else:
         yield Finding("database", "ok", f"PostgreSQL {version} answers.")
     yield _of_checks("database_encoding", own_checks.database_is_utf8, "The database is in UTF-8.")
-    yield clock("clock_database", "the database", now - (before + time.time()) / 2)
+    yield clock(now - (before + time.time()) / 2)
 
 
 def purge() -> Finding:
@@ -195,30 +194,19 @@ def purge() -> Finding:
 # Redis and the mail server --------------------------------------------------------------------------------------------
 
 
-def redis() -> Iterator[Finding]:
+def redis() -> Finding:
     if not settings.REDIS_URL:
-        yield Finding("redis", "skipped", "REDIS_URL is not set; one worker counts the limits in its memory.")
-        return
+        return Finding("redis", "skipped", "REDIS_URL is not set; one worker counts the limits in its memory.")
     client = Redis.from_url(settings.REDIS_URL, socket_timeout=WAIT_SECONDS, socket_connect_timeout=WAIT_SECONDS)
     try:
-        before = time.time()
-        seconds, microseconds = client.time()
-        now = (before + time.time()) / 2
         client.set("check-deployment", 1, ex=1)  # fails on a replica, with full memory, or without the permission
-        policy = client.info("memory").get("maxmemory_policy", "noeviction")
     except (RedisError, OSError) as error:
         message = f"Redis can't be used ({type(error).__name__}): no limit is counted in it."
         fix = "Is REDIS_URL right, does Redis run there, and may this account write?"
-        yield Finding("redis", "failed", message, fix)
-        return
+        return Finding("redis", "failed", message, fix)
     finally:
         client.close()
-    if policy != "noeviction":
-        message = f"A full Redis deletes keys ({policy}), and the limits that they count begin anew."
-        yield Finding("redis", "warning", message, "Set maxmemory-policy noeviction.")
-    else:
-        yield Finding("redis", "ok", "Redis answers and can be written.")
-    yield clock("clock_redis", "Redis", seconds + microseconds / 1e6 - now)
+    return Finding("redis", "ok", "Redis answers and can be written.")
 
 
 def mail() -> Finding:
