@@ -134,11 +134,6 @@ ANSWERS = Histogram(
 )
 REFUSALS = Counter("delegated_refusals", "Answers that are errors.", ["route", "error", "code"])
 EVENTS = Counter("delegated_events", "Security events.", ["event"])
-PASSWORD_WAIT = Histogram(
-    "delegated_password_wait_seconds",
-    "Wait for the turn to hash a password.",
-    buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
-)
 
 
 def _sum(name: str, text: str) -> Gauge:
