@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,7 +20,7 @@ from accounts.models import OutgoingMail
 from config import health
 from config.infrastructure.rate_limits import Outage
 from oauth_bridge.activity import counts
-from oauth_bridge.models import PurgeRun, SigningKey, WriteProof
+from oauth_bridge.models import PurgeRun, SigningKey
 from tests.pages import admin_browser, html_of
 
 
@@ -60,24 +59,6 @@ def test_a_database_that_answers_and_can_not_be_written_is_not_ready(client: Cli
         cursor.execute("SET default_transaction_read_only = on" if is_postgresql else "PRAGMA query_only = on")
     assert state_of(client) == (503, "read-only")
     assert state_of(client) == (200, "ok")
-
-
-@pytest.mark.django_db
-def test_a_probe_reads_what_the_thread_of_the_worker_found_and_writes_nothing(
-    client: Client, proof: counts.Proof, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(counts, "_worker", object())
-    now = time.monotonic()
-    proof.is_known.set()
-    for succeeded_at, expected in (
-        (now, (200, "ok")),
-        (now - 2 * counts.PROOF_SECONDS, (200, "ok")),  # the thread is about to write
-        (now - counts.PROOF_AGE_SECONDS, (503, "read-only")),  # its write hangs
-        (None, (503, "read-only")),  # its write was refused
-    ):
-        proof.succeeded_at = succeeded_at
-        assert state_of(client) == expected
-    assert not WriteProof.objects.exists()
 
 
 @pytest.mark.django_db
