@@ -120,12 +120,10 @@ class AuditHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         line, priority = self.format(record), AUTHPRIV | (6 if record.levelno == logging.INFO else 4)
+        line = f"{line}\n" if self.path else f"<{priority}>{PROGRAM}[{os.getpid()}]: {line}"
         try:
             with self.open() as target:
-                if isinstance(target, FileIO):
-                    target.write(f"{line}\n".encode())
-                else:
-                    target.send(f"<{priority}>{PROGRAM}[{os.getpid()}]: {line}".encode())
+                os.write(target.fileno(), line.encode())
         except OSError as error:
             logging.getLogger().handle(record)
             logger.error("AUDIT_LOG can't be written: events are in this log", extra={"cause": error.strerror})
