@@ -133,22 +133,12 @@ class Cluster:
             self.start()
         self.leave_sessions(-1)
 
-    def kill_session(self) -> None:
-        """Kills the process of one session of the service. PostgreSQL then ends all other sessions and recovers."""
-        [(pid,)] = self.administer("SELECT pid FROM pg_stat_activity WHERE usename = 'service' LIMIT 1")
-        os.kill(pid, signal.SIGKILL)
-
     def leave_sessions(self, count: int) -> None:
         """Limits the service to so many connections, -1 for any number, and ends those it has."""
         self.administer(f"ALTER ROLE service CONNECTION LIMIT {count}")
         if count >= 0:
             self.administer("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'service'")
             connections["default"].close()
-
-    def permit_writing(self, permits: bool) -> None:
-        """Lets all sessions write, or read only, those that are open included."""
-        self.administer(f"ALTER SYSTEM SET default_transaction_read_only = {'off' if permits else 'on'}")
-        self.administer("SELECT pg_reload_conf()")
 
     def administer(self, sql: str, database: str = "postgres") -> list[tuple[Any, ...]]:
         with psycopg.connect(self._as("postgres"), dbname=database, autocommit=True) as connection:

@@ -1,4 +1,4 @@
-"""A PostgreSQL and a Redis that tests may kill."""
+"""A PostgreSQL that tests may kill."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.databases import Cluster, OwnRedis, in_use, own_redis, postgresql_folder, postgresql_programs
+from tests.databases import Cluster, in_use, postgresql_folder, postgresql_programs
 
 
 @pytest.fixture(scope="session")
@@ -29,10 +29,3 @@ def own_postgresql(postgresql: None, request: pytest.FixtureRequest) -> Iterator
     cluster.revive()
     with in_use(cluster.url):
         yield cluster
-
-
-@pytest.fixture(scope="module")
-def shared_redis(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnRedis]:
-    """A Redis for a server that the tests of a module share. They may kill it."""
-    with own_redis(tmp_path_factory.mktemp("redis")) as own:
-        yield own

@@ -24,7 +24,7 @@ from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import in_use
 from tests.factories import ApplicationFactory, CodeFactory, Issued, PersonFactory, Registered, digest_of, rewind
-from tests.faults.load import Answer, Caller, codes_for, statuses
+from tests.faults.load import Caller, codes_for, statuses
 from tests.faults.races import begin, wait_until_it_waits
 from tests.server import PATIENCE_SECONDS, Server
 
@@ -36,7 +36,7 @@ def check(server: Server, *, callers: int, count: int) -> None:
     application, barrier = ApplicationFactory(), threading.Barrier(callers)
     codes, redeemed = codes_for(application, count), {}
 
-    def redeem_all(caller: Caller) -> list[Answer]:
+    def redeem_all(caller: Caller) -> list[Any]:
         return [(barrier.wait(PATIENCE_SECONDS), caller.exchange(application, code))[1] for code in codes]
 
     with ThreadPoolExecutor(callers) as pool:

@@ -10,14 +10,15 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from redis import Redis
+from urllib3.exceptions import HTTPError
 
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import OwnRedis
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered, TokenFactory
-from tests.faults.load import Caller, Unanswered
-from tests.peers import wait_until
+from tests.faults.load import Caller
+from tests.server import wait_until
 
 # Large limits are counted in blocks of 1 % ----------------------------------------------------------------------------
 
@@ -46,7 +47,7 @@ def test_a_worker_that_is_killed_loses_less_than_a_block(launch: Launch, redis_s
         """The status; 0 for no answer."""
         try:
             return Caller(server, keeps=False).userinfo(token).status
-        except Unanswered:
+        except HTTPError:
             return 0
 
     def read(requests: int) -> Counter[int]:
