@@ -21,7 +21,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 
 from config import environment
-from tests.server import PATIENCE_SECONDS, children_of, free_port, wait_until, wait_until_up
+from tests.server import children_of, free_port, wait_until, wait_until_up
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def migrate(url: str) -> None:
 
 def answers(place: str) -> bool:
     """Whether a PostgreSQL, or a pooler, accepts connections there."""
-    with suppress(psycopg.OperationalError), psycopg.connect(place):
+    with suppress(psycopg.OperationalError), psycopg.connect(place, connect_timeout=5):
         return True
     return False
 
@@ -69,22 +69,27 @@ def postgresql_folder() -> Iterator[Path]:
 
 
 class Cluster:
-    """A PostgreSQL server with a superuser `postgres` and a database of the role `service`. It uses fsync."""
+    """A PostgreSQL server with a superuser `postgres` and a database of the role `service`. It uses fsync.
 
-    def __init__(self, programs: Path, folder: Path) -> None:
-        self._prepare(programs, folder)
-        self._run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
-        self.start()
-        self.administer("CREATE ROLE service LOGIN")
-        self.administer("CREATE DATABASE service OWNER service")
-        migrate(self.url)
+    With a `primary` it is a standby, which replicates that until it is promoted. The folder must be empty.
+    """
 
-    def _prepare(self, programs: Path, folder: Path) -> None:
+    def __init__(self, programs: Path, folder: Path, primary: Cluster | None = None) -> None:
         self.programs, self.folder, self.port = programs, folder, free_port()
         # PostgreSQL refuses to be run by root.
         self.account = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
         if self.account:
             subprocess.run(["chown", "postgres", folder], check=True)
+        if primary:
+            source = f"--host=127.0.0.1 --port={primary.port} --username=postgres --checkpoint=fast --no-sync"
+            self.run("pg_basebackup", "--write-recovery-conf", *source.split())
+            self.start()
+            return
+        self.run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
+        self.start()
+        self.administer("CREATE ROLE service LOGIN")
+        self.administer("CREATE DATABASE service OWNER service")
+        migrate(self.url)
 
     @property
     def url(self) -> str:
@@ -104,11 +109,6 @@ class Cluster:
             return self._is_ready()
 
         wait_until(is_started)
-
-    def stop(self) -> None:
-        """As `pg_ctl stop -m fast`: ends sessions and rolls back their transactions."""
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait(PATIENCE_SECONDS)
 
     def kill(self) -> None:
         """Kills all its processes at once."""
@@ -141,39 +141,20 @@ class Cluster:
             connections["default"].close()
 
     def administer(self, sql: str, database: str = "postgres") -> list[tuple[Any, ...]]:
-        with psycopg.connect(self._as("postgres"), dbname=database, autocommit=True) as connection:
+        with psycopg.connect(self.url_of(database, "postgres"), connect_timeout=5, autocommit=True) as connection:
             cursor = connection.execute(sql)
             return cursor.fetchall() if cursor.description else []
 
-    def _as(self, role: str) -> str:
-        return f"host=127.0.0.1 port={self.port} user={role} dbname=postgres connect_timeout=5"
-
     def _is_ready(self) -> bool:
         """Waits until the server answers or has ended. Returns whether it answers."""
-        wait_until(lambda: self.process.poll() is not None or answers(self._as("postgres")))
+        place = self.url_of("postgres", "postgres")
+        wait_until(lambda: self.process.poll() is not None or answers(place))
         return self.process.poll() is None
 
-    def _run(self, program: str, *arguments: str) -> None:
+    def run(self, program: str, *arguments: str) -> None:
+        """Run a program of PostgreSQL for the folder of this server."""
         command = [self.programs / program, "-D", self.folder, *arguments]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **self.account)
-
-
-class Standby(Cluster):
-    """A server that replicates another one, until it is promoted. The folder must be empty."""
-
-    def __init__(self, primary: Cluster, folder: Path) -> None:
-        self._prepare(primary.programs, folder)
-        source = ["--host=127.0.0.1", f"--port={primary.port}", "--username=postgres"]
-        self._run("pg_basebackup", *source, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
-        self.start()
-
-    def has_all_of(self, primary: Cluster) -> bool:
-        """Whether nothing that the other one has committed is missing."""
-        [(written,)] = primary.administer("SELECT pg_current_wal_lsn()")
-        return self.administer(f"SELECT pg_last_wal_replay_lsn() >= '{written}'") == [(True,)]
-
-    def promote(self) -> None:
-        self._run("pg_ctl", "promote")
 
 
 # PgBouncer in transaction mode, in front of the database that this process uses ---------------------------------------
