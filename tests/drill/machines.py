@@ -9,19 +9,16 @@ import secrets
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
 import requests
 from redis import Redis, RedisError
 
 from tests import documented
 from tests.databases import postgresql_programs
-from tests.peers import wait_until
-from tests.server import Server, children_of, serve
+from tests.server import Server, children_of, serve, wait_until
 
 DOCUMENT = "high-availability.md"
 NETWORK = "127.77.0."
@@ -29,8 +26,7 @@ DATABASES, WEBS, ETCDS = ("db1", "db2"), ("web1", "web2"), ("db1", "db2", "web1"
 UNITS = (8000, 8001)  # the ports of pages and of operations
 HOSTS = {"db1": 11, "db2": 12, "web1": 21, "web2": 22}
 AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups")
-PROGRAMS = ("etcd", "patroni", "patronictl", "haproxy", "redis-server", "setpriv", "openssl", "nginx")
-START_SECONDS = 120
+PROGRAMS = ("etcd", "patroni", "haproxy", "redis-server", "setpriv", "openssl", "nginx")
 # As `serve`, but for limits that no caller of the drill reaches.
 RATES = dict.fromkeys(
     ("RATE_TOKEN", "RATE_TOKEN_FAILURES", "RATE_USERINFO", "RATE_AUTHORIZE", "RATE_SIGN_IN_DONE"), "1000000/m"
@@ -79,13 +75,12 @@ class Program:
 
 
 class Site:
-    """All machines. `with Site(folder) as site` starts them, with an empty database and without the service."""
+    """All machines."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._passwords: dict[str, str] = {}
         self.secret_key = secrets.token_urlsafe(50)
-        self._ended = ExitStack()
         self._services: dict[str, ExitStack] = {}
         self.servers: dict[str, list[Server]] = {}
         self.etcds = {name: self._etcd(name) for name in ETCDS}
@@ -188,17 +183,13 @@ class Site:
         return {}
 
     def wait_for_pair(self) -> None:
-        wait_until(lambda: sorted(self.roles().values()) == ["leader", "sync_standby"], START_SECONDS)
+        wait_until(lambda: sorted(self.roles().values()) == ["leader", "sync_standby"])
 
     def primary(self) -> str:
         return next(name for name, role in self.roles().items() if role == "leader")
 
     def standby(self) -> str:
         return next(name for name in DATABASES if name != self.primary())
-
-    def patronictl(self, *arguments: str) -> str:
-        command = ["patronictl", "-c", self.folder / "db1" / "config.yml", *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
     def psql(self, sql: str) -> None:
         name = self.primary()
@@ -231,7 +222,7 @@ class Site:
             variables = self.service_variables(name, port, unit)
             self.servers[name].append(stack.enter_context(serve(folder, is_awaited=False, **variables)))
         for unit in UNITS:
-            wait_until(functools.partial(is_serving, f"http://{address(name)}:{unit}/health/ready"), START_SECONDS)
+            wait_until(functools.partial(is_serving, f"http://{address(name)}:{unit}/health/ready"))
 
     def counters(self, name: str) -> int:
         """How many limits the Redis of the machine counts."""
@@ -244,40 +235,30 @@ class Site:
 
     # ------------------------------------------------------------------------------------------------------------------
 
-    def __enter__(self) -> Site:
-        self._ended.callback(self._end)
-        for program in (*self.etcds.values(), *self.redises.values(), *self.haproxies.values()):
+    def start(self) -> None:
+        """With an empty database and without the service."""
+        for program in (
+            *self.etcds.values(),
+            *self.redises.values(),
+            *self.haproxies.values(),
+            *self.patronis.values(),
+        ):
             program.start()
-        for patroni in self.patronis.values():
-            patroni.start()
-        try:
-            self.wait_for_pair()
-        except BaseException:
-            self._ended.close()
-            raise
-        return self
+        self.wait_for_pair()
 
-    def __exit__(self, *error: Any) -> None:
-        self._ended.close()
-
-    def _end(self) -> None:
+    def close(self) -> None:
         for service in self._services.values():
             service.close()
-        for name in DATABASES:
-            self.patronis[name].kill()  # first, because it would start PostgreSQL again
+        for patroni in self.patronis.values():
+            patroni.kill()  # first, because it would start PostgreSQL again
         for name in DATABASES:
             send(signal.SIGKILL, self.postgresql_pids(name))
         for program in (*self.etcds.values(), *self.redises.values(), *self.haproxies.values()):
             program.kill()
 
 
-def require_programs() -> None:
-    """Exits with a sentence if a program is missing, or if this process may not start programs as other users."""
+def absent_programs() -> str:
+    """The names of those that are not installed."""
     path = f"{os.environ['PATH']}:/usr/sbin"
     absent = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
-    if postgresql_programs() is None:
-        absent.append("postgresql")
-    if absent:
-        sys.exit(f"The drill needs {', '.join(absent)}: apt-get install patroni python3-etcd etcd-server haproxy …")
-    if os.geteuid() != 0:
-        sys.exit("The drill needs root, because it starts PostgreSQL as the user postgres.")
+    return ", ".join([*absent, *([] if postgresql_programs() else ["postgresql"])])
