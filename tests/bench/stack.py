@@ -15,13 +15,13 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlencode
 
 from django.db import connection
+from urllib3 import BaseHTTPResponse
 
 from tests.databases import Cluster, OwnRedis, in_use, postgresql_programs
 from tests.factories import ApplicationFactory, PersonFactory, Registered
-from tests.faults.load import Answer, Caller
+from tests.faults.load import Caller
 from tests.pages import with_session
-from tests.peers import wait_until
-from tests.server import ROOT, Server, free_port, is_open, serve
+from tests.server import ROOT, Server, free_port, is_open, serve, wait_until
 
 CALLBACK = "http://127.0.0.1:9999/callback"
 FLOOR_TOKENS = 10_000
@@ -51,7 +51,11 @@ class Failed(Exception):
     """An operation failed. The message contains no credential."""
 
 
-def success(answer: Answer, operation: str, status: int = 200) -> Answer:
+def say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def success(answer: BaseHTTPResponse, operation: str, status: int = 200) -> BaseHTTPResponse:
     if answer.status != status:
         raise Failed(f"{operation}: {answer.status}")
     return answer

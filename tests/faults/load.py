@@ -29,15 +29,15 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 class Caller:
-    """A client that keeps its connection, or opens one for each call. It may have an address of its own.
+    """A client that keeps its connections, or opens one for each call. It may have an address of its own.
 
-    A call raises NewConnectionError: nothing was sent. Another HTTPError: the complete answer did not arrive.
+    Threads may share one. A call raises NewConnectionError: nothing was sent. Another HTTPError: the complete answer did not arrive.
     """
 
     def __init__(self, server: Any, *, keeps: bool = True, address: str = "127.0.0.1") -> None:
         netloc = urlsplit(server.base_url).netloc
         self.headers = {"Host": netloc} | ({} if keeps else {"Connection": "close"})
-        options: dict[str, Any] = {"timeout": CALL_SECONDS, "source_address": (address, 0)}
+        options: dict[str, Any] = {"timeout": CALL_SECONDS, "source_address": (address, 0), "maxsize": 64}
         self.pool = HTTPConnectionPool("127.0.0.1", int(netloc.rpartition(":")[2]), **options)
 
     def exchange(self, application: Any, code: str) -> BaseHTTPResponse:
