@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import time
-import zlib
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from zlib import crc32
 
 from redis import Redis
 from urllib3.exceptions import HTTPError
@@ -16,7 +16,7 @@ from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import OwnRedis
 from tests.driver import OAuthDriver
-from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered, TokenFactory
+from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, TokenFactory
 from tests.faults.load import Caller
 from tests.server import wait_until
 
@@ -25,28 +25,25 @@ from tests.server import wait_until
 WORKERS, THREADS = 2, 10
 LIMIT, BLOCK = 600, 6  # of a smaller limit, each event is counted in Redis
 SPENT = 480
-LIMIT_SECONDS = 50  # for the requests of the test, on a busy machine
-
-
-def application_within_a_window() -> Registered:
-    """Its window, which django-ratelimit places by a checksum of its key, does not end during the test."""
-    while True:
-        application: Registered = ApplicationFactory()
-        if (zlib.crc32(str(application.row.pk).encode()) - int(time.time())) % 60 > LIMIT_SECONDS:
-            return application
 
 
 @contract("D21.userinfo", "D21.redis", "D21.blocks")
 def test_a_worker_that_is_killed_loses_less_than_a_block(launch: Launch, redis_server: OwnRedis) -> None:
-    """And no event more than the limit is admitted. Each call has a connection of its own."""
+    """And no event more than the limit is admitted."""
     rates = {"RATE_LIMITS": "on", "RATE_USERINFO": f"{LIMIT}/m"}
     server = launch(WEB_CONCURRENCY=str(WORKERS), REDIS_URL=redis_server.url, **rates)
-    token = TokenFactory(application=application_within_a_window().row).raw
+    # Its window, which django-ratelimit places by a checksum of its key, lasts for another 50 seconds.
+    application = next(
+        each.row
+        for each in iter(ApplicationFactory, None)
+        if (crc32(str(each.row.pk).encode()) - int(time.time())) % 60 > 50
+    )
+    token, caller = TokenFactory(application=application).raw, Caller(server, keeps=False)
 
     def ask(_number: int) -> int:
         """The status; 0 for no answer."""
         try:
-            return Caller(server, keeps=False).userinfo(token).status
+            return caller.userinfo(token).status
         except HTTPError:
             return 0
 
