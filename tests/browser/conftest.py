@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -48,16 +46,11 @@ class Client:
     /forward redirects to another origin, and /to-app/307 with status 307 to the private scheme of an app.
     """
 
-    def __init__(self, certificate: Path | None = None) -> None:
+    def __init__(self) -> None:
         self.calls: list[dict[str, str]] = []
         self.landed = 0
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        if certificate:
-            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            tls.load_cert_chain(certificate)
-            # The handshake is made in the thread of the connection.
-            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
-        self.origin = f"http{'s' if certificate else ''}://127.0.0.1:{self.server.server_address[1]}"
+        self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
         self.callback, self.forward = f"{self.origin}/callback", f"{self.origin}/forward"
         self.landing = f"{self.origin}/landing".replace("127.0.0.1", "localhost")
         self.to_app = [f"{self.origin}/to-app/{status}" for status in (302, 303, 307)]

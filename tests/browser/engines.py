@@ -108,20 +108,6 @@ class Browser:
             text = self.driver.find_element(By.TAG_NAME, "body").text
             raise AssertionError(f"no {what} at {self.driver.current_url}:\n{text}") from error
 
-    @contextmanager
-    def without_script(self) -> Iterator[None]:
-        """Firefox only."""
-        self._set_script(False)
-        try:
-            yield
-        finally:
-            self._set_script(True)
-
-    def _set_script(self, is_on: bool) -> None:
-        self.driver.execute("setContext", {"value": "chrome"})
-        self.driver.execute_script("Services.prefs.setBoolPref('javascript.enabled', arguments[0])", is_on)
-        self.driver.execute("setContext", {"value": "content"})
-
 
 def program(name: str) -> str:
     found = shutil.which(name)
@@ -134,17 +120,14 @@ def program(name: str) -> str:
 def firefox(folder: Path) -> Iterator[Browser]:
     lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in PREFERENCES.items()]
     (folder / "user.js").write_text("".join(lines))
-    # `--remote-allow-system-access`: to switch script off.
-    options = ("--headless", "--no-remote", "--marionette", "--remote-allow-system-access", "--profile", str(folder))
+    options = ("--headless", "--no-remote", "--marionette", "--profile", str(folder))
     with (folder / "log").open("wb") as log:
         environment = {**os.environ, "HOME": str(folder)}
         process = subprocess.Popen([program("firefox-esr"), *options], stdout=log, stderr=log, env=environment)
     try:
         port = folder / "MarionetteActivePort"
         wait_until_up(process, lambda: port.exists() and port.read_text(), folder / "log")
-        capabilities = FirefoxOptions()
-        capabilities.accept_insecure_certs = True
-        yield Browser(webdriver.Remote(Marionette(int(port.read_text())), options=capabilities))
+        yield Browser(webdriver.Remote(Marionette(int(port.read_text())), options=FirefoxOptions()))
     finally:
         process.kill()
         process.wait()
@@ -170,7 +153,6 @@ def webkit(folder: Path) -> Iterator[Browser]:
     path = program("WebKitWebDriver")
     with screen() as display:
         options = WebKitOptions()
-        options.accept_insecure_certs = True
         options.binary_location = str(next(Path("/usr/lib").glob(MINIBROWSER)))
         options.add_argument("--automation")
         environment = {**os.environ, "DISPLAY": display, "HOME": str(folder), "LC_ALL": "C.UTF-8"}

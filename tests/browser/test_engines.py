@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -19,8 +18,8 @@ from oauth_bridge.models import Application
 from tests.browser.conftest import Client, Request
 from tests.browser.engines import ENGINES, PATIENCE_SECONDS, Browser
 from tests.driver import OAuthDriver
-from tests.factories import PASSWORD, ApplicationFactory, Registered
-from tests.peers import certificate_for, wait_until
+from tests.factories import PASSWORD, Registered
+from tests.server import wait_until
 
 pytestmark = pytest.mark.filterwarnings("ignore:setting remote_server_addr:DeprecationWarning")  # within Selenium
 Start = Callable[[str], Browser]
@@ -86,34 +85,21 @@ def way(
     return way
 
 
-def only_in(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("way", [name], indirect=True)
-
-
-@pytest.fixture
-def secure_client_server(tmp_path: Path) -> Iterator[Client]:
-    client = Client(certificate_for(tmp_path, 2))  # the browsers accept every one
-    yield client
-    client.close()
-
-
-def test_sign_in_and_allow_and_refuse(way: Way, secure_client_server: Client) -> None:
-    """On http and https, at a callback that stays and at one that goes on to another origin."""
-    for client in (way.client, secure_client_server):
-        way.client, way.application = client, ApplicationFactory(redirect_uris=f"{client.callback}\n{client.forward}")
-        for address, end in ((client.callback, client.callback), (client.forward, client.landing)):
-            way.begin(redirect_uri=address, state="a b")
-            if way.browser.has_button("Sign in"):
-                way.sign_in()
-            way.browser.press("Allow", "Continue")
-            way.browser.arrives(end)
-            way.redeem(redirect_uri=address)
-        assert [call["state"] for call in client.calls] == ["a b", "a b"]
-        assert client.landed == 1
-    way.begin(redirect_uri=way.client.forward)
+def test_sign_in_and_allow_and_refuse(way: Way) -> None:
+    """At a callback that stays and at one that goes on to another origin."""
+    client = way.client
+    for address, end in ((client.callback, client.callback), (client.forward, client.landing)):
+        way.begin(redirect_uri=address, state="a b")
+        if way.browser.has_button("Sign in"):
+            way.sign_in()
+        way.browser.press("Allow", "Continue")
+        way.browser.arrives(end)
+        way.redeem(redirect_uri=address)
+    assert [call["state"] for call in client.calls] == ["a b", "a b"]
+    way.begin(redirect_uri=client.forward)
     way.browser.press("Refuse")
-    way.browser.arrives(way.client.landing)
-    assert way.client.last["error"] == "access_denied"
+    way.browser.arrives(client.landing)
+    assert client.last["error"] == "access_denied"
     if way.browser.driver.name != "firefox":
         assert way.browser.evaluate("typeof PublicKeyCredential") == "undefined"
         way.forget()
@@ -192,23 +178,7 @@ def test_a_request_that_another_site_posts_finds_the_person_signed_in_and_its_an
     way.redeem()
 
 
-@only_in("firefox")
-def test_without_script(way: Way) -> None:
-    with way.browser.without_script():
-        way.begin()
-        assert not way.browser.has_button("Use a passkey")
-        way.sign_in()
-        way.browser.tick("Don't ask again")
-        way.allow()
-        way.redeem()
-        way.forget()
-        way.begin()
-        way.sign_in()
-        way.browser.arrives(way.client.callback)
-        way.redeem()
-
-
-@only_in("firefox")
+@pytest.mark.parametrize("way", ["firefox"], indirect=True)
 def test_a_passkey_signs_in(way: Way) -> None:
     options = VirtualAuthenticatorOptions(
         transport="internal", has_resident_key=True, has_user_verification=True, is_user_verified=True

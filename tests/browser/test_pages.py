@@ -1,12 +1,12 @@
-"""Every page, light in Arabic and dark on a small screen in Spanish: axe finds nothing, nothing is cut off, no page is
-heavy, and none shows an English sentence. And where the focus goes when something is wrong.
+"""Every page, light in Arabic and dark on a small screen in Spanish: axe finds nothing, nothing is cut off.
+
+And where the focus goes when something is wrong.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from django.contrib.auth.models import Group
@@ -22,24 +22,7 @@ from tests.browser.conftest import Device, Way, cut_off, mailed_code, press, vio
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
 
-HEAVIEST_PAGE_BYTES = 50_000
-# HTML, style sheets and scripts, not compressed.
-WEIGHT = """() => performance.getEntriesByType("navigation").concat(performance.getEntriesByType("resource"))
-  .filter(({ entryType, name }) => entryType === "navigation" || /\\.(css|js)$/.test(new URL(name).pathname))
-  .reduce((sum, entry) => sum + entry.decodedBodySize, 0)"""
 TURNED = "all => all.filter(each => getComputedStyle(each).direction !== 'ltr').length"
-# The texts of a page, and the attributes that people see or hear, with two words in Latin letters. Values are left out:
-# they are in `bdi` or `code`, or are the names of the service and of what the tests made.
-ENGLISH = r"""() => {
-    const walker = document.createTreeWalker(document, NodeFilter.SHOW_TEXT), texts = [];
-    while (walker.nextNode())
-      if (!walker.currentNode.parentElement.closest("bdi, code, script, style")) texts.push(walker.currentNode.data);
-    for (const each of document.querySelectorAll("*"))
-      for (const { name, value } of each.attributes)
-        if (/^(alt|aria-label|placeholder|title|data-.*)$/.test(name)) texts.push(value);
-    const names = /<[^>]*>|Delegated Sign-In|Photo Printer [0-9a-f]+|[MWw]{20,}\S*|Demo application/g;
-    return texts.filter((text) => /[A-Za-z]{2,}[ ,]+[A-Za-z]{2,}/.test(text.replaceAll(names, "")));
-  }"""
 LONG_HOST = f"{'very-long-label-of-a-host-name-' * 2}.{'w' * 60}.example"
 
 
@@ -230,25 +213,7 @@ class Visitor:
         yield "second factor"
         self._submit(code="123456")
         yield "second factor with an error"
-        with self._another_host():
-            for name, is_staff in {"second factor of another host": False, "that of an administrator": True}.items():
-                User.objects.filter(pk=self.alice.pk).update(is_staff=is_staff)
-                self.page.reload()
-                yield name
         self.page.context.clear_cookies()
-
-    @contextmanager
-    def _another_host(self) -> Iterator[None]:
-        """Alice's passkey was made before the host of AUTH_URL changed, and she has no recovery code left."""
-        self.alice.authenticator_set.filter(type="recovery_codes").delete()
-        passkey = self.alice.authenticator_set.get()
-        here = passkey.data["credential"]["host"]
-        for host in ("sign-in.former.example", here):
-            passkey.data["credential"]["host"] = host
-            passkey.save()
-            if host != here:
-                yield
-        User.objects.filter(pk=self.alice.pk).update(is_staff=False)
 
     def _continuing(self) -> Iterator[str]:
         """The last page: the browser asks whether to open the application, and takes no more clicks."""
@@ -263,17 +228,13 @@ class Visitor:
 @pytest.mark.parametrize(
     ("language", "scheme", "width"), [("ar", "light", 1280), ("es", "dark", 320)], ids=["Arabic", "Spanish"]
 )
-def test_axe_finds_nothing_on_any_page_and_none_is_cut_off_or_heavy(
-    way: Way, language: str, scheme: str, width: int
-) -> None:
-    """Spanish has the longest words. Arabic is read from right to left, and its letters are not those of English."""
+def test_axe_finds_nothing_on_any_page_and_none_is_cut_off(way: Way, language: str, scheme: str, width: int) -> None:
+    """Spanish has the longest words. Arabic is read from right to left."""
     # With motion, buttons take a moment for the other colours.
     viewport = {"width": width, "height": 640}
     page = way.page(locale=language, color_scheme=scheme, viewport=viewport, reduced_motion="reduce")
     found: list[str] = []
-    weights: dict[str, int] = {}
     for name in Visitor(page, way).everything():
-        weights[name] = page.evaluate(WEIGHT)
         found += [f"{name}: {each}" for each in [*violations(page), *cut_off(page)]]
         html = page.locator("html")
         shown = (html.get_attribute("lang"), html.get_attribute("dir"), page.locator("h1").count(), bool(page.title()))
@@ -281,11 +242,7 @@ def test_axe_finds_nothing_on_any_page_and_none_is_cut_off_or_heavy(
             found.append(f"{name}: {shown}")
         if page.locator("code, [type=email], [autocomplete=one-time-code]").evaluate_all(TURNED):
             found.append(f"{name}: a code or an address is turned round")
-        if language == "ar":
-            found += [f"{name} says: {said}" for said in page.evaluate(ENGLISH)]
     assert found == []
-    assert min(weights.values()) > 10_000, "style sheets and scripts are counted"
-    assert {name: weight for name, weight in weights.items() if weight > HEAVIEST_PAGE_BYTES} == {}
 
 
 @pytest.mark.parametrize("script", [True, False], ids=["script on", "script off"])
