@@ -58,34 +58,18 @@ def postgresql_programs() -> Path | None:
     return found[-1].parent if found else None
 
 
-@contextmanager
-def postgresql_folder() -> Iterator[Path]:
-    """Not in pytest's folder: PostgreSQL runs as another user, who may not read it."""
-    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 class Cluster:
-    """A PostgreSQL server with a superuser `postgres` and a database of the role `service`. It uses fsync.
+    """A PostgreSQL server with a superuser `postgres` and a database of the role `service`. It uses fsync."""
 
-    With a `primary` it is a standby, which replicates that until it is promoted. The folder must be empty.
-    """
-
-    def __init__(self, programs: Path, folder: Path, primary: Cluster | None = None) -> None:
+    def __init__(self, programs: Path, folder: Path) -> None:
         self.programs, self.folder, self.port = programs, folder, free_port()
         # PostgreSQL refuses to be run by root.
         self.account = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
         if self.account:
             subprocess.run(["chown", "postgres", folder], check=True)
-        if primary:
-            source = f"--host=127.0.0.1 --port={primary.port} --username=postgres --checkpoint=fast --no-sync"
-            self.run("pg_basebackup", "--write-recovery-conf", *source.split())
-            self.start()
-            return
-        self.run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
+        options = "--username=postgres --auth=trust --encoding=UTF8 --locale=C.UTF-8 --no-sync"
+        command = [programs / "initdb", "-D", folder, *options.split()]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **self.account)
         self.start()
         self.administer("CREATE ROLE service LOGIN")
         self.administer("CREATE DATABASE service OWNER service")
@@ -151,15 +135,9 @@ class Cluster:
         wait_until(lambda: self.process.poll() is not None or answers(place))
         return self.process.poll() is None
 
-    def run(self, program: str, *arguments: str) -> None:
-        """Run a program of PostgreSQL for the folder of this server."""
-        command = [self.programs / program, "-D", self.folder, *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **self.account)
-
 
 # PgBouncer in transaction mode, in front of the database that this process uses ---------------------------------------
 
-POOL = 2
 SETTINGS = """
 [databases]
 * = host={HOST} port={PORT}
@@ -170,7 +148,7 @@ unix_socket_dir =
 auth_type = trust
 auth_file = {folder}/accounts
 pool_mode = transaction
-default_pool_size = {POOL}
+default_pool_size = 2
 ignore_startup_parameters = options
 """
 
@@ -182,23 +160,20 @@ def pooler() -> Iterator[str]:
     if program is None:
         pytest.skip("needs pgbouncer")
     database, port = connection.settings_dict, free_port()
-    folder = Path(tempfile.mkdtemp(prefix="pgbouncer-"))
-    settings = SETTINGS.format(**database, port=port, folder=folder, POOL=POOL)
-    (folder / "settings").write_text(settings, encoding="utf-8")
-    (folder / "accounts").write_text('"{USER}" "{PASSWORD}"\n'.format(**database), encoding="utf-8")
-    if is_root := os.geteuid() == 0:  # PgBouncer refuses to run as root
-        subprocess.run(["chown", "-R", "postgres", folder], check=True)
-    process = subprocess.Popen(
-        [program, "--quiet", folder / "settings"], user="postgres" if is_root else None, stderr=subprocess.DEVNULL
-    )
-    try:
-        place = f"host=127.0.0.1 port={port} user={database['USER']} dbname={database['NAME']}"
-        wait_until_up(process, lambda: answers(place), folder / "log")
-        yield f"postgres://{database['USER']}@127.0.0.1:{port}/{database['NAME']}"
-    finally:
-        process.kill()
-        process.wait()
-        shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory(prefix="pgbouncer-") as folder:
+        settings = Path(folder, "settings")
+        settings.write_text(SETTINGS.format(**database, port=port, folder=folder), encoding="utf-8")
+        Path(folder, "accounts").write_text('"{USER}" "{PASSWORD}"\n'.format(**database), encoding="utf-8")
+        if is_root := os.geteuid() == 0:  # PgBouncer refuses to run as root
+            subprocess.run(["chown", "-R", "postgres", folder], check=True)
+        command, user = [program, "--quiet", settings], "postgres" if is_root else None
+        with subprocess.Popen(command, user=user, stderr=subprocess.DEVNULL) as process:
+            place = f"postgres://{database['USER']}@127.0.0.1:{port}/{database['NAME']}"
+            try:
+                wait_until_up(process, lambda: answers(place), Path(folder, "log"))
+                yield place
+            finally:
+                process.kill()
 
 
 # A Redis server for one test ------------------------------------------------------------------------------------------
@@ -233,12 +208,3 @@ class OwnRedis:
     def go_on(self) -> None:
         """Answer again, after `pause`."""
         self.process.send_signal(signal.SIGCONT)
-
-
-@contextmanager
-def own_redis(folder: Path) -> Iterator[OwnRedis]:
-    if (program := shutil.which("redis-server")) is None:
-        pytest.skip("needs redis-server")
-    own = OwnRedis(program, folder)
-    yield own
-    own.kill()

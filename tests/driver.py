@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 
 import requests
@@ -26,15 +26,6 @@ RESPONSE_CHECKS: list[Callable[[requests.Response], None]] = []
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 # RFC 6749 §5.2: no quotation mark, no backslash, ASCII only.
 DESCRIPTION = re.compile(r"[\x20-\x21\x23-\x5B\x5D-\x7E]+")
-
-
-class Application(Protocol):
-    @property
-    def client_id(self) -> str: ...
-    @property
-    def client_secret(self) -> str: ...
-    @property
-    def redirect_uri(self) -> str: ...
 
 
 @dataclass
@@ -154,7 +145,7 @@ class OAuthDriver:
 
     # The browser ----------------------------------------------------------------------------------------------------
 
-    def authorization_url(self, application: Application, *, at: str | None = None, **changes: str | None) -> str:
+    def authorization_url(self, application: Any, *, at: str | None = None, **changes: str | None) -> str:
         """A link to the authorization page; a change of None leaves the parameter out."""
         parameters: dict[str, str | None] = {
             "client_id": application.client_id,
@@ -218,7 +209,7 @@ class OAuthDriver:
         more = {"remember": "on"} if remember else {}
         return self.submit(form, button=("decision", decision), follow=follow, **more)
 
-    def consent_page(self, application: Application, email: str, password: str, **changes: str | None) -> Any:
+    def consent_page(self, application: Any, email: str, password: str, **changes: str | None) -> Any:
         """The consent page for a request, after a sign-in if the service asks for one."""
         response = self.open(self.authorization_url(application, **changes))
         if Page(response).sign_in:
@@ -236,7 +227,7 @@ class OAuthDriver:
             response = self.decide(response, decision, remember=remember)
         return self.callback(response)
 
-    def token(self, application: Application, email: str, password: str) -> str:
+    def token(self, application: Any, email: str, password: str) -> str:
         """The access token at the end of a whole sign-in."""
         callback = self.authorize(self.authorization_url(application), email, password)
         answer = self.exchange(application, callback.parameters["code"])
@@ -255,7 +246,7 @@ class OAuthDriver:
     # The application's backend ----------------------------------------------------------------------------------------
 
     def exchange(
-        self, application: Application, code: str, *, headers: dict[str, str] | None = None, **changes: str | None
+        self, application: Any, code: str, *, headers: dict[str, str] | None = None, **changes: str | None
     ) -> requests.Response:
         """POST /oauth/token; a change of None leaves the parameter out."""
         parameters: dict[str, str | None] = {
