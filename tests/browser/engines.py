@@ -85,9 +85,6 @@ class Browser:
         self.field(label).clear()
         self.field(label).send_keys(text)
 
-    def tick(self, label: str) -> None:
-        self.field(label).click()
-
     def shows(self, text: str) -> None:
         self._wait(lambda: text in self.driver.find_element(By.TAG_NAME, "body").text, f"the text {text}")
 

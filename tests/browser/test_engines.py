@@ -136,20 +136,6 @@ def goes_on(way: Way, *buttons: str) -> None:
         way.browser.shows("Redirection to URL with a scheme that is not HTTP(S)")
 
 
-def test_a_remembered_consent_right_after_a_password(way: Way) -> None:
-    way.to_consent().tick("Don't ask again")
-    way.allow()
-    way.forget()
-    way.begin(redirect_uri=way.client.forward)
-    way.sign_in()
-    way.browser.arrives(way.client.landing)
-    assert len(way.client.calls) == 2
-    way.redeem(redirect_uri=way.client.forward)
-    way.begin()
-    way.browser.arrives(way.client.callback)
-    assert len(way.client.calls) == 3
-
-
 def test_back_and_allow_again(way: Way) -> None:
     way.to_consent()
     way.allow()
