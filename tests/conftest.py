@@ -185,7 +185,6 @@ def commits_in_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def real_passwords(settings: Any) -> None:
-    """Passwords cost what they cost in production."""
     settings.PASSWORD_HASHERS = ["accounts.passwords.hashing.PasswordHasher"]
 
 
@@ -319,7 +318,6 @@ def driver(provider: Server, committed: None) -> OAuthDriver:
 
 @pytest.fixture
 def another_driver(provider: Server, committed: None) -> OAuthDriver:
-    """Another browser."""
     return OAuthDriver(provider.base_url, provider.auth_url)
 
 
@@ -336,7 +334,6 @@ def browser(alice: Any) -> Client:
 
 @pytest.fixture
 def account(alice: Any) -> Account:
-    """Alice with an authenticator app."""
     return Account(alice)
 
 
@@ -369,7 +366,6 @@ def application(committed: None) -> Registered:
 
 @pytest.fixture
 def signed_in(driver: OAuthDriver, alice: Any) -> OAuthDriver:
-    """A browser in which Alice has signed in."""
     return driver.signed_in(alice.email, PASSWORD)
 
 

@@ -46,7 +46,6 @@ def migrate(url: str) -> None:
 
 
 def answers(place: str) -> bool:
-    """Whether a PostgreSQL, or a pooler, accepts connections there."""
     with suppress(psycopg.OperationalError), psycopg.connect(place, connect_timeout=5):
         return True
     return False
@@ -95,7 +94,6 @@ class Cluster:
         wait_until(is_started)
 
     def kill(self) -> None:
-        """Kills all its processes at once."""
         self._signal_all(signal.SIGKILL)
         self.process.wait()
 
@@ -202,9 +200,7 @@ class OwnRedis:
         self.process.wait()
 
     def pause(self) -> None:
-        """Stop answering, with all connections open."""
         self.process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Answer again, after `pause`."""
         self.process.send_signal(signal.SIGCONT)

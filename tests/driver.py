@@ -187,7 +187,6 @@ class OAuthDriver:
         return self.follow(response) if follow else response
 
     def sign_in(self, response: requests.Response, email: str, password: str) -> requests.Response:
-        """Fills in and submits the sign-in page in `response`."""
         form = Page(response).sign_in
         assert form, f"No sign-in form at {response.url} ({response.status_code})"
         login = form.of_type("email", "text")
@@ -203,7 +202,6 @@ class OAuthDriver:
     def decide(
         self, response: requests.Response, decision: str = "allow", *, remember: bool = False, follow: bool = True
     ) -> requests.Response:
-        """Submits the consent page in `response` with one of its buttons."""
         form = Page(response).consent
         assert form, f"No consent form at {response.url} ({response.status_code}): {Page(response).text[:300]}"
         more = {"remember": "on"} if remember else {}
@@ -228,7 +226,6 @@ class OAuthDriver:
         return self.callback(response)
 
     def token(self, application: Any, email: str, password: str) -> str:
-        """The access token at the end of a whole sign-in."""
         callback = self.authorize(self.authorization_url(application), email, password)
         answer = self.exchange(application, callback.parameters["code"])
         assert answer.status_code == 200, answer.text
@@ -316,13 +313,11 @@ def error_of(response: requests.Response, status: int, error: str) -> str:
 
 
 def away_of(response: requests.Response) -> None:
-    """Asserts a JSON error 503 with Retry-After. D19."""
     error_of(response, 503, "temporarily_unavailable")
     assert int(response.headers["Retry-After"]) >= 1
 
 
 def away_page_of(response: requests.Response) -> None:
-    """Asserts a page with status 503 and Retry-After."""
     assert response.status_code == 503
     assert response.headers["Content-Type"].startswith("text/html")
     assert int(response.headers["Retry-After"]) >= 1

@@ -44,8 +44,6 @@ HEAD = """| attack | way | sent | operations: p99 ms, without / beside | ratio |
 
 @dataclass(frozen=True)
 class Way:
-    """How clients reach the service."""
-
     name: str
     target: Target
     servers: list[Server]
@@ -89,7 +87,6 @@ def measure() -> bool:
 
 @contextmanager
 def reached(name: str, given: Stack, mail_server: MailServer) -> Iterator[Way]:
-    """WORKERS workers in one unit or two."""
     ports, origin = [free_port() for _ in range(2 if name == "two units" else 1)], free_port()
     address = f"http://localhost:{ports[0] if name == 'directly' else origin}"
     variables = {"BASE_URL": address, "AUTH_URL": address, "EMAIL_URL": mail_server.url}

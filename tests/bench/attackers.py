@@ -113,7 +113,6 @@ def asking(connections: int, requests_of: Callable[[Site], Iterable[Request]]) -
 
 
 def sign_ins(site: Site) -> Iterator[Request]:
-    """For unknown e-mail addresses, a new one each time."""
     token, headers = site.token("/accounts/sign-in")
     for number in count():
         form = token | {"login": f"{os.getpid()}-{number}@example.net", "password": "a wrong password"}
@@ -121,7 +120,6 @@ def sign_ins(site: Site) -> Iterator[Request]:
 
 
 def exchanges(site: Site) -> Iterator[Request]:
-    """Of unknown codes, with a public client_id and with unknown ones."""
     for number in count():
         client_id = site.public_client_id if number % 2 else f"invented-{number}"
         form = {"grant_type": "authorization_code", "code": f"x{number}", "code_verifier": "v" * 43}
@@ -129,7 +127,6 @@ def exchanges(site: Site) -> Iterator[Request]:
 
 
 def resets(site: Site) -> Iterator[Request]:
-    """Mails to people and to addresses nobody has."""
     token, headers = site.token("/accounts/password/reset")
     for number in count():
         known = site.holders.addresses[number % len(site.holders.addresses)]

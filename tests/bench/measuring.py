@@ -71,7 +71,6 @@ class Measured:
 def drive(
     target: Target, phase: str, number: int, operation: Callable[[Caller, Any], Any], given: Iterable[Any]
 ) -> tuple[Measured, list[Any]]:
-    """The cost of the operation, called once for each value in `given`, and its results."""
     caller, failures = Caller(target), Counter[str]()
 
     def call(value: Any) -> Any:

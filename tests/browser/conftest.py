@@ -127,8 +127,6 @@ def web_application(committed: None, client_server: Client) -> Registered:
 
 @dataclass
 class Request:
-    """What an application asks for, and the person who is asked."""
-
     driver: OAuthDriver
     application: Registered
     client: Client
@@ -146,13 +144,10 @@ class Request:
 
 @dataclass
 class Way(Request):
-    """A person on the way from an application and back, in Chromium."""
-
     server: Server
     open: Open
 
     def page(self, **options: Any) -> Page:
-        """A page of a new browser."""
         return self.open(**options).new_page()
 
     def begin(self, page: Page | None = None, *, script: bool = True, **changes: Any) -> Page:
@@ -173,7 +168,6 @@ class Way(Request):
         return page
 
     def ends(self, page: Page) -> None:
-        """The person allows, and the application gets the state of its request."""
         allow(page)
         assert self.client.last["state"] == "kept"
 
@@ -238,7 +232,6 @@ def page(open_browser: Open) -> Page:
 
 @pytest.fixture
 def administrator(page: Page, driver: OAuthDriver) -> Page:
-    """A browser in which an administrator has just signed in."""
     page.goto(f"{driver.auth_url}/accounts/sign-in")
     sign_in(page, PersonFactory(is_staff=True, is_superuser=True).email, PASSWORD)
     return page
@@ -274,7 +267,6 @@ def allow(page: Page) -> None:
 
 
 def mailed_code(server: Server, email: str) -> str:
-    """The code in the newest mail to the address."""
     found = re.search(r"^\s*([A-Z0-9]{3,}(?:-[A-Z0-9]{3,})*)\s*$", server.mails(f"To: {email}")[-1], re.MULTILINE)
     assert found
     return found[1]
@@ -284,7 +276,6 @@ def mailed_code(server: Server, email: str) -> str:
 
 
 def violations(page: Page) -> list[str]:
-    """What axe finds."""
     found: list[dict[str, Any]] = Axe().run(page).response["violations"]
     return [f"{page.url} {each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
 

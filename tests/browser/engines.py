@@ -38,8 +38,6 @@ MINIBROWSER = "*-linux-gnu*/webkit2gtk-4.1/MiniBrowser"
 
 
 class Browser:
-    """A browser, used by what people see in a page."""
-
     def __init__(self, driver: WebDriver) -> None:
         self.driver = driver
 
@@ -53,7 +51,6 @@ class Browser:
         self._wait(lambda: self.evaluate(kind) in ("reload", "back_forward"), "a fresh page")
 
     def forget(self, origin: str) -> None:
-        """Delete the cookies of the origin."""
         # Not a page: the answer to its last request could set a cookie again.
         self.open(f"{origin}/static/css/tokens.css")
         self.evaluate("document.cookie = 'probe=1; path=/'")
@@ -66,7 +63,6 @@ class Browser:
         return self.driver.execute_script(f"return {expression}")
 
     def has_button(self, name: str) -> bool:
-        """Whether a visible button's text begins with the name, now."""
         return bool(self._visible(f'//button[starts-with(normalize-space(), "{name}")]'))
 
     def button(self, *names: str) -> WebElement:
@@ -132,7 +128,6 @@ def firefox(folder: Path) -> Iterator[Browser]:
 
 @contextmanager
 def screen() -> Iterator[str]:
-    """A display of X without a screen; its name."""
     reading, writing = os.pipe()
     command = [program("Xvfb"), "-displayfd", str(writing), "-screen", "0", "1366x900x24", "-nolisten", "tcp"]
     process = subprocess.Popen(command, pass_fds=[writing], stderr=subprocess.DEVNULL)

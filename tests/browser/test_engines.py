@@ -41,8 +41,6 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
 
 @dataclass
 class Way(Request):
-    """A person on the way from an application and back, in one of the browsers."""
-
     browser: Browser
 
     def begin(self, **changes: Any) -> None:
@@ -79,14 +77,12 @@ def way(
     client_server: Client,
     alice: Any,
 ) -> Way:
-    """In a browser without cookies of the provider."""
     way = Way(driver, web_application, client_server, alice, start(request.param))
     way.forget()
     return way
 
 
 def test_sign_in_and_allow_and_refuse(way: Way) -> None:
-    """At a callback that stays and at one that goes on to another origin."""
     client = way.client
     for address, end in ((client.callback, client.callback), (client.forward, client.landing)):
         way.begin(redirect_uri=address, state="a b")

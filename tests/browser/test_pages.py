@@ -27,8 +27,6 @@ LONG_HOST = f"{'very-long-label-of-a-host-name-' * 2}.{'w' * 60}.example"
 
 
 class Visitor:
-    """Opens every page, as people with the longest names."""
-
     def __init__(self, page: Page, way: Way) -> None:
         self.page, self.provider = page, way.server
         # The browser must not offer a passkey by itself.
@@ -63,7 +61,6 @@ class Visitor:
         return self.page.locator("main .account button")
 
     def everything(self) -> Iterator[str]:
-        """Open each page and yield its name."""
         yield from self._as_a_stranger()
         yield from self._signing_up()
         yield from self._unconfirmed()

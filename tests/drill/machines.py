@@ -51,8 +51,6 @@ def is_serving(url: str, certificate: Path | None = None) -> bool:
 
 
 class Program:
-    """A process of a machine. Its log outlives a kill."""
-
     def __init__(self, log: Path, *command: str | Path, env: dict[str, str] | None = None) -> None:
         self.log, self.command = log, command
         self.env = {**{key: os.environ[key] for key in ("PATH", "LANG") if key in os.environ}, **(env or {})}
@@ -75,8 +73,6 @@ class Program:
 
 
 class Site:
-    """All machines."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._passwords: dict[str, str] = {}
@@ -91,7 +87,6 @@ class Site:
     # Files ------------------------------------------------------------------------------------------------------------
 
     def text(self, file: str, machine: str) -> str:
-        """The documented file of the machine: other addresses and folders, and random passwords; nothing else."""
         text = documented.file(file, DOCUMENT)
         for placeholder in set(re.findall(r"[A-Z]+_PASSWORD", text)):
             text = text.replace(placeholder, self.password(placeholder))
@@ -117,7 +112,6 @@ class Site:
         return dict(re.findall(r"^([A-Z0-9_]+)='([^']*)'$", self.text(file, machine), re.MULTILINE))
 
     def written(self, file: str, machine: str) -> Path:
-        """The path of the documented file of the machine."""
         home = self.folder / machine
         home.mkdir(exist_ok=True, mode=0o755)
         path = home / Path(file).name
@@ -151,7 +145,6 @@ class Site:
         return Program(path.with_name("haproxy.log"), haproxy, "-db", "-f", path)
 
     def postgresql_pids(self, name: str) -> list[int]:
-        """The postmaster of the machine, and its processes."""
         path = self.folder / name / "postgresql" / "15" / "sign-in" / "postmaster.pid"
         pid = int(path.read_text().split()[0]) if path.exists() else 0
         if not pid or not Path(f"/proc/{pid}").exists():
@@ -159,11 +152,9 @@ class Site:
         return [pid, *children_of(pid)]
 
     def database_pids(self, name: str) -> list[int]:
-        """All processes of the machine of a PostgreSQL."""
         return [*self.patronis[name].pids, *self.postgresql_pids(name), *self.etcds[name].pids]
 
     def kill_database(self, name: str) -> None:
-        """The end of the machine: no process says good-bye."""
         send(signal.SIGKILL, self.database_pids(name))
         self.patronis[name].kill()
         self.etcds[name].kill()
@@ -225,7 +216,6 @@ class Site:
             wait_until(functools.partial(is_serving, f"http://{address(name)}:{unit}/health/ready"))
 
     def counters(self, name: str) -> int:
-        """How many limits the Redis of the machine counts."""
         with suppress(RedisError), Redis(address(name), password=self.password("REDIS_PASSWORD")) as client:
             return int(client.dbsize())
         return 0
@@ -258,7 +248,6 @@ class Site:
 
 
 def absent_programs() -> str:
-    """The names of those that are not installed."""
     path = f"{os.environ['PATH']}:/usr/sbin"
     absent = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
     return ", ".join([*absent, *([] if postgresql_programs() else ["postgresql"])])

@@ -55,7 +55,6 @@ class Caller:
 
 
 def codes_for(application: Registered, count: int, **fields: Any) -> list[str]:
-    """So many codes of one person that can be redeemed."""
     raw, now = [secrets.token_urlsafe(32) for _ in range(count)], timezone.now()
     values = {
         "application": application.row,
@@ -108,7 +107,6 @@ class Redemptions:
         assert self.done < CODES, "it happened too late to disturb anybody"
 
     def go_on(self, more: int) -> None:
-        """Wait until so many more codes are redeemed."""
         seen = self.done
         self.wait_until(lambda: self.done >= seen + more)
 
@@ -166,6 +164,5 @@ class Redemptions:
 
 
 def statuses(server: Server, tokens: Iterable[str]) -> Counter[int]:
-    """How often user info answered with each status, asked once for each token."""
     caller = Caller(server)
     return Counter(caller.userinfo(token).status for token in tokens)

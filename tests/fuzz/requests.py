@@ -38,8 +38,6 @@ class Request:
 
 
 class World:
-    """What the requests are about. Each exchange spends a code of a pool, while there is one."""
-
     def __init__(self, server: Server, requests: int) -> None:
         self.server = server
         self.alice = PersonFactory()

@@ -37,7 +37,6 @@ def cpu_time(worker: int) -> int:
 
 
 def cost(server: Server, given: Request) -> int:
-    """The CPU time that the request took the only worker of the server."""
     _label, line, headers, body = given
     lower, [worker] = headers.lower(), server.workers()
     if body and not lower.startswith((b"content-length:", b"transfer-encoding:")):
