@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -17,7 +16,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 
 import requests
 
-TIMEOUT_SECONDS, IDLE_SECONDS = 120, 5
+TIMEOUT_SECONDS = 120
 # All codes, states, secrets and tokens that were sent or received. At the end no log and no row may contain one.
 SEEN: set[str] = set()
 SEEN_MIN_LENGTH = 20
@@ -118,28 +117,15 @@ class Callback:
         return next((value for key, _, value in pairs if key == name), None)
 
 
-class Session(requests.Session):
-    """Connects anew after a pause: the service closes a connection that is idle for 20 seconds, maybe right now."""
-
-    used_at = 0.0
-
-    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
-        if time.monotonic() - self.used_at > IDLE_SECONDS:
-            self.close()
-        response = super().send(request, **options)
-        self.used_at = time.monotonic()
-        return response
-
-
 class OAuthDriver:
     """One browser (with its cookies) at a provider, and the calls of an application's backend."""
 
     def __init__(self, base_url: str, auth_url: str | None = None) -> None:
         self.base_url = base_url
         self.auth_url = auth_url or base_url
-        self.browser = Session()
+        self.browser = requests.Session()
         self.browser.headers.update(HTML)
-        self.backend = Session()
+        self.backend = requests.Session()
         for session in (self.browser, self.backend):
             session.hooks["response"].append(check_response)
 
@@ -158,7 +144,8 @@ class OAuthDriver:
         return f"{self.auth_url if at is None else at}/oauth/authorize?{urlencode(sent, quote_via=quote)}"
 
     def get(self, url: str, **options: Any) -> requests.Response:
-        return self.browser.get(self._at_pages(url), allow_redirects=False, timeout=TIMEOUT_SECONDS, **options)
+        url = url if "://" in url else f"{self.auth_url}{url}"
+        return self.browser.get(url, allow_redirects=False, timeout=TIMEOUT_SECONDS, **options)
 
     def open(self, url: str, **options: Any) -> requests.Response:
         """The last page after all redirects within the provider, or the redirect that leaves it."""
@@ -276,9 +263,6 @@ class OAuthDriver:
         )
 
     # ------------------------------------------------------------------------------------------------------------------
-
-    def _at_pages(self, url: str) -> str:
-        return url if "://" in url else f"{self.auth_url}{url}"
 
     def _is_ours(self, url: str) -> bool:
         origin = "{0.scheme}://{0.netloc}".format(urlsplit(url))

@@ -22,10 +22,10 @@ from dataclasses import dataclass, field
 from urllib3.exceptions import HTTPError
 
 from tests.bench.attackers import ATTACKS, Holders, Site
-from tests.bench.stack import CALLBACK, Failed, Missing, Stack, Target, say, stack, success
+from tests.bench.stack import CALLBACK, Failed, Stack, Target, say, stack, success
 from tests.factories import ApplicationFactory
 from tests.faults.load import Caller
-from tests.peers import OPERATIONS, PAGES, MailServer, nginx, program
+from tests.peers import OPERATIONS, PAGES, MailServer, nginx
 from tests.server import Server, free_port
 
 WORKERS = 4
@@ -97,8 +97,6 @@ def reached(name: str, given: Stack, mail_server: MailServer) -> Iterator[Way]:
             for port in ports
         ]
         if name != "directly":
-            if program() is None:
-                raise Missing("nginx is not installed.")
             opened.enter_context(nginx(given.folder / "nginx", origin, {PAGES: ports[0], OPERATIONS: ports[-1]}))
         yield Way(name, given.target(address, servers[0].process.pid), servers)
 

@@ -19,7 +19,6 @@ from uuid import uuid4
 
 import pytest
 import requests
-from django.conf import settings
 
 from tests import documented
 from tests.databases import Cluster
@@ -141,17 +140,6 @@ def test_on_postgresql_nothing_but_tmp_is_written(podman: Podman, own_postgresql
     podman("stop", f"--time={STOP_SECONDS}", "served")
     assert podman("wait", "served").stdout == "0\n", "the signal reaches gunicorn"
     assert key not in podman("logs", "served").stderr
-
-
-def test_the_image_names_its_version_has_no_tools_left_and_says_that_nothing_answers(podman: Podman) -> None:
-    found = json.loads(podman("inspect", NAME).stdout)[0]
-    assert found["Labels"]["org.opencontainers.image.version"] == settings.VERSION
-    assert found["Config"]["User"] == "10001:0"
-    run = ("run", "--rm", "--network=host")
-    tools = podman(*run, "--entrypoint=sh", NAME, "-c", "command -v pip git gcc; ls tests .git")
-    assert tools.stdout == ""
-    asked = podman(*run, "--entrypoint=python", NAME, "/srv/sign-in/config/container/health.py")
-    assert (asked.returncode, asked.stderr.partition(":")[0]) == (1, "The service does not answer")
 
 
 def test_the_commands_of_the_small_installation(podman: Podman, tmp_path: Path) -> None:
