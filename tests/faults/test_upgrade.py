@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
@@ -228,23 +227,16 @@ def unpack_first_release(folder: Path) -> None:
     subprocess.run(["tar", "--extract"], input=git("archive", "--format=tar", first), cwd=folder, check=True)
 
 
-def copy_checkout(folder: Path) -> None:
-    """Also the files that are not committed."""
-    for name in git("ls-files", "-z", "--cached", "--others", "--exclude-standard").decode().split("\0"):
-        if (ROOT / name).is_file():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / name, folder / name)
-
-
 def test_an_upgrade_and_the_way_back_fail_no_request_and_take_nothing_from_anybody(
     own_postgresql: Cluster, launch: Launch, redis_server: Any, mail_server: MailServer, tmp_path: Path
 ) -> None:
     """The port of systemd stays open while the service is restarted."""
     own_postgresql.administer(f"CREATE DATABASE {DATABASE} OWNER service")
-    database, old, new = own_postgresql.url_of(DATABASE), tmp_path / "old", tmp_path / "new"
+    database, old = own_postgresql.url_of(DATABASE), tmp_path / "old"
     unpack_first_release(old)
     mail_server.mode = BUSY
     changes = {
+        "DJANGO_SETTINGS_MODULE": "config.settings",
         "DATABASE_URL": database,
         "REDIS_URL": redis_server.url,
         "EMAIL_URL": mail_server.url,
@@ -281,11 +273,10 @@ def test_an_upgrade_and_the_way_back_fail_no_request_and_take_nothing_from_anybo
 
         with load:
             goes_on()
-            copy_checkout(new)
-            run(new, "migrate")
+            run(ROOT, "migrate")
             goes_on()
             stop(server)
-            server = launch(root=new, **socket_unit(port), **changes)
+            server = launch(root=ROOT, **socket_unit(port), **changes)
             goes_on()
             mail_server.mode = TAKES
             with psycopg.connect(database) as connection:
