@@ -134,16 +134,6 @@ def test_each_document_is_right_also_dark_on_a_telephone_within_an_arabic_page(
     assert wrong == []
 
 
-def test_they_need_no_script(open_browser: Open, driver: OAuthDriver) -> None:
-    page = open_browser(java_script_enabled=False).new_page()
-    page.goto(f"{driver.auth_url}/docs")
-    page.get_by_role("navigation", name="Documentation").get_by_role("link", name="Libraries and products").click()
-    page.get_by_text("On this page").click()
-    page.get_by_role("link", name="oauth2-proxy").click()
-    expect(page.get_by_role("heading", name="oauth2-proxy")).to_be_in_viewport()
-    expect(page.get_by_role("button", name="Copy")).to_have_count(0)
-
-
 # An application without a backend -------------------------------------------------------------------------------------
 
 FAILURE = "profile().catch((failure) => failure.message)"
