@@ -164,16 +164,13 @@ def commits_in_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     Django's TestCase would never run it.
     """
 
-    def run_hooks() -> None:
-        if all(block._from_testcase for block in connection.atomic_blocks):
-            hooks, connection.run_on_commit[:] = list(connection.run_on_commit), []
-            for _savepoints, hook, _robust in hooks:
-                hook()
-
     def then_run_hooks(method: Callable[..., None]) -> Callable[..., None]:
         def call(*arguments: Any, **options: Any) -> None:
             method(*arguments, **options)
-            run_hooks()
+            if all(block._from_testcase for block in connection.atomic_blocks):
+                hooks, connection.run_on_commit[:] = list(connection.run_on_commit), []
+                for _savepoints, hook, _robust in hooks:
+                    hook()
 
         return call
 
