@@ -39,11 +39,7 @@ os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
 os.execvp(sys.argv[2], sys.argv[2:])
 """
 # The variables that the service reads.
-OURS = {
-    name
-    for path in (ROOT / "config").rglob("*.py")
-    for name in re.findall(r'(?:env|branding)\.\w+\(\s*"([A-Z_]+)"', path.read_text(encoding="utf-8"))
-}
+OURS = set(re.findall(r"^\| `([A-Z_]+)` \|", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE))
 
 
 def wait_until(condition: Callable[[], T], seconds: float = PATIENCE_SECONDS, told: Callable[[], object] = str) -> T:
@@ -120,7 +116,7 @@ class Server:
 
 def configure_django() -> None:
     """In a program that is no test, without the variables of the machine."""
-    for name in [name for name in os.environ if name in OURS or name.startswith("RATE_")]:
+    for name in OURS & os.environ.keys():
         del os.environ[name]
     os.environ |= {"DATABASE_URL": "sqlite:///:memory:", "DJANGO_SETTINGS_MODULE": "config.settings"}
     os.environ["SECRET_KEY"] = secrets.token_urlsafe(50)
@@ -180,11 +176,9 @@ def database_url() -> str:
 
 def environment(folder: Path, **changes: str) -> dict[str, str]:
     """The environment for the service or one of its commands, without the variables of the service in this process."""
-    others = [name for name in os.environ if name not in OURS and not name.startswith("RATE_")]
-    inherited = {name: os.environ[name] for name in others}
     (folder / "mail").mkdir(parents=True, exist_ok=True)
     return {
-        **inherited,
+        **{name: value for name, value in os.environ.items() if name not in OURS},
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "DATABASE_URL": database_url(),
         "EMAIL_URL": f"filemail://{folder / 'mail'}",
