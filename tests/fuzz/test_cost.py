@@ -1,4 +1,4 @@
-"""No request costs much more CPU time than a plain one. In `make fuzz` only.
+"""No hostile request is answered with 500, or costs much more CPU time than a plain one. In `make fuzz` only.
 
 Measured on a real server as CPU time of its worker, and compared with plain requests of the same run.
 """
@@ -16,7 +16,7 @@ import pytest
 from tests.conftest import Launch
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD
-from tests.server import Server, request, send
+from tests.server import Server, request, send, status_of
 
 LONG = 31_000
 PLAIN_REQUESTS = 100
@@ -44,7 +44,7 @@ def cost(server: Server, given: Request) -> int:
     if body and b"content-type:" not in lower:
         headers += b"Content-Type: application/x-www-form-urlencoded\r\n"
     before = cpu_time(worker)
-    send(server, request(line, headers, body))
+    assert status_of(send(server, request(line, headers, body))) != 500, given[0]
     assert server.workers() == {worker}, "the worker has ended"
     return cpu_time(worker) - before
 
