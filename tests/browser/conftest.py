@@ -48,7 +48,6 @@ class Client:
 
     def __init__(self) -> None:
         self.calls: list[dict[str, str]] = []
-        self.landed = 0
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
         self.callback, self.forward = f"{self.origin}/callback", f"{self.origin}/forward"
@@ -76,7 +75,6 @@ class Client:
                     self.send_header("Location", f"{APP}?{parts.query}" if leads_to_app else client.landing)
                     self.end_headers()
                     return
-                client.landed += parts.path == "/landing"
                 self.send_response(200)
                 self.send_header("Content-Type", "text/html")
                 self.end_headers()
