@@ -16,7 +16,7 @@ import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis import GenerationMode
-from schemathesis.specs.openapi.checks import negative_data_rejection
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
 from tests.driver import OAuthDriver, Page, record
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
@@ -57,8 +57,8 @@ class Narrowed:
         schema["properties"] |= {name: {"const": value} for name, value in known.items()}
         schema["required"] = sorted({*schema["required"], *known} - {"redirect_uri"})
 
-    def check(self, case: Any) -> int:
-        """Run every check of Schemathesis on the response to the case. Returns its status.
+    def check(self, case: Any, *excluded: Any) -> int:
+        """Run every check of Schemathesis, but for those excluded, on the response to the case. Returns its status.
 
         It also leads to a page of ours or to the registered address, and an error names no credential.
         """
@@ -76,7 +76,7 @@ class Narrowed:
         assert not location or OUR_PAGES.match(location) or location.startswith(f"{self.application.redirect_uri}?")
         assert response.status_code < 400 or not any(each in response.text for each in self.credentials)
         is_refused = response.status_code == 303 or "error=" in location
-        case.validate_response(response, excluded_checks=[negative_data_rejection] if is_refused else [])
+        case.validate_response(response, excluded_checks=[*excluded, *[negative_data_rejection] * is_refused])
         return int(response.status_code)
 
 
@@ -111,7 +111,8 @@ def test_drawn_requests(provider: Server, committed: None, label: str, mode: Gen
     )
     @given(case=narrowed.schema.find_operation_by_label(label).as_strategy(generation_mode=mode))
     def holds(case: Any) -> None:
-        seen[narrowed.check(case)] += 1
+        # Whether a drawn value is valid depends on others.
+        seen[narrowed.check(case, negative_data_rejection, positive_data_acceptance)] += 1
 
     print(f"FUZZ_SEED={base_seed}")  # noqa: T201 - shown by `-rP`
     holds()
