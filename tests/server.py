@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parent.parent
 running: list[Server] = []
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 180
 END_OF_MAIL = f"{'-' * 79}\n"  # what Django writes after each mail in a file
 # As systemd with a socket unit: the listening socket is descriptor 3 of the process.
 HANDED_OVER = """
@@ -56,15 +56,13 @@ def eventually(expected: object, read: Callable[[], object]) -> None:
     wait_until(lambda: read() == expected, told=lambda: f"{read()} is not {expected}")
 
 
-def wait_until_up(
-    process: subprocess.Popen[Any], is_up: Callable[[], object], log: Path, seconds: float = PATIENCE_SECONDS
-) -> None:
+def wait_until_up(process: subprocess.Popen[Any], is_up: Callable[[], object], log: Path) -> None:
     """Wait until the program that was started is up. Raises AssertionError, with its log: it has ended."""
 
     def read() -> str:
         return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
 
-    wait_until(lambda: process.poll() is not None or is_up(), seconds, read)
+    wait_until(lambda: process.poll() is not None or is_up(), told=read)
     assert process.poll() is None, read()
 
 
@@ -198,7 +196,6 @@ def serve(
     under: Sequence[str] = (),
     port: int | None = None,
     pass_fds: Sequence[int] = (),
-    start_seconds: float = PATIENCE_SECONDS,
     is_awaited: bool = True,
     **changes: str,
 ) -> Iterator[Server]:
@@ -230,7 +227,7 @@ def serve(
     running.append(server)
     try:
         if is_awaited:
-            wait_until_up(process, lambda: _is_up(server, port), folder / "log", start_seconds)
+            wait_until_up(process, lambda: _is_up(server, port), folder / "log")
         yield server
     finally:
         running.remove(server)
