@@ -24,7 +24,7 @@ APPLICATION_THREADS = ("alice", "bob", "carol")
 SIGN_IN, READER = "load", "backend"
 OPERATIONS = ("authorize", "token", "user info", "sign-in")
 PAGE = "page"  # that has the form of a sign-in
-PAUSE_SECONDS, RETRY_SECONDS, PATIENCE_SECONDS = 0.15, 0.3, 180
+PAUSE_SECONDS, RETRY_SECONDS = 0.15, 0.3
 KEPT_SESSIONS = 30
 
 
@@ -133,7 +133,7 @@ class Load:
             right = [[each for each in list(self.answers[name]) if not each.trouble] for name in OPERATIONS]
             return all(sum(each.began > began for each in found) >= 2 for found in right)
 
-        wait_until(are_answered, PATIENCE_SECONDS)
+        wait_until(are_answered)
 
     # ------------------------------------------------------------------------------------------------------------------
 
