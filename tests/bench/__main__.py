@@ -15,7 +15,12 @@ from tests.bench.stack import Missing
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("command", nargs="?", choices=["instructions", "attack"])
+    commands = parser.add_subparsers(dest="command")
+    commands.add_parser("instructions", help="counted by valgrind, which must be installed; takes minutes")
+    attacking = commands.add_parser("attack", help="normal requests beside attacks, directly and behind nginx")
+    attacking.add_argument("--only", default="", metavar="TEXT", help="the attacks whose names contain it")
+    attacking.add_argument("--way", default="", choices=["", *attack.WAYS], help="default all")
+    attacking.add_argument("--seconds", type=int, default=attack.SECONDS, help="of each measurement (default 8)")
     parser.add_argument("--rounds", type=int, default=3, help="all that is compared, in turn (default 3)")
     counted = "codes and tokens a round; twice as many user infos, half as many whole flows (default 2000)"
     parser.add_argument("--operations", type=int, default=2000, help=counted)
@@ -23,7 +28,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         if arguments.command == "attack":
-            return int(attack.measure())
+            return int(attack.measure(arguments.only, arguments.way, arguments.seconds))
         if arguments.command == "instructions":
             return int(measuring.instructions())
         return int(measuring.cpu_time(arguments.rounds, arguments.operations))

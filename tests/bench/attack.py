@@ -64,20 +64,20 @@ class Experience:
         return ordered[math.ceil(len(ordered) * 0.99) - 1]
 
 
-def measure() -> bool:
-    """Whether a worker ended, or a normal request failed with two units."""
+def measure(only: str, chosen: str, seconds: int) -> bool:
+    """Whether a worker ended, or a normal request failed with two units. Attacks whose names contain `only`."""
     rows, has_failed = [HEAD], False
     with stack() as given:
         mail_server = MailServer()
         mail_server.open()
         public = ApplicationFactory(redirect_uris=CALLBACK, client_type="public").client_id
         holders = Holders.create()
-        for name in WAYS:
+        for name in [chosen] if chosen else WAYS:
             with reached(name, given, mail_server) as way:
                 normal(way.target, 3)  # warm-up
-                for attack in ATTACKS:
+                for attack in (attack for attack in ATTACKS if only in attack):
                     site = Site(way.target.base_url, f"127.0.3.{len(rows)}", public, holders)
-                    row, is_bad = one(way, attack, site, mail_server)
+                    row, is_bad = one(way, attack, site, mail_server, seconds)
                     rows.append(row)
                     has_failed |= is_bad
         mail_server.close()
@@ -101,11 +101,11 @@ def reached(name: str, given: Stack, mail_server: MailServer) -> Iterator[Way]:
         yield Way(name, given.target(address, servers[0].process.pid), servers)
 
 
-def one(way: Way, name: str, site: Site, mail_server: MailServer) -> tuple[str, bool]:
+def one(way: Way, name: str, site: Site, mail_server: MailServer, seconds: int) -> tuple[str, bool]:
     """A row, and whether the attack did harm. Raises RuntimeError: it ended early, or sent nothing."""
-    without, workers = normal(way.target, SECONDS), way.workers()
+    without, workers = normal(way.target, seconds), way.workers()
     mail_server.data_seconds = MAIL_SECONDS
-    end = time.monotonic() + SECONDS + 1
+    end = time.monotonic() + seconds + 1
 
     def attacking() -> None:
         os.nice(19)
@@ -114,24 +114,26 @@ def one(way: Way, name: str, site: Site, mail_server: MailServer) -> tuple[str, 
     attacker = multiprocessing.get_context("fork").Process(target=attacking, daemon=True)
     attacker.start()
     time.sleep(1)
-    beside = normal(way.target, SECONDS)
+    beside = normal(way.target, seconds)
     attacker.join(PATIENCE_SECONDS)
     mail_server.data_seconds = 0.0
-    if attacker.exitcode or not site.sent.value:
+    if attacker.exitcode or not site.counts[0]:
         raise RuntimeError(f"{way.name}: the attack did not take place: {name}")
     attacker.kill()
     attacker.join()
 
     ended, has_two = len(workers - way.workers()), way.name == "two units"
     ratios = {kind: beside.p99(kind) / without.p99(kind) for kind in MOST_RATIO}
-    told = f"p99 of {', '.join(f'{kind} × {ratio:.1f}' for kind, ratio in ratios.items())}"
-    # p99 is the second slowest of 128 requests.
-    again = ". Measure it again" if has_two and any(ratios[kind] > most for kind, most in MOST_RATIO.items()) else ""
-    say(f"{way.name}: {name}: {site.sent.value:,} requests, {told}, failed {dict(beside.failures)}{again}")
+    told = ", ".join(f"{kind} × {ratio:.1f}" for kind, ratio in ratios.items())
+    say(f"{way.name}: {name}: {site.counts[0]:,} requests, answers {site.answers}, p99 of {told}")
+    for failure, count in beside.failures.items():
+        say(f"{way.name}, {name}: {count} × {failure}")
+    if has_two and any(ratios[kind] > most for kind, most in MOST_RATIO.items()):
+        say(f"Measure it again, p99 of {told}: {name}")  # p99 is the second slowest of 128 requests
     figures = [f"{without.p99(kind):.0f} / {beside.p99(kind):.0f} | {ratio:.1f}" for kind, ratio in ratios.items()]
     failed = f"{beside.failures.total()} of {sum(map(len, beside.milliseconds.values()))}"
     failed += f", {ended} workers ended" if ended else ""
-    row = f"| {name} | {way.name} | {site.sent.value:,} | {' | '.join(figures)} | {failed} |"
+    row = f"| {name} | {way.name} | {site.counts[0]:,} | {' | '.join(figures)} | {failed} |"
     return row, bool(ended or (has_two and beside.failures))
 
 

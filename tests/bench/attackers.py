@@ -61,19 +61,23 @@ class Holders:
 class Site:
     """The target of the attack, the public client_id that it sends, and the accounts that the attacker owns.
 
-    `address` is the attacker's network address. Limits that one attack has reached must not stop the next one. `sent`
-    is the number of requests that the attacker's process has sent so far.
+    `address` is the attacker's network address. Limits that one attack has reached must not stop the next one. `counts`
+    has the number of requests that the attacker's process has sent so far, and after it that of the answers by status.
     """
 
     base_url: str
     address: str
     public_client_id: str
     holders: Holders
-    sent: Any = field(default_factory=lambda: multiprocessing.get_context("fork").Value("Q"))
+    counts: Any = field(default_factory=lambda: multiprocessing.get_context("fork").Array("Q", 600))
 
-    def count(self) -> None:
-        with self.sent.get_lock():
-            self.sent.value += 1
+    def count(self, status: int = 0) -> None:
+        with self.counts.get_lock():
+            self.counts[status] += 1
+
+    @property
+    def answers(self) -> dict[int, int]:
+        return {status: count for status, count in enumerate(self.counts) if status and count}
 
     def token(self, path: str, person: Any = None) -> tuple[dict[str, str], dict[str, str]]:
         """The field with the CSRF token of the page, and the headers of a post, in a browser of the person if given."""
@@ -104,7 +108,7 @@ def asking(connections: int, requests_of: Callable[[Site], Iterable[Request]]) -
                     request = next(requests)
                 with suppress(HTTPError):
                     site.count()
-                    caller.call(*request)
+                    site.count(caller.call(*request).status)
 
         with ThreadPoolExecutor(connections) as pool:
             list(pool.map(send, range(connections)))  # raises what a thread raised

@@ -37,6 +37,13 @@ def primary_is_suspended(site: Site, _load: Load) -> None:
     time.sleep(10)  # in which it could take its place back
 
 
+def primary_is_switched(site: Site, load: Load) -> None:
+    old, new = site.primary(), site.standby()
+    site.patronictl("switchover", "--master", old, "--candidate", new, "--force", "sign-in")
+    wait_until(lambda: site.roles().get(new) == "leader")
+    load.wait_for_answers()
+
+
 def etcd_is_away(site: Site, load: Load) -> None:
     for etcd in site.etcds.values():
         etcd.kill()
@@ -66,13 +73,23 @@ def service_is_killed(site: Site, load: Load) -> None:
     site.start_service("web1", port)
 
 
+def service_is_suspended(site: Site, load: Load) -> None:
+    pids = [pid for server in site.servers["web1"] for pid in (server.process.pid, *server.workers())]
+    send(signal.SIGSTOP, pids)
+    time.sleep(40)
+    load.wait_for_answers()
+    send(signal.SIGCONT, pids)
+
+
 # No operation may be without an answer for longer than so many seconds.
 FAILURES: dict[str, tuple[float, Happens]] = {
     "PostgreSQL of the primary is killed": (20, postgresql_is_killed),
     "the machine of the primary is killed": (40, machine_is_killed(Site.primary)),
     "the machine of the primary is silent": (45, primary_is_suspended),
+    "the primary is changed: patronictl switchover": (15, primary_is_switched),
     "the machine of the standby is killed": (20, machine_is_killed(Site.standby)),
     "etcd is killed, all three": (5, etcd_is_away),
     "Redis is killed, then its spare": (5, redis_is_killed),
     "a server of ours is killed": (10, service_is_killed),
+    "a server of ours is silent": (10, service_is_suspended),
 }

@@ -26,7 +26,7 @@ DATABASES, WEBS, ETCDS = ("db1", "db2"), ("web1", "web2"), ("db1", "db2", "web1"
 UNITS = (8000, 8001)  # the ports of pages and of operations
 HOSTS = {"db1": 11, "db2": 12, "web1": 21, "web2": 22}
 AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups")
-PROGRAMS = ("etcd", "patroni", "haproxy", "redis-server", "setpriv", "openssl", "nginx")
+PROGRAMS = ("etcd", "patroni", "patronictl", "haproxy", "redis-server", "setpriv", "openssl", "nginx")
 # As `serve`, but for limits that no caller of the drill reaches.
 RATES = dict.fromkeys(
     ("RATE_TOKEN", "RATE_TOKEN_FAILURES", "RATE_USERINFO", "RATE_AUTHORIZE", "RATE_SIGN_IN_DONE"), "1000000/m"
@@ -181,6 +181,10 @@ class Site:
 
     def standby(self) -> str:
         return next(name for name in DATABASES if name != self.primary())
+
+    def patronictl(self, *arguments: str) -> None:
+        command = ["patronictl", "-c", self.folder / "db1" / "config.yml", *arguments]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
 
     def psql(self, sql: str) -> None:
         name = self.primary()
