@@ -58,17 +58,22 @@ def postgresql_programs() -> Path | None:
 
 
 class Cluster:
-    """A PostgreSQL server with a superuser `postgres` and a database of the role `service`. It uses fsync."""
+    """A PostgreSQL server with a superuser `postgres` and a database of the role `service`. It uses fsync.
 
-    def __init__(self, programs: Path, folder: Path) -> None:
+    With a `primary` it is a standby, which replicates that until it is promoted. The folder must be empty.
+    """
+
+    def __init__(self, programs: Path, folder: Path, primary: Cluster | None = None) -> None:
         self.programs, self.folder, self.port = programs, folder, free_port()
         # PostgreSQL refuses to be run by root.
         self.account = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
         if self.account:
             subprocess.run(["chown", "postgres", folder], check=True)
-        options = "--username=postgres --auth=trust --encoding=UTF8 --locale=C.UTF-8 --no-sync"
-        command = [programs / "initdb", "-D", folder, *options.split()]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **self.account)
+        if primary:
+            self.run(f"pg_basebackup --write-recovery-conf --host=127.0.0.1 --port={primary.port} --username=postgres")
+            self.start()
+            return
+        self.run("initdb --username=postgres --auth=trust --encoding=UTF8 --locale=C.UTF-8 --no-sync")
         self.start()
         self.administer("CREATE ROLE service LOGIN")
         self.administer("CREATE DATABASE service OWNER service")
@@ -132,6 +137,12 @@ class Cluster:
         place = self.url_of("postgres", "postgres")
         wait_until(lambda: self.process.poll() is not None or answers(place))
         return self.process.poll() is None
+
+    def run(self, command: str) -> None:
+        """Run a program of PostgreSQL for the folder of this server."""
+        program, *arguments = command.split()
+        line = [self.programs / program, "-D", self.folder, *arguments]
+        subprocess.run(line, check=True, stdout=subprocess.DEVNULL, **self.account)
 
 
 # PgBouncer in transaction mode, in front of the database that this process uses ---------------------------------------

@@ -1,9 +1,10 @@
-"""The service with a pooler, on a full disk, and moved from SQLite to PostgreSQL."""
+"""The service with a promoted standby, with a pooler, on a full disk, and moved from SQLite to PostgreSQL."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
+import tempfile
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,32 @@ from tests.databases import Cluster, in_use, migrate, pooler
 from tests.driver import OAuthDriver, away_of, away_page_of
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
 from tests.faults.load import Redemptions
+from tests.server import wait_until
+
+# A standby, as docs/high-availability.md says --------------------------------------------------------------------------
+
+
+def test_the_service_goes_on_with_a_standby_once_it_is_promoted(own_postgresql: Cluster, launch: Launch) -> None:
+    with tempfile.TemporaryDirectory(prefix="standby-") as folder, ExitStack() as stack:
+        standby = Cluster(own_postgresql.programs, Path(folder), own_postgresql)
+        stack.callback(standby.kill)
+        hosts = f"127.0.0.1:{own_postgresql.port},127.0.0.1:{standby.port}"
+        server = launch(DATABASE_URL=f"postgres://service@{hosts}/service?target_session_attrs=read-write")
+        person, application = PersonFactory(), ApplicationFactory()
+        browser = OAuthDriver(server.base_url)
+        code = browser.authorize(browser.authorization_url(application), person.email, PASSWORD).parameters["code"]
+        token = browser.exchange(application, code).json()["access_token"]
+        [(written,)] = own_postgresql.administer("SELECT pg_current_wal_lsn()")
+        has_it = f"SELECT pg_last_wal_replay_lsn() >= '{written}'"
+        wait_until(lambda: standby.administer(has_it) == [(True,)])
+
+        own_postgresql.kill()
+        assert browser.userinfo(token).status_code == 503
+        standby.run("pg_ctl promote")
+        wait_until(lambda: browser.userinfo(token).status_code == 200)
+        assert browser.get("/accounts/profile").status_code == 200
+        assert browser.exchange(application, code).status_code == 400
+
 
 # PgBouncer before 1.21 in transaction mode, without prepared statements, as docs/operations.md sets it up -------------
 
