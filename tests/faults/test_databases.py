@@ -25,7 +25,7 @@ from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFa
 from tests.faults.load import Redemptions
 from tests.server import wait_until
 
-# A standby, as docs/high-availability.md says --------------------------------------------------------------------------
+# A standby, as docs/high-availability.md says -------------------------------------------------------------------------
 
 
 def test_the_service_goes_on_with_a_standby_once_it_is_promoted(own_postgresql: Cluster, launch: Launch) -> None:
