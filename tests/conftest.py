@@ -5,11 +5,12 @@ from __future__ import annotations
 import fcntl
 import io
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -30,7 +31,7 @@ from config.infrastructure import rate_limits
 from oauth_bridge.activity import counts
 from tests import factories, pages
 from tests.contract import openapi_responses
-from tests.databases import OwnRedis, migrate, own_redis
+from tests.databases import OwnRedis, migrate
 from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered, database_text
 from tests.pages import Account
@@ -45,8 +46,12 @@ def pytest_configure(config: pytest.Config) -> None:
     RequestFactory.post = pages.post  # type: ignore[method-assign]
     config.addinivalue_line("markers", "contract(*sentences): the sentences of the contract that the test holds")
     RESPONSE_CHECKS.append(openapi_responses.check)
-    if os.environ.get("REDIS_URL"):
-        use_own_redis()
+    if os.environ.get("REDIS_URL"):  # each process, with the servers that it starts, counts in a database of its own
+        given = urlsplit(os.environ["REDIS_URL"])
+        url = given._replace(path=f"/{int(given.path.strip('/') or 0) + worker_number()}").geturl()
+        os.environ["REDIS_URL"] = settings.REDIS_URL = url
+        for each in settings.CACHES.values():
+            each["LOCATION"] = url
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -54,15 +59,6 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     is_named = config.args_source is config.ArgsSource.ARGS  # not those of `testpaths`
     names_files = is_named and all("." in Path(argument).name for argument in config.args)
     return 0 if names_files else min(os.cpu_count() or 1, 8)
-
-
-def use_own_redis() -> None:
-    """Each process counts in a database of Redis of its own, as do the servers that it starts."""
-    given = urlsplit(os.environ["REDIS_URL"])
-    url = given._replace(path=f"/{int(given.path.strip('/') or 0) + worker_number()}").geturl()
-    os.environ["REDIS_URL"] = settings.REDIS_URL = url
-    for each in settings.CACHES.values():
-        each["LOCATION"] = url
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -73,19 +69,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests in a transaction first, because they expect empty tables.
+    """Put tests in a transaction first, because they expect empty tables."""
 
-    Raises UsageError: a test uses `db` and `committed` unmarked, so that the order of its fixtures would decide whether
-    its rows are rolled back.
-    """
-    for item in items:
-        if {"db", "committed"} <= {*getattr(item, "fixturenames", ())} and not item.get_closest_marker("django_db"):
-            raise pytest.UsageError(f"{item.nodeid} must be marked with django_db.")
+    def is_in_transaction(item: pytest.Item) -> bool:
+        return bool(item.get_closest_marker("django_db")) or "db" in getattr(item, "fixturenames", ())
+
     items.sort(key=lambda item: not (item.nodeid.startswith(SCATTERED) and is_in_transaction(item)))
-
-
-def is_in_transaction(item: pytest.Item) -> bool:
-    return bool(item.get_closest_marker("django_db")) or "db" in getattr(item, "fixturenames", ())
 
 
 class Scheduler(LoadScopeScheduling):
@@ -175,16 +164,13 @@ def commits_in_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
     Django's TestCase would never run it.
     """
 
-    def run_hooks() -> None:
-        if all(block._from_testcase for block in connection.atomic_blocks):
-            hooks, connection.run_on_commit[:] = list(connection.run_on_commit), []
-            for _savepoints, hook, _robust in hooks:
-                hook()
-
     def then_run_hooks(method: Callable[..., None]) -> Callable[..., None]:
         def call(*arguments: Any, **options: Any) -> None:
             method(*arguments, **options)
-            run_hooks()
+            if all(block._from_testcase for block in connection.atomic_blocks):
+                hooks, connection.run_on_commit[:] = list(connection.run_on_commit), []
+                for _savepoints, hook, _robust in hooks:
+                    hook()
 
         return call
 
@@ -196,7 +182,6 @@ def commits_in_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyP
 
 @pytest.fixture
 def real_passwords(settings: Any) -> None:
-    """Passwords cost what they cost in production."""
     settings.PASSWORD_HASHERS = ["accounts.passwords.hashing.PasswordHasher"]
 
 
@@ -226,28 +211,12 @@ def redis_away(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def patience() -> Iterator[None]:
-    """Time-outs that a slow or busy machine does not reach. Servers under test keep those of the service."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("socket_timeout", "socket_connect_timeout") if settings.REDIS_URL else ():
-            patch.setitem(settings.CACHES["default"]["OPTIONS"], name, 20)
-        if (database := settings.DATABASES["default"])["ENGINE"] == "config.infrastructure.sql":
-            patch.setitem(database["OPTIONS"], "connect_timeout", 60)
-        patch.setattr(reencoder_runner, "RUN_SECONDS", 600.0)
-        yield
+def patience_and_speed() -> Iterator[None]:
+    """Time-outs that a slow or busy machine does not reach. Servers under test keep those of the service.
 
-
-@pytest.fixture(scope="session", autouse=True)
-def quick_qr_codes() -> Iterator[None]:
-    """QR codes with the first of their eight masks: to compare all of them takes nine tenths of the time."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("qrcode.QRCode.best_mask_pattern", lambda _code: 0)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def static_files_listed_once() -> Iterator[None]:
-    """Each test client makes the middleware anew, and WhiteNoise takes 20 ms to list the static files."""
+    QR codes have the first of their eight masks: to compare all of them takes nine tenths of the time. Each test client
+    makes the middleware anew, and WhiteNoise takes 20 ms to list the static files: it does so once.
+    """
     files: dict[str, Any] = {}
     list_files = WhiteNoiseMiddleware.add_files_from_finders
 
@@ -258,6 +227,12 @@ def static_files_listed_once() -> Iterator[None]:
         middleware.files.update(files)
 
     with pytest.MonkeyPatch.context() as patch:
+        for name in ("socket_timeout", "socket_connect_timeout") if settings.REDIS_URL else ():
+            patch.setitem(settings.CACHES["default"]["OPTIONS"], name, 20)
+        if (database := settings.DATABASES["default"])["ENGINE"] == "config.infrastructure.sql":
+            patch.setitem(database["OPTIONS"], "connect_timeout", 60)
+        patch.setattr(reencoder_runner, "RUN_SECONDS", 600.0)
+        patch.setattr("qrcode.QRCode.best_mask_pattern", lambda _code: 0)
         patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", add)
         yield
 
@@ -302,8 +277,7 @@ def launch(committed: None, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     with ExitStack() as stack:
 
         def start(**changes: Any) -> Server:
-            running: AbstractContextManager[Server] = serve(tmp_path_factory.mktemp("server"), **changes)
-            return stack.enter_context(running)
+            return stack.enter_context(serve(tmp_path_factory.mktemp("server"), **changes))
 
         yield start
 
@@ -319,34 +293,19 @@ def manage(
 
     def run(*arguments: str, stdin: str = "", alone: bool = False, **changes: str) -> subprocess.CompletedProcess[str]:
         if alone or changes:
-            return run_alone(tmp_path, *arguments, stdin=stdin, **changes)
+            options: dict[str, Any] = {"cwd": ROOT, "env": environment(tmp_path, **changes), "input": stdin}
+            options |= {"capture_output": True, "text": True, "timeout": 300, "check": False}
+            return subprocess.run([sys.executable, "manage.py", *arguments], **options)
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        return run_here(*arguments)
+        output, errors, status = io.StringIO(), io.StringIO(), 0
+        with redirect_stdout(output), redirect_stderr(errors):
+            try:
+                execute_from_command_line(["manage.py", *arguments])
+            except SystemExit as end:
+                status = end.code if isinstance(end.code, int) else 1
+        return subprocess.CompletedProcess(arguments, status, output.getvalue(), errors.getvalue())
 
     return run
-
-
-def run_here(*arguments: str) -> subprocess.CompletedProcess[str]:
-    output, errors, status = io.StringIO(), io.StringIO(), 0
-    with redirect_stdout(output), redirect_stderr(errors):
-        try:
-            execute_from_command_line(["manage.py", *arguments])
-        except SystemExit as end:
-            status = end.code if isinstance(end.code, int) else 1
-    return subprocess.CompletedProcess(arguments, status, output.getvalue(), errors.getvalue())
-
-
-def run_alone(folder: Path, *arguments: str, stdin: str = "", **changes: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "manage.py", *arguments],
-        cwd=ROOT,
-        env=environment(folder, **changes),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
 
 
 @pytest.fixture
@@ -356,7 +315,6 @@ def driver(provider: Server, committed: None) -> OAuthDriver:
 
 @pytest.fixture
 def another_driver(provider: Server, committed: None) -> OAuthDriver:
-    """Another browser."""
     return OAuthDriver(provider.base_url, provider.auth_url)
 
 
@@ -373,7 +331,6 @@ def browser(alice: Any) -> Client:
 
 @pytest.fixture
 def account(alice: Any) -> Account:
-    """Alice with an authenticator app."""
     return Account(alice)
 
 
@@ -406,7 +363,6 @@ def application(committed: None) -> Registered:
 
 @pytest.fixture
 def signed_in(driver: OAuthDriver, alice: Any) -> OAuthDriver:
-    """A browser in which Alice has signed in."""
     return driver.signed_in(alice.email, PASSWORD)
 
 
@@ -429,5 +385,8 @@ def mail_server() -> Iterator[MailServer]:
 
 @pytest.fixture
 def redis_server(tmp_path: Path) -> Iterator[OwnRedis]:
-    with own_redis(tmp_path) as own:
-        yield own
+    if (program := shutil.which("redis-server")) is None:
+        pytest.skip("needs redis-server")
+    own = OwnRedis(program, tmp_path)
+    yield own
+    own.kill()

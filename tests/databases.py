@@ -21,7 +21,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 
 from config import environment
-from tests.server import PATIENCE_SECONDS, children_of, free_port, wait_until, wait_until_up
+from tests.server import children_of, free_port, wait_until, wait_until_up
 
 
 @contextmanager
@@ -46,8 +46,7 @@ def migrate(url: str) -> None:
 
 
 def answers(place: str) -> bool:
-    """Whether a PostgreSQL, or a pooler, accepts connections there."""
-    with suppress(psycopg.OperationalError), psycopg.connect(place):
+    with suppress(psycopg.OperationalError), psycopg.connect(place, connect_timeout=5):
         return True
     return False
 
@@ -58,33 +57,27 @@ def postgresql_programs() -> Path | None:
     return found[-1].parent if found else None
 
 
-@contextmanager
-def postgresql_folder() -> Iterator[Path]:
-    """Not in pytest's folder: PostgreSQL runs as another user, who may not read it."""
-    folder = Path(tempfile.mkdtemp(prefix="postgresql-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 class Cluster:
-    """A PostgreSQL server with a superuser `postgres` and a database of the role `service`. It uses fsync."""
+    """A PostgreSQL server with a superuser `postgres` and a database of the role `service`. It uses fsync.
 
-    def __init__(self, programs: Path, folder: Path) -> None:
-        self._prepare(programs, folder)
-        self._run("initdb", "--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync")
-        self.start()
-        self.administer("CREATE ROLE service LOGIN")
-        self.administer("CREATE DATABASE service OWNER service")
-        migrate(self.url)
+    With a `primary` it is a standby, which replicates that until it is promoted. The folder must be empty.
+    """
 
-    def _prepare(self, programs: Path, folder: Path) -> None:
+    def __init__(self, programs: Path, folder: Path, primary: Cluster | None = None) -> None:
         self.programs, self.folder, self.port = programs, folder, free_port()
         # PostgreSQL refuses to be run by root.
         self.account = {"user": "postgres", "group": "postgres", "extra_groups": []} if os.geteuid() == 0 else {}
         if self.account:
             subprocess.run(["chown", "postgres", folder], check=True)
+        if primary:
+            self.run(f"pg_basebackup --write-recovery-conf --host=127.0.0.1 --port={primary.port} --username=postgres")
+            self.start()
+            return
+        self.run("initdb --username=postgres --auth=trust --encoding=UTF8 --locale=C.UTF-8 --no-sync")
+        self.start()
+        self.administer("CREATE ROLE service LOGIN")
+        self.administer("CREATE DATABASE service OWNER service")
+        migrate(self.url)
 
     @property
     def url(self) -> str:
@@ -105,13 +98,7 @@ class Cluster:
 
         wait_until(is_started)
 
-    def stop(self) -> None:
-        """As `pg_ctl stop -m fast`: ends sessions and rolls back their transactions."""
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait(PATIENCE_SECONDS)
-
     def kill(self) -> None:
-        """Kills all its processes at once."""
         self._signal_all(signal.SIGKILL)
         self.process.wait()
 
@@ -133,11 +120,6 @@ class Cluster:
             self.start()
         self.leave_sessions(-1)
 
-    def kill_session(self) -> None:
-        """Kills the process of one session of the service. PostgreSQL then ends all other sessions and recovers."""
-        [(pid,)] = self.administer("SELECT pid FROM pg_stat_activity WHERE usename = 'service' LIMIT 1")
-        os.kill(pid, signal.SIGKILL)
-
     def leave_sessions(self, count: int) -> None:
         """Limits the service to so many connections, -1 for any number, and ends those it has."""
         self.administer(f"ALTER ROLE service CONNECTION LIMIT {count}")
@@ -145,50 +127,26 @@ class Cluster:
             self.administer("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'service'")
             connections["default"].close()
 
-    def permit_writing(self, permits: bool) -> None:
-        """Lets all sessions write, or read only, those that are open included."""
-        self.administer(f"ALTER SYSTEM SET default_transaction_read_only = {'off' if permits else 'on'}")
-        self.administer("SELECT pg_reload_conf()")
-
     def administer(self, sql: str, database: str = "postgres") -> list[tuple[Any, ...]]:
-        with psycopg.connect(self._as("postgres"), dbname=database, autocommit=True) as connection:
+        with psycopg.connect(self.url_of(database, "postgres"), connect_timeout=5, autocommit=True) as connection:
             cursor = connection.execute(sql)
             return cursor.fetchall() if cursor.description else []
 
-    def _as(self, role: str) -> str:
-        return f"host=127.0.0.1 port={self.port} user={role} dbname=postgres connect_timeout=5"
-
     def _is_ready(self) -> bool:
         """Waits until the server answers or has ended. Returns whether it answers."""
-        wait_until(lambda: self.process.poll() is not None or answers(self._as("postgres")))
+        place = self.url_of("postgres", "postgres")
+        wait_until(lambda: self.process.poll() is not None or answers(place))
         return self.process.poll() is None
 
-    def _run(self, program: str, *arguments: str) -> None:
-        command = [self.programs / program, "-D", self.folder, *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **self.account)
-
-
-class Standby(Cluster):
-    """A server that replicates another one, until it is promoted. The folder must be empty."""
-
-    def __init__(self, primary: Cluster, folder: Path) -> None:
-        self._prepare(primary.programs, folder)
-        source = ["--host=127.0.0.1", f"--port={primary.port}", "--username=postgres"]
-        self._run("pg_basebackup", *source, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
-        self.start()
-
-    def has_all_of(self, primary: Cluster) -> bool:
-        """Whether nothing that the other one has committed is missing."""
-        [(written,)] = primary.administer("SELECT pg_current_wal_lsn()")
-        return self.administer(f"SELECT pg_last_wal_replay_lsn() >= '{written}'") == [(True,)]
-
-    def promote(self) -> None:
-        self._run("pg_ctl", "promote")
+    def run(self, command: str) -> None:
+        """Run a program of PostgreSQL for the folder of this server."""
+        program, *arguments = command.split()
+        line = [self.programs / program, "-D", self.folder, *arguments]
+        subprocess.run(line, check=True, stdout=subprocess.DEVNULL, **self.account)
 
 
 # PgBouncer in transaction mode, in front of the database that this process uses ---------------------------------------
 
-POOL = 2
 SETTINGS = """
 [databases]
 * = host={HOST} port={PORT}
@@ -199,7 +157,7 @@ unix_socket_dir =
 auth_type = trust
 auth_file = {folder}/accounts
 pool_mode = transaction
-default_pool_size = {POOL}
+default_pool_size = 2
 ignore_startup_parameters = options
 """
 
@@ -211,23 +169,20 @@ def pooler() -> Iterator[str]:
     if program is None:
         pytest.skip("needs pgbouncer")
     database, port = connection.settings_dict, free_port()
-    folder = Path(tempfile.mkdtemp(prefix="pgbouncer-"))
-    settings = SETTINGS.format(**database, port=port, folder=folder, POOL=POOL)
-    (folder / "settings").write_text(settings, encoding="utf-8")
-    (folder / "accounts").write_text('"{USER}" "{PASSWORD}"\n'.format(**database), encoding="utf-8")
-    if is_root := os.geteuid() == 0:  # PgBouncer refuses to run as root
-        subprocess.run(["chown", "-R", "postgres", folder], check=True)
-    process = subprocess.Popen(
-        [program, "--quiet", folder / "settings"], user="postgres" if is_root else None, stderr=subprocess.DEVNULL
-    )
-    try:
-        place = f"host=127.0.0.1 port={port} user={database['USER']} dbname={database['NAME']}"
-        wait_until_up(process, lambda: answers(place), folder / "log")
-        yield f"postgres://{database['USER']}@127.0.0.1:{port}/{database['NAME']}"
-    finally:
-        process.kill()
-        process.wait()
-        shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory(prefix="pgbouncer-") as folder:
+        settings = Path(folder, "settings")
+        settings.write_text(SETTINGS.format(**database, port=port, folder=folder), encoding="utf-8")
+        Path(folder, "accounts").write_text('"{USER}" "{PASSWORD}"\n'.format(**database), encoding="utf-8")
+        if is_root := os.geteuid() == 0:  # PgBouncer refuses to run as root
+            subprocess.run(["chown", "-R", "postgres", folder], check=True)
+        command, user = [program, "--quiet", settings], "postgres" if is_root else None
+        with subprocess.Popen(command, user=user, stderr=subprocess.DEVNULL) as process:
+            place = f"postgres://{database['USER']}@127.0.0.1:{port}/{database['NAME']}"
+            try:
+                wait_until_up(process, lambda: answers(place), Path(folder, "log"))
+                yield place
+            finally:
+                process.kill()
 
 
 # A Redis server for one test ------------------------------------------------------------------------------------------
@@ -256,18 +211,7 @@ class OwnRedis:
         self.process.wait()
 
     def pause(self) -> None:
-        """Stop answering, with all connections open."""
         self.process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """Answer again, after `pause`."""
         self.process.send_signal(signal.SIGCONT)
-
-
-@contextmanager
-def own_redis(folder: Path) -> Iterator[OwnRedis]:
-    if (program := shutil.which("redis-server")) is None:
-        pytest.skip("needs redis-server")
-    own = OwnRedis(program, folder)
-    yield own
-    own.kill()

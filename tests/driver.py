@@ -8,16 +8,15 @@ from __future__ import annotations
 import json
 import re
 import secrets
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urljoin, urlsplit
 
 import requests
 
-TIMEOUT_SECONDS, IDLE_SECONDS = 120, 5
+TIMEOUT_SECONDS = 120
 # All codes, states, secrets and tokens that were sent or received. At the end no log and no row may contain one.
 SEEN: set[str] = set()
 SEEN_MIN_LENGTH = 20
@@ -26,15 +25,6 @@ RESPONSE_CHECKS: list[Callable[[requests.Response], None]] = []
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 # RFC 6749 §5.2: no quotation mark, no backslash, ASCII only.
 DESCRIPTION = re.compile(r"[\x20-\x21\x23-\x5B\x5D-\x7E]+")
-
-
-class Application(Protocol):
-    @property
-    def client_id(self) -> str: ...
-    @property
-    def client_secret(self) -> str: ...
-    @property
-    def redirect_uri(self) -> str: ...
 
 
 @dataclass
@@ -127,34 +117,21 @@ class Callback:
         return next((value for key, _, value in pairs if key == name), None)
 
 
-class Session(requests.Session):
-    """Connects anew after a pause: the service closes a connection that is idle for 20 seconds, maybe right now."""
-
-    used_at = 0.0
-
-    def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
-        if time.monotonic() - self.used_at > IDLE_SECONDS:
-            self.close()
-        response = super().send(request, **options)
-        self.used_at = time.monotonic()
-        return response
-
-
 class OAuthDriver:
     """One browser (with its cookies) at a provider, and the calls of an application's backend."""
 
     def __init__(self, base_url: str, auth_url: str | None = None) -> None:
         self.base_url = base_url
         self.auth_url = auth_url or base_url
-        self.browser = Session()
+        self.browser = requests.Session()
         self.browser.headers.update(HTML)
-        self.backend = Session()
+        self.backend = requests.Session()
         for session in (self.browser, self.backend):
             session.hooks["response"].append(check_response)
 
     # The browser ----------------------------------------------------------------------------------------------------
 
-    def authorization_url(self, application: Application, *, at: str | None = None, **changes: str | None) -> str:
+    def authorization_url(self, application: Any, *, at: str | None = None, **changes: str | None) -> str:
         """A link to the authorization page; a change of None leaves the parameter out."""
         parameters: dict[str, str | None] = {
             "client_id": application.client_id,
@@ -167,7 +144,8 @@ class OAuthDriver:
         return f"{self.auth_url if at is None else at}/oauth/authorize?{urlencode(sent, quote_via=quote)}"
 
     def get(self, url: str, **options: Any) -> requests.Response:
-        return self.browser.get(self._at_pages(url), allow_redirects=False, timeout=TIMEOUT_SECONDS, **options)
+        url = url if "://" in url else f"{self.auth_url}{url}"
+        return self.browser.get(url, allow_redirects=False, timeout=TIMEOUT_SECONDS, **options)
 
     def open(self, url: str, **options: Any) -> requests.Response:
         """The last page after all redirects within the provider, or the redirect that leaves it."""
@@ -196,7 +174,6 @@ class OAuthDriver:
         return self.follow(response) if follow else response
 
     def sign_in(self, response: requests.Response, email: str, password: str) -> requests.Response:
-        """Fills in and submits the sign-in page in `response`."""
         form = Page(response).sign_in
         assert form, f"No sign-in form at {response.url} ({response.status_code})"
         login = form.of_type("email", "text")
@@ -212,13 +189,12 @@ class OAuthDriver:
     def decide(
         self, response: requests.Response, decision: str = "allow", *, remember: bool = False, follow: bool = True
     ) -> requests.Response:
-        """Submits the consent page in `response` with one of its buttons."""
         form = Page(response).consent
         assert form, f"No consent form at {response.url} ({response.status_code}): {Page(response).text[:300]}"
         more = {"remember": "on"} if remember else {}
         return self.submit(form, button=("decision", decision), follow=follow, **more)
 
-    def consent_page(self, application: Application, email: str, password: str, **changes: str | None) -> Any:
+    def consent_page(self, application: Any, email: str, password: str, **changes: str | None) -> Any:
         """The consent page for a request, after a sign-in if the service asks for one."""
         response = self.open(self.authorization_url(application, **changes))
         if Page(response).sign_in:
@@ -236,8 +212,7 @@ class OAuthDriver:
             response = self.decide(response, decision, remember=remember)
         return self.callback(response)
 
-    def token(self, application: Application, email: str, password: str) -> str:
-        """The access token at the end of a whole sign-in."""
+    def token(self, application: Any, email: str, password: str) -> str:
         callback = self.authorize(self.authorization_url(application), email, password)
         answer = self.exchange(application, callback.parameters["code"])
         assert answer.status_code == 200, answer.text
@@ -255,7 +230,7 @@ class OAuthDriver:
     # The application's backend ----------------------------------------------------------------------------------------
 
     def exchange(
-        self, application: Application, code: str, *, headers: dict[str, str] | None = None, **changes: str | None
+        self, application: Any, code: str, *, headers: dict[str, str] | None = None, **changes: str | None
     ) -> requests.Response:
         """POST /oauth/token; a change of None leaves the parameter out."""
         parameters: dict[str, str | None] = {
@@ -288,9 +263,6 @@ class OAuthDriver:
         )
 
     # ------------------------------------------------------------------------------------------------------------------
-
-    def _at_pages(self, url: str) -> str:
-        return url if "://" in url else f"{self.auth_url}{url}"
 
     def _is_ours(self, url: str) -> bool:
         origin = "{0.scheme}://{0.netloc}".format(urlsplit(url))
@@ -325,13 +297,11 @@ def error_of(response: requests.Response, status: int, error: str) -> str:
 
 
 def away_of(response: requests.Response) -> None:
-    """Asserts a JSON error 503 with Retry-After. D19."""
     error_of(response, 503, "temporarily_unavailable")
     assert int(response.headers["Retry-After"]) >= 1
 
 
 def away_page_of(response: requests.Response) -> None:
-    """Asserts a page with status 503 and Retry-After."""
     assert response.status_code == 503
     assert response.headers["Content-Type"].startswith("text/html")
     assert int(response.headers["Retry-After"]) >= 1

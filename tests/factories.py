@@ -38,14 +38,11 @@ def hashed_by(_hashers: tuple[str, ...]) -> str:
 
 
 def hashed_password() -> str:
-    """PASSWORD, hashed by the hasher in the settings of the test."""
     return hashed_by(tuple(settings.PASSWORD_HASHERS))
 
 
 @dataclass(frozen=True)
 class Registered:
-    """An application with its raw secret."""
-
     row: Application
     secret: str = field(repr=False)
 

@@ -41,7 +41,6 @@ def browser_at_pages() -> Client:
 
 
 def consent_page(browser: Client, application: Registered) -> str:
-    """The HTML of the page, or "" where no page is shown."""
     response = browser.get(link_of(application), headers=PAGE)
     if response["Location"].startswith("/oauth/authorize"):
         response = browser.get(response["Location"], headers=PAGE)
@@ -49,7 +48,6 @@ def consent_page(browser: Client, application: Registered) -> str:
 
 
 def answer(browser: Client, page: str, decision: str = "allow", **more: str) -> Any:
-    """The answer to the form on the consent page."""
     pending = re.search(r'name="pending" value="([^"]+)"', page)
     assert pending
     fields = {"pending": unescape(pending[1]), "decision": decision, **more}
@@ -70,8 +68,6 @@ HTML = {"HTTP_ACCEPT": "text/html"}
 
 
 class Log(logging.Handler):
-    """The events, each with the reference of its request."""
-
     def __init__(self) -> None:
         super().__init__()
         self.lines: list[dict[str, Any]] = []
@@ -95,7 +91,6 @@ class Attempt:
         return link_of(self.application, **changes)
 
     def form(self, **fields: str) -> dict[str, str]:
-        """The fields of a consent page."""
         self.browser.force_login(self.person)
         page = self.browser.get(self.browser.get(self.link(), **HTML)["Location"], **HTML)
         return {"pending": page.context["pending"], **fields}
@@ -146,7 +141,6 @@ def userinfo(token: str, address: str = ANOTHER) -> int:
 def try_password(
     email: str, password: str = "wrong password", *, address: str = ANOTHER, browser: Client | None = None
 ) -> Any:
-    """The answer to the form of the sign-in page."""
     return sign_in(browser or Client(), email, password, address=address)
 
 

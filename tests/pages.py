@@ -47,7 +47,6 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.
 def sign_in(
     browser: Client, email: str, password: str = PASSWORD, *, query: str = "", address: str = LOOPBACK, **fields: str
 ) -> Any:
-    """The answer to the form of the sign-in page."""
     form = {"login": email, "password": password, **fields}
     return browser.post(f"/accounts/sign-in{query}", form, REMOTE_ADDR=address)
 
@@ -97,7 +96,6 @@ def known_browser(person: User) -> Client:
 
 
 def sign_up(browser: Client, path: str = SIGN_UP, **changes: str) -> Any:
-    """The answer to the form of the sign-up page."""
     return browser.post(path, NEW | changes)
 
 
@@ -119,7 +117,6 @@ def text_of(page: Any) -> str:
 
 
 def secret_on(page: Any) -> str | None:
-    """The client secret that the page shows."""
     found = re.search(r">\s*([A-Za-z0-9_-]{43})\s*<", html_of(page))
     return found[1] if found else None
 
@@ -146,12 +143,10 @@ def mailed_code(number: int = -1) -> str:
 
 
 def type_code(browser: Client, code: str) -> Any:
-    """The answer to the form for that code."""
     return browser.post(CODE_PAGE, {"code": code})
 
 
 def mailed_link() -> str:
-    """The address in the newest e-mail at which a new password is chosen."""
     found = re.search(r"https?://\S+/accounts/password/reset/\S+-\S+", str(mail.outbox[-1].body))
     assert found, mail.outbox[-1].body
     return found[0]

@@ -6,7 +6,5 @@ from accounts.passwords.hashing import PasswordHasher
 
 
 class QuickPasswordHasher(PasswordHasher):
-    """The service's hasher with the cheapest parameters."""
-
     time_cost = 1
     memory_cost = 8  # in KiB

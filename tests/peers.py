@@ -93,14 +93,10 @@ def configuration(folder: Path, port: int, upstream: Upstream, certificate: Path
     return AROUND.format(folder=folder, documented=text, user=user)
 
 
-def program() -> str | None:
-    return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
-
-
 @contextmanager
 def nginx(folder: Path, port: int, upstream: Upstream, certificate: Path | None = None) -> Iterator[None]:
     """nginx on the loopback `port`, which forwards to `upstream`, as in `configuration`; it ends with the block."""
-    if (found := program()) is None:
+    if (found := shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")) is None:
         pytest.skip("needs nginx")
     folder.mkdir(exist_ok=True)
     folder.chmod(0o755)

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parent.parent
 running: list[Server] = []
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 180
 END_OF_MAIL = f"{'-' * 79}\n"  # what Django writes after each mail in a file
 # As systemd with a socket unit: the listening socket is descriptor 3 of the process.
 HANDED_OVER = """
@@ -39,11 +39,7 @@ os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
 os.execvp(sys.argv[2], sys.argv[2:])
 """
 # The variables that the service reads.
-OURS = {
-    name
-    for path in (ROOT / "config").rglob("*.py")
-    for name in re.findall(r'(?:env|branding)\.\w+\(\s*"([A-Z_]+)"', path.read_text(encoding="utf-8"))
-}
+OURS = set(re.findall(r"^\| `([A-Z_]+)` \|", (ROOT / "docs" / "operations.md").read_text(), re.MULTILINE))
 
 
 def wait_until(condition: Callable[[], T], seconds: float = PATIENCE_SECONDS, told: Callable[[], object] = str) -> T:
@@ -60,15 +56,13 @@ def eventually(expected: object, read: Callable[[], object]) -> None:
     wait_until(lambda: read() == expected, told=lambda: f"{read()} is not {expected}")
 
 
-def wait_until_up(
-    process: subprocess.Popen[Any], is_up: Callable[[], object], log: Path, seconds: float = PATIENCE_SECONDS
-) -> None:
+def wait_until_up(process: subprocess.Popen[Any], is_up: Callable[[], object], log: Path) -> None:
     """Wait until the program that was started is up. Raises AssertionError, with its log: it has ended."""
 
     def read() -> str:
         return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
 
-    wait_until(lambda: process.poll() is not None or is_up(), seconds, read)
+    wait_until(lambda: process.poll() is not None or is_up(), told=read)
     assert process.poll() is None, read()
 
 
@@ -120,7 +114,7 @@ class Server:
 
 def configure_django() -> None:
     """In a program that is no test, without the variables of the machine."""
-    for name in [name for name in os.environ if name in OURS or name.startswith("RATE_")]:
+    for name in OURS & os.environ.keys():
         del os.environ[name]
     os.environ |= {"DATABASE_URL": "sqlite:///:memory:", "DJANGO_SETTINGS_MODULE": "config.settings"}
     os.environ["SECRET_KEY"] = secrets.token_urlsafe(50)
@@ -180,11 +174,9 @@ def database_url() -> str:
 
 def environment(folder: Path, **changes: str) -> dict[str, str]:
     """The environment for the service or one of its commands, without the variables of the service in this process."""
-    others = [name for name in os.environ if name not in OURS and not name.startswith("RATE_")]
-    inherited = {name: os.environ[name] for name in others}
     (folder / "mail").mkdir(parents=True, exist_ok=True)
     return {
-        **inherited,
+        **{name: value for name, value in os.environ.items() if name not in OURS},
         "DJANGO_SETTINGS_MODULE": "config.settings",
         "DATABASE_URL": database_url(),
         "EMAIL_URL": f"filemail://{folder / 'mail'}",
@@ -204,7 +196,6 @@ def serve(
     under: Sequence[str] = (),
     port: int | None = None,
     pass_fds: Sequence[int] = (),
-    start_seconds: float = PATIENCE_SECONDS,
     is_awaited: bool = True,
     **changes: str,
 ) -> Iterator[Server]:
@@ -236,7 +227,7 @@ def serve(
     running.append(server)
     try:
         if is_awaited:
-            wait_until_up(process, lambda: _is_up(server, port), folder / "log", start_seconds)
+            wait_until_up(process, lambda: _is_up(server, port), folder / "log")
         yield server
     finally:
         running.remove(server)

@@ -5,53 +5,33 @@ What a single request may cost is measured by `make fuzz`.
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import multiprocessing
 import os
-import re
 import socket
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count, cycle, repeat
 from typing import Any
 from urllib.parse import urlencode
 
-import requests
 from allauth.mfa.models import Authenticator
+from urllib3 import encode_multipart_formdata
+from urllib3.exceptions import HTTPError
 
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, PersonFactory, picture
+from tests.faults.load import FORM, Caller
 from tests.grants import example_paths
 from tests.pages import Device, with_session
 
-FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
-STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9][0-9]) ")
 # The most that one person may have.
 PASSKEYS, SESSIONS = 20, 100
 PICTURE_SIZE = (7000, 7000)
-
-
-class Tally:
-    """How many requests the attacker's process has sent so far, and how many were answered with each status."""
-
-    def __init__(self) -> None:
-        self._counts = multiprocessing.get_context("fork").Array("Q", 600)
-
-    def count(self, status: int = 0) -> None:
-        with self._counts.get_lock():
-            self._counts[status] += 1
-
-    @property
-    def sent(self) -> int:
-        return int(self._counts[0])
-
-    @property
-    def answers(self) -> Counter[int]:
-        return Counter({status: count for status, count in enumerate(self._counts) if status and count})
+Request = tuple[str, str, str | bytes | None, dict[str, str]]  # method, path, body, headers
 
 
 @dataclass(frozen=True)
@@ -81,224 +61,169 @@ class Holders:
 class Site:
     """The target of the attack, the public client_id that it sends, and the accounts that the attacker owns.
 
-    `address` is the attacker's network address. Limits that one attack has reached must not stop the next one.
+    `address` is the attacker's network address. Limits that one attack has reached must not stop the next one. `counts`
+    has the number of requests that the attacker's process has sent so far, and after it that of the answers by status.
     """
 
     base_url: str
     address: str
     public_client_id: str
     holders: Holders
-    tally: Tally = field(default_factory=Tally)
+    counts: Any = field(default_factory=lambda: multiprocessing.get_context("fork").Array("Q", 600))
+
+    def count(self, status: int = 0) -> None:
+        with self.counts.get_lock():
+            self.counts[status] += 1
 
     @property
-    def port(self) -> int:
-        return int(self.base_url.rpartition(":")[2])
+    def answers(self) -> dict[int, int]:
+        return {status: count for status, count in enumerate(self.counts) if status and count}
 
-    def connect(self, *, window: int | None = None) -> socket.socket:
-        connection = socket.socket()
-        if window is not None:
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
-        connection.settimeout(10)
-        connection.bind((self.address, 0))
-        connection.connect(("127.0.0.1", self.port))
-        return connection
-
-    def ask(self, data: bytes) -> bytes:
-        """The complete response; empty when there was none. The request counts as sent once its last byte is."""
-        received = b""
-        with contextlib.suppress(OSError), self.connect() as connection:
-            try:
-                connection.sendall(data)
-                self.tally.count()
-            except OSError:  # closed before the request was complete: there may be an answer
-                pass
-            while part := connection.recv(65536):
-                received += part
-        if found := STATUS.match(received):
-            self.tally.count(int(found[1]))
-        return received
-
-    def driver(self, person: Any = None) -> OAuthDriver:
-        """A browser, in which the person has typed the password."""
+    def token(self, path: str, person: Any = None) -> tuple[dict[str, str], dict[str, str]]:
+        """The field with the CSRF token of the page, and the headers of a post, in a browser of the person if given."""
         driver = OAuthDriver(self.base_url)
-        return driver.signed_in(person.email, PASSWORD) if person else driver
-
-    def form(self, driver: OAuthDriver, path: str) -> tuple[str, bytes]:
-        """The CSRF token of the page's form, and the header with the cookies for its post."""
+        if person:
+            driver.signed_in(person.email, PASSWORD)
         forms = [form.fields for form in Page(driver.open(path)).forms if "csrfmiddlewaretoken" in form.fields]
-        return forms[0]["csrfmiddlewaretoken"], cookies_of(driver)
-
-    def request(self, line: bytes, headers: bytes = b"", body: bytes = b"") -> bytes:
-        length = b"Content-Length: %d\r\n" % len(body) if body else b""
-        host = b"Host: localhost:%d\r\nConnection: close\r\n" % self.port
-        return line + b" HTTP/1.1\r\n" + host + headers + length + b"\r\n" + body
+        return {"csrfmiddlewaretoken": forms[0]["csrfmiddlewaretoken"]}, FORM | cookies_of(driver)
 
 
-def cookies_of(driver: OAuthDriver) -> bytes:
-    return b"Cookie: " + "; ".join(f"{each.name}={each.value}" for each in driver.browser.cookies).encode() + b"\r\n"
+def cookies_of(driver: OAuthDriver) -> dict[str, str]:
+    return {"Cookie": "; ".join(f"{each.name}={each.value}" for each in driver.browser.cookies)}
 
+
+# Requests on new connections, so many at a time -----------------------------------------------------------------------
 
 Attack = Callable[[Site, float], None]
 
 
-def flood(site: Site, until: float, requests: Iterable[bytes], connections: int) -> None:
-    """Send requests on new connections, so many at a time."""
-    rest, lock = iter(requests), threading.Lock()
-
-    def send(_number: int) -> None:
-        while time.monotonic() < until:
-            with lock:  # only one thread at a time may use a generator
-                request = next(rest)
-            site.ask(request)
-
-    with ThreadPoolExecutor(connections) as pool:
-        list(pool.map(send, range(connections)))  # raises what a thread raised
-
-
-def repeated(connections: int, *requests: tuple[bytes, ...]) -> Attack:
-    """Sends these requests, each of a line, headers and a body, in turn."""
-
+def asking(connections: int, requests_of: Callable[[Site], Iterable[Request]]) -> Attack:
     def attack(site: Site, until: float) -> None:
-        flood(site, until, itertools.cycle([site.request(*each) for each in requests]), connections)
+        requests, lock = iter(requests_of(site)), threading.Lock()
+        caller = Caller(site, keeps=False, address=site.address)
+
+        def send(_number: int) -> None:
+            while time.monotonic() < until:
+                with lock:  # only one thread at a time may use a generator
+                    request = next(requests)
+                with suppress(HTTPError):
+                    site.count()
+                    site.count(caller.call(*request).status)
+
+        with ThreadPoolExecutor(connections) as pool:
+            list(pool.map(send, range(connections)))  # raises what a thread raised
 
     return attack
 
 
-def posts(site: Site, until: float, path: str, connections: int, fields: Callable[[int], dict[str, str]]) -> None:
-    """Forms of the page at the path, each with other fields. The operations need no token and no cookie."""
-    is_page = not path.startswith("/oauth/")
-    token, cookies = site.form(site.driver(), path) if is_page else ("", b"")
-
-    def requests() -> Iterator[bytes]:
-        for number in itertools.count():
-            body = urlencode({"csrfmiddlewaretoken": token, **fields(number)}).encode()
-            yield site.request(f"POST {path}".encode(), FORM + cookies, body)
-
-    flood(site, until, requests(), connections)
+def sign_ins(site: Site) -> Iterator[Request]:
+    token, headers = site.token("/accounts/sign-in")
+    for number in count():
+        form = token | {"login": f"{os.getpid()}-{number}@example.net", "password": "a wrong password"}
+        yield "POST", "/accounts/sign-in", urlencode(form), headers
 
 
-def sign_ins(site: Site, until: float) -> None:
-    """Sign-ins for unknown e-mail addresses, a new one each time."""
-    login = f"{os.getpid()}-%d@example.net"
-    posts(
-        site, until, "/accounts/sign-in", 16, lambda number: {"login": login % number, "password": "a wrong password"}
-    )
-
-
-def exchanges(site: Site, until: float) -> None:
-    """Exchanges of unknown codes, with a public client_id and with unknown ones."""
-
-    def fields(number: int) -> dict[str, str]:
+def exchanges(site: Site) -> Iterator[Request]:
+    for number in count():
         client_id = site.public_client_id if number % 2 else f"invented-{number}"
-        code = {"grant_type": "authorization_code", "code": f"x{number}", "code_verifier": "v" * 43}
-        return {**code, "client_id": client_id}
-
-    posts(site, until, "/oauth/token", 16, fields)
+        form = {"grant_type": "authorization_code", "code": f"x{number}", "code_verifier": "v" * 43}
+        yield "POST", "/oauth/token", urlencode(form | {"client_id": client_id}), FORM
 
 
-def resets(site: Site, until: float) -> None:
-    """Requests for reset mails, for people and for addresses nobody has."""
-
-    def fields(number: int) -> dict[str, str]:
+def resets(site: Site) -> Iterator[Request]:
+    token, headers = site.token("/accounts/password/reset")
+    for number in count():
         known = site.holders.addresses[number % len(site.holders.addresses)]
-        return {"email": known if number % 2 else f"x-{number}@a.example"}
-
-    posts(site, until, "/accounts/password/reset", 6, fields)
-
-
-# Without a CSRF token and without a cookie.
-FIELDS = b"login=a%40a.example&email=a%40a.example&password=x&language=de&next=%2Faccounts%2Fprofile"
+        form = token | {"email": known if number % 2 else f"x-{number}@a.example"}
+        yield "POST", "/accounts/password/reset", urlencode(form), headers
 
 
-def unread_answers(site: Site, until: float) -> None:
-    _hold(site, until, 40, site.request(b"GET /static/css/site.css").replace(b"Connection: close\r\n", b"") * 20)
+def posts_without_a_token(_site: Site) -> Iterable[Request]:
+    """And without a cookie."""
+    fields = "login=a%40a.example&email=a%40a.example&password=x&language=de&next=%2Faccounts%2Fprofile"
+    return cycle([("POST", path, fields, FORM) for path in sorted(example_paths())])
 
 
-def trickled_headers(site: Site, until: float) -> None:
-    _hold(site, until, 40, b"GET /accounts/sign-in HTTP/1.1\r\n", trickle=b"X-Slow: 1\r\n")
-
-
-def trickled_bodies(site: Site, until: float) -> None:
-    head = site.request(b"POST /accounts/sign-in", FORM + b"Content-Length: 10000\r\n")
-    _hold(site, until, 40, head, trickle=b"x")
-
-
-def kept_connections(site: Site, until: float) -> None:
-    _hold(site, until, 2000, site.request(b"GET /oauth/userinfo").replace(b"Connection: close\r\n", b""))
-
-
-def _hold(site: Site, until: float, count: int, beginning: bytes, *, trickle: bytes = b"") -> None:
-    """Keep so many connections open. Each sends the beginning of a request, then a few bytes each half second."""
-    held: list[socket.socket] = []
-    while time.monotonic() < until:
-        while len(held) < count and time.monotonic() < until:
-            try:
-                connection = site.connect(window=1024)
-                connection.setblocking(False)
-                connection.send(beginning)
-                site.tally.count()
-            except OSError:
-                break
-            held.append(connection)
-        time.sleep(0.5)
-        for connection in list(held):
-            try:
-                if trickle:
-                    connection.send(trickle)
-            except BlockingIOError:
-                continue
-            except OSError:
-                connection.close()
-                held.remove(connection)
-    for connection in held:
-        connection.close()
-
-
-def second_factor_pages(site: Site, until: float) -> None:
+def second_factor_pages(site: Site) -> Iterable[Request]:
     """The page after the password of a person with the most passkeys."""
-    driver = site.driver()
+    driver = OAuthDriver(site.base_url)
     page = driver.sign_in(driver.open("/accounts/sign-in"), site.holders.passkeys.email, PASSWORD)
-    path = page.url.removeprefix(site.base_url).encode()
-    flood(site, until, itertools.repeat(site.request(b"GET " + path, cookies_of(driver))), 10)
+    return repeat(("GET", page.url.removeprefix(site.base_url), None, cookies_of(driver)))
 
 
-def browsers_and_exports(site: Site, until: float) -> None:
+def browsers_and_exports(site: Site) -> Iterable[Request]:
     """The pages that list all sessions of a person who has the most."""
-    token, headers = site.form(site.driver(site.holders.sessions), "/accounts/export")
-    export = site.request(b"POST /accounts/export", FORM + headers, f"csrfmiddlewaretoken={token}".encode())
-    flood(site, until, itertools.cycle([site.request(b"GET /accounts/browsers", headers), export]), 10)
+    token, headers = site.token("/accounts/export", site.holders.sessions)
+    export: Request = ("POST", "/accounts/export", urlencode(token), headers)
+    return cycle([("GET", "/accounts/browsers", None, headers), export])
 
 
-def pictures(site: Site, until: float) -> None:
-    """Two people upload a picture that costs much to read, again and again, over two connections each."""
+def pictures(site: Site) -> Iterable[Request]:
+    """Two people upload a picture that costs much to read, again and again."""
+    requests: list[Request] = []
+    for person in site.holders.uploaders:
+        token, headers = site.token("/accounts/profile", person)
+        fields: Any = token | {"nickname": "Alice", "picture": ("picture", site.holders.picture)}
+        body, content_type = encode_multipart_formdata(fields)
+        requests.append(("POST", "/accounts/profile", body, headers | {"Content-Type": content_type}))
+    return cycle(requests)
 
-    def request(person: Any) -> bytes:
-        driver = site.driver(person)
-        token, cookies = site.form(driver, "/accounts/profile")
-        fields = {"csrfmiddlewaretoken": token, "nickname": "Alice"}
-        files = {"picture": ("picture", site.holders.picture)}
-        post = requests.Request("POST", site.base_url, files=files, data=fields).prepare()
-        headers = cookies + f"Content-Type: {post.headers['Content-Type']}\r\nOrigin: {driver.auth_url}\r\n".encode()
-        assert isinstance(post.body, bytes)
-        return site.request(b"POST /accounts/profile", headers, post.body)
 
-    flood(site, until, itertools.cycle([request(person) for person in site.holders.uploaders]), 4)
+# Connections that are kept open ---------------------------------------------------------------------------------------
+
+
+def holding(number: int, beginning: bytes, trickle: bytes = b"") -> Attack:
+    """So many connections. Each sends the beginning of a request to HOST, then a few bytes each half second."""
+
+    def attack(site: Site, until: float) -> None:
+        held: list[socket.socket] = []
+        host = site.base_url.rpartition("/")[2].encode()
+
+        def connect() -> None:
+            connection = socket.create_connection(("127.0.0.1", int(host.rpartition(b":")[2])), 10, (site.address, 0))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            connection.setblocking(False)
+            connection.send(beginning.replace(b"HOST", host))
+            site.count()
+            held.append(connection)
+
+        while time.monotonic() < until:
+            with suppress(OSError):
+                while len(held) < number and time.monotonic() < until:
+                    connect()
+            time.sleep(0.5)
+            for connection in list(held):
+                try:
+                    connection.send(trickle)
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    connection.close()
+                    held.remove(connection)
+        for connection in held:
+            connection.close()
+
+    return attack
 
 
 ATTACKS: dict[str, Attack] = {
-    "sign-ins for addresses nobody has, 16 connections": sign_ins,
-    "exchanges for public and invented clients, 16 connections": exchanges,
-    "bad tokens, 16 connections": repeated(16, (b"GET /oauth/userinfo", b"Authorization: Bearer x\r\n")),
-    "sign-in pages, 16 connections": repeated(16, (b"GET /accounts/sign-in",)),
-    "posts without a token, 16 connections": repeated(
-        16, *((b"POST " + path.encode(), FORM, FIELDS) for path in sorted(example_paths()))
+    "sign-ins for addresses nobody has, 16 connections": asking(16, sign_ins),
+    "exchanges for public and invented clients, 16 connections": asking(16, exchanges),
+    "bad tokens, 16 connections": asking(
+        16, lambda _site: repeat(("GET", "/oauth/userinfo", None, {"Authorization": "Bearer x"}))
     ),
-    "reset mails while the mail server is slow, 6 connections": resets,
-    "answers that are not read, 40 connections": unread_answers,
-    "headers that trickle, 40 connections": trickled_headers,
-    "bodies that trickle, 40 connections": trickled_bodies,
-    "2,000 idle connections": kept_connections,
-    "second-factor pages with 20 passkeys, 10 connections": second_factor_pages,
-    "browsers and exports of 100 sessions, 10 connections": browsers_and_exports,
-    "pictures of 49 megapixels, two accounts, 4 connections": pictures,
+    "sign-in pages, 16 connections": asking(16, lambda _site: repeat(("GET", "/accounts/sign-in", None, {}))),
+    "posts without a token, 16 connections": asking(16, posts_without_a_token),
+    "reset mails while the mail server is slow, 6 connections": asking(6, resets),
+    "answers that are not read, 40 connections": holding(
+        40, b"GET /static/css/site.css HTTP/1.1\r\nHost: HOST\r\n\r\n" * 20
+    ),
+    "headers that trickle, 40 connections": holding(40, b"GET /accounts/sign-in HTTP/1.1\r\n", b"X-Slow: 1\r\n"),
+    "bodies that trickle, 40 connections": holding(
+        40, b"POST /accounts/sign-in HTTP/1.1\r\nHost: HOST\r\nContent-Length: 10000\r\n\r\n", b"x"
+    ),
+    "2,000 idle connections": holding(2000, b"GET /oauth/userinfo HTTP/1.1\r\nHost: HOST\r\n\r\n"),
+    "second-factor pages with 20 passkeys, 10 connections": asking(10, second_factor_pages),
+    "browsers and exports of 100 sessions, 10 connections": asking(10, browsers_and_exports),
+    "pictures of 49 megapixels, two accounts, 4 connections": asking(4, pictures),
 }

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -23,15 +22,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.bench.stack import Failed, Missing, Stack, Target, stack
+from urllib3.exceptions import HTTPError
+
+from tests.bench.stack import Failed, Missing, Stack, Target, say, stack
 from tests.faults.load import Caller
 from tests.server import children_of
 
 CLIENTS = 4
 TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")
 PHASES = ("authorize", "token", "userinfo", "flow")
-HEAD = ("operation", "ratio: min / median / max", "CPU ms", "server", "PostgreSQL", "Redis")
-Say = Callable[[str], None]
+ROW = "{:<16} {:>25} {:>8} {:>8} {:>12} {:>8}"
 
 # CPU time -------------------------------------------------------------------------------------------------------------
 
@@ -71,15 +71,12 @@ class Measured:
 def drive(
     target: Target, phase: str, number: int, operation: Callable[[Caller, Any], Any], given: Iterable[Any]
 ) -> tuple[Measured, list[Any]]:
-    """The cost of the operation, called once for each value in `given`, and its results."""
-    local, failures = threading.local(), Counter[str]()
+    caller, failures = Caller(target), Counter[str]()
 
     def call(value: Any) -> Any:
-        if not hasattr(local, "caller"):
-            local.caller = Caller(target)
         try:
-            return operation(local.caller, value) or True
-        except (Failed, OSError) as error:
+            return operation(caller, value) or True
+        except (Failed, HTTPError) as error:
             failures[str(error) if isinstance(error, Failed) else type(error).__name__] += 1
             return None
 
@@ -100,8 +97,11 @@ def of_service(service: Target, number: int, operations: int) -> Iterable[Measur
     yield drive(service, "flow", number, service.flow, range(math.ceil(operations / 2)))[0]
 
 
-def cpu_time(rounds: int, operations: int, say: Say) -> list[Measured]:
-    """Measure service and floor in turn, so that other load in a round affects both."""
+def cpu_time(rounds: int, operations: int) -> bool:
+    """Measure service and floor in turn, so that other load in a round affects both. Returns whether something failed.
+
+    Prints a table.
+    """
     measured: list[Measured] = []
     with stack() as given, given.floor() as floor, given.service() as service:
         for number in range(rounds + 1):
@@ -110,37 +110,23 @@ def cpu_time(rounds: int, operations: int, say: Say) -> list[Measured]:
             found = [*of_service(service, number, count)]
             found.append(drive(floor, "floor", number, floor.select, range(2 * count))[0])
             measured += found if number else []
-    return measured
-
-
-def cpu_table(measured: list[Measured]) -> str:
-    rows: list[Sequence[str]] = [HEAD]
-    floor = {each.round: each.cost or math.nan for each in measured if each.phase == "floor"}
+    print(ROW.format("operation", "ratio: min / median / max", "CPU ms", "server", "PostgreSQL", "Redis"))  # noqa: T201
+    costs = {each.round: each.cost or math.nan for each in measured if each.phase == "floor"}
     for phase in ("floor", *PHASES):
-        rounds = [each for each in measured if each.phase == phase]
-        ratios = [each.cost / floor[each.round] for each in rounds]
-        costs = [each.cost for each in rounds], *([each.cpu[name] for each in rounds] for name in rounds[0].cpu)
+        found = [each for each in measured if each.phase == phase]
+        ratios = [each.cost / costs[each.round] for each in found]
         spread = f"{min(ratios):.2f} / {median(ratios):.2f} / {max(ratios):.2f}"
-        rows.append([phase, spread, *(f"{median(each):.2f}" for each in costs)])
+        cpu = [[each.cost for each in found], *([each.cpu[name] for each in found] for name in found[0].cpu)]
+        print(ROW.format(phase, spread, *(f"{median(each):.2f}" for each in cpu)))  # noqa: T201
     failures = sum((each.failures for each in measured), Counter[str]())
-    told = ", ".join(f"{number} × {kind}" for kind, number in failures.most_common(5)) or "none"
-    return f"{aligned(rows)}\n\nFailed: {told}."
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Columns of minimal width; the first is aligned left, the others right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *others in rows:
-        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
-        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
-    return "\n".join(lines)
+    print("\nFailed:", dict(failures) or "none")  # noqa: T201
+    return bool(failures)
 
 
 # Instructions ---------------------------------------------------------------------------------------------------------
 
 # Python replaces bytecode that has run a few times by faster one, and psycopg prepares a statement at its sixth use.
-WARM = 25
+WARM, COUNTED = 25, 50
 # 5 % above what was measured in one run: 3.04, 2.57, 2.10, 7.74, 3.73, 9.11, 3.26. The version before the activity log
 # (f097c9d) has 3.06, 2.52, 2.09, 7.69 beside the same floor. With the scope `openid`, a token is signed.
 MOST = {
@@ -156,8 +142,11 @@ MOST = {
 PATIENCE = {"GUNICORN_CMD_ARGS": "--timeout=600"}
 
 
-def instructions(operations: int, say: Say) -> dict[str, float]:
-    """Those of the floor and of each operation. Raises Missing: valgrind is not installed."""
+def instructions() -> bool:
+    """Print those of the floor and of each operation. Returns whether they are too many.
+
+    Raises Missing: valgrind is not installed.
+    """
     if not shutil.which("valgrind"):
         raise Missing("valgrind is not installed.")
     with stack() as given:
@@ -165,14 +154,19 @@ def instructions(operations: int, say: Say) -> dict[str, float]:
         under += (f"--callgrind-out-file={given.folder}/counted.%p",)
         say("The floor …")
         with given.floor(under, workers=1, **PATIENCE) as floor:
-            counted = {"floor": _counted(floor, given, floor.select, range(operations))[0]}
+            least, _ = _counted(floor, given, floor.select, range(COUNTED))
         say("The service …")
         with given.service(under, wsgi="tests.wsgi.patient", WEB_CONCURRENCY="1", **PATIENCE) as service:
-            return counted | _of_service(service, given, operations)
+            counted = _of_service(service, given)
+    print("operation         ratio  must ≤  1,000 instructions")  # noqa: T201
+    for phase, most in {"floor": 1.0, **MOST}.items():
+        total = counted.get(phase, least)
+        print(f"{phase:<16} {total / least:>6.2f} {most:>7.1f} {total / 1000:>19.0f}")  # noqa: T201
+    return any(counted[phase] > most * least for phase, most in MOST.items())
 
 
-def _of_service(service: Target, given: Stack, operations: int) -> dict[str, float]:
-    caller, numbers, counted = Caller(service), range(operations), {}
+def _of_service(service: Target, given: Stack) -> dict[str, float]:
+    caller, numbers, counted = Caller(service), range(COUNTED), {}
     counted["flow"], _ = _counted(service, given, service.flow, numbers)
     counted["authorize"], codes = _counted(service, given, service.authorize, numbers, warm=0)
     counted["token"], tokens = _counted(service, given, service.token, codes, warm=0)
@@ -208,15 +202,3 @@ def _counted(
     total = re.search(r"^(?:totals|summary): (\d+)", dumped.read_text(encoding="utf-8"), re.MULTILINE)
     assert total, "valgrind has written no sum"
     return int(total[1]) / len(values), results
-
-
-def instructions_table(counted: dict[str, float]) -> str:
-    rows = [("operation", "ratio to the floor", "must ≤", "1,000 instructions")]
-    rows.append(("floor", "1.00", "", f"{counted['floor'] / 1000:.0f}"))
-    for phase, most in MOST.items():
-        rows.append((phase, f"{counted[phase] / counted['floor']:.2f}", f"{most:.1f}", f"{counted[phase] / 1000:.0f}"))
-    return aligned(rows)
-
-
-def is_over(counted: dict[str, float]) -> bool:
-    return any(counted[phase] > most * counted["floor"] for phase, most in MOST.items())

@@ -15,18 +15,17 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlencode
 
 from django.db import connection
+from urllib3 import BaseHTTPResponse
 
 from tests.databases import Cluster, OwnRedis, in_use, postgresql_programs
 from tests.factories import ApplicationFactory, PersonFactory, Registered
-from tests.faults.load import Answer, Caller
+from tests.faults.load import Caller
 from tests.pages import with_session
-from tests.peers import wait_until
-from tests.server import ROOT, Server, free_port, is_open, serve
+from tests.server import ROOT, Server, free_port, is_open, serve, wait_until
 
 CALLBACK = "http://127.0.0.1:9999/callback"
 FLOOR_TOKENS = 10_000
 PEOPLE = 32
-START_SECONDS = 180  # under valgrind
 # Limits are on but are never reached, so that the cost of counting is measured.
 RATES = dict.fromkeys(
     ("RATE_TOKEN", "RATE_TOKEN_FAILURES", "RATE_USERINFO", "RATE_USERINFO_FAILURES", "RATE_AUTHORIZE"), "1000000/m"
@@ -51,7 +50,11 @@ class Failed(Exception):
     """An operation failed. The message contains no credential."""
 
 
-def success(answer: Answer, operation: str, status: int = 200) -> Answer:
+def say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+def success(answer: BaseHTTPResponse, operation: str, status: int = 200) -> BaseHTTPResponse:
     if answer.status != status:
         raise Failed(f"{operation}: {answer.status}")
     return answer
@@ -114,7 +117,7 @@ class Stack:
         folder.mkdir()
         variables = {"RATE_LIMITS": "on", "SECRET_KEY": os.environ["SECRET_KEY"], "REDIS_URL": self.redis.url}
         variables |= {"DJANGO_SETTINGS_MODULE": "config.settings", **changes}  # tests.settings hashes cheaply
-        with serve(folder, under=under, start_seconds=START_SECONDS, **variables) as server:
+        with serve(folder, under=under, **variables) as server:
             yield server
 
     @contextmanager
@@ -137,7 +140,7 @@ class Stack:
             subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=env) as process,
         ):
             try:
-                wait_until(lambda: is_open(port), START_SECONDS)
+                wait_until(lambda: is_open(port))
                 yield self.target(f"http://localhost:{port}", process.pid)
             finally:
                 process.terminate()

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -48,16 +46,10 @@ class Client:
     /forward redirects to another origin, and /to-app/307 with status 307 to the private scheme of an app.
     """
 
-    def __init__(self, certificate: Path | None = None) -> None:
+    def __init__(self) -> None:
         self.calls: list[dict[str, str]] = []
-        self.landed = 0
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        if certificate:
-            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            tls.load_cert_chain(certificate)
-            # The handshake is made in the thread of the connection.
-            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
-        self.origin = f"http{'s' if certificate else ''}://127.0.0.1:{self.server.server_address[1]}"
+        self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
         self.callback, self.forward = f"{self.origin}/callback", f"{self.origin}/forward"
         self.landing = f"{self.origin}/landing".replace("127.0.0.1", "localhost")
         self.to_app = [f"{self.origin}/to-app/{status}" for status in (302, 303, 307)]
@@ -83,7 +75,6 @@ class Client:
                     self.send_header("Location", f"{APP}?{parts.query}" if leads_to_app else client.landing)
                     self.end_headers()
                     return
-                client.landed += parts.path == "/landing"
                 self.send_response(200)
                 self.send_header("Content-Type", "text/html")
                 self.end_headers()
@@ -134,8 +125,6 @@ def web_application(committed: None, client_server: Client) -> Registered:
 
 @dataclass
 class Request:
-    """What an application asks for, and the person who is asked."""
-
     driver: OAuthDriver
     application: Registered
     client: Client
@@ -153,13 +142,10 @@ class Request:
 
 @dataclass
 class Way(Request):
-    """A person on the way from an application and back, in Chromium."""
-
     server: Server
     open: Open
 
     def page(self, **options: Any) -> Page:
-        """A page of a new browser."""
         return self.open(**options).new_page()
 
     def begin(self, page: Page | None = None, *, script: bool = True, **changes: Any) -> Page:
@@ -180,7 +166,6 @@ class Way(Request):
         return page
 
     def ends(self, page: Page) -> None:
-        """The person allows, and the application gets the state of its request."""
         allow(page)
         assert self.client.last["state"] == "kept"
 
@@ -245,7 +230,6 @@ def page(open_browser: Open) -> Page:
 
 @pytest.fixture
 def administrator(page: Page, driver: OAuthDriver) -> Page:
-    """A browser in which an administrator has just signed in."""
     page.goto(f"{driver.auth_url}/accounts/sign-in")
     sign_in(page, PersonFactory(is_staff=True, is_superuser=True).email, PASSWORD)
     return page
@@ -281,7 +265,6 @@ def allow(page: Page) -> None:
 
 
 def mailed_code(server: Server, email: str) -> str:
-    """The code in the newest mail to the address."""
     found = re.search(r"^\s*([A-Z0-9]{3,}(?:-[A-Z0-9]{3,})*)\s*$", server.mails(f"To: {email}")[-1], re.MULTILINE)
     assert found
     return found[1]
@@ -291,7 +274,6 @@ def mailed_code(server: Server, email: str) -> str:
 
 
 def violations(page: Page) -> list[str]:
-    """What axe finds."""
     found: list[dict[str, Any]] = Axe().run(page).response["violations"]
     return [f"{page.url} {each['id']}: {node['html'][:200]}" for each in found for node in each["nodes"]]
 

@@ -38,8 +38,6 @@ MINIBROWSER = "*-linux-gnu*/webkit2gtk-4.1/MiniBrowser"
 
 
 class Browser:
-    """A browser, used by what people see in a page."""
-
     def __init__(self, driver: WebDriver) -> None:
         self.driver = driver
 
@@ -53,7 +51,6 @@ class Browser:
         self._wait(lambda: self.evaluate(kind) in ("reload", "back_forward"), "a fresh page")
 
     def forget(self, origin: str) -> None:
-        """Delete the cookies of the origin."""
         # Not a page: the answer to its last request could set a cookie again.
         self.open(f"{origin}/static/css/tokens.css")
         self.evaluate("document.cookie = 'probe=1; path=/'")
@@ -66,7 +63,6 @@ class Browser:
         return self.driver.execute_script(f"return {expression}")
 
     def has_button(self, name: str) -> bool:
-        """Whether a visible button's text begins with the name, now."""
         return bool(self._visible(f'//button[starts-with(normalize-space(), "{name}")]'))
 
     def button(self, *names: str) -> WebElement:
@@ -84,9 +80,6 @@ class Browser:
     def fill(self, label: str, text: str) -> None:
         self.field(label).clear()
         self.field(label).send_keys(text)
-
-    def tick(self, label: str) -> None:
-        self.field(label).click()
 
     def shows(self, text: str) -> None:
         self._wait(lambda: text in self.driver.find_element(By.TAG_NAME, "body").text, f"the text {text}")
@@ -108,20 +101,6 @@ class Browser:
             text = self.driver.find_element(By.TAG_NAME, "body").text
             raise AssertionError(f"no {what} at {self.driver.current_url}:\n{text}") from error
 
-    @contextmanager
-    def without_script(self) -> Iterator[None]:
-        """Firefox only."""
-        self._set_script(False)
-        try:
-            yield
-        finally:
-            self._set_script(True)
-
-    def _set_script(self, is_on: bool) -> None:
-        self.driver.execute("setContext", {"value": "chrome"})
-        self.driver.execute_script("Services.prefs.setBoolPref('javascript.enabled', arguments[0])", is_on)
-        self.driver.execute("setContext", {"value": "content"})
-
 
 def program(name: str) -> str:
     found = shutil.which(name)
@@ -134,17 +113,14 @@ def program(name: str) -> str:
 def firefox(folder: Path) -> Iterator[Browser]:
     lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in PREFERENCES.items()]
     (folder / "user.js").write_text("".join(lines))
-    # `--remote-allow-system-access`: to switch script off.
-    options = ("--headless", "--no-remote", "--marionette", "--remote-allow-system-access", "--profile", str(folder))
+    options = ("--headless", "--no-remote", "--marionette", "--profile", str(folder))
     with (folder / "log").open("wb") as log:
         environment = {**os.environ, "HOME": str(folder)}
         process = subprocess.Popen([program("firefox-esr"), *options], stdout=log, stderr=log, env=environment)
     try:
         port = folder / "MarionetteActivePort"
         wait_until_up(process, lambda: port.exists() and port.read_text(), folder / "log")
-        capabilities = FirefoxOptions()
-        capabilities.accept_insecure_certs = True
-        yield Browser(webdriver.Remote(Marionette(int(port.read_text())), options=capabilities))
+        yield Browser(webdriver.Remote(Marionette(int(port.read_text())), options=FirefoxOptions()))
     finally:
         process.kill()
         process.wait()
@@ -152,7 +128,6 @@ def firefox(folder: Path) -> Iterator[Browser]:
 
 @contextmanager
 def screen() -> Iterator[str]:
-    """A display of X without a screen; its name."""
     reading, writing = os.pipe()
     command = [program("Xvfb"), "-displayfd", str(writing), "-screen", "0", "1366x900x24", "-nolisten", "tcp"]
     process = subprocess.Popen(command, pass_fds=[writing], stderr=subprocess.DEVNULL)
@@ -170,7 +145,6 @@ def webkit(folder: Path) -> Iterator[Browser]:
     path = program("WebKitWebDriver")
     with screen() as display:
         options = WebKitOptions()
-        options.accept_insecure_certs = True
         options.binary_location = str(next(Path("/usr/lib").glob(MINIBROWSER)))
         options.add_argument("--automation")
         environment = {**os.environ, "DISPLAY": display, "HOME": str(folder), "LC_ALL": "C.UTF-8"}

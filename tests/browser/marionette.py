@@ -25,7 +25,6 @@ NAMES = {
     Command.GET_CURRENT_URL: "WebDriver:GetCurrentURL",
     Command.GET_ALL_COOKIES: "WebDriver:GetCookies",
     Command.ADD_VIRTUAL_AUTHENTICATOR: "WebAuthn:AddVirtualAuthenticator",
-    "setContext": "Marionette:SetContext",
 }
 
 

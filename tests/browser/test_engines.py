@@ -5,45 +5,29 @@ Firefox enforces no `form-action` on redirects, WebKit does; WebKit has no passk
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 from selenium.webdriver.common.virtual_authenticator import VirtualAuthenticatorOptions
 
-from oauth_bridge.models import Application
 from tests.browser.conftest import Client, Request
-from tests.browser.engines import ENGINES, PATIENCE_SECONDS, Browser
+from tests.browser.engines import ENGINES, Browser
 from tests.driver import OAuthDriver
-from tests.factories import PASSWORD, ApplicationFactory, Registered
-from tests.peers import certificate_for, wait_until
+from tests.factories import PASSWORD, Registered
 
 pytestmark = pytest.mark.filterwarnings("ignore:setting remote_server_addr:DeprecationWarning")  # within Selenium
-Start = Callable[[str], Browser]
 
 
-@pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    """`start(name)` is the browser of that name, started once for all tests of the module."""
-    started: dict[str, Browser] = {}
-    with ExitStack() as stack:
-
-        def get(name: str) -> Browser:
-            if name not in started:
-                started[name] = stack.enter_context(ENGINES[name](tmp_path_factory.mktemp(name)))
-            return started[name]
-
-        yield get
+@pytest.fixture(scope="module", params=ENGINES)
+def browser(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with ENGINES[request.param](tmp_path_factory.mktemp(request.param)) as browser:
+        yield browser
 
 
 @dataclass
 class Way(Request):
-    """A person on the way from an application and back, in one of the browsers."""
-
     browser: Browser
 
     def begin(self, **changes: Any) -> None:
@@ -71,97 +55,33 @@ class Way(Request):
         self.browser.forget(self.driver.auth_url)
 
 
-@pytest.fixture(params=ENGINES)
-def way(
-    request: pytest.FixtureRequest,
-    start: Start,
-    driver: OAuthDriver,
-    web_application: Registered,
-    client_server: Client,
-    alice: Any,
-) -> Way:
-    """In a browser without cookies of the provider."""
-    way = Way(driver, web_application, client_server, alice, start(request.param))
+@pytest.fixture
+def way(browser: Browser, driver: OAuthDriver, web_application: Registered, client_server: Client, alice: Any) -> Way:
+    way = Way(driver, web_application, client_server, alice, browser)
     way.forget()
     return way
 
 
-def only_in(name: str) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("way", [name], indirect=True)
-
-
-@pytest.fixture
-def secure_client_server(tmp_path: Path) -> Iterator[Client]:
-    client = Client(certificate_for(tmp_path, 2))  # the browsers accept every one
-    yield client
-    client.close()
-
-
-def test_sign_in_and_allow_and_refuse(way: Way, secure_client_server: Client) -> None:
-    """On http and https, at a callback that stays and at one that goes on to another origin."""
-    for client in (way.client, secure_client_server):
-        way.client, way.application = client, ApplicationFactory(redirect_uris=f"{client.callback}\n{client.forward}")
-        for address, end in ((client.callback, client.callback), (client.forward, client.landing)):
-            way.begin(redirect_uri=address, state="a b")
-            if way.browser.has_button("Sign in"):
-                way.sign_in()
-            way.browser.press("Allow", "Continue")
-            way.browser.arrives(end)
-            way.redeem(redirect_uri=address)
-        assert [call["state"] for call in client.calls] == ["a b", "a b"]
-        assert client.landed == 1
-    way.begin(redirect_uri=way.client.forward)
+def test_sign_in_and_allow_and_refuse(way: Way) -> None:
+    client = way.client
+    for address, end in ((client.callback, client.callback), (client.forward, client.landing)):
+        way.begin(redirect_uri=address, state="a b")
+        if way.browser.has_button("Sign in"):
+            way.sign_in()
+        way.browser.press("Allow", "Continue")
+        way.browser.arrives(end)
+        way.redeem(redirect_uri=address)
+    assert [call["state"] for call in client.calls] == ["a b", "a b"]
+    way.begin(redirect_uri=client.forward)
     way.browser.press("Refuse")
-    way.browser.arrives(way.client.landing)
-    assert way.client.last["error"] == "access_denied"
+    way.browser.arrives(client.landing)
+    assert client.last["error"] == "access_denied"
     if way.browser.driver.name != "firefox":
         assert way.browser.evaluate("typeof PublicKeyCredential") == "undefined"
         way.forget()
         way.begin()
         assert way.browser.has_button("Sign in")
         assert not way.browser.has_button("Use a passkey")
-
-
-def test_an_application_leads_on_to_an_app_after_consent_a_posted_answer_and_a_sign_out(way: Way) -> None:
-    Application.objects.filter(pk=way.application.row.pk).update(post_logout_redirect_uris="\n".join(way.client.to_app))
-    way.to_consent()
-    for address in way.client.to_app:
-        way.begin(redirect_uri=address)
-        goes_on(way, "Allow", "Continue")
-        way.redeem(redirect_uri=address)
-        way.begin(redirect_uri=address, scope="openid", response_mode="form_post")
-        goes_on(way, "Allow", "Continue")
-        way.redeem(redirect_uri=address)
-    sent = {"client_id": way.application.client_id, "post_logout_redirect_uri": address, "state": "s"}
-    way.browser.open(f"{way.driver.auth_url}/oauth/logout?{urlencode(sent)}")
-    goes_on(way, "Sign out")
-    assert way.client.last == {"state": "s"}
-
-
-def goes_on(way: Way, *buttons: str) -> None:
-    """The button leads to the application's server, which leads on to its app.
-
-    Firefox applies no `form-action` to redirects and says nothing about an app that isn't there; WebKit names it.
-    """
-    before = len(way.client.calls)
-    way.browser.press(*buttons)
-    wait_until(lambda: len(way.client.calls) > before, PATIENCE_SECONDS)
-    if way.browser.driver.name != "firefox":
-        way.browser.shows("Redirection to URL with a scheme that is not HTTP(S)")
-
-
-def test_a_remembered_consent_right_after_a_password(way: Way) -> None:
-    way.to_consent().tick("Don't ask again")
-    way.allow()
-    way.forget()
-    way.begin(redirect_uri=way.client.forward)
-    way.sign_in()
-    way.browser.arrives(way.client.landing)
-    assert len(way.client.calls) == 2
-    way.redeem(redirect_uri=way.client.forward)
-    way.begin()
-    way.browser.arrives(way.client.callback)
-    assert len(way.client.calls) == 3
 
 
 def test_back_and_allow_again(way: Way) -> None:
@@ -192,28 +112,11 @@ def test_a_request_that_another_site_posts_finds_the_person_signed_in_and_its_an
     way.redeem()
 
 
-@only_in("firefox")
-def test_without_script(way: Way) -> None:
-    with way.browser.without_script():
-        way.begin()
-        assert not way.browser.has_button("Use a passkey")
-        way.sign_in()
-        way.browser.tick("Don't ask again")
-        way.allow()
-        way.redeem()
-        way.forget()
-        way.begin()
-        way.sign_in()
-        way.browser.arrives(way.client.callback)
-        way.redeem()
-
-
-@only_in("firefox")
-def test_a_passkey_signs_in(way: Way) -> None:
+@pytest.mark.parametrize("browser", ["firefox"], indirect=True)
+def test_a_passkey_signs_in(way: Way, browser: Browser) -> None:
     options = VirtualAuthenticatorOptions(
         transport="internal", has_resident_key=True, has_user_verification=True, is_user_verified=True
     )
-    browser = way.browser
     browser.driver.add_virtual_authenticator(options)
     browser.open(f"{way.driver.auth_url}/accounts/sign-in")
     way.sign_in()

@@ -43,19 +43,6 @@ def test_sign_in_and_allow_and_back_and_allow_again(way: Way, script: bool) -> N
     assert way.driver.userinfo(token).status_code == 200
 
 
-@contract("3.4", "4.2/error", "7/callback", "D6.success")
-def test_a_callback_that_goes_on_to_another_origin_is_not_stopped(way: Way) -> None:
-    page = way.to_consent(redirect_uri=way.client.forward)
-    page.get_by_role("button", name="Refuse").click()
-    expect(page).to_have_url(re.compile(r"localhost:\d+/landing"))
-    assert way.client.last["error"] == "access_denied"
-    way.begin(page, redirect_uri=way.client.forward)
-    page.get_by_role("button", name="Allow").click()
-    expect(page).to_have_url(re.compile(r"localhost:\d+/landing"))
-    assert way.client.landed == 2
-    way.redeem(redirect_uri=way.client.forward)
-
-
 @contract("1.2")
 def test_with_the_keyboard_alone(way: Way) -> None:
     def walk_to(name: str) -> None:

@@ -5,22 +5,12 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from tests.drill.machines import START_SECONDS, Site, send
+from tests.drill.machines import Site, send
 from tests.faults.people import Load
-from tests.peers import wait_until
+from tests.server import wait_until
 
-SUSPENDED_SECONDS = 40
-
-
-@dataclass(frozen=True)
-class Failure:
-    """`happens` returns when everything runs again. No operation may be without an answer for longer than `seconds`."""
-
-    name: str
-    seconds: float
-    happens: Callable[[Site, Load], None]
+Happens = Callable[[Site, Load], None]  # returns when everything runs again
 
 
 def postgresql_is_killed(site: Site, load: Load) -> None:
@@ -28,9 +18,9 @@ def postgresql_is_killed(site: Site, load: Load) -> None:
     load.wait_for_answers()
 
 
-def machine_is_killed(role: str) -> Callable[[Site, Load], None]:
+def machine_is_killed(role: Callable[[Site], str]) -> Happens:
     def happens(site: Site, load: Load) -> None:
-        name = site.primary() if role == "primary" else site.standby()
+        name = role(site)
         site.kill_database(name)
         load.wait_for_answers()
         site.start_database(name)
@@ -38,26 +28,26 @@ def machine_is_killed(role: str) -> Callable[[Site, Load], None]:
     return happens
 
 
-def primary_is_suspended(site: Site, load: Load) -> None:
+def primary_is_suspended(site: Site, _load: Load) -> None:
     """Its connections stay open. Requests that wait for its answer go on afterwards."""
     pids = site.database_pids(site.primary())
     send(signal.SIGSTOP, pids)
-    time.sleep(SUSPENDED_SECONDS / 4)
+    time.sleep(10)
     send(signal.SIGCONT, pids)
-    time.sleep(SUSPENDED_SECONDS / 4)  # in which it could take its place back
+    time.sleep(10)  # in which it could take its place back
 
 
 def primary_is_switched(site: Site, load: Load) -> None:
     old, new = site.primary(), site.standby()
     site.patronictl("switchover", "--master", old, "--candidate", new, "--force", "sign-in")
-    wait_until(lambda: site.roles().get(new) == "leader", START_SECONDS)
+    wait_until(lambda: site.roles().get(new) == "leader")
     load.wait_for_answers()
 
 
 def etcd_is_away(site: Site, load: Load) -> None:
     for etcd in site.etcds.values():
         etcd.kill()
-    time.sleep(SUSPENDED_SECONDS)
+    time.sleep(40)
     load.wait_for_answers()
     for etcd in site.etcds.values():
         etcd.start()
@@ -66,13 +56,13 @@ def etcd_is_away(site: Site, load: Load) -> None:
 def redis_is_killed(site: Site, load: Load) -> None:
     """Then the spare, too; and both come back."""
     site.redises["web1"].kill()
-    wait_until(lambda: site.counters("web2"), START_SECONDS)
+    wait_until(lambda: site.counters("web2"))
     site.redises["web2"].kill()
     time.sleep(5)
     load.wait_for_answers()
     for redis in site.redises.values():
         redis.start()
-    wait_until(lambda: site.counters("web1"), START_SECONDS)
+    wait_until(lambda: site.counters("web1"))
 
 
 def service_is_killed(site: Site, load: Load) -> None:
@@ -86,19 +76,20 @@ def service_is_killed(site: Site, load: Load) -> None:
 def service_is_suspended(site: Site, load: Load) -> None:
     pids = [pid for server in site.servers["web1"] for pid in (server.process.pid, *server.workers())]
     send(signal.SIGSTOP, pids)
-    time.sleep(SUSPENDED_SECONDS)
+    time.sleep(40)
     load.wait_for_answers()
     send(signal.SIGCONT, pids)
 
 
-FAILURES = (
-    Failure("PostgreSQL of the primary is killed", 20, postgresql_is_killed),
-    Failure("the machine of the primary is killed", 40, machine_is_killed("primary")),
-    Failure("the machine of the primary is silent", 45, primary_is_suspended),
-    Failure("the primary is changed: patronictl switchover", 15, primary_is_switched),
-    Failure("the machine of the standby is killed", 20, machine_is_killed("standby")),
-    Failure("etcd is killed, all three", 5, etcd_is_away),
-    Failure("Redis is killed, then its spare", 5, redis_is_killed),
-    Failure("a server of ours is killed", 10, service_is_killed),
-    Failure("a server of ours is silent", 10, service_is_suspended),
-)
+# No operation may be without an answer for longer than so many seconds.
+FAILURES: dict[str, tuple[float, Happens]] = {
+    "PostgreSQL of the primary is killed": (20, postgresql_is_killed),
+    "the machine of the primary is killed": (40, machine_is_killed(Site.primary)),
+    "the machine of the primary is silent": (45, primary_is_suspended),
+    "the primary is changed: patronictl switchover": (15, primary_is_switched),
+    "the machine of the standby is killed": (20, machine_is_killed(Site.standby)),
+    "etcd is killed, all three": (5, etcd_is_away),
+    "Redis is killed, then its spare": (5, redis_is_killed),
+    "a server of ours is killed": (10, service_is_killed),
+    "a server of ours is silent": (10, service_is_suspended),
+}

@@ -9,19 +9,16 @@ import secrets
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
 import requests
 from redis import Redis, RedisError
 
 from tests import documented
 from tests.databases import postgresql_programs
-from tests.peers import wait_until
-from tests.server import Server, children_of, serve
+from tests.server import Server, children_of, serve, wait_until
 
 DOCUMENT = "high-availability.md"
 NETWORK = "127.77.0."
@@ -30,7 +27,6 @@ UNITS = (8000, 8001)  # the ports of pages and of operations
 HOSTS = {"db1": 11, "db2": 12, "web1": 21, "web2": 22}
 AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups")
 PROGRAMS = ("etcd", "patroni", "patronictl", "haproxy", "redis-server", "setpriv", "openssl", "nginx")
-START_SECONDS = 120
 # As `serve`, but for limits that no caller of the drill reaches.
 RATES = dict.fromkeys(
     ("RATE_TOKEN", "RATE_TOKEN_FAILURES", "RATE_USERINFO", "RATE_AUTHORIZE", "RATE_SIGN_IN_DONE"), "1000000/m"
@@ -55,8 +51,6 @@ def is_serving(url: str, certificate: Path | None = None) -> bool:
 
 
 class Program:
-    """A process of a machine. Its log outlives a kill."""
-
     def __init__(self, log: Path, *command: str | Path, env: dict[str, str] | None = None) -> None:
         self.log, self.command = log, command
         self.env = {**{key: os.environ[key] for key in ("PATH", "LANG") if key in os.environ}, **(env or {})}
@@ -79,13 +73,10 @@ class Program:
 
 
 class Site:
-    """All machines. `with Site(folder) as site` starts them, with an empty database and without the service."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._passwords: dict[str, str] = {}
         self.secret_key = secrets.token_urlsafe(50)
-        self._ended = ExitStack()
         self._services: dict[str, ExitStack] = {}
         self.servers: dict[str, list[Server]] = {}
         self.etcds = {name: self._etcd(name) for name in ETCDS}
@@ -96,7 +87,6 @@ class Site:
     # Files ------------------------------------------------------------------------------------------------------------
 
     def text(self, file: str, machine: str) -> str:
-        """The documented file of the machine: other addresses and folders, and random passwords; nothing else."""
         text = documented.file(file, DOCUMENT)
         for placeholder in set(re.findall(r"[A-Z]+_PASSWORD", text)):
             text = text.replace(placeholder, self.password(placeholder))
@@ -122,7 +112,6 @@ class Site:
         return dict(re.findall(r"^([A-Z0-9_]+)='([^']*)'$", self.text(file, machine), re.MULTILINE))
 
     def written(self, file: str, machine: str) -> Path:
-        """The path of the documented file of the machine."""
         home = self.folder / machine
         home.mkdir(exist_ok=True, mode=0o755)
         path = home / Path(file).name
@@ -156,7 +145,6 @@ class Site:
         return Program(path.with_name("haproxy.log"), haproxy, "-db", "-f", path)
 
     def postgresql_pids(self, name: str) -> list[int]:
-        """The postmaster of the machine, and its processes."""
         path = self.folder / name / "postgresql" / "15" / "sign-in" / "postmaster.pid"
         pid = int(path.read_text().split()[0]) if path.exists() else 0
         if not pid or not Path(f"/proc/{pid}").exists():
@@ -164,11 +152,9 @@ class Site:
         return [pid, *children_of(pid)]
 
     def database_pids(self, name: str) -> list[int]:
-        """All processes of the machine of a PostgreSQL."""
         return [*self.patronis[name].pids, *self.postgresql_pids(name), *self.etcds[name].pids]
 
     def kill_database(self, name: str) -> None:
-        """The end of the machine: no process says good-bye."""
         send(signal.SIGKILL, self.database_pids(name))
         self.patronis[name].kill()
         self.etcds[name].kill()
@@ -188,7 +174,7 @@ class Site:
         return {}
 
     def wait_for_pair(self) -> None:
-        wait_until(lambda: sorted(self.roles().values()) == ["leader", "sync_standby"], START_SECONDS)
+        wait_until(lambda: sorted(self.roles().values()) == ["leader", "sync_standby"])
 
     def primary(self) -> str:
         return next(name for name, role in self.roles().items() if role == "leader")
@@ -196,9 +182,9 @@ class Site:
     def standby(self) -> str:
         return next(name for name in DATABASES if name != self.primary())
 
-    def patronictl(self, *arguments: str) -> str:
+    def patronictl(self, *arguments: str) -> None:
         command = ["patronictl", "-c", self.folder / "db1" / "config.yml", *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
 
     def psql(self, sql: str) -> None:
         name = self.primary()
@@ -231,10 +217,9 @@ class Site:
             variables = self.service_variables(name, port, unit)
             self.servers[name].append(stack.enter_context(serve(folder, is_awaited=False, **variables)))
         for unit in UNITS:
-            wait_until(functools.partial(is_serving, f"http://{address(name)}:{unit}/health/ready"), START_SECONDS)
+            wait_until(functools.partial(is_serving, f"http://{address(name)}:{unit}/health/ready"))
 
     def counters(self, name: str) -> int:
-        """How many limits the Redis of the machine counts."""
         with suppress(RedisError), Redis(address(name), password=self.password("REDIS_PASSWORD")) as client:
             return int(client.dbsize())
         return 0
@@ -244,40 +229,29 @@ class Site:
 
     # ------------------------------------------------------------------------------------------------------------------
 
-    def __enter__(self) -> Site:
-        self._ended.callback(self._end)
-        for program in (*self.etcds.values(), *self.redises.values(), *self.haproxies.values()):
+    def start(self) -> None:
+        """With an empty database and without the service."""
+        for program in (
+            *self.etcds.values(),
+            *self.redises.values(),
+            *self.haproxies.values(),
+            *self.patronis.values(),
+        ):
             program.start()
-        for patroni in self.patronis.values():
-            patroni.start()
-        try:
-            self.wait_for_pair()
-        except BaseException:
-            self._ended.close()
-            raise
-        return self
+        self.wait_for_pair()
 
-    def __exit__(self, *error: Any) -> None:
-        self._ended.close()
-
-    def _end(self) -> None:
+    def close(self) -> None:
         for service in self._services.values():
             service.close()
-        for name in DATABASES:
-            self.patronis[name].kill()  # first, because it would start PostgreSQL again
+        for patroni in self.patronis.values():
+            patroni.kill()  # first, because it would start PostgreSQL again
         for name in DATABASES:
             send(signal.SIGKILL, self.postgresql_pids(name))
         for program in (*self.etcds.values(), *self.redises.values(), *self.haproxies.values()):
             program.kill()
 
 
-def require_programs() -> None:
-    """Exits with a sentence if a program is missing, or if this process may not start programs as other users."""
+def absent_programs() -> str:
     path = f"{os.environ['PATH']}:/usr/sbin"
     absent = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
-    if postgresql_programs() is None:
-        absent.append("postgresql")
-    if absent:
-        sys.exit(f"The drill needs {', '.join(absent)}: apt-get install patroni python3-etcd etcd-server haproxy …")
-    if os.geteuid() != 0:
-        sys.exit("The drill needs root, because it starts PostgreSQL as the user postgres.")
+    return ", ".join([*absent, *([] if postgresql_programs() else ["postgresql"])])

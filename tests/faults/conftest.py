@@ -1,13 +1,15 @@
-"""A PostgreSQL and a Redis that tests may kill."""
+"""A PostgreSQL that tests may kill."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.databases import Cluster, OwnRedis, in_use, own_redis, postgresql_folder, postgresql_programs
+from tests.databases import Cluster, in_use, postgresql_programs
 
 
 @pytest.fixture(scope="session")
@@ -15,9 +17,10 @@ def cluster(django_db_setup: None, django_db_blocker: Any) -> Iterator[Cluster]:
     programs = postgresql_programs()
     if programs is None:
         pytest.skip("needs PostgreSQL's programs, which Debian keeps in /usr/lib/postgresql")
-    with postgresql_folder() as folder:
+    # Not in pytest's folder: PostgreSQL runs as another user, who may not read it.
+    with tempfile.TemporaryDirectory(prefix="postgresql-", ignore_cleanup_errors=True) as folder:
         with django_db_blocker.unblock():
-            own = Cluster(programs, folder)
+            own = Cluster(programs, Path(folder))
         yield own
         own.kill()
 
@@ -29,10 +32,3 @@ def own_postgresql(postgresql: None, request: pytest.FixtureRequest) -> Iterator
     cluster.revive()
     with in_use(cluster.url):
         yield cluster
-
-
-@pytest.fixture(scope="module")
-def shared_redis(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnRedis]:
-    """A Redis for a server that the tests of a module share. They may kill it."""
-    with own_redis(tmp_path_factory.mktemp("redis")) as own:
-        yield own

@@ -1,28 +1,22 @@
-"""Clients that redeem codes while a part of the service fails, and a comparison of their results with the rows.
-
-A client replaces a kept connection that the server closed while it was idle, as RFC 9112 §9.3 allows. One that is
-closed after a request was sent counts as `Unanswered`, although §9.3.1 would let a client repeat an idempotent request.
-"""
+"""Clients that redeem codes while a part of the service fails, and a comparison of their results with the rows."""
 
 from __future__ import annotations
 
-import http.client
-import json
 import queue
 import secrets
-import select
 import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from django.db import connection
 from django.utils import timezone
+from urllib3 import BaseHTTPResponse, HTTPConnectionPool
+from urllib3.exceptions import HTTPError
 
 from oauth_bridge.models import AccessToken, AuthorizationCode
 from tests.factories import PersonFactory, Registered, digest_of
@@ -34,82 +28,33 @@ PATIENCE_SECONDS = 300
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-class Unanswered(OSError):
-    """The request was sent, and the connection ended before the complete response arrived: the service failed."""
-
-
-class NotListening(OSError):
-    """No connection could be opened: nothing was sent, so nothing is lost."""
-
-
-class Located(Protocol):
-    @property
-    def base_url(self) -> str: ...
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: http.client.HTTPMessage
-    body: bytes
-
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
 class Caller:
-    """A client that keeps its connection, or opens one for each call. It may have an address of its own."""
+    """A client that keeps its connections, or opens one for each call. It may have an address of its own.
 
-    def __init__(self, server: Located, *, keeps: bool = True, address: str = "127.0.0.1") -> None:
-        self.netloc = urlsplit(server.base_url).netloc
-        self.keeps, self.address = keeps, address
-        self.connection: http.client.HTTPConnection | None = None
+    Threads may share it. A call raises NewConnectionError: nothing was sent. Another HTTPError: the complete answer did
+    not arrive.
+    """
 
-    def exchange(self, application: Any, code: str) -> Answer:
+    def __init__(self, server: Any, *, keeps: bool = True, address: str = "127.0.0.1") -> None:
+        netloc = urlsplit(server.base_url).netloc
+        self.headers = {"Host": netloc} | ({} if keeps else {"Connection": "close"})
+        options: dict[str, Any] = {"timeout": CALL_SECONDS, "source_address": (address, 0), "maxsize": 64}
+        self.pool = HTTPConnectionPool("127.0.0.1", int(netloc.rpartition(":")[2]), **options)
+
+    def exchange(self, application: Any, code: str) -> BaseHTTPResponse:
         credentials = {"client_id": application.client_id, "client_secret": application.client_secret}
         form = {"grant_type": "authorization_code", "code": code, **credentials}
         return self.call("POST", "/oauth/token", urlencode(form), FORM)
 
-    def userinfo(self, token: str) -> Answer:
+    def userinfo(self, token: str) -> BaseHTTPResponse:
         return self.call("GET", "/oauth/userinfo", headers={"Authorization": f"Bearer {token}"})
 
-    def call(self, method: str, path: str, body: str | None = None, headers: dict[str, str] | None = None) -> Answer:
-        """Raises NotListening, Unanswered."""
-        connection = self._open()
-        more = {} if self.keeps else {"Connection": "close"}
-        try:
-            connection.request(method, path, body, {"Host": self.netloc, **(headers or {}), **more})
-            response = connection.getresponse()
-            answer = Answer(response.status, response.msg, response.read())
-        except (http.client.HTTPException, OSError) as error:
-            self._hang_up()
-            raise Unanswered(type(error).__name__) from None
-        if not self.keeps or response.will_close:
-            self._hang_up()
-        return answer
-
-    def _hang_up(self) -> None:
-        if self.connection is not None:
-            self.connection.close()
-        self.connection = None
-
-    def _open(self) -> http.client.HTTPConnection:
-        if self.connection is not None and self.connection.sock is not None:
-            if not select.select([self.connection.sock], [], [], 0)[0]:
-                return self.connection
-            self._hang_up()
-        place = ("127.0.0.1", urlsplit(f"//{self.netloc}").port)
-        connection = http.client.HTTPConnection(*place, timeout=CALL_SECONDS, source_address=(self.address, 0))
-        try:
-            connection.connect()
-        except OSError:
-            raise NotListening from None
-        self.connection = connection
-        return connection
+    def call(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> BaseHTTPResponse:
+        headers = self.headers | (headers or {})
+        return self.pool.urlopen(method, path, body, headers, retries=False, redirect=False)
 
 
 def codes_for(application: Registered, count: int, **fields: Any) -> list[str]:
-    """So many codes of one person that can be redeemed."""
     raw, now = [secrets.token_urlsafe(32) for _ in range(count)], timezone.now()
     values = {
         "application": application.row,
@@ -147,18 +92,14 @@ class Redemptions:
     def done(self) -> int:
         return len(self.redeemed) + self.refused
 
-    def run_during(self, fault: Callable[[], object], *, ends: bool = False) -> None:
-        """Calls `fault` while the callers redeem codes. Afterwards they go on, unless it ends the service.
-
-        They make the last quarter of the codes do until then.
-        """
+    def run_during(self, fault: Callable[[], object]) -> None:
+        """Calls `fault` while the callers redeem codes. They make the last quarter of the codes do until its end."""
         with ThreadPoolExecutor(CALLERS) as pool:
             self._callers = [pool.submit(self._call, Caller(self.server, keeps=n % 2 == 0)) for n in range(CALLERS)]
             try:
                 self.go_on(300)
                 fault()
-                if not ends:
-                    self.go_on(100)
+                self.go_on(100)
             finally:
                 self._is_enough = True
             for caller in self._callers:
@@ -166,7 +107,6 @@ class Redemptions:
         assert self.done < CODES, "it happened too late to disturb anybody"
 
     def go_on(self, more: int) -> None:
-        """Wait until so many more codes are redeemed."""
         seen = self.done
         self.wait_until(lambda: self.done >= seen + more)
 
@@ -192,7 +132,7 @@ class Redemptions:
     def _is_settled(self, caller: Caller, code: str) -> bool:
         try:
             answer = caller.exchange(self.application, code)
-        except (NotListening, Unanswered) as error:
+        except HTTPError as error:
             self.trouble[type(error).__name__] += 1
             return False
         if answer.status == 200:
@@ -200,7 +140,7 @@ class Redemptions:
         elif answer.status == 400 and answer.json()["error"] == "invalid_grant":
             self.refused += 1
         else:
-            assert answer.status == 503, f"{answer.status}: {answer.body[:300]!r}"
+            assert answer.status == 503, f"{answer.status}: {answer.data[:300]!r}"
             assert int(answer.headers["Retry-After"]) >= 1
             self.trouble[f"503 {answer.json()['error']}"] += 1
             return False
@@ -224,6 +164,5 @@ class Redemptions:
 
 
 def statuses(server: Server, tokens: Iterable[str]) -> Counter[int]:
-    """How often user info answered with each status, asked once for each token."""
     caller = Caller(server)
     return Counter(caller.userinfo(token).status for token in tokens)

@@ -7,8 +7,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import requests
 from requests.adapters import HTTPAdapter
@@ -23,7 +24,7 @@ APPLICATION_THREADS = ("alice", "bob", "carol")
 SIGN_IN, READER = "load", "backend"
 OPERATIONS = ("authorize", "token", "user info", "sign-in")
 PAGE = "page"  # that has the form of a sign-in
-PAUSE_SECONDS, RETRY_SECONDS, PATIENCE_SECONDS = 0.15, 0.3, 180
+PAUSE_SECONDS, RETRY_SECONDS = 0.15, 0.3
 KEPT_SESSIONS = 30
 
 
@@ -64,8 +65,7 @@ class FromAddress(HTTPAdapter):
         super().init_poolmanager(*args, **options, source_address=(self.address, 0))
 
 
-@dataclass(frozen=True)
-class Answered:
+class Answered(NamedTuple):
     """A request: from when to when (monotonic seconds), and what went wrong; "" for an answer that was right."""
 
     began: float
@@ -73,41 +73,40 @@ class Answered:
     trouble: str
 
 
-@dataclass
-class Ledger:
-    """What the service has acknowledged, and what it broke of that."""
-
-    tokens: dict[str, str] = field(default_factory=dict)  # code: token
-    refused: set[str] = field(default_factory=set)  # codes whose first exchange got no answer and which are spent
-    sessions: list[OAuthDriver] = field(default_factory=list)
-    sign_ins: int = 0
-    broken: Counter[str] = field(default_factory=Counter)
-
-
 class Load:
-    """While the block runs, five people or applications repeat what they do, each in a thread."""
+    """While the block runs, five people or applications repeat what they do, each in a thread.
 
-    def __init__(self, url: str, certificate: str, application: Client) -> None:
-        self.url, self.certificate, self.application = url, certificate, application
-        self.ledger = Ledger()
+    What the service has acknowledged: `tokens` by their codes, `sessions`, `sign_ins`, and the codes `refused` because
+    an exchange without an answer had spent them. `broken` is what it broke of that.
+    """
+
+    def __init__(self, url: str, application: Client, certificate: str = "", *, keeps_connections: bool = True) -> None:
+        self.url, self.application, self.certificate = url, application, certificate
+        self.headers = {} if keeps_connections else {"Connection": "close"}
+        self.tokens: dict[str, str] = {}
+        self.refused: set[str] = set()
+        self.sessions: list[OAuthDriver] = []
+        self.sign_ins = 0
+        self.broken: Counter[str] = Counter()
         self.answers: dict[str, list[Answered]] = {name: [] for name in (*OPERATIONS, PAGE)}
         self._is_over = threading.Event()
-        self._crashes: list[BaseException] = []
         self._addresses = itertools.count(1)
         self.drivers = {name: self.browser() for name in (*APPLICATION_THREADS, READER)}
-        jobs: Mapping[str, Callable[[str], None]] = {
+        self._jobs: Mapping[str, Callable[[str], None]] = {
             **dict.fromkeys(APPLICATION_THREADS, self._use_application),
             SIGN_IN: self._sign_in,
             # Of a copy, because the others add to it.
-            READER: lambda name: self._read(self.drivers[name], next(iter([*self.ledger.tokens.values()]))),
+            READER: lambda name: self._read(self.drivers[name], next(iter([*self.tokens.values()]))),
         }
-        self._threads = [threading.Thread(target=self._repeat, args=job, daemon=True) for job in jobs.items()]
+        self._pool = ThreadPoolExecutor(len(self._jobs))
 
     def browser(self) -> OAuthDriver:
+        """A browser with an application's backend. No document is compared: the versions of a service differ."""
         driver = OAuthDriver(self.url)
         adapter = FromAddress(f"127.77.1.{next(self._addresses) % 250 + 1}")
         for session in (driver.browser, driver.backend):
             session.hooks["response"].clear()
+            session.headers.update(self.headers)
             session.verify, session.trust_env = self.certificate, False  # nor a proxy of the environment
             session.mount("https://", adapter)
         return driver
@@ -116,36 +115,31 @@ class Load:
         for name, driver in self.drivers.items():
             driver.signed_in(f"{name}@example.com", PASSWORD)
         self._use_application(READER)
-        for thread in self._threads:
-            thread.start()
+        self._running = [self._pool.submit(self._repeat, *job) for job in self._jobs.items()]
         return self
 
     def __exit__(self, *error: object) -> None:
         self._is_over.set()
-        for thread in self._threads:
-            thread.join()
+        self._pool.shutdown()
 
     def wait_for_answers(self) -> None:
         """Waits until each operation has been answered, twice, in requests that began from now on."""
         began = time.monotonic()
 
         def are_answered() -> bool:
-            if self._crashes:
-                raise self._crashes[0]
+            for each in self._running:
+                if each.done():  # after an error
+                    each.result()
             right = [[each for each in list(self.answers[name]) if not each.trouble] for name in OPERATIONS]
             return all(sum(each.began > began for each in found) >= 2 for found in right)
 
-        wait_until(are_answered, PATIENCE_SECONDS)
+        wait_until(are_answered)
 
     # ------------------------------------------------------------------------------------------------------------------
 
     def _repeat(self, name: str, job: Callable[[str], None]) -> None:
         while not self._is_over.wait(PAUSE_SECONDS):
-            try:
-                job(name)
-            except BaseException as error:  # `wait_for_answers` raises it
-                self._crashes.append(error)
-                return
+            job(name)
 
     def _ask(
         self, operation: str, ask: Callable[[], requests.Response], is_right: Callable[[requests.Response], bool]
@@ -171,7 +165,7 @@ class Load:
         if not status:
             return
         if not is_callback(answer):
-            self.ledger.broken[f"a session: authorize answered {status}"] += 1
+            self.broken[f"a session: authorize answered {status}"] += 1
             return
         code = driver.callback(answer).parameters["code"]
         if token := self._exchange(driver, code):
@@ -184,12 +178,12 @@ class Load:
                 break
             status, answer = self._ask("token", lambda: driver.exchange(self.application, code), is_settled)
             if status == 200:
-                self.ledger.tokens[code] = str(answer.json()["access_token"])
-                return self.ledger.tokens[code]
+                self.tokens[code] = str(answer.json()["access_token"])
+                return self.tokens[code]
             if status and is_settled(answer):
                 if attempt == 0:
-                    self.ledger.broken["a code: its first exchange was refused"] += 1
-                self.ledger.refused.add(code)
+                    self.broken["a code: its first exchange was refused"] += 1
+                self.refused.add(code)
                 break
         return ""
 
@@ -197,7 +191,7 @@ class Load:
         while True:
             status, _ = self._ask("user info", lambda: driver.userinfo(token), is_ok)
             if status == 401:
-                self.ledger.broken["a token: user info answered 401"] += 1
+                self.broken["a token: user info answered 401"] += 1
             if status in (200, 401) or self._is_over.wait(RETRY_SECONDS):
                 return
 
@@ -208,8 +202,8 @@ class Load:
             fields = {"login": f"{name}@example.com", "password": PASSWORD}
             status, _ = self._ask("sign-in", lambda: driver.submit(form, follow=False, **fields), is_redirect)
             if status == 302:
-                self.ledger.sessions = [*self.ledger.sessions, driver][-KEPT_SESSIONS:]
-                self.ledger.sign_ins += 1
+                self.sessions = [*self.sessions, driver][-KEPT_SESSIONS:]
+                self.sign_ins += 1
 
 
 def is_ok(answer: requests.Response) -> bool:

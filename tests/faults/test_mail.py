@@ -17,26 +17,22 @@ from django.utils import timezone
 from accounts.mail import outbox
 from accounts.mail.composing import compose
 from accounts.models import OutgoingMail
-from config.infrastructure.worker import Worker
 from tests.conftest import Launch
 from tests.databases import Cluster
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory
-from tests.peers import BUSY, HANGS, TAKES, MailServer, wait_until
-from tests.server import PATIENCE_SECONDS, ROOT, Server, environment
+from tests.peers import BUSY, HANGS, TAKES, MailServer
+from tests.server import PATIENCE_SECONDS, ROOT, Server, environment, wait_until
 
 MAILS = 20
 ON_ITS_WAY = "The mail is on its way. It can take a few minutes."
 
 
 @pytest.fixture
-def own_database(own_postgresql: Cluster) -> None:
-    """A database that no other server uses: its thread would claim the e-mails, and has another SECRET_KEY."""
+def launch_with_mail(own_postgresql: Cluster, launch: Launch, mail_server: MailServer) -> Launch:
+    """On a database that no other server uses: its thread would claim the e-mails, and has another SECRET_KEY."""
     OutgoingMail.objects.all().delete()
 
-
-@pytest.fixture
-def launch_with_mail(own_database: None, launch: Launch, mail_server: MailServer) -> Launch:
     def start(**changes: Any) -> Server:
         return launch(EMAIL_URL=mail_server.url, SECRET_KEY=settings.SECRET_KEY, **changes)
 
@@ -122,15 +118,3 @@ def test_neither_page_nor_stop_waits_for_a_mail_server_that_hangs(
     assert server.process.wait(PATIENCE_SECONDS) == 0
     assert OutgoingMail.objects.filter(kind="application_allowed").exists()
     assert mail_server.mails == []
-
-
-def test_a_mail_wakes_the_thread_that_sends_it(own_database: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It does not wait until the thread looks again by itself."""
-    looks: list[int] = []
-    thread = Worker("outbox", lambda: bool(looks.append(1)), poll_seconds=3600)
-    monkeypatch.setattr(outbox, "_thread", thread)
-    thread.start()
-    wait_until(lambda: len(looks) == 1)
-    notify()
-    wait_until(lambda: len(looks) == 2)
-    thread.stop()

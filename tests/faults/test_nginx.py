@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import re
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -15,14 +14,12 @@ import pytest
 import requests
 
 from config.infrastructure import paths
-from tests import peers
-from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, PersonFactory, Registered
 from tests.faults.load import Caller
-from tests.peers import nginx, wait_until
-from tests.server import Server, free_port, serve
+from tests.peers import OPERATIONS, PAGES, nginx
+from tests.server import Server, free_port, serve, wait_until
 
 # One server -----------------------------------------------------------------------------------------------------------
 
@@ -30,8 +27,8 @@ KEY = "nobody-may-read-this-key"
 RESET_LINK = f"/accounts/password/reset/{KEY}?code={KEY}"
 # The last columns of the documented format: seconds of nginx and of the service, reference, request ID.
 LINE = re.compile(
-    r'(?P<time>\S+) 127\.0\.0\.1 localhost "(?P<method>[A-Z]+)" (?P<status>\d+) \d+ [\d.]+ '
-    r"(?P<seconds>[\d.]+|-) (?P<reference>\w{8}|-) (?P<request_id>[0-9a-f]{32})"
+    r'\S+ 127\.0\.0\.1 localhost "(?P<method>[A-Z]+)" (?P<status>\d+) \d+ [\d.]+ '
+    r"(?:[\d.]+|-) (?P<reference>\w{8}|-) (?P<request_id>[0-9a-f]{32})"
 )
 
 
@@ -54,7 +51,6 @@ def lines(folder: Path, **wanted: str) -> list[re.Match[str]]:
 
 
 def written(folder: Path) -> str:
-    """Everything that nginx has logged anywhere."""
     return "".join(path.read_text(encoding="utf-8", errors="replace") for path in folder.glob("*.log"))
 
 
@@ -75,8 +71,6 @@ def test_a_line_of_nginx_leads_to_those_of_the_service_and_has_no_path(server_be
     wait_until(lambda: len(lines(folder, reference=reference)) == 1)
     [line] = lines(folder, reference=reference)
     assert line["status"] == str(answer.status_code)
-    assert float(line["seconds"]) >= 0
-    assert abs(datetime.now(UTC) - datetime.fromisoformat(line["time"])) < timedelta(hours=1)
     assert server_behind_nginx.logged(f'"request_id":"{line["request_id"]}"')
     of_service = [json.loads(each) for each in server_behind_nginx.log.splitlines() if line["request_id"] in each]
     assert {each["reference"] for each in of_service} == {reference}
@@ -91,13 +85,13 @@ def upstream(server: Server) -> int:
 def test_nginx_tells_the_operations_of_applications_from_pages(server_behind_nginx: Server, tmp_path: Path) -> None:
     """The unit of operations is away."""
     port = free_port()
-    units = {peers.PAGES: upstream(server_behind_nginx), peers.OPERATIONS: free_port()}
+    units = {PAGES: upstream(server_behind_nginx), OPERATIONS: free_port()}
 
     def is_answered(path: str) -> bool:
         return requests.get(f"http://localhost:{port}{path}", timeout=60, allow_redirects=False).status_code != 502
 
     of_pages = {paths.AUTHORIZE, paths.LOGOUT}
-    with peers.nginx(tmp_path / "nginx", port, units):
+    with nginx(tmp_path / "nginx", port, units):
         assert [path for path in (*paths.OPERATIONS, "/health/ready") if is_answered(path)] == sorted(of_pages)
         assert all(map(is_answered, ("/accounts/sign-in", "/oauth/nowhere", "/static/css/site.css", "/docs")))
 
@@ -106,11 +100,10 @@ def test_nginx_tells_the_operations_of_applications_from_pages(server_behind_ngi
     ("addresses", "are_refused"),
     [
         ("2001:db8:a:a::{:x}", True),
-        ("2001:db8:a:a:{:x}::", True),
         ("2001:db8:a:{:x}::1", False),
         ("192.0.2.{}", False),
     ],
-    ids=["hosts of a /64", "subnets of a /64", "several /64", "IPv4"],
+    ids=["hosts of a /64", "several /64", "IPv4"],
 )
 def test_nginx_counts_an_ipv6_address_by_its_64(
     server_behind_nginx: Server, tmp_path: Path, addresses: str, are_refused: bool
@@ -124,7 +117,7 @@ def test_nginx_counts_an_ipv6_address_by_its_64(
         return len(re.findall(pattern, (folder / "sign-in.log").read_text(encoding="utf-8")))
 
     with (
-        peers.nginx(folder, port, f"{service} set_real_ip_from 127.0.0.1; real_ip_header X-Client;"),
+        nginx(folder, port, f"{service} set_real_ip_from 127.0.0.1; real_ip_header X-Client;"),
         ExitStack() as opened,
     ):
         for number in range(140):
@@ -139,61 +132,29 @@ def test_nginx_counts_an_ipv6_address_by_its_64(
 
 # Slow clients: without a proxy they delay others; see docs/operations.md ----------------------------------------------
 
-ALICE, MALLORY = "127.0.0.2", "127.0.0.3"
-MANY = 60
-DESCRIPTORS = 64
-QUESTION = b"GET /oauth/userinfo HTTP/1.1\r\nHost: HOST\r\n\r\n"
-
-
-@contextmanager
-def slow_clients(server: Server, count: int, first: bytes) -> Iterator[Callable[[bytes], None]]:
-    """So many connections of Mallory's that read nothing and send these bytes, and those that they are told to."""
-    host = urlsplit(server.base_url).netloc.encode()
-    place = ("127.0.0.1", int(host.rpartition(b":")[2]))
-    with ExitStack() as opened:
-        clients = [socket.create_connection(place, 60, (MALLORY, 0)) for _ in range(count)]
-
-        def send(text: bytes) -> None:
-            for client in clients:
-                with suppress(ConnectionError):  # a busy machine took so long that it was given up
-                    client.sendall(text.replace(b"HOST", host))
-
-        for client in clients:
-            opened.enter_context(client).setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-        send(first)
-        yield send
+QUESTION = b"GET /oauth/userinfo HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @pytest.mark.parametrize(
     ("first", "then"),
     [
         (b"", b""),
-        (b"GET /oau", b""),
         (QUESTION[:-2], b"X: 1\r\n"),
-        (b"POST /oauth/token HTTP/1.1\r\nHost: HOST\r\nContent-Length: 30\r\n\r\ngrant_type", b"="),
-        (b"GET /health/live HTTP/1.1\r\nHost: HOST\r\nConnection: close\r\n\r\n", b""),
-        (b"GET /static/css/site.css HTTP/1.1\r\nHost: HOST\r\n\r\n" * 10, b""),
+        (b"POST /oauth/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 30\r\n\r\ngrant_type", b"="),
+        (QUESTION.replace(b"oauth/userinfo", b"static/css/site.css") * 10, b""),
     ],
-    ids=["silent", "half a line", "headers that trickle", "half a body", "never closed", "answers that are not read"],
+    ids=["silent", "headers that trickle", "half a body", "answers that are not read"],
 )
 def test_slow_clients_keep_nobody_waiting(server_behind_nginx: Server, first: bytes, then: bytes) -> None:
     """They are many more than the threads of the service, and occupy nginx only, for longer than the others ask."""
-    with slow_clients(server_behind_nginx, MANY, first) as send:
+    place = ("127.0.0.1", urlsplit(server_behind_nginx.base_url).port)
+    with ExitStack() as opened:
+        clients = [opened.enter_context(socket.create_connection(place, 60, ("127.0.0.3", 0))) for _ in range(60)]
+        for client in clients:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
+            client.sendall(first)
         for _ in range(3):
-            send(then)
-            assert Caller(server_behind_nginx, address=ALICE).userinfo("x").status == 401
-
-
-def test_more_connections_than_descriptors_end_no_worker(launch: Launch) -> None:
-    server = launch(under=["prlimit", f"--nofile={DESCRIPTORS}"])
-    before = server.workers()
-    with slow_clients(server, 2 * DESCRIPTORS, QUESTION):
-        pass
-
-    def is_answered() -> bool:
-        with suppress(OSError):
-            return Caller(server).userinfo("x").status == 401
-        return False
-
-    wait_until(is_answered)
-    assert server.workers() == before
+            for client in clients:
+                with suppress(ConnectionError):  # a busy machine took so long that it was given up
+                    client.sendall(then)
+            assert Caller(server_behind_nginx, address="127.0.0.2").userinfo("x").status == 401

@@ -24,7 +24,7 @@ from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import in_use
 from tests.factories import ApplicationFactory, CodeFactory, Issued, PersonFactory, Registered, digest_of, rewind
-from tests.faults.load import Answer, Caller, codes_for, statuses
+from tests.faults.load import Caller, codes_for, statuses
 from tests.faults.races import begin, wait_until_it_waits
 from tests.server import PATIENCE_SECONDS, Server
 
@@ -34,13 +34,13 @@ from tests.server import PATIENCE_SECONDS, Server
 def check(server: Server, *, callers: int, count: int) -> None:
     """One success for each code, one row, a valid token for each winner; 3 seconds later another use is a replay."""
     application, barrier = ApplicationFactory(), threading.Barrier(callers)
-    codes, redeemed = codes_for(application, count), {}
+    codes, redeemed, caller = codes_for(application, count), {}, Caller(server)
 
-    def redeem_all(caller: Caller) -> list[Answer]:
+    def redeem_all(_number: int) -> list[Any]:
         return [(barrier.wait(PATIENCE_SECONDS), caller.exchange(application, code))[1] for code in codes]
 
     with ThreadPoolExecutor(callers) as pool:
-        columns = list(pool.map(redeem_all, [Caller(server) for _ in range(callers)]))
+        columns = list(pool.map(redeem_all, range(callers)))
     for code, answers in zip(codes, zip(*columns, strict=True), strict=True):
         [redeemed[code]] = [answer.json()["access_token"] for answer in answers if answer.status == 200]
         refused = [answer.json() for answer in answers if answer.status == 400]
@@ -56,7 +56,7 @@ def check(server: Server, *, callers: int, count: int) -> None:
 
     code, token = next(iter(redeemed.items()))
     rewind(spent.get(digest=digest_of(code)), 3)
-    assert "has been revoked" in Caller(server).exchange(application, code).json()["error_description"]
+    assert "has been revoked" in caller.exchange(application, code).json()["error_description"]
     assert statuses(server, redeemed.values()) == {200: count - 1, 401: 1}
     assert statuses(server, [token]) == {401: 1}
     assert '"level":"error"' not in server.log

@@ -39,9 +39,8 @@ def test_a_flood_of_refused_requests_fills_no_table_and_hides_nothing(
     attacked, other, caller = ApplicationFactory(), ApplicationFactory(), Caller(server)
 
     def flood(first: int) -> None:
-        sender = Caller(server)
         for number in range(first, REQUESTS, SENDERS):
-            refused(sender, attacked, str(IPv4Address(0x0A000000 + number)))
+            refused(caller, attacked, str(IPv4Address(0x0A000000 + number)))
 
     began = time.monotonic()
     with ThreadPoolExecutor(SENDERS) as pool:

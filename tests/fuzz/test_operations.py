@@ -1,22 +1,31 @@
-"""The service accepts every request that the published document allows; the document describes every response."""
+"""The service accepts every request that the published document allows; the document describes every response.
+
+`make fuzz` draws 20,000 requests, valid and invalid ones; `FUZZ_SEED=…` repeats a run.
+"""
 
 from __future__ import annotations
 
+import os
+import random
+import re
 from collections import Counter
 from typing import Any
 
+import pytest
 import requests
 import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from schemathesis import GenerationMode
-from schemathesis.specs.openapi.checks import negative_data_rejection
+from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
-from tests.driver import OAuthDriver, Page
+from tests.driver import OAuthDriver, Page, record
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
 from tests.faults.load import FORM
 from tests.server import Server
 
 OPERATIONS = ["GET /oauth/authorize", "POST /oauth/authorize", "POST /oauth/token", "GET /oauth/userinfo"]
 FRESH = "a code that is made when it is sent"
+OUR_PAGES = re.compile(r"(http://localhost:\d+)?/(oauth/authorize|accounts/sign-in)([/?]|$)")
 
 
 class Narrowed:
@@ -26,7 +35,10 @@ class Narrowed:
         self.base_url = server.base_url
         self.application = application = ApplicationFactory()
         person = PersonFactory()
-        self.bearer = {"Authorization": f"Bearer {TokenFactory(application=application, user=person).raw}"}
+        token = TokenFactory(application=application, user=person).raw
+        self.bearer = {"Authorization": f"Bearer {token}"}
+        self.credentials = (application.client_secret, token)
+        record(*self.credentials)  # at the end, no log line has one
         driver = OAuthDriver(server.base_url, server.auth_url).signed_in(person.email, PASSWORD)
         self.browser = driver.browser
         consent = Page(driver.open(driver.authorization_url(application))).consent
@@ -45,8 +57,11 @@ class Narrowed:
         schema["properties"] |= {name: {"const": value} for name, value in known.items()}
         schema["required"] = sorted({*schema["required"], *known} - {"redirect_uri"})
 
-    def check(self, case: Any) -> int:
-        """Run every check of Schemathesis on the response to the case. Returns its status."""
+    def check(self, case: Any, *excluded: Any) -> int:
+        """Run every check of Schemathesis, but for those excluded, on the response to the case. Returns its status.
+
+        It also leads to a page of ours or to the registered address, and an error names no credential.
+        """
         if isinstance(case.body, dict) and case.body.get("code") == FRESH:
             case.body["code"] = CodeFactory(application=self.application).raw
         response = case.call(
@@ -57,8 +72,11 @@ class Narrowed:
         )
         # Errors in a request of a known application are redirected to its callback address, and an invalid
         # consent form leads to the consent page again: all are redirects (D4, D8).
-        is_refused = response.status_code == 303 or "error=" in "".join(response.headers.get("location", []))
-        case.validate_response(response, excluded_checks=[negative_data_rejection] if is_refused else [])
+        location = "".join(response.headers.get("location", []))
+        assert not location or OUR_PAGES.match(location) or location.startswith(f"{self.application.redirect_uri}?")
+        assert response.status_code < 400 or not any(each in response.text for each in self.credentials)
+        is_refused = response.status_code == 303 or "error=" in location
+        case.validate_response(response, excluded_checks=[*excluded, *[negative_data_rejection] * is_refused])
         return int(response.status_code)
 
 
@@ -74,3 +92,28 @@ def test_the_edges_of_the_document(provider: Server, committed: None) -> None:
             seen[label if case.method == operation.method.upper() else operation.path, narrowed.check(case)] += 1
     assert {label for label in OPERATIONS if any(seen[label, status] for status in (200, 302, 303))} == {*OPERATIONS}
     assert {path for path, status in seen if status == 405} == {label.split()[1] for label in OPERATIONS}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mode", list(GenerationMode))
+@pytest.mark.parametrize("label", OPERATIONS)
+def test_drawn_requests(provider: Server, committed: None, label: str, mode: GenerationMode) -> None:
+    base_seed = int(os.environ.get("FUZZ_SEED") or random.SystemRandom().randrange(1_000_000))
+    narrowed, seen = Narrowed(provider), Counter[int]()
+
+    @seed(base_seed)
+    @settings(
+        max_examples=2_500,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=narrowed.schema.find_operation_by_label(label).as_strategy(generation_mode=mode))
+    def holds(case: Any) -> None:
+        # Whether a drawn value is valid depends on others.
+        seen[narrowed.check(case, negative_data_rejection, positive_data_acceptance)] += 1
+
+    print(f"FUZZ_SEED={base_seed}")  # noqa: T201 - shown by `-rP`
+    holds()
+    print(seen)  # noqa: T201
