@@ -17,15 +17,13 @@ from django.contrib.auth.mixins import LoginRequiredMixin
 from django.core import signing
 from django.db import IntegrityError, transaction
 from django.forms import Form
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.generic.edit import FormView
 
 from accounts import return_path, throttling
 from accounts.errors import AccountFault, refuse, refused
-from accounts.factors import passkeys
 from accounts.factors.adapter import FactorAdapter
 from accounts.factors.authenticators import (
     MOST_PASSKEYS,
@@ -50,7 +48,7 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
         """Limit the calls, because each call stores a challenge in a session."""
         if seconds := throttling.address_wait(request, "passkey_options"):
             return too_many_requests(request, seconds, cause="passkeys_limited")
-        return JsonResponse({"request_options": passkeys.request_options(request)})
+        return cast(HttpResponse, super().get(request, *args, **kwargs))
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Count failed answers against the limit of `get`, because an answer takes time to parse and check."""
@@ -76,16 +74,12 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
     """Asks for the second factor after the password: a code, or a passkey if the person has one."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        passkey_form: Any = self.webauthn_form
-        self.webauthn_form: Any = None  # otherwise allauth would parse all passkeys
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        form = context["form"]
+        form, passkey_form = context["form"], context["webauthn_form"]
         types, person = form.types, form.user
-        if Authenticator.Type.WEBAUTHN in types or passkey_form.is_bound:
-            options = passkeys.request_options(self.request, person)
-            context |= {"webauthn_form": passkey_form, "js_data": {"request_options": options}}
         return context | {
             "form": form if types - {Authenticator.Type.WEBAUTHN} else None,
+            "webauthn_form": passkey_form if Authenticator.Type.WEBAUTHN in types or passkey_form.is_bound else None,
             "has_app": Authenticator.Type.TOTP in types,
             "needs_device": types == {Authenticator.Type.WEBAUTHN},
             "other_hosts": other_hosts(person) if not types else [],
@@ -107,9 +101,7 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
     """Adds the first passkey to a new account without a password, after the address is confirmed."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = FormView.get_context_data(self, **kwargs)
-        options = passkeys.creation_options(self.request, context["form"].user)
-        return context | {"js_data": {"creation_options": options}}
+        return super().get_context_data() | kwargs  # `kwargs` has the form with its errors, which allauth drops
 
     @transaction.atomic
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -156,14 +148,7 @@ class ConfirmByCodeView(SecurityPageMixin, RetryLaterMixin, base.ReauthenticateV
     """Asks a signed-in person for a code before a sensitive change."""
 
 
-class PasskeyProofView(webauthn.ReauthenticateWebAuthnView):
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super(webauthn.ReauthenticateWebAuthnView, self).get_context_data(**kwargs)
-        options = passkeys.request_options(self.request, cast(User, self.request.user))
-        return context | {"js_data": {"request_options": options}}
-
-
-class ConfirmByPasskeyView(SecurityPageMixin, PasskeyProofView):
+class ConfirmByPasskeyView(SecurityPageMixin, webauthn.ReauthenticateWebAuthnView):
     def form_invalid(self, form: Form) -> HttpResponse:
         for error in form.errors.get("credential", []):
             messages.error(self.request, str(error))
@@ -242,17 +227,15 @@ class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCod
         return cast(HttpResponse, super().form_valid(form))
 
 
-class NewPasskeyView(webauthn.AddWebAuthnView):
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        options = passkeys.creation_options(self.request, cast(User, self.request.user))
-        return FormView.get_context_data(self, **kwargs) | {"js_data": {"creation_options": options}}
-
-
-class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, NewPasskeyView):
+class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauthn.AddWebAuthnView):
     """Adds a passkey unless the person already has MOST_PASSKEYS."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**kwargs) | {"most": MOST_PASSKEYS, "is_full": self._is_full()}
+        context: dict[str, Any] = super().get_context_data()
+        # allauth asks for a second factor. Only a passkey that the device keeps also signs in without an address.
+        selection = context["js_data"]["creation_options"]["publicKey"]["authenticatorSelection"]
+        selection |= {"residentKey": "required", "requireResidentKey": True}
+        return context | kwargs | {"most": MOST_PASSKEYS, "is_full": self._is_full()}
 
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:

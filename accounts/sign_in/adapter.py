@@ -60,8 +60,8 @@ class AccountAdapter(DefaultAccountAdapter):
         return saved
 
     def is_ajax(self, request: HttpRequest) -> bool:
-        """Answer each form with a page, whatever the request accepts."""
-        return False
+        """Answer with JSON only when a script asks for the options of a passkey, whatever the request accepts."""
+        return request.method == "GET" and request.path == reverse("mfa_login_webauthn")
 
     def is_safe_url(self, url: str | None) -> bool:
         return return_path.is_own_path(url or "")
