@@ -11,7 +11,6 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 from datetime import timedelta
-from http import HTTPStatus
 from typing import Any, cast
 
 from django.conf import settings
@@ -19,21 +18,16 @@ from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_K
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.messages.storage.base import Message
 from django.contrib.messages.storage.session import SessionStorage
-from django.contrib.sessions import middleware as sessions
 from django.contrib.sessions.backends.base import UpdateError
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
-from django.contrib.sessions.exceptions import SessionInterrupted
 from django.db import InternalError, OperationalError
 from django.db.models import Case, F, Q, When
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.utils.functional import SimpleLazyObject
 
-from accounts import return_path
 from accounts.models import Session, User
 from config.infrastructure import sealing
 from config.infrastructure.sql import Rows, fetch_one
@@ -57,9 +51,6 @@ _SESSION_AND_PERSON = (
     f" FROM {Session._meta.db_table} s LEFT JOIN {User._meta.db_table} u ON u.id = s.user_id"
     " WHERE s.session_key = %(key)s AND s.expire_date > %(now)s"
 )
-
-# A redirect to one of these paths means that the post was not carried out.
-_ASKING_FIRST = ("account_login", "account_reauthenticate", "mfa_reauthenticate", "mfa_reauthenticate_webauthn")
 
 
 def digest(session_key: str | None) -> str:
@@ -192,42 +183,12 @@ class MessageStorage(SessionStorage):
         return super().serialize_messages(messages[-_UNREAD:])
 
 
-# Middlewares ---------------------------------------------------------------------------------------------------------
-
-
-class SessionMiddleware(sessions.SessionMiddleware):
-    """If a signed-in person's session ends during a post, tells the person whether the post was carried out.
-
-    The view itself or another browser can end the session. Django notices the end of a session when it saves the
-    session, after the view has answered.
-    """
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        try:
-            return cast(HttpResponseBase, super().__call__(request))
-        except SessionInterrupted:
-            if request.method != "POST" or not request.user.is_authenticated:
-                raise
-        answer: HttpResponseBase = request.answer  # type: ignore[attr-defined]
-        location = answer.get("Location", "")
-        if location and not return_path.is_own_path(location):  # the redirect leads to an application
-            return answer
-        was_refused = getattr(request, "was_refused", False)
-        is_done = location and not was_refused and location.partition("?")[0] not in map(reverse, _ASKING_FIRST)
-        sign_in_url = return_path.sign_in_url(location if is_done else request.get_full_path())
-        context = {"is_done": is_done, "sign_in_url": sign_in_url}
-        status = HTTPStatus.OK if is_done else HTTPStatus.FORBIDDEN
-        return render(request, "accounts/interrupted.html", context, status=status)
-
-
 class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
     """Sets `request.user` as Django's middleware does, without a second statement for the person."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         request.user = cast(User, SimpleLazyObject(lambda: _signed_in_person(request) or AnonymousUser()))
-        answer: HttpResponseBase = self.get_response(request)  # type: ignore[assignment]
-        request.answer = answer  # type: ignore[attr-defined]  # for SessionMiddleware
-        return answer
+        return cast(HttpResponseBase, self.get_response(request))
 
 
 def _signed_in_person(request: HttpRequest) -> User | None:

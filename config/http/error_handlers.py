@@ -96,7 +96,6 @@ def _logged_host(request: HttpRequest, allowed: str) -> str:
 @requires_csrf_token
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     """Redirect to the page of the refused form. If that is impossible, return 403."""
-    request.was_refused = True  # type: ignore[attr-defined]  # for accounts.sessions.store
     fault = _csrf_fault(request, reason)
     error = RequestError(fault)
     answer = _ask_again(request, error) if request.path == reverse("authorize") else _open_again(request, fault)
