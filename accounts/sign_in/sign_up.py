@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -35,8 +34,6 @@ from accounts.sign_in.password_pages import NewPasswordMixin
 
 INVITATION_FIELD_NAME = "invitation"
 _SALT = "accounts.invited"
-# Session key of the values in the sign-up form. The session keeps the values until the mailed code is confirmed.
-_TYPED = "sign_up"
 
 
 def invite(person: User) -> str:
@@ -66,23 +63,6 @@ def invited(request: HttpRequest) -> User | None:
     return User.objects.filter(pk=key, is_active=True, invited_at__isnull=False).first()
 
 
-def can_begin_again(request: HttpRequest, email: str) -> bool:
-    """Return whether the person can still correct the address of this browser's sign-up."""
-    return not request.user.is_authenticated and request.session.get(_TYPED, {}).get("email") == email
-
-
-def begin_again(request: HttpRequest) -> HttpResponse:
-    """Delete the sent code and show the form with the typed values, except the password."""
-    typed = request.session[_TYPED]
-    get_adapter().logout(request)
-    request.session[_TYPED] = typed | {"is_shown": True}
-    return redirect(typed["path"] + return_path.query(request))
-
-
-def drop_typed(request: HttpRequest) -> None:
-    request.session.pop(_TYPED, None)
-
-
 class SignUpForm(PasswordFormMixin, SignupForm):
     """Makes an account with a password. If `by_passkey` is true, the account gets a passkey on a later page instead.
 
@@ -90,11 +70,9 @@ class SignUpForm(PasswordFormMixin, SignupForm):
     """
 
     account_already_exists: bool
-    person: User | None = None  # set after the account is saved; None for a taken address
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.invited: User | None = kwargs.pop("invited", None)
-        self.begun: str | None = kwargs.pop("begun", None)
         super().__init__(*args, **kwargs)
         self.fields = {
             "email": EmailField(),
@@ -121,11 +99,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
 
     def try_save(self, request: HttpRequest) -> Any:
         """Raises HashingBusy: the password was not hashed, so nothing was stored."""
-        self.person, response = self._try_save(request)
-        return self.person, response
-
-    def _try_save(self, request: HttpRequest) -> Any:
-        if person := self._begun_account():
+        if person := self._invited_account():
             return person, None
         if not self.account_already_exists:
             try:
@@ -140,16 +114,12 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         refuse(AccountFault.ADDRESS_TAKEN, cause="address_taken_at_sign_up")
         return saved
 
-    def _begun_account(self) -> User | None:
-        """Update and return the invited or just made account, or return None if there is none with the typed address.
-
-        A person may go back to the form, keep the address and type another password.
-        """
-        key = self.invited.pk if self.invited else self.begun
-        if key is None:
+    def _invited_account(self) -> User | None:
+        """Update and return the invited account, or return None without an invitation for the typed address."""
+        if self.invited is None:
             return None
         email = self.cleaned_data["email"]
-        waiting = User.objects.filter(pk=key, email=email, email_verified_at=None, is_active=True)
+        waiting = User.objects.filter(pk=self.invited.pk, email=email, email_verified_at=None, is_active=True)
         person = waiting.first()
         if person is None:
             return None
@@ -158,8 +128,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
             # While the password was hashed, the address may have been confirmed, or the invitation withdrawn.
             if waiting.select_for_update().first() is None:
                 return None
-            if self.invited:  # somebody else may be using the link
-                end_credentials(person)
+            end_credentials(person)  # somebody else may be using the link
             person.change_profile(nickname=self.cleaned_data["nickname"].strip(), password=person.password)
         return person
 
@@ -211,30 +180,17 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         }
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        arguments: dict[str, Any] = super().get_form_kwargs()
-        begun = self.request.session.get(_TYPED, {}).get("person")
-        return arguments | {"invited": self.invited, "begun": begun}
+        return super().get_form_kwargs() | {"invited": self.invited}
 
     def get_initial(self) -> dict[str, Any]:
-        before = self.request.session.get(_TYPED, {})
-        typed = {name: before.get(name, "") if before.get("is_shown") else "" for name in ("email", "nickname")}
-        return typed | ({"email": self.invited.email, "nickname": self.invited.nickname} if self.invited else {})
+        return {"email": self.invited.email, "nickname": self.invited.nickname} if self.invited else {}
 
     def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
         if seconds := throttling.address_wait(self.request, "sign_up", "sign_up_day"):
             return too_many_requests(self.request, seconds, cause="sign_up_limited")
         # The steps after this page may lose `next`, so the session keeps it.
         return_path.keep(self.request)
-        response = super().form_valid(form)
-        # If SIGN_UP is not open, the invitation determines the address, so the session keeps no values to correct.
-        if settings.SIGN_UP == "open" and response.status_code == HTTPStatus.FOUND:
-            typed = {name: form.cleaned_data[name] for name in ("email", "nickname")}
-            person = cast(SignUpForm, form).person
-            self.request.session[_TYPED] = typed | {
-                "person": str(person.pk) if person else None,
-                "path": self.request.path,
-            }
-        return response
+        return super().form_valid(form)
 
 
 class PasskeySignUpView(SignUpView):
