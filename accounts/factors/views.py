@@ -107,8 +107,7 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Abort the sign-up if the account's credentials have changed since the sign-up began.
 
-        Otherwise, somebody who still has the page open could add a passkey after the owner has set a password. If the
-        session was lost, redirect to sign-in instead of sign-up: the account already exists.
+        Otherwise, somebody who still has the page open could add a passkey after the owner has set a password.
         """
         stage = LoginStageController.enter(request, PasskeySignupStage.key)
         if stage:
@@ -116,9 +115,7 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
             person = User.objects.select_for_update().filter(pk__in=known).first()
             if person is None or not credential_changes.is_sign_in_current(request, person):
                 return return_path.carry(request, _end(stage))
-        response = super().dispatch(request, *args, **kwargs)
-        is_lost = response.get("Location") == reverse("account_signup")
-        return return_path.carry(request, redirect("account_login")) if is_lost else response
+        return super().dispatch(request, *args, **kwargs)
 
     def form_valid(self, form: Form) -> HttpResponse:
         """Offer recovery codes before the person continues: the passkey is the only way into the new account."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
-import unicodedata
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import partial
@@ -51,14 +49,7 @@ def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> 
         subject = _WHITE_SPACE.sub(" ", render_to_string(f"account/email/{name}_subject.txt", context)).strip()
         text = render_to_string(f"account/email/{name}_message.txt", context).strip()
         html = render_to_string("account/email/_html.html", {"subject": subject, "paragraphs": list(paragraphs(text))})
-    return Email(to, subject, "\n".join(map(_wrapped, text.splitlines())), html)
-
-
-def _wrapped(line: str) -> str:
-    """Break the line after at most 72 characters. Codes, URLs and Chinese text are not broken."""
-    if line.startswith(" ") or line == _SIGNATURE or any(unicodedata.east_asian_width(each) in "FW" for each in line):
-        return line
-    return textwrap.fill(line, 72, break_long_words=False, break_on_hyphens=False)
+    return Email(to, subject, text, html)
 
 
 def paragraphs(text: str) -> Iterator[Paragraph]:

@@ -11,7 +11,6 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
 from django.db import Error
 from django.db.models import Case, QuerySet, When
 from django.db.models.functions import Coalesce
@@ -43,7 +42,6 @@ MAX_ZOOM_PERCENT = 400
 MIDDLE_PERCENT = 50
 FEW_RECOVERY_CODES = 3  # the page warns if at most FEW_RECOVERY_CODES codes are left
 LANGUAGE_AGE_SECONDS = 365 * 24 * 3600
-_BROWSERS_LISTED = 10
 _HAND_HELD = ("iPhone", "iPad", "Android")
 
 
@@ -172,10 +170,8 @@ class BrowsersView(AccountPageMixin, TemplateView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         key = digest(self.request.session.session_key)
         order = (Case(When(session_key=key, then=0), default=1), Coalesce("last_used_at", "created_at").desc())
-        rows = self._sessions().order_by(*order, "session_key")
-        page = Paginator(rows, _BROWSERS_LISTED).get_page(self.request.GET.get("page"))
-        browsers = [_described(row, is_this=row.session_key == key) for row in page]
-        return super().get_context_data(**kwargs) | {"browsers": browsers, "page": page}
+        browsers = [_described(row, is_this=row.session_key == key) for row in self._sessions().order_by(*order)]
+        return super().get_context_data(**kwargs) | {"browsers": browsers}
 
     def post(self, request: HttpRequest) -> HttpResponse:
         """End one or all of the person's other sessions. The button "Sign out" ends the session of this browser."""
@@ -188,7 +184,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
             keys = [row.session_key for row in others if constant_time_compare(_mark(row), wanted)]
             if others.filter(session_key__in=keys).delete()[0]:
                 messages.success(request, _("That browser is signed out."))
-        return redirect(request.get_full_path())  # the URL has the page number of the list
+        return redirect("browsers")
 
     def _sessions(self) -> QuerySet[Session]:
         person = cast(User, self.request.user)
