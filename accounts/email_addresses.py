@@ -15,19 +15,21 @@ from config.infrastructure.texts import is_unseen
 EMAIL_MAX_LENGTH = 254
 
 NOT_AN_ADDRESS = _("Type an e-mail address, like name@example.com.")
+NOT_A_LOCAL_PART = _(
+    "The part before the @ may have the letters a to z without accents, digits, and signs such as . _ + - only."
+)
 # Without quotation marks: "zoe"@example.com and zoe@example.com are the same mailbox (RFC 5321 §4.1.2).
 _LOCAL_PART = re.compile(r"[a-z0-9.!#$%&'*+/=?^_`{|}~-]*")
 _JOINERS = frozenset("\u200c\u200d")
 
 
 def normalise_email(typed: str) -> str:
-    """Return the form in which an address is stored, mailed, compared and given out.
+    """Return the form in which an address is stored, mailed, compared and given out: NFKC, lower case, ASCII.
 
-    The form is NFKC and lower case. The part before the @ is ASCII. The domain is ASCII by IDNA 2008, so `straße`
-    becomes `xn--strae-oqa`. ASCII labels do not change. Invisible characters at the ends are removed.
+    The domain is ASCII by IDNA 2008, so `straße` becomes `xn--strae-oqa`. Invisible characters at the ends are removed.
 
     Raises ValidationError: the text is no address, or contains an invisible character elsewhere, other than a joiner
-    that IDNA 2008 accepts (RFC 5892 appendix A). The message names what is wrong.
+    that IDNA 2008 accepts (RFC 5892 appendix A).
     """
     _limit_length(typed.strip())
     text = _without_unseen_ends(unicodedata.normalize("NFKC", typed))
@@ -37,10 +39,7 @@ def normalise_email(typed: str) -> str:
     if not at or not local or not domain or domain.startswith("["):  # a network address has many spellings
         raise ValidationError(NOT_AN_ADDRESS, code="invalid")
     if not _LOCAL_PART.fullmatch(local := local.lower()):
-        allowed = _(
-            "The part before the @ may have the letters a to z without accents, digits, and signs such as . _ + - only."
-        )
-        raise ValidationError(allowed, code="local_part")
+        raise ValidationError(NOT_A_LOCAL_PART, code="local_part")
     try:
         address = f"{local}@{_ascii_domain(domain)}"
     except idna.InvalidCodepointContext as error:
@@ -61,11 +60,7 @@ def looked_up_email(typed: str) -> str:
 
 
 def mailbox_of(email: str) -> str:
-    """Return the address of the mailbox for the limits of e-mails. `email` is in the one form.
-
-    `user+tag@` is usually the mailbox of `user@`, so both addresses have the same mailbox, but only in the limits of
-    e-mails.
-    """
+    """Return the address of the mailbox for the limits of e-mails: `user+tag@` is usually the mailbox of `user@`."""
     name, _at, host = email.rpartition("@")
     return f"{name.partition('+')[0] or name}@{host}"
 

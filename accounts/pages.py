@@ -21,8 +21,7 @@ from config.infrastructure.texts import first_grapheme
 class AccountPageMixin(ContextMixin):
     """Adds the person and the section to the context.
 
-    `section` is the route of the sub-navigation entry that is marked as current. If `section` is empty, the entry of
-    the page itself is marked.
+    `section` is the route of the entry of the sub-navigation that is marked as current, by default the page's own.
     """
 
     request: HttpRequest
@@ -34,7 +33,6 @@ class AccountPageMixin(ContextMixin):
 
 
 def person_context(person: User) -> dict[str, str]:
-    """Return the name, its first letter, the e-mail address and the picture URL of the person for templates."""
     return {
         "display_name": person.display_name,
         "initial": first_grapheme(person.display_name).upper(),
@@ -63,7 +61,7 @@ def too_many_requests(
     cause: str = "",
     person: UUID | None = None,
 ) -> HttpResponse:
-    """Report a refusal and return an error page, for a limit whose error no form shows."""
+    """Report a refusal whose error no form shows, and return an error page."""
     refuse(fault, cause=cause, person=person)
     context = {
         "status": fault.status,

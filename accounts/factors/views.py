@@ -42,22 +42,21 @@ from accounts.sessions import credential_changes
 
 
 class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
-    """GET returns the passkey options as JSON. POST receives the answer. The URL has the sign-in page's query."""
+    """GET returns the passkey options as JSON. POST receives the answer."""
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Limit the calls, because each call stores a challenge in a session."""
+        """Limit the calls: each one stores a challenge in a session."""
         if seconds := throttling.address_wait(request, "passkey_options"):
             return too_many_requests(request, seconds, cause="passkeys_limited")
         return cast(HttpResponse, super().get(request, *args, **kwargs))
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Count failed answers against the limit of `get`, because an answer takes time to parse and check."""
+        """Count failed answers against the limit of `get`."""
         if seconds := throttling.address_wait_now(request, "passkey_options"):
             return too_many_requests(request, seconds, cause="passkeys_limited")
         return cast(HttpResponse, super().post(request, *args, **kwargs))
 
     def get_authenticated_redirect_url(self) -> str:
-        """Return the URL of the redirect if another tab has already signed the person in."""
         return return_path.requested(self.request) or reverse("profile")
 
     def form_valid(self, form: Form) -> HttpResponse:
@@ -87,10 +86,7 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
         }
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Abort the sign-in if the factors were removed.
-
-        Otherwise this page and the sign-in page would redirect to each other forever.
-        """
+        """Abort the sign-in if the factors were removed: this page and the sign-in page would redirect forever."""
         stage = LoginStageController.enter(request, AuthenticateStage.key)
         if stage and not request.user.is_authenticated and not is_asked_after_password(stage.login.user):
             return return_path.carry(request, _end(stage))
@@ -105,10 +101,7 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
 
     @transaction.atomic
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Abort the sign-up if the account's credentials have changed since the sign-up began.
-
-        Otherwise, somebody who still has the page open could add a passkey after the owner has set a password.
-        """
+        """Abort the sign-up if the credentials have changed since: somebody else may still have the page open."""
         stage = LoginStageController.enter(request, PasskeySignupStage.key)
         if stage:
             known = [stage.login.user.pk] if stage.login.user else []
@@ -142,7 +135,7 @@ class SecurityPageMixin(LoginRequiredMixin, AccountPageMixin):
 
 
 class ConfirmByCodeView(SecurityPageMixin, RetryLaterMixin, base.ReauthenticateView):
-    """Asks a signed-in person for a code before a sensitive change."""
+    pass
 
 
 class ConfirmByPasskeyView(SecurityPageMixin, webauthn.ReauthenticateWebAuthnView):
@@ -158,10 +151,7 @@ _CODES_SALT = "accounts.factors.recovery_codes"
 
 
 class NewFactorMixin:
-    """Redirects to new recovery codes. If there are none, redirects to the page that required a second factor.
-
-    If another tab has already stored the same factor or recovery codes, redirects to the page "Security".
-    """
+    """Redirects to new recovery codes or, without new ones, to the page that required a second factor."""
 
     request: HttpRequest
 
@@ -173,7 +163,7 @@ class NewFactorMixin:
         try:
             with transaction.atomic():
                 return cast(HttpResponse, super().form_valid(form))  # type: ignore[misc]
-        except IntegrityError:
+        except IntegrityError:  # another tab has stored the same
             return redirect("security")
 
 
@@ -191,7 +181,7 @@ class DeactivateTOTPView(SecurityPageMixin, totp.DeactivateTOTPView):
 
 
 class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView):
-    """Shows the codes only at the first GET. If a page required a second factor, links to that page."""
+    """Shows the codes only at the first GET."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
@@ -199,11 +189,10 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
         return context | {"onward": return_path.take(self.request), "signed_codes": signed}
 
     def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Answer HEAD without the codes, so that the next GET still shows the codes."""
-        return HttpResponse()
+        return HttpResponse()  # the next GET still shows the codes
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Return the codes of the page as a file. The page has signed them, so no code is read from the database."""
+        """Return the codes that the page has signed as a file."""
         try:
             codes = signing.loads(request.POST.get("codes", ""), salt=_CODES_SALT)
         except signing.BadSignature:
@@ -214,7 +203,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
 
 
 class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCodesView):
-    """Makes new codes. After a sign-up with a passkey, the person continues at `next`, with or without codes."""
+    """Makes new codes. After a sign-up with a passkey, the person continues at `next`."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**kwargs) | {"onward": return_path.requested(self.request)}

@@ -21,25 +21,24 @@ from accounts.passwords import hashing
 
 
 class PasswordFormMixin(forms.Form):
-    """Asks for the password again if the process is too busy to hash the password (accounts.passwords.hashing)."""
+    """Asks for the password again if the process is too busy to hash it."""
 
     is_busy = False
 
     def add_busy_error(self, password: str) -> None:
-        """Add the error, keep the other fields as typed, and set the focus to the field `password`."""
+        """Add the error, and set the focus to the field `password`."""
         self.is_busy = True
         self.fields[password].widget.attrs["autofocus"] = True
         self.add_error(None, refused(AccountFault.PASSWORD_BUSY, "busy", seconds=hashing.RETRY_AFTER_SECONDS))
 
 
 class PresentPasswordMixin(PasswordFormMixin):
-    """Checks the password of `user` last: the check computes a hash, and a wrong password counts as a failure."""
+    """Checks the password of `user` last, because a wrong one counts as a failed sign-in."""
 
     user: Any
     present_password: str  # the name of the field
 
     def clean(self) -> Any:
-        """Raises ValidationError: the limit of failed sign-ins is reached."""
         cleaned = super().clean()
         if not self.errors:
             try:
@@ -60,7 +59,6 @@ class SignInForm(PasswordFormMixin, LoginForm):
         self.fields = {"login": login, "password": password}
 
     def offer(self, email: str) -> None:
-        """Ask only for the password, because the page shows the account."""
         self.initial["login"] = email
         self.fields["login"].widget = HiddenEmailInput({"autocomplete": "username", "hidden": True})
 
@@ -101,7 +99,7 @@ class ConfirmForm(PresentPasswordMixin, ReauthenticateForm):
 
 
 class NewAddressForm(AddEmailForm):
-    """The form does not look up the new address, so it reveals no account. The code page refuses a taken address."""
+    """Does not look up the new address, so it reveals no account. The code page refuses a taken address."""
 
     email = EmailField("email", _("New e-mail address"))
 

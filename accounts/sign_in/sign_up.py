@@ -39,8 +39,7 @@ _SALT = "accounts.invited"
 def invite(person: User) -> str:
     """Store a new person without a password, or invite a person again. Return a URL with which the person signs up.
 
-    The URL works within seven days, until the person has confirmed the address. Once the row of the person is deleted,
-    the invitation is withdrawn.
+    The URL works within seven days, until the person has confirmed the address. To withdraw it, delete the person.
     """
     person.invited_at = timezone.now()
     if person._state.adding:
@@ -54,7 +53,6 @@ def invite(person: User) -> str:
 
 
 def invited(request: HttpRequest) -> User | None:
-    """Return the person of the invitation in the request; None without a valid invitation."""
     sealed = request.POST.get(INVITATION_FIELD_NAME) or request.GET.get(INVITATION_FIELD_NAME) or ""
     try:
         key = signing.loads(sealed, salt=_SALT, max_age=settings.INVITATION_AGE)
@@ -64,9 +62,9 @@ def invited(request: HttpRequest) -> User | None:
 
 
 class SignUpForm(PasswordFormMixin, SignupForm):
-    """Makes an account with a password. If `by_passkey` is true, the account gets a passkey on a later page instead.
+    """Makes an account with a password or, if `by_passkey` is true, with a passkey on a later page.
 
-    If another account uses the address, the response time and the next page are the same as for a free address.
+    For a taken address, the response time and the next page are the same as for a free one.
     """
 
     account_already_exists: bool
@@ -94,7 +92,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return str(get_adapter().clean_password(self.cleaned_data["password1"], user=User(**typed)))
 
     def clean(self) -> Any:
-        """Skip the password check of allauth's `clean`, because that check ignores the nickname."""
+        """Skip the check of allauth's `clean`, which ignores the nickname."""
         return super(SignupForm, self).clean()
 
     def try_save(self, request: HttpRequest) -> Any:
@@ -115,7 +113,6 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return saved
 
     def _invited_account(self) -> User | None:
-        """Update and return the invited account, or return None without an invitation for the typed address."""
         if self.invited is None:
             return None
         email = self.cleaned_data["email"]
@@ -133,11 +130,9 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return person
 
     def _unconfirmed_account(self, request: HttpRequest) -> User | None:
-        """Return the unconfirmed account that an earlier post made with this address and password, or None.
+        """Return the unconfirmed account that an earlier post, such as that of a double click, made, or None.
 
-        Without this method, the second post after a double click would show a page that accepts no code. The password
-        is checked for every address, with the limits of sign-in, so the answer does not reveal which accounts are
-        unconfirmed.
+        The password is checked for every address, with the limits of sign-in, so the answer reveals no account.
         """
         email, password = self.cleaned_data["email"], self.cleaned_data["password1"]
         if throttling.sign_in_wait(request, email)[0]:
@@ -151,8 +146,6 @@ class SignUpForm(PasswordFormMixin, SignupForm):
 
 
 class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
-    """Makes an unconfirmed account and asks for the mailed code. A taken address leads to the same page."""
-
     request: HttpRequest
 
     @cached_property
@@ -160,8 +153,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         return invited(self.request)
 
     def get_authenticated_redirect_url(self) -> str:
-        """Return the URL of the redirect. Whoever is signed in can only have the invitation of another person."""
-        if self.invited:
+        if self.invited:  # whoever is signed in can only have the invitation of another person
             text = _("The invitation is for another account. Sign out, then open its link again.")
             messages.warning(self.request, text)
         return cast(str, super().get_authenticated_redirect_url())
@@ -188,14 +180,11 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
     def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
         if seconds := throttling.address_wait(self.request, "sign_up", "sign_up_day"):
             return too_many_requests(self.request, seconds, cause="sign_up_limited")
-        # The steps after this page may lose `next`, so the session keeps it.
         return_path.keep(self.request)
         return super().form_valid(form)
 
 
 class PasskeySignUpView(SignUpView):
-    """Makes an account without a password. The page after the mailed code adds a passkey."""
-
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not authenticators.passkeys_are_possible():
             return redirect("account_signup")
