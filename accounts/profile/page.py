@@ -40,13 +40,13 @@ from config.infrastructure.paths import set_cookie
 
 MAX_ZOOM_PERCENT = 400
 MIDDLE_PERCENT = 50
-FEW_RECOVERY_CODES = 3  # the page warns if at most FEW_RECOVERY_CODES codes are left
+FEW_RECOVERY_CODES = 3  # the page warns of so few
 LANGUAGE_AGE_SECONDS = 365 * 24 * 3600
 _HAND_HELD = ("iPhone", "iPad", "Android")
 
 
 def _slider(label: Any, initial: int, least: int, most: int, attrs: dict[str, Any]) -> forms.IntegerField:
-    """Return a slider with a whole number, in percent. Without a script, no slider is visible or sent."""
+    """Return a slider, in percent. Without a script, no slider is visible or sent."""
     widget = forms.NumberInput({"type": "range", "autocomplete": "off", "data-initial": initial, **attrs})
     return forms.IntegerField(
         label=label, required=False, initial=initial, min_value=least, max_value=most, widget=widget
@@ -77,7 +77,6 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         return [self[name] for name in ("zoom", "across", "down")]
 
     def clean(self) -> dict[str, Any]:
-        """Replace the uploaded file with the re-encoded picture."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors and (upload := cleaned["picture"]):
             shares = [
@@ -92,7 +91,6 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def save(self, commit: bool = True) -> User:
         person: User = super().save(commit=False)
-        # If the post has no nickname, the nickname does not change.
         if "nickname" in self.data and "nickname" in self.changed_data:
             person.change_profile(nickname=person.nickname)
         if self.cleaned_data["picture"]:
@@ -106,7 +104,7 @@ class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
     template_name = "accounts/profile.html"
 
     def get_object(self, queryset: Any = None) -> User:
-        """Return a new object for the person, so that an invalid form does not change `request.user`."""
+        """Return a new object, so that an invalid form does not change `request.user`."""
         return User.objects.get(pk=cast(User, self.request.user).pk)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -134,7 +132,7 @@ class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
 
 
 def shown_claims(person: User) -> list[dict[str, str]]:
-    """Return the claims of user info in the order in which pages show them, with notes on missing values."""
+    """Return the claims of user info for pages, with notes on missing values."""
     values = {
         "avatar": (_("Picture"), current_picture.avatar_url(person)),
         "nickname": (_("Nickname"), person.display_name),
@@ -174,7 +172,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
         return super().get_context_data(**kwargs) | {"browsers": browsers}
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """End one or all of the person's other sessions. The button "Sign out" ends the session of this browser."""
+        """End one or all of the person's other sessions."""
         others = self._sessions().exclude(session_key=digest(request.session.session_key))
         if "others" in request.POST:
             others.delete()
@@ -192,7 +190,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
 
 
 def _mark(row: Session) -> str:
-    """Return an identifier of the session for forms. A form must not show the digest that the database stores."""
+    """Return an identifier of the session for forms, instead of the digest that the database stores."""
     return hashlib.sha256(f"accounts.browsers {row.session_key}".encode()).hexdigest()[:32]
 
 
@@ -207,9 +205,8 @@ def _described(row: Session, *, is_this: bool) -> dict[str, Any]:
     }
 
 
-# This view checks no CSRF token. Error pages also contain the form for the language, but without a session or the
-# database they have no token. A forged post changes only the language of pages, as a link with `ui_locales` does. The
-# session cookie is SameSite, so a forged post changes no account.
+# Error pages contain the form too, but without a session or the database they have no CSRF token. A forged post changes
+# only the language of pages, and no account, because the session cookie is SameSite.
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose_language(request: HttpRequest) -> HttpResponse:

@@ -29,8 +29,7 @@ class AccountChanged(Exception):
 def end_credentials(user: User, *, except_session: str | None = None) -> None:
     """Void the person's sessions, codes, access tokens, remembered consents and known-browser marks.
 
-    Each credential stores the person's `credentials_version` at its issue, and is invalid after the version has
-    changed. `except_session` is the key of a session that stays valid.
+    `except_session` is the key of a session that stays valid.
     """
     _next_version(user)
     sessions = user.sessions.all()
@@ -42,8 +41,7 @@ def end_credentials(user: User, *, except_session: str | None = None) -> None:
 def set_password(user: User, password: str, *, except_session: str | None = None) -> None:
     """Set the password and end the person's credentials, except the session with the key `except_session`.
 
-    Only the columns of the password are saved, so an account that is deactivated meanwhile stays deactivated. Raises
-    HashingBusy. Raises AccountChanged: nothing was stored, because whoever has the old address may not set a password.
+    Raises HashingBusy. Raises AccountChanged: whoever has the old address may not set a password.
     """
     user.set_password(password)
     user.password_changed_at = timezone.now()
@@ -58,11 +56,9 @@ def set_password(user: User, password: str, *, except_session: str | None = None
 
 @transaction.atomic
 def set_active(user: User, is_active: bool) -> None:
-    """Deactivate or activate the account. Both changes end the account's credentials.
+    """Deactivate or activate the account, and end its credentials. Raises LastAdministrator: nothing was changed.
 
-    After a deactivation, the rows of the invalid sessions stay until they expire or the account is activated. The
-    sign-in page reads the row of an invalid session to find out why the browser is signed out. Raises
-    LastAdministrator: nothing was changed.
+    After a deactivation, the rows of sessions stay: from them, the sign-in page knows why the browser is signed out.
     """
     if not is_active:
         keep_one([user.pk])
@@ -79,11 +75,7 @@ def set_active(user: User, is_active: bool) -> None:
 
 @transaction.atomic
 def deactivate_all(people: QuerySet[User]) -> int:
-    """Deactivate all active accounts of the queryset, as `set_active`. Returns their number.
-
-    The number of statements does not depend on the number of people, except for the audit entries. Raises
-    LastAdministrator: nothing was changed.
-    """
+    """Deactivate all active accounts of the queryset. Return their number. Raises LastAdministrator."""
     keep_one(people)
     active = User.objects.filter(pk__in=people, is_active=True)
     keys = list(active.order_by("pk").values_list("pk", flat=True))
@@ -99,8 +91,7 @@ def _next_version(user: User) -> None:
     user.refresh_from_db(fields=["credentials_version"])
 
 
-# The state of an unfinished sign-in, by which the next step notices that the account has changed ----------------------
-
+# The state of an unfinished sign-in, by which the next step notices that the account has changed.
 _STATE = "sign_in_begun"
 
 
@@ -109,7 +100,7 @@ def begin_sign_in(request: HttpRequest, user: AbstractBaseUser) -> None:
 
 
 def is_sign_in_current(request: HttpRequest, user: AbstractBaseUser) -> bool:
-    """Return whether the account is active and its `credentials_version` has not changed during this sign-in."""
+    """Return whether the account is active and its credentials have not ended during this sign-in."""
     return request.session.get(_STATE) == _state(user) and user.is_active
 
 
@@ -127,14 +118,8 @@ def _state(user: AbstractBaseUser) -> list[str | int]:
     return [str(user.pk), cast(User, user).credentials_version]
 
 
-# The keys of reset links --------------------------------------------------------------------------------------------
-
-
 class ResetTokenGenerator(PasswordResetTokenGenerator):
-    """Makes the keys of reset links. A key is valid until the next sign-in or the end of the person's credentials.
-
-    Making a key runs no SQL statement, so the response time does not reveal whether an account exists.
-    """
+    """Makes the keys of reset links, which are valid until the next sign-in or the end of the person's credentials."""
 
     def _make_hash_value(self, user: User, timestamp: int) -> str:
         return f"{super()._make_hash_value(user, timestamp)}{user.credentials_version}"

@@ -1,7 +1,7 @@
 """Store browser sessions in the database. A copy of the database is not enough to use or read a session.
 
-The browser's key is the value of the cookie. The key column stores a digest of this key. The payload may contain reset
-keys, confirmation codes and pending requests, so it is encrypted with a key derived from the browser's key.
+The key column stores a digest of the browser's key, the value of the cookie. The payload may contain reset keys and
+codes, so it is encrypted with a key derived from the browser's key.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any, cast
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, middleware
 from django.contrib.auth.models import AnonymousUser
-from django.contrib.messages.storage.base import Message
 from django.contrib.messages.storage.session import SessionStorage
 from django.contrib.sessions.backends.base import UpdateError
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
@@ -32,12 +31,9 @@ from accounts.models import Session, User
 from config.infrastructure import sealing
 from config.infrastructure.sql import Rows, fetch_one
 
-# Entries of the session that columns of the row also store: the description of the browser, and whether the browser was
-# known at sign-in.
+# Entries of the session that columns of the row also store.
 BROWSER_KEY, WAS_KNOWN_KEY = "browser", "was_known"
-# A person keeps at most KEPT sessions, including the new session. One sign-in deletes at most _DELETED_AT_ONCE
-# sessions.
-KEPT = 100
+KEPT = 100  # sessions of a person, including the new session
 _DELETED_AT_ONCE = 1000
 _UNREAD = 5  # a session keeps at most this number of unread messages
 
@@ -54,12 +50,11 @@ _SESSION_AND_PERSON = (
 
 
 def digest(session_key: str | None) -> str:
-    """Return the digest of the browser's key, as the key column stores it."""
     return hashlib.sha256((session_key or "").encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def keep_newest(person: User, session_key: str | None) -> None:
-    """Delete the sessions that the person has in excess of KEPT. The session with the key `session_key` always stays.
+    """Delete the sessions that the person has in excess of KEPT, but not that with the key `session_key`.
 
     Sessions of known browsers, and sessions that were used more than an hour after they began, are deleted last. So an
     attacker who signs in repeatedly ends only the attacker's own sessions.
@@ -84,7 +79,6 @@ class SessionStore(DatabaseSessionStore):
 
     @property
     def person(self) -> User | None:
-        """The signed-in person, or None. The statement that loads the session also reads the person."""
         person_id = self.get(SESSION_KEY)
         return self._person if self._person and str(self._person.pk) == person_id else None
 
@@ -93,18 +87,14 @@ class SessionStore(DatabaseSessionStore):
         return self.person is not None and not self.person.is_active
 
     def get_session_cookie_age(self) -> int:
-        """Return the seconds until the session expires.
-
-        Without a signed-in person, the session expires ANONYMOUS_SESSION_AGE seconds after its creation, to limit the
-        number of rows. Later requests do not extend it.
-        """
+        """Return the seconds until the session expires: without a person, ANONYMOUS_SESSION_AGE after its creation."""
         if SESSION_KEY in self:
             return settings.SESSION_COOKIE_AGE
         passed = timezone.now() - self._row.created_at if self._row else timedelta(0)
         return max(settings.ANONYMOUS_SESSION_AGE - int(passed.total_seconds()), 0)
 
     def set_expiry(self, value: Any) -> None:
-        """Ignore the age that allauth sets after each valid password form. An otherwise empty session is not stored."""
+        """Ignore the age that allauth sets after each valid password form."""
 
     def load(self) -> dict[str, Any]:
         row = fetch_one(_SESSION_AND_PERSON, key=digest(self.session_key), now=timezone.now())
@@ -134,7 +124,7 @@ class SessionStore(DatabaseSessionStore):
         return row
 
     def save(self, must_create: bool = False) -> None:
-        """Raise UpdateError only if the session has ended. Django also raises it if the database is unavailable."""
+        """Raise UpdateError only if the session has ended, not if the database is unavailable."""
         try:
             super().save(must_create)
         except UpdateError as error:
@@ -165,21 +155,13 @@ class SessionStore(DatabaseSessionStore):
             return {}
 
     def _payload_key(self) -> bytes:
-        """Derive the encryption key from the browser's key. The database does not store the browser's key."""
         return hmac.digest(b"accounts.sessions payload", (self.session_key or "").encode(), "sha256")
 
 
 class MessageStorage(SessionStorage):
-    """Django's storage of messages in the session, for the newest _UNREAD messages. Equal messages are kept once.
+    """Django's storage of messages in the session, for the newest _UNREAD messages."""
 
-    If an equal message waits already, the session does not change and is not saved.
-    """
-
-    def add(self, level: int, message: str, extra_tags: str | None = "") -> None:
-        if Message(level, str(message)) not in self:
-            super().add(level, message, extra_tags)
-
-    def serialize_messages(self, messages: Sequence[Message]) -> str:
+    def serialize_messages(self, messages: Sequence[Any]) -> str:
         return super().serialize_messages(messages[-_UNREAD:])
 
 
@@ -192,11 +174,10 @@ class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
 
 
 def _signed_in_person(request: HttpRequest) -> User | None:
-    """Return the signed-in person, or None. The account must be active, and the session must be valid.
+    """Return the signed-in person, or None if the account is deactivated or the session's hash not the present one.
 
-    A session is valid if its hash matches the current password and `credentials_version`. Unlike Django, keep the key
-    of a session whose hash was made with one of SECRET_KEY_FALLBACKS: open pages are bound to the key, and the requests
-    of other tabs still send it.
+    Unlike Django, keep the key of a session whose hash was made with one of SECRET_KEY_FALLBACKS: open pages are bound
+    to it.
     """
     session = cast(SessionStore, request.session)
     person = session.person

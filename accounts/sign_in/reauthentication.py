@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from allauth.account import views as library
 from allauth.account.adapter import get_adapter
@@ -104,7 +104,10 @@ class Proof(NamedTuple):
 
 
 def proof_of(request: HttpRequest) -> Proof:
-    records = get_authentication_records(request, request.user)
+    return _proof(get_authentication_records(request, request.user))
+
+
+def _proof(records: Sequence[dict[str, Any]]) -> Proof:
     kinds = [record.get("type") or record["method"] for record in records]
     amr = list(dict.fromkeys(_METHODS[kind] for kind in kinds if kind in _METHODS))
     has_passkey = any(record.get("passwordless") for record in records)
