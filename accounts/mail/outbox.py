@@ -14,7 +14,6 @@ import hashlib
 import json
 import logging
 import threading
-import time
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -45,8 +44,7 @@ FIRST_PAUSE = timedelta(seconds=30)
 LONGEST_PAUSE = timedelta(hours=4)
 LONGEST_PAUSE_WHILE_SOMEBODY_WAITS = timedelta(minutes=2)
 NOTICE_LIFETIME = timedelta(days=3)
-# A page waits at most PAGE_SECONDS for its e-mail. After a timeout, no page waits in the next PAUSE_OF_PAGES_SECONDS.
-PAGE_SECONDS, PAUSE_OF_PAGES_SECONDS = 1.0, 30.0
+PAGE_SECONDS = 1.0  # a page waits at most so long for its e-mail
 PURPOSE = "accounts.outbox"
 
 
@@ -148,7 +146,6 @@ def waiting() -> list[dict[str, Any]]:
 _thread: Worker | None = None
 _awaited: tuple[uuid.UUID, SimpleQueue[Outcome]] | None = None
 _one_page = threading.Lock()
-_next_wait_at = 0.0  # time.monotonic()
 
 
 def start() -> None:
@@ -170,8 +167,8 @@ def _wake() -> None:
 
 def _wait_for(key: uuid.UUID) -> Outcome:
     """Return the outcome of the row `key`, or ON_ITS_WAY after PAGE_SECONDS. One page of a process waits at a time."""
-    global _awaited, _next_wait_at
-    if time.monotonic() < _next_wait_at or not _one_page.acquire(blocking=False):
+    global _awaited
+    if not _one_page.acquire(blocking=False):
         _wake()
         return Outcome.ON_ITS_WAY
     try:
@@ -180,7 +177,6 @@ def _wait_for(key: uuid.UUID) -> Outcome:
         _wake()
         return outcomes.get(timeout=PAGE_SECONDS)
     except Empty:
-        _next_wait_at = time.monotonic() + PAUSE_OF_PAGES_SECONDS
         return Outcome.ON_ITS_WAY
     finally:
         _awaited = None

@@ -46,10 +46,6 @@ class PlainTextValidator:
             raise ValidationError(text % {"count": settings.PASSWORD_MAX_LENGTH}, code="password_too_long")
         refuse_control_characters(password)
 
-    def get_help_text(self) -> str:
-        text = _("Your password can have up to %(count)d characters, spaces included.")
-        return text % {"count": settings.PASSWORD_MAX_LENGTH}
-
 
 class StrengthValidator:
     """Refuses passwords for which zxcvbn estimates fewer than MIN_GUESSES guesses by somebody who knows the person."""
@@ -61,9 +57,6 @@ class StrengthValidator:
                 _("This password is made of words that are guessed first. Add some that don't belong together."),
                 code="password_is_guessed",
             )
-
-    def get_help_text(self) -> str:
-        return _("Your password can't be a well-known phrase or a few common words.")
 
 
 def _estimated(password: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import suppress
 from typing import Any, cast
 
@@ -17,7 +16,6 @@ from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.crypto import constant_time_compare
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -178,9 +176,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
             others.delete()
             messages.success(request, _("All other browsers are signed out."))
         else:
-            wanted = request.POST.get("browser", "")
-            keys = [row.session_key for row in others if constant_time_compare(_mark(row), wanted)]
-            if others.filter(session_key__in=keys).delete()[0]:
+            if others.filter(session_key=request.POST.get("browser", "")).delete()[0]:
                 messages.success(request, _("That browser is signed out."))
         return redirect("browsers")
 
@@ -189,14 +185,9 @@ class BrowsersView(AccountPageMixin, TemplateView):
         return Session.unexpired().filter(user_id=person.pk)
 
 
-def _mark(row: Session) -> str:
-    """Return an identifier of the session for forms, instead of the digest that the database stores."""
-    return hashlib.sha256(f"accounts.browsers {row.session_key}".encode()).hexdigest()[:32]
-
-
 def _described(row: Session, *, is_this: bool) -> dict[str, Any]:
     return {
-        "mark": _mark(row),
+        "digest": row.session_key,
         "name": user_agents.shown(row.browser) if row.browser.strip("/") else _("Unknown browser"),
         "is_this": is_this,
         "is_hand_held": row.browser.endswith(_HAND_HELD),

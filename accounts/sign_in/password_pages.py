@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any, cast
 
 from allauth.account import views as library
@@ -123,7 +124,7 @@ class PasswordChangeView(AccountPageMixin, NewPasswordMixin, library.PasswordCha
 
     def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
         response = super().form_valid(form)
-        if not form.is_busy:
+        if response.status_code == HTTPStatus.FOUND:
             # The new password has made this browser unknown.
             known_browsers.add(self.request, response, cast(User, self.request.user))
         return response
