@@ -111,7 +111,8 @@ class Command(BaseCommand):
         if options["as_json"]:
             self.stdout.write(json.dumps(found[:limit], ensure_ascii=False))
         else:
-            self.stdout.write("\n".join(map(_line, found[:limit])))
+            for each in found[:limit]:
+                self.stdout.write(_line(each))
         if len(found) > limit:
             self.stderr.write(f"There are more than {limit}. Raise --limit, or use --search.")
 
