@@ -28,7 +28,7 @@ from django.utils import timezone
 from accounts.mail import outbox
 from accounts.mail.composing import compose
 from accounts.models import AuditEntry, OutgoingMail, Session, User
-from accounts.pictures import reencoder, reencoder_runner
+from accounts.pictures import reencoder_runner
 from config.infrastructure import rate_limits
 from oauth_bridge.applications import mails, registry
 from oauth_bridge.credentials import secret_rotation
@@ -388,11 +388,6 @@ def test_the_logos_of_an_owner_count_as_pictures() -> None:
     ]
     said = "You have tried many pictures in a short time."
     assert [said in answer.content.decode() for answer in answers] == [False, False, True]
-
-
-def test_a_picture_that_takes_too_much_work_counts_as_six(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reencoder_runner, "_run", lambda *_: (reencoder.TOO_COSTLY, b""))
-    assert statuses([send_picture(browser, picture()) for _ in range(2)]) == [200, 429]
 
 
 # A new browser --------------------------------------------------------------------------------------------------------

@@ -283,7 +283,6 @@ def no_attempt_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Mails only wait: in this process there is a thread that sends them, which never runs, and no page waits."""
     monkeypatch.setattr(outbox, "_thread", Worker("never started", lambda: False))
     monkeypatch.setattr(outbox, "PAGE_SECONDS", 0.0)
-    monkeypatch.setattr(outbox, "_next_wait_at", 0.0)
 
 
 def ask(address: str, to: str) -> None:
@@ -339,28 +338,6 @@ def test_a_page_that_does_not_wait_says_that_the_mail_is_on_its_way(client: Clie
     requester = bytes(OutgoingMail.objects.get().requester or b"")
     assert len(requester) == 32
     assert MALLORY.encode() not in requester
-
-
-@pytest.mark.usefixtures("no_attempt_here")
-def test_a_page_gets_the_outcome_of_its_own_mail_and_while_it_waits_no_other_does(
-    alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told: list[Outcome] = []
-    later = timezone.now() + timedelta(hours=1)
-
-    def send() -> None:
-        outbox.send_now("password_set", compose("password_set", alice.email, {}), later, MALLORY, told.append)
-
-    def deliver() -> None:
-        """The sending thread, while a page waits. Another page sends a mail at this moment."""
-        monkeypatch.setattr(outbox, "_wake", lambda: None)
-        send()
-        notify(alice)
-        deliver_all()
-
-    monkeypatch.setattr(outbox, "_wake", deliver)
-    send()
-    assert told == [Outcome.ON_ITS_WAY, Outcome.SENT]
 
 
 # A conversation with the mail server has one bound, begins with our name, and fails with the true reason --------------

@@ -138,14 +138,6 @@ def test_an_open_sign_up_adds_no_passkey_once_the_credentials_have_ended(client:
     assert not is_signed_in(client)
 
 
-def test_a_lost_cookie_leads_to_the_sign_in_of_the_request(client: Client, settings: Any) -> None:
-    settings.SIGN_UP = "invitation"  # without an invitation, the sign-up page leads nowhere
-    address = return_path.url_of(FIRST, pending_path())
-    for answer in (client.get(address), client.post(address)):
-        assert answer["Location"] == address.replace(FIRST, "/accounts/sign-in")
-    assert "Photo Printer" in html_of(client.get(answer["Location"]))
-
-
 @pytest.mark.parametrize("is_moved", [False, True])
 def test_the_last_passkey_that_can_be_used_stays_until_there_is_a_password(
     owner: Client, settings: Any, monkeypatch: Any, is_moved: bool
