@@ -167,11 +167,7 @@ refused(Fault.REQUESTS_LIMITED, "", World.sign_in, World.ask, World.ask, nobody=
 # Second factors and passkeys
 refused(Fault.APP_CODE_WRONG, "factor_used", World.account, code_of_the_app, World.again, code_of_the_app)
 refused(Fault.FACTOR_WRONG, "", World.account, World.code)
-refused(Fault.RECOVERY_CODE_WRONG, "factor_wrong", World.add, World.again, World.code)
 refused(Fault.FACTOR_LIMITED, "", World.account, lambda w: rates(w, second_factor=ONCE), World.code, World.code)
-refused(
-    Fault.NEW_APP_CODE_WRONG, "", World.sign_in, lambda w: [w.browser.get(pages.APP), w.post(pages.APP, code="none")]
-)
 refused(Fault.SIGN_IN_ENDED, "", World.account, lambda w: remove_all(w.alice), recovery_code)
 refused(Fault.ACCOUNT_INACTIVE, "", World.account, lambda w: set_active(w.alice, False), recovery_code)
 refused(Fault.SIGN_IN_ENDED, "", World.account, lambda _: User.objects.all().delete(), recovery_code, nobody=True)

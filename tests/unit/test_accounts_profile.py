@@ -6,9 +6,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
-from unittest.mock import DEFAULT, Mock
 
 import pytest
 from django.conf import settings
@@ -48,19 +46,6 @@ def assert_is_kept(answer: Any, status: int, error: str) -> None:
     assert error in str(answer.context["form"].errors["picture"])
     assert answer.context["form"]["nickname"].value() == "Typed"
     assert answer.get("Retry-After") == ("10" if status == 503 else None)
-
-
-@pytest.mark.parametrize("name", ["me." + "x" * 240, "." * 255])
-def test_a_received_file_has_no_name_on_the_disk(
-    browser: Client, settings: Any, tmp_path: Path, monkeypatch: Any, name: str
-) -> None:
-    """So the one of a worker that is killed is gone, and a long ending of the name that was sent does no harm."""
-    settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
-    seen: list[Path] = []
-    read = Mock(wraps=reencoder_runner._run, side_effect=lambda *_: seen.extend(tmp_path.iterdir()) or DEFAULT)
-    monkeypatch.setattr(reencoder_runner, "_run", read)
-    assert save(browser, picture(), name).status_code == 302
-    assert (read.call_count, seen) == (1, [])
 
 
 @pytest.mark.parametrize("nickname", ["  Ali  ", "", "李小龍", "علي", "👩‍👩‍👧 family", "O'Brien & <Söhne>"])
