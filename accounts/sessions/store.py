@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, cast
 
 from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, middleware
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, middleware
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.messages.storage.session import SessionStorage
 from django.contrib.sessions.backends.base import UpdateError
@@ -181,11 +181,7 @@ def _signed_in_person(request: HttpRequest) -> User | None:
     """
     session = cast(SessionStore, request.session)
     person = session.person
-    if (
-        person is None
-        or not person.is_active
-        or session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS
-    ):
+    if person is None or not person.is_active:
         return None
     stored, present = session.get(HASH_SESSION_KEY, ""), person.get_session_auth_hash()
     if not any(constant_time_compare(stored, each) for each in (present, *person.get_session_auth_fallback_hash())):

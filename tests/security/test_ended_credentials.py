@@ -142,20 +142,6 @@ def activated_by_operator(owner: User, _patch: pytest.MonkeyPatch) -> str:
     return PASSWORD
 
 
-def activated_in_the_admin(owner: User, _patch: pytest.MonkeyPatch) -> str:
-    office = admin_browser()
-    for is_active in ("", "on"):
-        form = {"nickname": owner.nickname, "is_active": is_active}
-        assert office.post(f"/admin/accounts/user/{owner.pk}/change/", form).status_code == 302
-    return PASSWORD
-
-
-def deactivated_by_hand_and_activated(owner: User, _patch: pytest.MonkeyPatch) -> str:
-    User.objects.filter(pk=owner.pk).update(is_active=False)
-    account("activate", owner)
-    return PASSWORD
-
-
 @contract("D17.password", "D17.activated")
 @pytest.mark.integration
 @pytest.mark.parametrize(
@@ -167,8 +153,6 @@ def deactivated_by_hand_and_activated(owner: User, _patch: pytest.MonkeyPatch) -
         address_changed,
         address_corrected,
         activated_by_operator,
-        activated_in_the_admin,
-        deactivated_by_hand_and_activated,
     ],
 )
 def test_a_new_password_or_address_or_a_deactivation_ends_all_that_was_given_out_before(
@@ -312,21 +296,10 @@ def switched_by_operator(application: Registered) -> None:
         call_command("application", action, application.client_id, stdout=io.StringIO())
 
 
-def switched_by_action(application: Registered) -> None:
-    office, form = admin_browser(), {"_selected_action": [str(application.row.pk)]}
-    for action in ("disable", "enable"):
-        office.post("/admin/oauth_bridge/application/", {"action": action, "post": "yes", **form})
-
-
 def switched_on_its_page(application: Registered) -> None:
     office = admin_browser()
     for act in ("switch-off", "switch-on"):
         office.post(f"/admin/oauth_bridge/application/{application.row.pk}/act/{act}/")
-
-
-def switched_by_hand_and_by_operator(application: Registered) -> None:
-    type(application.row).objects.filter(pk=application.row.pk).update(is_enabled=False)
-    call_command("application", "enable", application.client_id, stdout=io.StringIO())
 
 
 def saved(application: Registered, **fields: str) -> None:
@@ -338,9 +311,7 @@ def saved(application: Registered, **fields: str) -> None:
 
 @contract("D17.enabled")
 @pytest.mark.integration
-@pytest.mark.parametrize(
-    "switch", [switched_by_operator, switched_by_action, switched_on_its_page, switched_by_hand_and_by_operator]
-)
+@pytest.mark.parametrize("switch", [switched_by_operator, switched_on_its_page])
 def test_an_application_that_was_disabled_and_enabled_begins_anew(
     alice: User, application: Registered, switch: Callable[[Registered], None]
 ) -> None:

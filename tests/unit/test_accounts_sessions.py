@@ -54,11 +54,6 @@ def test_a_session_ends_with_the_account_and_with_the_password(browser: Client, 
     assert Session.objects.exists() is ("is_active" in change)
 
 
-def test_a_backend_that_is_no_longer_configured_signs_nobody_in(browser: Client, settings: Any) -> None:
-    settings.AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.ModelBackend"]
-    assert not is_signed_in(browser)
-
-
 def test_a_retired_secret_key_keeps_people_signed_in_and_one_that_was_dropped_does_not(
     browser: Client, alice: User, settings: Any
 ) -> None:
