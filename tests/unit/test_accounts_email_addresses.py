@@ -17,14 +17,7 @@ from accounts.email_addresses import normalise_email
 from accounts.models import User
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD
-from tests.pages import (
-    admin_browser,
-    ask_for_link,
-    html_of,
-    sign_in,
-    sign_up,
-    text_of,
-)
+from tests.pages import admin_browser, ask_for_link, html_of, sign_in, sign_up, text_of
 
 JOINED = "xn--11baa7t235h"  # with a joiner after a virama, which belongs to the label
 FORMS = {

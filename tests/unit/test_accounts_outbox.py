@@ -182,14 +182,13 @@ def test_a_page_that_sends_a_link_says_what_became_of_it_and_not_whether_an_acco
 
 @pytest.mark.parametrize(("ask", "seconds"), [(ask_for_link, 3600), (lambda *who: sign_in(who[0], who[1].email), 1800)])
 def test_a_credential_is_tried_every_two_minutes_while_it_works_and_kept_no_longer(
-    client: Client, mail_server: MailServer, ask: Any, seconds: int, caplog: pytest.LogCaptureFixture
+    client: Client, mail_server: MailServer, ask: Any, seconds: int
 ) -> None:
     mail_server.mode = BUSY
     with time_machine.travel(timezone.now(), tick=False) as clock:
         ask(client, PersonFactory(email_verified_at=None))
         row = OutgoingMail.objects.get()
         assert row.expires_at - timezone.now() == timedelta(seconds=seconds)
-        assert row.holds_credential
         while (due_at := OutgoingMail.objects.get().due_at) < row.expires_at:
             clock.move_to(due_at)
             outbox.deliver_next()
@@ -197,9 +196,7 @@ def test_a_credential_is_tried_every_two_minutes_while_it_works_and_kept_no_long
         mail_server.mode = TAKES
         clock.move_to(row.expires_at)
         assert deliver_all() == 1
-    assert not mail_server.mails
-    assert not OutgoingMail.objects.exists()
-    assert "mail given up: it has expired" in caplog.text
+    assert (mail_server.mails, OutgoingMail.objects.exists()) == ([], False)
 
 
 @pytest.mark.integration
@@ -350,12 +347,6 @@ def test_a_slow_conversation_ends_at_the_bound(mail_server: MailServer, mode: st
     with pytest.raises((SMTPException, OSError), match=r"timed out|took too long"):
         send_through(mail_server, **options)
     assert not mail_server.mails
-
-
-def test_a_server_that_takes_the_mail_and_forgets_to_say_goodbye_has_taken_it(mail_server: MailServer) -> None:
-    mail_server.quit_seconds = 60.0
-    send_through(mail_server, timeout=3)
-    assert mail_server.mails[0]["Subject"] == "Subject"
 
 
 def test_a_server_without_tls_gets_no_mail_where_tls_is_asked_for(mail_server: MailServer) -> None:
