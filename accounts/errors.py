@@ -105,12 +105,6 @@ class AccountFault(Fault):
         _("This passkey is not known here, or its answer came too late. Try again, or use your password."),
     )
     PASSKEY_REFUSED = 200, _("The device's answer was not accepted. Try again.")
-    PASSKEYS_FULL = 200, "The account has the most passkeys that it can have.", "Remove one first."
-    PASSKEY_NEEDED = (
-        200,
-        "Without this passkey the person could not sign in.",
-        "Add another one or set a password first.",
-    )
 
     # Pictures
     PICTURE_FAILED = (

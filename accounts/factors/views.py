@@ -23,7 +23,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from accounts import return_path, throttling
-from accounts.errors import AccountFault, refuse, refused
+from accounts.errors import AccountFault, refused
 from accounts.factors.adapter import FactorAdapter
 from accounts.factors.authenticators import (
     MOST_PASSKEYS,
@@ -228,7 +228,6 @@ class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauth
         person = cast(User, self.request.user)
         User.objects.select_for_update(no_key=True).get(pk=person.pk)  # two tabs must not exceed MOST_PASSKEYS
         if self._is_full():
-            refuse(AccountFault.PASSKEYS_FULL, person=person.pk)
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
         if seconds := throttling.person_wait(person, "new_passkey"):
             fault = AccountFault.NEW_PASSKEYS_LIMITED
@@ -254,6 +253,5 @@ class RemovePasskeyView(SecurityPageMixin, webauthn.RemoveWebAuthnView):
         person = cast(User, self.request.user)
         User.objects.select_for_update().get(pk=person.pk)  # two tabs must not remove the last two passkeys
         if not FactorAdapter().can_delete_authenticator(self.object):
-            refuse(AccountFault.PASSKEY_NEEDED, person=person.pk)
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
         return cast(HttpResponse, super().form_valid(form))
