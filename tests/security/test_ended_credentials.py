@@ -17,7 +17,6 @@ from accounts.admin import PersonForm
 from accounts.errors import AccountFault
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials, set_active
-from oauth_bridge.administration.application_form import ApplicationForm
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.models import AccessToken, Consent
@@ -271,24 +270,6 @@ def test_a_sign_in_that_waits_for_a_code_ends_too(end: Ending, monkeypatch: pyte
 
 
 # Of an application ---------------------------------------------------------------------------------------------------
-
-
-def test_a_save_of_an_application_brings_back_nothing_that_ended_meanwhile(
-    application: Registered, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clean = ApplicationForm.clean
-
-    def disabled_meanwhile(form: ApplicationForm) -> Any:
-        switch = type(application.row).objects.get(pk=application.row.pk)
-        registry.set_enabled(switch, False)
-        registry.set_enabled(switch, True)
-        return clean(form)
-
-    monkeypatch.setattr(ApplicationForm, "clean", disabled_meanwhile)
-    saved(application, name="Another name")
-    application.row.refresh_from_db()
-    assert application.row.name == "Another name"
-    assert application.row.credentials_version == 2
 
 
 def switched_by_operator(application: Registered) -> None:

@@ -81,6 +81,7 @@ def test_an_invited_person_is_listed_and_signs_up_with_the_mailed_link(grace: Cl
     form = html_of(browser.get(path))
     assert 'value="new@example.org"' in form
     assert 'value="Ada"' in form
+    assert "for another address" in text_of(sign_up(browser, path, email="mallory@example.org"))
     assert sign_up(browser, path, email="new@example.org")["Location"].startswith(CODE_PAGE)
     assert type_code(browser, mailed_code()).status_code == 302
     assert is_signed_in(browser)
