@@ -97,7 +97,8 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
     """Adds the first passkey to a new account without a password, after the address is confirmed."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data() | kwargs  # `kwargs` has the form with its errors, which allauth drops
+        context: dict[str, Any] = super().get_context_data()
+        return context | kwargs  # `kwargs` has the form with its errors, which allauth drops
 
     @transaction.atomic
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:

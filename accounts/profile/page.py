@@ -176,7 +176,8 @@ class BrowsersView(AccountPageMixin, TemplateView):
             others.delete()
             messages.success(request, _("All other browsers are signed out."))
         else:
-            if others.filter(session_key=request.POST.get("browser", "")).delete()[0]:
+            key = request.POST.get("browser", "")
+            if key.isalnum() and others.filter(session_key=key).delete()[0]:  # PostgreSQL refuses control characters
                 messages.success(request, _("That browser is signed out."))
         return redirect("browsers")
 
