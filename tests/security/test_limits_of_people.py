@@ -349,14 +349,10 @@ def send_picture(browser: Client, content: bytes) -> Any:
 # Pictures -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=[{"picture": "2/m"}, {"picture_hour": "2/h"}], ids=["minute", "hour"])
-def two_pictures(settings: Any, request: Any) -> None:
-    settings.RATES = request.param
-
-
-@pytest.mark.usefixtures("two_pictures")
-def test_picture_stops_the_attacker(browser: Client) -> None:
+@pytest.mark.parametrize("rates", [{"picture": "2/m"}, {"picture_hour": "2/h"}])
+def test_picture_stops_the_attacker(settings: Any, browser: Client, rates: dict[str, str]) -> None:
     """Also pictures that can't be decoded count: the attempt takes the time of others."""
+    settings.RATES = rates
     answers = [send_picture(browser, b"not a picture") for _ in range(3)]
     assert statuses(answers) == [200] * 2 + [429]
     assert 1 <= int(answers[2]["Retry-After"]) <= 3600
@@ -378,9 +374,8 @@ def test_picture_lets_the_victim_go_on(
     assert User.objects.get(pk=alice.pk).avatar
 
 
-@pytest.mark.usefixtures("two_pictures")
-def test_the_logos_of_an_owner_count_as_pictures() -> None:
-    owner = admin_browser()
+def test_the_logos_of_an_owner_count_as_pictures(settings: Any) -> None:
+    settings.RATES, owner = {"picture": "2/m"}, admin_browser()
     form = {"name": "Reading List", "redirect_uris": "https://reading.example/callback", "client_type": "public"}
     answers = [
         owner.post("/admin/oauth_bridge/application/add/", {**form, "new_logo": upload(b"not a picture")})

@@ -6,18 +6,16 @@ import re
 import time
 from datetime import timedelta
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 import time_machine
 from allauth.account.models import EmailAddress
 from django.contrib.auth.models import Group
 from django.core import mail
-from django.core.mail.backends import locmem
 from django.test import Client
 from django.utils import timezone
 
-from accounts.models import AuditEntry, OutgoingMail, User
+from accounts.models import AuditEntry, User
 from accounts.sign_in import verification
 from oauth_bridge.administration import people
 from oauth_bridge.models.activity import ActivityRecord
@@ -119,14 +117,6 @@ def test_an_address_that_is_invited_twice_at_the_same_moment_gets_one_invitation
     assert "Somebody already uses this address." in text_of(page)
     assert not mail.outbox
     assert not AuditEntry.objects.exists()
-
-
-def test_a_mail_that_fails_is_told_and_the_invitation_stays(grace: Client, monkeypatch: Any) -> None:
-    monkeypatch.setattr(locmem.EmailBackend, "send_messages", Mock(side_effect=OSError))
-    answer = grace.post(f"{PEOPLE}add/", {"email": "new@example.org"}, follow=True)
-    assert "The mail could not be sent yet. We keep trying until" in text_of(answer)
-    assert "Invited by" in text_of(answer)
-    assert OutgoingMail.objects.get().kind == "invitation"
 
 
 def test_whoever_only_adds_people_chooses_no_groups_and_acts_on_nobody(alice: User) -> None:
