@@ -31,7 +31,8 @@ def end_credentials(user: User, *, except_session: str | None = None) -> None:
 
     `except_session` is the key of a session that stays valid.
     """
-    _next_version(user)
+    User.objects.filter(pk=user.pk).update(credentials_version=F("credentials_version") + 1)
+    user.refresh_from_db(fields=["credentials_version"])
     sessions = user.sessions.all()
     if except_session:
         sessions = sessions.exclude(session_key=digest(except_session))
@@ -56,17 +57,11 @@ def set_password(user: User, password: str, *, except_session: str | None = None
 
 @transaction.atomic
 def set_active(user: User, is_active: bool) -> None:
-    """Deactivate or activate the account, and end its credentials. Raises LastAdministrator: nothing was changed.
-
-    After a deactivation, the rows of sessions stay: from them, the sign-in page knows why the browser is signed out.
-    """
+    """Deactivate or activate the account, and end its credentials. Raises LastAdministrator: nothing was changed."""
     if not is_active:
         keep_one([user.pk])
     if User.objects.filter(pk=user.pk).exclude(is_active=is_active).update(is_active=is_active):
-        if is_active:
-            end_credentials(user)
-        else:
-            _next_version(user)
+        end_credentials(user)
         events.write(Event.ACCOUNT_ACTIVATED if is_active else Event.ACCOUNT_DEACTIVATED, person=user.pk)
         action = "account_activated" if is_active else "account_deactivated"
         audit_trail.write(action, audit_trail.of_person(user))
@@ -84,11 +79,6 @@ def deactivate_all(people: QuerySet[User]) -> int:
         events.write(Event.ACCOUNT_DEACTIVATED, person=key)
     audit_trail.write_all("account_deactivated", "person", [str(key) for key in keys])
     return len(keys)
-
-
-def _next_version(user: User) -> None:
-    User.objects.filter(pk=user.pk).update(credentials_version=F("credentials_version") + 1)
-    user.refresh_from_db(fields=["credentials_version"])
 
 
 # The state of an unfinished sign-in, by which the next step notices that the account has changed.

@@ -82,10 +82,6 @@ class SessionStore(DatabaseSessionStore):
         person_id = self.get(SESSION_KEY)
         return self._person if self._person and str(self._person.pk) == person_id else None
 
-    @property
-    def is_of_deactivated_account(self) -> bool:
-        return self.person is not None and not self.person.is_active
-
     def get_session_cookie_age(self) -> int:
         """Return the seconds until the session expires: without a person, ANONYMOUS_SESSION_AGE after its creation."""
         if SESSION_KEY in self:
