@@ -49,15 +49,6 @@ def address_wait(request: HttpRequest, *limits: str) -> int:
     return rate_limits.attempt(*_of_address(request, *limits))
 
 
-def address_wait_now(request: HttpRequest, limit: str) -> int:
-    """Return the seconds until the network address may cause another event, or 0. Count nothing."""
-    return rate_limits.exceeded(*_of_address(request, limit))
-
-
-def count_for_address(request: HttpRequest, limit: str) -> None:
-    rate_limits.count(*_of_address(request, limit))
-
-
 def _of_address(request: HttpRequest, *limits: str) -> list[Counter]:
     address = client_address(request)
     return [counter for limit in limits for counter in rate_limits.by_address(limit, address)]

@@ -44,17 +44,11 @@ from accounts.sessions import credential_changes
 class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
     """GET returns the passkey options as JSON. POST receives the answer."""
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Limit the calls: each one stores a challenge in a session."""
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Limit the calls: each one stores a challenge in a session, or takes time to check."""
         if seconds := throttling.address_wait(request, "passkey_options"):
             return too_many_requests(request, seconds, cause="passkeys_limited")
-        return cast(HttpResponse, super().get(request, *args, **kwargs))
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Count failed answers against the limit of `get`."""
-        if seconds := throttling.address_wait_now(request, "passkey_options"):
-            return too_many_requests(request, seconds, cause="passkeys_limited")
-        return cast(HttpResponse, super().post(request, *args, **kwargs))
+        return super().dispatch(request, *args, **kwargs)
 
     def get_authenticated_redirect_url(self) -> str:
         return return_path.requested(self.request) or reverse("profile")
@@ -64,7 +58,6 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
         return cast(HttpResponse, super().form_valid(form))
 
     def form_invalid(self, form: Form) -> HttpResponse:
-        throttling.count_for_address(self.request, "passkey_options")
         has_session = self.request.session.session_key  # the browser called `get` before
         return super().form_invalid(form) if has_session else redirect("account_login")
 

@@ -77,21 +77,14 @@ def drawn(user: User) -> bytes:
 
 
 @transaction.atomic
-def set_picture(user: User, picture: bytes) -> None:
-    name = f"avatars/{uuid.uuid4().hex}.png"
-    StoredPicture.objects.create(name=name, content=picture)
-    _replace(user, name)
-
-
-@transaction.atomic
-def remove_picture(user: User) -> None:
-    _replace(user, "")
-
-
-def _replace(user: User, name: str) -> None:
+def set_picture(user: User, picture: bytes | None) -> None:
+    """Replace the picture. None: the initials are drawn."""
+    name = f"avatars/{uuid.uuid4().hex}.png" if picture else ""
     # With the lock, each of simultaneous uploads deletes the picture that it replaces.
     before = User.objects.select_for_update().values_list("avatar", flat=True).get(pk=user.pk)
     if before != name:  # equal if there was no picture to remove
+        if picture:
+            StoredPicture.objects.create(name=name, content=picture)
         user.change_profile(avatar=name)
         StoredPicture.objects.filter(name=before).delete()
 

@@ -118,7 +118,7 @@ class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if "remove_picture" in request.POST:
-            current_picture.remove_picture(self.get_object())
+            current_picture.set_picture(self.get_object(), None)
             messages.success(request, _("Your picture is removed."))
             return redirect("profile")
         return super().post(request, *args, **kwargs)
