@@ -6,8 +6,6 @@ The status of a fault is 200 if the form is shown again, and 302 for a redirect.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from math import ceil
 from typing import Any, cast
 from uuid import UUID
@@ -149,17 +147,6 @@ def refused(
     """Report a refusal as `refuse`, and return the error for the form."""
     refuse(fault, person=person, cause=cause, login=login, **details)
     return FormError(fault, code, **details)
-
-
-@contextmanager
-def recorded(faults: Mapping[str, AccountFault], person: UUID | None = None) -> Iterator[None]:
-    """Report the form errors that allauth raises in this context. `faults` maps the error's code to a fault."""
-    try:
-        yield
-    except ValidationError as error:
-        if fault := faults.get(error.code or ""):
-            refuse(fault, person=person)
-        raise
 
 
 def duration(seconds: int) -> str:

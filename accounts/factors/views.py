@@ -182,9 +182,6 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
         signed = signing.dumps(context["unused_codes"], salt=_CODES_SALT)
         return context | {"onward": return_path.take(self.request), "signed_codes": signed}
 
-    def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        return HttpResponse()  # the next GET still shows the codes
-
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Return the codes that the page has signed as a file."""
         try:
@@ -217,10 +214,8 @@ class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauth
         selection |= {"residentKey": "required", "requireResidentKey": True}
         return context | kwargs | {"most": MOST_PASSKEYS, "is_full": self._is_full()}
 
-    @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
         person = cast(User, self.request.user)
-        User.objects.select_for_update(no_key=True).get(pk=person.pk)  # two tabs must not exceed MOST_PASSKEYS
         if self._is_full():
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
         if seconds := throttling.person_wait(person, "new_passkey"):

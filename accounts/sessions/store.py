@@ -34,7 +34,6 @@ from config.infrastructure.sql import Rows, fetch_one
 # Entries of the session that columns of the row also store.
 BROWSER_KEY, WAS_KNOWN_KEY = "browser", "was_known"
 KEPT = 100  # sessions of a person, including the new session
-_DELETED_AT_ONCE = 1000
 _UNREAD = 5  # a session keeps at most this number of unread messages
 
 _USE_IS_STORED_EACH = timedelta(hours=1)
@@ -63,7 +62,7 @@ def keep_newest(person: User, session_key: str | None) -> None:
     is_expired = When(expire_date__lte=timezone.now(), then=0)
     rank = Case(is_expired, When(Q(was_known=True) | is_long_used, then=2), default=1)
     others = Session.objects.filter(user_id=person.pk).exclude(session_key=digest(session_key))
-    surplus = others.order_by(rank.desc(), "-created_at")[KEPT - 1 : KEPT - 1 + _DELETED_AT_ONCE]
+    surplus = others.order_by(rank.desc(), "-created_at")[KEPT - 1 :]
     Session.objects.filter(pk__in=list(surplus.values_list("pk", flat=True))).delete()
 
 

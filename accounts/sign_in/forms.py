@@ -13,9 +13,10 @@ from allauth.account.forms import (
     ReauthenticateForm,
 )
 from django import forms
+from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from accounts.errors import AccountFault, FormError, recorded, refused
+from accounts.errors import AccountFault, FormError, refuse, refused
 from accounts.form_fields import CodeField, EmailField, HiddenEmailInput, NewPasswordField, PasswordField
 from accounts.passwords import hashing
 
@@ -61,8 +62,11 @@ class SignInForm(PasswordFormMixin, LoginForm):
 
     def clean(self) -> Any:
         try:
-            with recorded({"too_many_login_attempts": AccountFault.SIGN_IN_TOO_SOON}):
-                return super().clean()
+            return super().clean()
+        except ValidationError as error:
+            if error.code == "too_many_login_attempts":
+                refuse(AccountFault.SIGN_IN_TOO_SOON)
+            raise
         except hashing.HashingBusy:
             self.add_busy_error("password")
             return self.cleaned_data
@@ -111,6 +115,10 @@ class CodeForm(ConfirmEmailVerificationCodeForm):
     code = CodeField(_("Code from the mail"), autocapitalize="characters")
 
     def clean_code(self) -> str:
-        faults = {"incorrect_code": AccountFault.MAIL_CODE_WRONG, "email_taken": AccountFault.ADDRESS_TAKEN}
-        with recorded(faults, self.user and self.user.pk):
+        try:
             return str(super().clean_code())
+        except ValidationError as error:
+            is_taken = error.code == "email_taken"
+            fault = AccountFault.ADDRESS_TAKEN if is_taken else AccountFault.MAIL_CODE_WRONG
+            refuse(fault, person=self.user and self.user.pk)
+            raise
