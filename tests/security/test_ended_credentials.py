@@ -17,6 +17,7 @@ from accounts.admin import PersonForm
 from accounts.errors import AccountFault
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials, set_active
+from oauth_bridge.administration.application_form import ApplicationForm
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.models import AccessToken, Consent
@@ -141,6 +142,20 @@ def activated_by_operator(owner: User, _patch: pytest.MonkeyPatch) -> str:
     return PASSWORD
 
 
+def activated_in_the_admin(owner: User, _patch: pytest.MonkeyPatch) -> str:
+    office = admin_browser()
+    for is_active in ("", "on"):
+        form = {"nickname": owner.nickname, "is_active": is_active}
+        assert office.post(f"/admin/accounts/user/{owner.pk}/change/", form).status_code == 302
+    return PASSWORD
+
+
+def deactivated_by_hand_and_activated(owner: User, _patch: pytest.MonkeyPatch) -> str:
+    User.objects.filter(pk=owner.pk).update(is_active=False)
+    account("activate", owner)
+    return PASSWORD
+
+
 @contract("D17.password", "D17.activated")
 @pytest.mark.integration
 @pytest.mark.parametrize(
@@ -152,6 +167,8 @@ def activated_by_operator(owner: User, _patch: pytest.MonkeyPatch) -> str:
         address_changed,
         address_corrected,
         activated_by_operator,
+        activated_in_the_admin,
+        deactivated_by_hand_and_activated,
     ],
 )
 def test_a_new_password_or_address_or_a_deactivation_ends_all_that_was_given_out_before(
@@ -272,15 +289,44 @@ def test_a_sign_in_that_waits_for_a_code_ends_too(end: Ending, monkeypatch: pyte
 # Of an application ---------------------------------------------------------------------------------------------------
 
 
+def test_a_save_of_an_application_brings_back_nothing_that_ended_meanwhile(
+    application: Registered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clean = ApplicationForm.clean
+
+    def disabled_meanwhile(form: ApplicationForm) -> Any:
+        switch = type(application.row).objects.get(pk=application.row.pk)
+        registry.set_enabled(switch, False)
+        registry.set_enabled(switch, True)
+        return clean(form)
+
+    monkeypatch.setattr(ApplicationForm, "clean", disabled_meanwhile)
+    saved(application, name="Another name")
+    application.row.refresh_from_db()
+    assert application.row.name == "Another name"
+    assert application.row.credentials_version == 2
+
+
 def switched_by_operator(application: Registered) -> None:
     for action in ("disable", "enable"):
         call_command("application", action, application.client_id, stdout=io.StringIO())
+
+
+def switched_by_action(application: Registered) -> None:
+    office, form = admin_browser(), {"_selected_action": [str(application.row.pk)]}
+    for action in ("disable", "enable"):
+        office.post("/admin/oauth_bridge/application/", {"action": action, "post": "yes", **form})
 
 
 def switched_on_its_page(application: Registered) -> None:
     office = admin_browser()
     for act in ("switch-off", "switch-on"):
         office.post(f"/admin/oauth_bridge/application/{application.row.pk}/act/{act}/")
+
+
+def switched_by_hand_and_by_operator(application: Registered) -> None:
+    type(application.row).objects.filter(pk=application.row.pk).update(is_enabled=False)
+    call_command("application", "enable", application.client_id, stdout=io.StringIO())
 
 
 def saved(application: Registered, **fields: str) -> None:
@@ -292,7 +338,9 @@ def saved(application: Registered, **fields: str) -> None:
 
 @contract("D17.enabled")
 @pytest.mark.integration
-@pytest.mark.parametrize("switch", [switched_by_operator, switched_on_its_page])
+@pytest.mark.parametrize(
+    "switch", [switched_by_operator, switched_by_action, switched_on_its_page, switched_by_hand_and_by_operator]
+)
 def test_an_application_that_was_disabled_and_enabled_begins_anew(
     alice: User, application: Registered, switch: Callable[[Registered], None]
 ) -> None:

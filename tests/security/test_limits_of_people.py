@@ -28,7 +28,7 @@ from django.utils import timezone
 from accounts.mail import outbox
 from accounts.mail.composing import compose
 from accounts.models import AuditEntry, OutgoingMail, Session, User
-from accounts.pictures import reencoder_runner
+from accounts.pictures import reencoder, reencoder_runner
 from config.infrastructure import rate_limits
 from oauth_bridge.applications import mails, registry
 from oauth_bridge.credentials import secret_rotation
@@ -349,10 +349,14 @@ def send_picture(browser: Client, content: bytes) -> Any:
 # Pictures -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rates", [{"picture": "2/m"}, {"picture_hour": "2/h"}])
-def test_picture_stops_the_attacker(settings: Any, browser: Client, rates: dict[str, str]) -> None:
+@pytest.fixture(params=[{"picture": "2/m"}, {"picture_hour": "2/h"}], ids=["minute", "hour"])
+def two_pictures(settings: Any, request: Any) -> None:
+    settings.RATES = request.param
+
+
+@pytest.mark.usefixtures("two_pictures")
+def test_picture_stops_the_attacker(browser: Client) -> None:
     """Also pictures that can't be decoded count: the attempt takes the time of others."""
-    settings.RATES = rates
     answers = [send_picture(browser, b"not a picture") for _ in range(3)]
     assert statuses(answers) == [200] * 2 + [429]
     assert 1 <= int(answers[2]["Retry-After"]) <= 3600
@@ -374,8 +378,9 @@ def test_picture_lets_the_victim_go_on(
     assert User.objects.get(pk=alice.pk).avatar
 
 
-def test_the_logos_of_an_owner_count_as_pictures(settings: Any) -> None:
-    settings.RATES, owner = {"picture": "2/m"}, admin_browser()
+@pytest.mark.usefixtures("two_pictures")
+def test_the_logos_of_an_owner_count_as_pictures() -> None:
+    owner = admin_browser()
     form = {"name": "Reading List", "redirect_uris": "https://reading.example/callback", "client_type": "public"}
     answers = [
         owner.post("/admin/oauth_bridge/application/add/", {**form, "new_logo": upload(b"not a picture")})
@@ -383,6 +388,11 @@ def test_the_logos_of_an_owner_count_as_pictures(settings: Any) -> None:
     ]
     said = "You have tried many pictures in a short time."
     assert [said in answer.content.decode() for answer in answers] == [False, False, True]
+
+
+def test_a_picture_that_takes_too_much_work_counts_as_six(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reencoder_runner, "_run", lambda *_: (reencoder.TOO_COSTLY, b""))
+    assert statuses([send_picture(browser, picture()) for _ in range(2)]) == [200, 429]
 
 
 # A new browser --------------------------------------------------------------------------------------------------------

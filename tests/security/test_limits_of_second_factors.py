@@ -136,6 +136,12 @@ def test_a_right_code_ends_no_limit(account: Account) -> None:
     assert statuses(sent) == [200, 302, 200, 429]
 
 
+def test_with_the_limits_off_no_code_is_counted(settings: Any, account: Account) -> None:
+    settings.RATES = {}
+    assert {guess(account.browser_before_code(address=HERS)).status_code for _ in range(12)} == {200}
+    assert not FailedFactor.objects.exists()
+
+
 def test_failures_are_bounded_and_purged_and_name_no_address(account: Account) -> None:
     for address in [f"192.0.2.{number}" for number in range(1, 13)]:
         guess(account.browser_before_code(address=address), address)

@@ -90,3 +90,17 @@ def test_a_session_of_a_person_lasts_for_two_weeks_and_a_sign_in_that_waits_for_
         assert Session.objects.get().expire_date - timezone.now() == timedelta(seconds=age)
         assert browser.cookies[settings.SESSION_COOKIE_NAME]["max-age"] == age
     assert (settings.SESSION_COOKIE_AGE, settings.ANONYMOUS_SESSION_AGE) == (14 * 86_400, 3600)
+
+
+def test_a_form_that_can_not_be_read_or_is_outdated_stores_nothing() -> None:
+    form = "application/x-www-form-urlencoded"
+    for path, body, content_type, status in (
+        ("/accounts/sign-in", "&".join("a" * 1001), form, 400),  # too many fields
+        ("/accounts/sign-in", "a" * 3_000_000, form, 413),
+        ("/accounts/profile", "no part", "multipart/form-data", 400),
+        ("/accounts/sign-in", "login=x&password=y", form, 403),
+    ):
+        answer = Client(enforce_csrf_checks=True).generic("POST", path, body, content_type)
+        assert answer.status_code == status, body[:20]
+    assert "sent no cookie of this site" in answer.content.decode()
+    assert not Session.objects.exists()

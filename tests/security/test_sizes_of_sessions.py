@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 import time_machine
 from django.conf import settings
+from django.contrib.messages import get_messages
 from django.contrib.messages.storage import default_storage
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import Session
@@ -70,9 +73,37 @@ def test_no_number_of_requests_to_any_path_makes_a_session_grow(sender: Callable
     assert not grown
 
 
+@pytest.mark.parametrize(
+    ("sender", "path", "posts"),
+    [
+        (stranger, PASSKEY, [{"credential": "{}"}] * FEW),
+        (stranger, PASSKEY, [{"credential": value} for value in ("[]", "{}", '{"id": 1}', "x", "null", "0", "", "{")]),
+        (holder, PROFILE, [{"remove_picture": "1"}] * FEW),
+        (holder, PROFILE, [{"nickname": f"Ada {number}"} for number in range(FEW)]),
+        (holder, "/accounts/browsers", [{"others": "1"}] * FEW),
+    ],
+)
+def test_a_message_that_waits_already_is_kept_once_and_nothing_is_written(
+    sender: Callable[[], Client], path: str, posts: list[dict[str, str]]
+) -> None:
+    browser = sender()
+    for post in posts[:-1]:
+        browser.post(path, post)
+    before = Session.objects.get().session_data
+    with CaptureQueriesContext(connection) as statements:
+        browser.post(path, posts[-1])
+    assert [each["sql"] for each in statements if each["sql"].startswith('UPDATE "accounts_session"')] == []
+    assert Session.objects.get().session_data == before
+    shown = browser.get("/accounts/sign-in" if sender is stranger else PROFILE)
+    texts = [str(each) for each in get_messages(shown.wsgi_request)] or [
+        str(each) for each in shown.context["messages"]
+    ]
+    assert 1 <= len(texts) == len(set(texts)) <= 2
+
+
 def test_the_newest_unread_messages_are_kept_in_their_order(rf: Any) -> None:
     session = SessionStore()
-    for number in range(1, 8):
+    for number in (1, 2, 3, 1, 4, 5, 6, 6, 7):
         request = rf.get("/")
         request.session = session
         storage = default_storage(request)
