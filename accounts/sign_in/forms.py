@@ -24,8 +24,11 @@ from accounts.passwords import hashing
 class PasswordFormMixin(forms.Form):
     """Asks for the password again if the process is too busy to hash it."""
 
+    is_busy = False
+
     def add_busy_error(self, password: str) -> None:
         """Add the error, and set the focus to the field `password`."""
+        self.is_busy = True
         self.fields[password].widget.attrs["autofocus"] = True
         self.add_error(None, refused(AccountFault.PASSWORD_BUSY, "busy", seconds=hashing.RETRY_AFTER_SECONDS))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -34,12 +35,15 @@ from accounts.sign_in.password_pages import NewPasswordMixin
 
 INVITATION_FIELD_NAME = "invitation"
 _SALT = "accounts.invited"
+# Session key of the values in the sign-up form. The session keeps the values until the mailed code is confirmed.
+_TYPED = "sign_up"
 
 
 def invite(person: User) -> str:
     """Store a new person without a password, or invite a person again. Return a URL with which the person signs up.
 
-    The URL works within seven days, until the person has confirmed the address. To withdraw it, delete the person.
+    The URL works within seven days, until the person has confirmed the address. Once the row of the person is deleted,
+    the invitation is withdrawn.
     """
     person.invited_at = timezone.now()
     if person._state.adding:
@@ -53,6 +57,7 @@ def invite(person: User) -> str:
 
 
 def invited(request: HttpRequest) -> User | None:
+    """Return the person of the invitation in the request; None without a valid invitation."""
     sealed = request.POST.get(INVITATION_FIELD_NAME) or request.GET.get(INVITATION_FIELD_NAME) or ""
     try:
         key = signing.loads(sealed, salt=_SALT, max_age=settings.INVITATION_AGE)
@@ -61,16 +66,35 @@ def invited(request: HttpRequest) -> User | None:
     return User.objects.filter(pk=key, is_active=True, invited_at__isnull=False).first()
 
 
-class SignUpForm(PasswordFormMixin, SignupForm):
-    """Makes an account with a password or, if `by_passkey` is true, with a passkey on a later page.
+def can_begin_again(request: HttpRequest, email: str) -> bool:
+    """Return whether the person can still correct the address of this browser's sign-up."""
+    return not request.user.is_authenticated and request.session.get(_TYPED, {}).get("email") == email
 
-    For a taken address, the response time and the next page are the same as for a free one.
+
+def begin_again(request: HttpRequest) -> HttpResponse:
+    """Delete the sent code and show the form with the typed values, except the password."""
+    typed = request.session[_TYPED]
+    get_adapter().logout(request)
+    request.session[_TYPED] = typed | {"is_shown": True}
+    return redirect(typed["path"] + return_path.query(request))
+
+
+def drop_typed(request: HttpRequest) -> None:
+    request.session.pop(_TYPED, None)
+
+
+class SignUpForm(PasswordFormMixin, SignupForm):
+    """Makes an account with a password. If `by_passkey` is true, the account gets a passkey on a later page instead.
+
+    If another account uses the address, the response time and the next page are the same as for a free address.
     """
 
     account_already_exists: bool
+    person: User | None = None  # set after the account is saved; None for a taken address
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.invited: User | None = kwargs.pop("invited", None)
+        self.begun: str | None = kwargs.pop("begun", None)
         super().__init__(*args, **kwargs)
         self.fields = {
             "email": EmailField(),
@@ -92,12 +116,16 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return str(get_adapter().clean_password(self.cleaned_data["password1"], user=User(**typed)))
 
     def clean(self) -> Any:
-        """Skip the check of allauth's `clean`, which ignores the nickname."""
+        """Skip the password check of allauth's `clean`, because that check ignores the nickname."""
         return super(SignupForm, self).clean()
 
     def try_save(self, request: HttpRequest) -> Any:
         """Raises HashingBusy: the password was not hashed, so nothing was stored."""
-        if person := self._invited_account():
+        self.person, response = self._try_save(request)
+        return self.person, response
+
+    def _try_save(self, request: HttpRequest) -> Any:
+        if person := self._begun_account():
             return person, None
         if not self.account_already_exists:
             try:
@@ -112,11 +140,16 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         refuse(AccountFault.ADDRESS_TAKEN, cause="address_taken_at_sign_up")
         return saved
 
-    def _invited_account(self) -> User | None:
-        if self.invited is None:
+    def _begun_account(self) -> User | None:
+        """Update and return the invited or just made account, or return None if there is none with the typed address.
+
+        A person may go back to the form, keep the address and type another password.
+        """
+        key = self.invited.pk if self.invited else self.begun
+        if key is None:
             return None
         email = self.cleaned_data["email"]
-        waiting = User.objects.filter(pk=self.invited.pk, email=email, email_verified_at=None, is_active=True)
+        waiting = User.objects.filter(pk=key, email=email, email_verified_at=None, is_active=True)
         person = waiting.first()
         if person is None:
             return None
@@ -125,14 +158,17 @@ class SignUpForm(PasswordFormMixin, SignupForm):
             # While the password was hashed, the address may have been confirmed, or the invitation withdrawn.
             if waiting.select_for_update().first() is None:
                 return None
-            end_credentials(person)  # somebody else may be using the link
+            if self.invited:  # somebody else may be using the link
+                end_credentials(person)
             person.change_profile(nickname=self.cleaned_data["nickname"].strip(), password=person.password)
         return person
 
     def _unconfirmed_account(self, request: HttpRequest) -> User | None:
-        """Return the unconfirmed account that an earlier post, such as that of a double click, made, or None.
+        """Return the unconfirmed account that an earlier post made with this address and password, or None.
 
-        The password is checked for every address, with the limits of sign-in, so the answer reveals no account.
+        Without this method, the second post after a double click would show a page that accepts no code. The password
+        is checked for every address, with the limits of sign-in, so the answer does not reveal which accounts are
+        unconfirmed.
         """
         email, password = self.cleaned_data["email"], self.cleaned_data["password1"]
         if throttling.sign_in_wait(request, email)[0]:
@@ -146,6 +182,8 @@ class SignUpForm(PasswordFormMixin, SignupForm):
 
 
 class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
+    """Makes an unconfirmed account and asks for the mailed code. A taken address leads to the same page."""
+
     request: HttpRequest
 
     @cached_property
@@ -153,7 +191,8 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         return invited(self.request)
 
     def get_authenticated_redirect_url(self) -> str:
-        if self.invited:  # whoever is signed in can only have the invitation of another person
+        """Return the URL of the redirect. Whoever is signed in can only have the invitation of another person."""
+        if self.invited:
             text = _("The invitation is for another account. Sign out, then open its link again.")
             messages.warning(self.request, text)
         return cast(str, super().get_authenticated_redirect_url())
@@ -172,19 +211,35 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         }
 
     def get_form_kwargs(self) -> dict[str, Any]:
-        return super().get_form_kwargs() | {"invited": self.invited}
+        arguments: dict[str, Any] = super().get_form_kwargs()
+        begun = self.request.session.get(_TYPED, {}).get("person")
+        return arguments | {"invited": self.invited, "begun": begun}
 
     def get_initial(self) -> dict[str, Any]:
-        return {"email": self.invited.email, "nickname": self.invited.nickname} if self.invited else {}
+        before = self.request.session.get(_TYPED, {})
+        typed = {name: before.get(name, "") if before.get("is_shown") else "" for name in ("email", "nickname")}
+        return typed | ({"email": self.invited.email, "nickname": self.invited.nickname} if self.invited else {})
 
     def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
         if seconds := throttling.address_wait(self.request, "sign_up", "sign_up_day"):
             return too_many_requests(self.request, seconds, cause="sign_up_limited")
+        # The steps after this page may lose `next`, so the session keeps it.
         return_path.keep(self.request)
-        return super().form_valid(form)
+        response = super().form_valid(form)
+        # If SIGN_UP is not open, the invitation determines the address, so the session keeps no values to correct.
+        if settings.SIGN_UP == "open" and response.status_code == HTTPStatus.FOUND:
+            typed = {name: form.cleaned_data[name] for name in ("email", "nickname")}
+            person = cast(SignUpForm, form).person
+            self.request.session[_TYPED] = typed | {
+                "person": str(person.pk) if person else None,
+                "path": self.request.path,
+            }
+        return response
 
 
 class PasskeySignUpView(SignUpView):
+    """Makes an account without a password. The page after the mailed code adds a passkey."""
+
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not authenticators.passkeys_are_possible():
             return redirect("account_signup")

@@ -25,7 +25,7 @@ from accounts.factors import authenticators
 from accounts.models import User
 from accounts.pages import AccountPageMixin, RetryLaterMixin, person_context, too_many_requests
 from accounts.sessions import known_browsers
-from accounts.sign_in import verification
+from accounts.sign_in import sign_up, verification
 from accounts.sign_in.forms import NewAddressForm, SignInForm
 from accounts.sign_in.reauthentication import fresh_sign_in_required
 from config.infrastructure import events
@@ -146,14 +146,12 @@ class CodeView(return_path.StepMixin, library.ConfirmEmailVerificationCodeView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        stage = LoginStageController.enter(self.request, EmailVerificationStage.key)
-        return context | {"can_begin_again": settings.SIGN_UP == "open" and bool(stage and stage.login.signup)}
+        return context | {"can_begin_again": sign_up.can_begin_again(self.request, context["email"])}
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         self.waits_for_code = True
-        if "begin_again" in request.POST:  # the address of the sign-up is wrong
-            sign_out(request)
-            return redirect(reverse("account_signup") + return_path.query(request))
+        if "begin_again" in request.POST and sign_up.can_begin_again(request, self.get_context_data()["email"]):
+            return sign_up.begin_again(request)
         return cast(HttpResponse, super().post(request, *args, **kwargs))
 
     def form_valid(self, form: Any) -> HttpResponse:
@@ -164,6 +162,8 @@ class CodeView(return_path.StepMixin, library.ConfirmEmailVerificationCodeView):
         before = getattr(self.request.user, "email", None)
         response = cast(HttpResponse, super().form_valid(form))
         person = self.request.user
+        if person.is_authenticated:
+            sign_up.drop_typed(self.request)
         if before and person.is_authenticated:
             person.refresh_from_db()
             if person.email != before:  # the change has made this browser unknown

@@ -15,6 +15,7 @@ import time_machine
 from django.core import mail
 from django.core.management import CommandError, call_command
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import User
@@ -185,37 +186,86 @@ def test_only_a_nickname_that_an_operator_gave_survives_a_password_by_mail() -> 
 # A wrong address is corrected on the page of the code -----------------------------------------------------------------
 
 
-def test_a_wrong_address_is_corrected_and_its_code_is_worth_nothing_then(client: Client) -> None:
+def begin_again(browser: Client) -> Any:
+    """The sign-up form after the button on the page of the code."""
+    answer = browser.post(CODE_PAGE, {"begin_again": ""})
+    assert answer["Location"].startswith(SIGN_UP)
+    return browser.get(answer["Location"])
+
+
+def test_the_form_is_as_it_was_typed_and_the_corrected_address_gets_the_code(client: Client) -> None:
     sign_up(client, email=TYPED, next=AUTHORIZE)
     assert CHANGE in html_of(client.get(CODE_PAGE))
-    of_the_wrong_one = mailed_code()
-    form = client.get(client.post(CODE_PAGE, {"begin_again": ""})["Location"])
-    assert (form.status_code, form.context["return_to"], TYPED in html_of(form)) == (200, AUTHORIZE, False)
+    form = begin_again(client)
+    assert f'value="{TYPED}"' in html_of(form)
+    assert 'value="Nia"' in html_of(form)
+    assert NEW["password1"] not in html_of(form)
+    assert form.context["return_to"] == AUTHORIZE
     assert sign_up(client, next=AUTHORIZE)["Location"].startswith(CODE_PAGE)
+    assert mail.outbox[-1].to == ["new@example.org"]
+    assert client.post(CODE_PAGE, {"code": mailed_code()})["Location"] == AUTHORIZE
+    assert User.objects.get(email="new@example.org").email_verified_at
+    assert User.objects.get(email=TYPED).email_verified_at is None
+
+
+def test_the_code_of_the_wrong_address_is_worth_nothing_then(client: Client) -> None:
+    sign_up(client, email=TYPED)
+    assert TYPED not in html_of(client.get(SIGN_UP)), "it is shown after the button only"
+    of_the_wrong_one = mailed_code()
+    begin_again(client)
+    assert client.get(CODE_PAGE)["Location"] == reverse("account_login")
+    sign_up(client)
     assert client.post(CODE_PAGE, {"code": of_the_wrong_one}).status_code == 200
     assert not is_signed_in(client)
-    assert client.post(CODE_PAGE, {"code": mailed_code()})["Location"] == AUTHORIZE
-    assert {each.email: bool(each.email_verified_at) for each in User.objects.all()} == {
-        TYPED: False,
-        "new@example.org": True,
-    }
+    client.post(CODE_PAGE, {"code": mailed_code()})
+    assert is_signed_in(client)
+    assert client.session.get("sign_up") is None
+
+
+def test_only_the_browser_that_made_an_account_sets_another_password_until_it_is_confirmed(client: Client) -> None:
+    sign_up(client)
+    mallory = Client()
+    sign_up(mallory, email="mallory@example.org")
+    begin_again(mallory)
+    with time_machine.travel(time.time() + 11):
+        sign_up(mallory, password1="the phrase of mallory")
+    assert mail.outbox[-1].subject.startswith("You already have an account")
+    assert User.objects.get(email="new@example.org").check_password(NEW["password1"])
+    begin_again(client)
+    with time_machine.travel(time.time() + 22):
+        sign_up(client, nickname="Ada", password1="quite another phrase")
+        assert User.objects.get(nickname="Ada").check_password("quite another phrase")
+        begin_again(client)
+        User.objects.update(email_verified_at="2026-01-01T00:00Z")
+        sign_up(client)
+    assert User.objects.get(nickname="Ada").check_password("quite another phrase"), "it was confirmed meanwhile"
 
 
 def test_a_taken_address_looks_the_same_and_each_sign_up_costs_one_hash(alice: User, monkeypatch: Any) -> None:
     turn = Mock(wraps=hashing.in_turn)
     monkeypatch.setattr(hashing, "in_turn", turn)
-    seen = []
+    pages, hashes = [], []
     for email in (alice.email, "new@example.org"):
         browser = Client()
-        turn.reset_mock()
-        answer = sign_up(browser, email=email)
-        seen.append((answer["Location"], CHANGE in html_of(browser.get(CODE_PAGE)), turn.call_count))
-    assert seen == [(CODE_PAGE, True, 1)] * 2
+        sign_up(browser, email=email)
+        page, form = browser.get(CODE_PAGE), begin_again(browser)
+        assert browser.get(CODE_PAGE).status_code == 302
+        hashes.append(turn.call_count)
+        with time_machine.travel(time.time() + 11):
+            answer = sign_up(browser, email=email, password1="quite another phrase")
+        hashes.append(turn.call_count)
+        assert answer["Location"].startswith(CODE_PAGE)
+        pages.append((CHANGE in html_of(page), form.status_code, f'value="{email}"' in html_of(form)))
+    assert pages == [(True, 200, True)] * 2
+    assert hashes == [1, 2, 3, 4]
 
 
-def test_other_codes_belong_to_no_sign_up(client: Client, alice: User) -> None:
+def test_other_codes_have_no_sign_up_to_go_back_to(client: Client, alice: User) -> None:
     sign_in(client, alice.email)
     client.post("/accounts/email", {"email": "else@example.org"})
     another = Client()
     sign_in(another, PersonFactory(email_verified_at=None).email)
-    assert [CHANGE in html_of(browser.get(CODE_PAGE)) for browser in (client, another)] == [False, False]
+    for browser in (client, another):
+        assert CHANGE not in html_of(browser.get(CODE_PAGE))
+        browser.post(CODE_PAGE, {"begin_again": ""})
+        assert browser.get(CODE_PAGE).status_code == 200
