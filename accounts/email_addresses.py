@@ -69,8 +69,19 @@ def mailbox_of(email: str) -> str:
 
 
 def _without_unseen_ends(text: str) -> str:
-    seen = [index for index, each in enumerate(text) if not is_unseen(each)]
-    return text[seen[0] : seen[-1] + 1] if seen else ""
+    """Keep a joiner that belongs to the last label: without it, the domain would be of another owner."""
+    start = next((index for index, each in enumerate(text) if not is_unseen(each)), len(text))
+    end = len(text)
+    while end > start and is_unseen(text[end - 1]) and not _is_part_of_label(text, end - 1):
+        end -= 1
+    return text[start:end]
+
+
+def _is_part_of_label(text: str, position: int) -> bool:
+    try:
+        return text[position] in _JOINERS and idna.valid_contextj(text, position)
+    except ValueError:  # beside a character that Unicode does not name
+        return False
 
 
 def _ascii_domain(domain: str) -> str:

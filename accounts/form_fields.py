@@ -6,6 +6,7 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.core.validators import MaxLengthValidator
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy
@@ -72,6 +73,7 @@ class PasswordField(forms.CharField):
             strip=False,
             help_text=help_text,
             widget=forms.PasswordInput(attrs={"autocomplete": autocomplete}),
+            validators=[MaxLengthValidator(settings.PASSWORD_MAX_LENGTH), refuse_control_characters],
         )
 
 

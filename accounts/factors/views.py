@@ -95,14 +95,20 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
 
     @transaction.atomic
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Abort the sign-up if the credentials have changed since: somebody else may still have the page open."""
+        """Abort the sign-up if the account's credentials have changed since the sign-up began.
+
+        Otherwise, somebody who still has the page open could add a passkey after the owner has set a password. If the
+        session was lost, redirect to sign-in instead of sign-up: the account already exists.
+        """
         stage = LoginStageController.enter(request, PasskeySignupStage.key)
         if stage:
             known = [stage.login.user.pk] if stage.login.user else []
             person = User.objects.select_for_update().filter(pk__in=known).first()
             if person is None or not credential_changes.is_sign_in_current(request, person):
                 return return_path.carry(request, _end(stage))
-        return super().dispatch(request, *args, **kwargs)
+        response = super().dispatch(request, *args, **kwargs)
+        is_lost = response.get("Location") == reverse("account_signup")
+        return return_path.carry(request, redirect("account_login")) if is_lost else response
 
     def form_valid(self, form: Form) -> HttpResponse:
         """Offer recovery codes before the person continues: the passkey is the only way into the new account."""
@@ -182,6 +188,9 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
         signed = signing.dumps(context["unused_codes"], salt=_CODES_SALT)
         return context | {"onward": return_path.take(self.request), "signed_codes": signed}
 
+    def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return HttpResponse()  # the next GET still shows the codes
+
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Return the codes that the page has signed as a file."""
         try:
@@ -214,8 +223,10 @@ class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauth
         selection |= {"residentKey": "required", "requireResidentKey": True}
         return context | kwargs | {"most": MOST_PASSKEYS, "is_full": self._is_full()}
 
+    @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
         person = cast(User, self.request.user)
+        User.objects.select_for_update(no_key=True).get(pk=person.pk)  # two tabs must not exceed MOST_PASSKEYS
         if self._is_full():
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
         if seconds := throttling.person_wait(person, "new_passkey"):

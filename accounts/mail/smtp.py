@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import smtplib
+import ssl
 import time
 from email.utils import parseaddr
 from typing import Any
@@ -48,9 +49,6 @@ def begin_mail(connection: smtplib.SMTP) -> None:
 class _Bounded(smtplib.SMTP):
     _end = 0.0
 
-    def __init__(self, host: str, port: int, **options: Any) -> None:
-        super().__init__(host, port, **options | {"local_hostname": greeting()})
-
     def send(self, s: Any) -> None:
         self._limit_step()
         super().send(s)
@@ -74,6 +72,22 @@ class _BoundedTLS(_Bounded, smtplib.SMTP_SSL):
 
 
 class EmailBackend(smtp.EmailBackend):
-    @property
-    def connection_class(self) -> type[smtplib.SMTP]:
-        return _BoundedTLS if self.use_ssl else _Bounded
+    def open(self) -> bool:
+        if self.connection:
+            return False
+        tls = ssl.create_default_context()
+        options: Any = {"local_hostname": greeting(), "timeout": self.timeout}
+        if self.use_ssl:
+            connection: smtplib.SMTP = _BoundedTLS(self.host, self.port, context=tls, **options)
+        else:
+            connection = _Bounded(self.host, self.port, **options)
+        try:
+            if self.use_tls:
+                connection.starttls(context=tls)
+            if self.username and self.password:
+                connection.login(self.username, self.password)
+        except BaseException:
+            connection.close()
+            raise
+        self.connection = connection
+        return True

@@ -34,6 +34,7 @@ ACCEPTED_TYPES = ["image/jpeg", "image/png", "image/gif", "image/webp"]
 
 RUN_SECONDS = 20.0  # shorter than the timeout in the documented configuration of nginx
 RETRY_AFTER_SECONDS = 10
+COSTLY_COUNTS_AS = 6  # pictures
 # Of one part of a multipart form. Django itself refuses headers of more than PART_HEADERS_MAX_BYTES. The time of
 # Python's email parser grows with the square of the number of semicolons: 2 ms for 900. Browsers send three.
 PART_HEADERS_MAX_BYTES, PART_MAX_SEMICOLONS = 1024, 64
@@ -66,12 +67,16 @@ def reencode(upload: File[Any], person: User, crop: Crop = MIDDLE) -> bytes:
     """
     if upload.size > settings.PICTURE_MAX_BYTES:
         raise FormError(AccountFault.PICTURE_TOO_LARGE, "too_large", count=settings.PICTURE_MAX_BYTES // 1024**2)
+    counters = [Counter(name, str(person.pk)) for name in ("picture", "picture_hour")]
     with _turn(person):
-        if seconds := rate_limits.attempt(*(Counter(name, str(person.pk)) for name in ("picture", "picture_hour"))):
+        if seconds := rate_limits.attempt(*counters):
             raise FormError(AccountFault.PICTURES_LIMITED, "throttled", seconds=seconds)
         status, picture = _run(upload, crop)
     if status == reencoder.DONE:
         return picture
+    if status in (reencoder.TOO_COSTLY, -signal.SIGXCPU):
+        for _ in range(COSTLY_COUNTS_AS - 1):
+            rate_limits.count(*counters)
     raise _refusal(status)
 
 

@@ -29,10 +29,10 @@ class AccountChanged(Exception):
 def end_credentials(user: User, *, except_session: str | None = None) -> None:
     """Void the person's sessions, codes, access tokens, remembered consents and known-browser marks.
 
-    `except_session` is the key of a session that stays valid.
+    Each credential stores the person's `credentials_version` at its issue, and is invalid after the version has
+    changed. `except_session` is the key of a session that stays valid.
     """
-    User.objects.filter(pk=user.pk).update(credentials_version=F("credentials_version") + 1)
-    user.refresh_from_db(fields=["credentials_version"])
+    _next_version(user)
     sessions = user.sessions.all()
     if except_session:
         sessions = sessions.exclude(session_key=digest(except_session))
@@ -42,7 +42,8 @@ def end_credentials(user: User, *, except_session: str | None = None) -> None:
 def set_password(user: User, password: str, *, except_session: str | None = None) -> None:
     """Set the password and end the person's credentials, except the session with the key `except_session`.
 
-    Raises HashingBusy. Raises AccountChanged: whoever has the old address may not set a password.
+    Only the columns of the password are saved, so an account that is deactivated meanwhile stays deactivated. Raises
+    HashingBusy. Raises AccountChanged: nothing was stored, because whoever has the old address may not set a password.
     """
     user.set_password(password)
     user.password_changed_at = timezone.now()
@@ -57,11 +58,19 @@ def set_password(user: User, password: str, *, except_session: str | None = None
 
 @transaction.atomic
 def set_active(user: User, is_active: bool) -> None:
-    """Deactivate or activate the account, and end its credentials. Raises LastAdministrator: nothing was changed."""
+    """Deactivate or activate the account. Both changes end the account's credentials.
+
+    After a deactivation, the rows of the invalid sessions stay until they expire or the account is activated. The
+    sign-in page reads the row of an invalid session to find out why the browser is signed out. Raises
+    LastAdministrator: nothing was changed.
+    """
     if not is_active:
         keep_one([user.pk])
     if User.objects.filter(pk=user.pk).exclude(is_active=is_active).update(is_active=is_active):
-        end_credentials(user)
+        if is_active:
+            end_credentials(user)
+        else:
+            _next_version(user)
         events.write(Event.ACCOUNT_ACTIVATED if is_active else Event.ACCOUNT_DEACTIVATED, person=user.pk)
         action = "account_activated" if is_active else "account_deactivated"
         audit_trail.write(action, audit_trail.of_person(user))
@@ -70,7 +79,11 @@ def set_active(user: User, is_active: bool) -> None:
 
 @transaction.atomic
 def deactivate_all(people: QuerySet[User]) -> int:
-    """Deactivate all active accounts of the queryset. Return their number. Raises LastAdministrator."""
+    """Deactivate all active accounts of the queryset, as `set_active`. Returns their number.
+
+    The number of statements does not depend on the number of people, except for the audit entries. Raises
+    LastAdministrator: nothing was changed.
+    """
     keep_one(people)
     active = User.objects.filter(pk__in=people, is_active=True)
     keys = list(active.order_by("pk").values_list("pk", flat=True))
@@ -81,7 +94,13 @@ def deactivate_all(people: QuerySet[User]) -> int:
     return len(keys)
 
 
-# The state of an unfinished sign-in, by which the next step notices that the account has changed.
+def _next_version(user: User) -> None:
+    User.objects.filter(pk=user.pk).update(credentials_version=F("credentials_version") + 1)
+    user.refresh_from_db(fields=["credentials_version"])
+
+
+# The state of an unfinished sign-in, by which the next step notices that the account has changed ----------------------
+
 _STATE = "sign_in_begun"
 
 
@@ -90,7 +109,7 @@ def begin_sign_in(request: HttpRequest, user: AbstractBaseUser) -> None:
 
 
 def is_sign_in_current(request: HttpRequest, user: AbstractBaseUser) -> bool:
-    """Return whether the account is active and its credentials have not ended during this sign-in."""
+    """Return whether the account is active and its `credentials_version` has not changed during this sign-in."""
     return request.session.get(_STATE) == _state(user) and user.is_active
 
 
@@ -108,8 +127,14 @@ def _state(user: AbstractBaseUser) -> list[str | int]:
     return [str(user.pk), cast(User, user).credentials_version]
 
 
+# The keys of reset links --------------------------------------------------------------------------------------------
+
+
 class ResetTokenGenerator(PasswordResetTokenGenerator):
-    """Makes the keys of reset links, which are valid until the next sign-in or the end of the person's credentials."""
+    """Makes the keys of reset links. A key is valid until the next sign-in or the end of the person's credentials.
+
+    Making a key runs no SQL statement, so the response time does not reveal whether an account exists.
+    """
 
     def _make_hash_value(self, user: User, timestamp: int) -> str:
         return f"{super()._make_hash_value(user, timestamp)}{user.credentials_version}"

@@ -16,6 +16,7 @@ from typing import Any, cast
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, middleware
 from django.contrib.auth.models import AnonymousUser
+from django.contrib.messages.storage.base import Message
 from django.contrib.messages.storage.session import SessionStorage
 from django.contrib.sessions.backends.base import UpdateError
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
@@ -80,6 +81,10 @@ class SessionStore(DatabaseSessionStore):
     def person(self) -> User | None:
         person_id = self.get(SESSION_KEY)
         return self._person if self._person and str(self._person.pk) == person_id else None
+
+    @property
+    def is_of_deactivated_account(self) -> bool:
+        return self.person is not None and not self.person.is_active
 
     def get_session_cookie_age(self) -> int:
         """Return the seconds until the session expires: without a person, ANONYMOUS_SESSION_AGE after its creation."""
@@ -154,9 +159,16 @@ class SessionStore(DatabaseSessionStore):
 
 
 class MessageStorage(SessionStorage):
-    """Django's storage of messages in the session, for the newest _UNREAD messages."""
+    """Django's storage of messages in the session, for the newest _UNREAD messages. Equal messages are kept once.
 
-    def serialize_messages(self, messages: Sequence[Any]) -> str:
+    If an equal message waits already, the session does not change and is not saved.
+    """
+
+    def add(self, level: int, message: str, extra_tags: str | None = "") -> None:
+        if Message(level, str(message)) not in self:
+            super().add(level, message, extra_tags)
+
+    def serialize_messages(self, messages: Sequence[Message]) -> str:
         return super().serialize_messages(messages[-_UNREAD:])
 
 

@@ -102,7 +102,8 @@ class AccountAdapter(DefaultAccountAdapter):
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
         """Sign the person in after the last step of the sign-in.
 
-        Raises ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit is reached.
+        Only a completed sign-in is counted and ends old sessions. A right password is not enough. Raises
+        ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of sign-ins is reached.
         """
         is_current = credential_changes.is_sign_in_current(request, user)
         credential_changes.end_sign_in(request)

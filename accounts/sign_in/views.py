@@ -25,6 +25,7 @@ from accounts.factors import authenticators
 from accounts.models import User
 from accounts.pages import AccountPageMixin, RetryLaterMixin, person_context, too_many_requests
 from accounts.sessions import known_browsers
+from accounts.sessions.store import SessionStore
 from accounts.sign_in import sign_up, verification
 from accounts.sign_in.forms import NewAddressForm, SignInForm
 from accounts.sign_in.reauthentication import fresh_sign_in_required
@@ -39,6 +40,7 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
             **self._offer(context),
             "passkeys_are_possible": authenticators.passkeys_are_possible(),
             "sign_up_is_open": settings.SIGN_UP == "open",
+            "is_switched_off": cast(SessionStore, self.request.session).is_of_deactivated_account,
         }
 
     def _offer(self, context: dict[str, Any]) -> dict[str, Any]:

@@ -37,11 +37,15 @@ logger = logging.getLogger("oauth_bridge")
 RETRY_AFTER_SECONDS = "5"
 ACCOUNT_PAGES = "/accounts/"
 FORMS_OF_STRANGERS = ("account_login", "account_signup", "account_signup_by_passkey", "account_reset_password")
-# The parameter of a redirect to a page whose form the CSRF check refused, and what the page says.
+# The parameter of a redirect after a form that was refused, or whose session has ended, and what the page says.
 REFUSED_FIELD_NAME = "refused"
 REFUSED = {
     "csrf": gettext_noop("This page was open for too long or in too many windows. Please try again."),
     "csrf_origin": SiteFault.CSRF_ORIGIN.problem,
+    "session_ended": gettext_noop(
+        "This browser was signed out meanwhile, here or from another browser. Sign in, then see whether what you sent"
+        " was carried out."
+    ),
 }
 LOOPBACK_PEERS = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
 # Proxies add these headers. If a request has one of these headers, its client may be on another machine.
@@ -53,7 +57,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """Return 400, or 413 for a form that is too large. If another tab has ended the session, redirect to the page."""
+    """Return 400, or 413 for a form that is too large. If the session has ended meanwhile, redirect."""
     if isinstance(exception, DisallowedHost):
         return host_not_served(request)
     if isinstance(exception, RequestDataTooBig):
@@ -63,9 +67,12 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
         limit = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
         return error_response(request, RequestError(SiteFault.TOO_MANY_FIELDS, limit=limit))
     if isinstance(exception, SessionInterrupted):
-        if request.method == "POST":
+        if request.method != "POST":
+            return HttpResponseRedirect(request.get_full_path())
+        if request.path == reverse("authorize"):
             return csrf_failure(request)
-        return HttpResponseRedirect(request.get_full_path())
+        sign_in = return_path.sign_in_url(request.get_full_path())
+        return HttpResponseRedirect(f"{sign_in}&{REFUSED_FIELD_NAME}=session_ended", status=303)
     return error_response(request, RequestError(SiteFault.BAD_REQUEST))
 
 

@@ -32,6 +32,8 @@ FORMS = {
     "\u212aate@example.com": "kate@example.com",  # the Kelvin sign
     "zoe+a@r3---sn.example": "zoe+a@r3---sn.example",
     "m@\u0915\u0915\u094d\u200d\u0915.example": f"m@{JOINED}.example",
+    "m@example.\u0915\u094d\u200d": "m@example.xn--11b6iy14e",
+    "m@example.\u0915\u094d\u200d\u200b ": "m@example.xn--11b6iy14e",
 }
 UNSEEN = (
     "\u200b\u00ad\u200c\u200d\ufeff\u2060\u200e\u200f\u202e\u2066\ufe0f\u034f\u3164\u2800\U000e0061\U000e0100\u0000\t"

@@ -18,8 +18,8 @@ from accounts.models import Session, User
 from accounts.sessions.store import SessionStore
 from oauth_bridge.models.activity import ActivityRecord
 from tests.factories import ApplicationFactory, PersonFactory
-from tests.grants import PAGE, link_of
-from tests.pages import browser_of, is_signed_in, sign_in, with_session
+from tests.grants import PAGE, Log, link_of
+from tests.pages import browser_of, html_of, is_signed_in, proven, sign_in, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -66,7 +66,20 @@ def test_a_retired_secret_key_keeps_people_signed_in_and_one_that_was_dropped_do
     assert [is_signed_in(each) for each in (browser, left)] == [True, False]
 
 
-# Forms that are refused ----------------------------------------------------------------------------------------------
+# Forms that are refused, and a form whose session ends meanwhile ------------------------------------------------------
+
+
+def test_an_administrator_who_deletes_the_own_account_learns_that_the_session_has_ended(
+    admin_user: User, event_log: Log
+) -> None:
+    root = PersonFactory(is_staff=True, is_superuser=True)
+    form = {"post": "yes", "typed": root.email}
+    browser = proven(with_session(root))
+    answer = browser.post(f"/admin/accounts/user/{root.pk}/delete/", form)
+    assert (answer.status_code, event_log.of("refused")) == (303, [])
+    assert "This browser was signed out meanwhile" in html_of(browser.get(answer["Location"]))
+    assert not User.objects.filter(pk=root.pk).exists()
+
 
 COOKIE = settings.CSRF_COOKIE_NAME
 NO_COOKIE, ANOTHER_SITE, OUT_OF_DATE = "sent no cookie of this site", "came from another site", "open for too long"

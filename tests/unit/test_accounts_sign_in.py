@@ -61,7 +61,11 @@ def test_no_field_can_break_the_sign_in(client: Client, alice: User, field: str)
         assert client.get("/accounts/sign-in", form).status_code == 200
 
 
-def test_a_form_of_2_mb_is_not_read(client: Client, alice: User) -> None:
+def test_a_password_of_100_kb_is_refused_unhashed_and_a_form_of_2_mb_is_not_read(
+    client: Client, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(User, "check_password", lambda *_: pytest.fail("hashed"))
+    assert "at most 1024 characters" in text_of(sign_in(client, alice.email, "x" * 100_000))
     form = {"login": alice.email, "password": "x" * 2_000_000}
     response = client.post("/accounts/sign-in", form, HTTP_ACCEPT="text/html")
     assert response.status_code == 413

@@ -138,6 +138,14 @@ def test_an_open_sign_up_adds_no_passkey_once_the_credentials_have_ended(client:
     assert not is_signed_in(client)
 
 
+def test_a_lost_cookie_leads_to_the_sign_in_of_the_request(client: Client, settings: Any) -> None:
+    settings.SIGN_UP = "invitation"  # without an invitation, the sign-up page leads nowhere
+    address = return_path.url_of(FIRST, pending_path())
+    for answer in (client.get(address), client.post(address)):
+        assert answer["Location"] == address.replace(FIRST, "/accounts/sign-in")
+    assert "Photo Printer" in html_of(client.get(answer["Location"]))
+
+
 @pytest.mark.parametrize("is_moved", [False, True])
 def test_the_last_passkey_that_can_be_used_stays_until_there_is_a_password(
     owner: Client, settings: Any, monkeypatch: Any, is_moved: bool
@@ -228,6 +236,7 @@ def test_a_mailed_link_is_enough_for_whom_only_passkeys_of_another_host_are_left
     page = other.get(SECOND)
     shown = (ELSEWHERE in text_of(page), "Use a passkey" in html_of(page), f'href="{HELP}"' in html_of(page))
     assert shown == (True, False, True)
+    assert 'href="/accounts/password/reset' in html_of(page)
     assert not is_signed_in(other)
     # A new passkey is asked for again, after a link too.
     assert add(browser, Device().made(creation(browser))).status_code == 302
