@@ -15,39 +15,41 @@ from config.infrastructure.texts import is_unseen
 EMAIL_MAX_LENGTH = 254
 
 NOT_AN_ADDRESS = _("Type an e-mail address, like name@example.com.")
+NOT_A_LOCAL_PART = _(
+    "The part before the @ may have the letters a to z without accents, digits, and signs such as . _ + - only."
+)
+UNSEEN = _("The address has a space or an invisible character in it. Delete it, or type the address again.")
+NOT_A_DOMAIN = _("The part after the @ is not the name of a domain. Check its spelling.")
 # Without quotation marks: "zoe"@example.com and zoe@example.com are the same mailbox (RFC 5321 §4.1.2).
 _LOCAL_PART = re.compile(r"[a-z0-9.!#$%&'*+/=?^_`{|}~-]*")
 _JOINERS = frozenset("\u200c\u200d")
 
 
 def normalise_email(typed: str) -> str:
-    """Return the form in which an address is stored, mailed, compared and given out.
+    """Return the form in which an address is stored, mailed, compared and given out: NFKC, lower case, ASCII.
 
-    The form is NFKC and lower case. The part before the @ is ASCII. The domain is ASCII by IDNA 2008, so `straße`
-    becomes `xn--strae-oqa`. ASCII labels do not change. Invisible characters at the ends are removed.
+    The domain is ASCII by IDNA 2008, so `straße` becomes `xn--strae-oqa`. Invisible characters at the ends are removed.
 
     Raises ValidationError: the text is no address, or contains an invisible character elsewhere, other than a joiner
-    that IDNA 2008 accepts (RFC 5892 appendix A). The message names what is wrong.
+    that IDNA 2008 accepts (RFC 5892 appendix A).
     """
-    _limit_length(typed.strip())
+    limit_length = MaxLengthValidator(EMAIL_MAX_LENGTH)
+    limit_length(typed.strip())
     text = _without_unseen_ends(unicodedata.normalize("NFKC", typed))
     local, at, domain = text.rpartition("@")
     if any(is_unseen(each) and not (each in _JOINERS and each in domain) for each in text) or _JOINERS & {*local}:
-        raise _unseen()
+        raise ValidationError(UNSEEN)
     if not at or not local or not domain or domain.startswith("["):  # a network address has many spellings
-        raise ValidationError(NOT_AN_ADDRESS, code="invalid")
+        raise ValidationError(NOT_AN_ADDRESS)
     if not _LOCAL_PART.fullmatch(local := local.lower()):
-        allowed = _(
-            "The part before the @ may have the letters a to z without accents, digits, and signs such as . _ + - only."
-        )
-        raise ValidationError(allowed, code="local_part")
+        raise ValidationError(NOT_A_LOCAL_PART)
     try:
         address = f"{local}@{_ascii_domain(domain)}"
     except idna.InvalidCodepointContext as error:
-        raise (_unseen() if _JOINERS & {*domain} else _not_a_domain()) from error
+        raise ValidationError(UNSEEN if _JOINERS & {*domain} else NOT_A_DOMAIN) from error
     except UnicodeError as error:
-        raise _not_a_domain() from error
-    _limit_length(address)
+        raise ValidationError(NOT_A_DOMAIN) from error
+    limit_length(address)
     EmailValidator(NOT_AN_ADDRESS)(address)
     return address
 
@@ -61,26 +63,9 @@ def looked_up_email(typed: str) -> str:
 
 
 def mailbox_of(email: str) -> str:
-    """Return the address of the mailbox for the limits of e-mails. `email` is in the one form.
-
-    `user+tag@` is usually the mailbox of `user@`, so both addresses have the same mailbox, but only in the limits of
-    e-mails.
-    """
+    """Return the address of the mailbox for the limits of e-mails: `user+tag@` is usually the mailbox of `user@`."""
     name, _at, host = email.rpartition("@")
     return f"{name.partition('+')[0] or name}@{host}"
-
-
-def _limit_length(text: str) -> None:
-    MaxLengthValidator(EMAIL_MAX_LENGTH)(text)
-
-
-def _unseen() -> ValidationError:
-    sentence = _("The address has a space or an invisible character in it. Delete it, or type the address again.")
-    return ValidationError(sentence, code="unseen")
-
-
-def _not_a_domain() -> ValidationError:
-    return ValidationError(_("The part after the @ is not the name of a domain. Check its spelling."), code="domain")
 
 
 def _without_unseen_ends(text: str) -> str:

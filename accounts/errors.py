@@ -1,14 +1,11 @@
 """The errors of this package: the faults, their sentences on forms and pages, and their causes in the log.
 
-One sentence may have several causes. Only the log contains the cause. A fault has two texts, the problem and the fix.
-If one text says both, the fix is empty. A fault contains the status of the response: 200 if the form is
-shown again, 302 for a redirect.
+One sentence may have several causes, which only the log contains. If the problem also says the fix, the fix is empty.
+The status of a fault is 200 if the form is shown again, and 302 for a redirect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from math import ceil
 from typing import Any, cast
 from uuid import UUID
@@ -97,12 +94,7 @@ class AccountFault(Fault):
         200,
         _("This code is not right, or was used before. Wait for the next one, and check the clock of the device."),
     )
-    RECOVERY_CODE_WRONG = 200, _("This is no recovery code of yours that is still unused.")
-    FACTOR_WRONG = (200, _("This is no code of your app, and no recovery code of yours that is still unused."))
-    NEW_APP_CODE_WRONG = (
-        200,
-        _("This code is not right. Type the one that the app shows now, and check its clock."),
-    )
+    FACTOR_WRONG = 200, _("This is no code of your app, and no recovery code of yours that is still unused.")
 
     # Passkeys
     PASSKEY_UNREADABLE = 200, _("Your browser sent no passkey. Try again, or use your password.")
@@ -111,12 +103,6 @@ class AccountFault(Fault):
         _("This passkey is not known here, or its answer came too late. Try again, or use your password."),
     )
     PASSKEY_REFUSED = 200, _("The device's answer was not accepted. Try again.")
-    PASSKEYS_FULL = 200, "The account has the most passkeys that it can have.", "Remove one first."
-    PASSKEY_NEEDED = (
-        200,
-        "Without this passkey the person could not sign in.",
-        "Add another one or set a password first.",
-    )
 
     # Pictures
     PICTURE_FAILED = (
@@ -128,9 +114,9 @@ class AccountFault(Fault):
         _("Other pictures are being read at this moment. Wait a few seconds, then choose the picture again."),
     )
     PICTURE_TOO_LARGE = 200, _("This picture is larger than %(count)s MB. Choose a smaller one.")
-    PICTURE_TOO_MANY_PIXELS = (200, _("This picture has more than %(count)d megapixels. Choose a smaller one."))
+    PICTURE_TOO_MANY_PIXELS = 200, _("This picture has more than %(count)d megapixels. Choose a smaller one.")
     PICTURE_TOO_COSTLY = 200, _("Reading this picture takes too much work. Choose a smaller one.")
-    NOT_A_PICTURE = (200, _("This file is not a picture that can be read. Choose a JPEG, PNG, GIF or WebP picture."))
+    NOT_A_PICTURE = 200, _("This file is not a picture that can be read. Choose a JPEG, PNG, GIF or WebP picture.")
 
 
 class FormError(ValidationError):
@@ -158,20 +144,9 @@ def refused(
     login: str = "",
     **details: Any,
 ) -> FormError:
-    """Report a refusal, and return the error for the form. `person` and `login`: as in `refuse`."""
+    """Report a refusal as `refuse`, and return the error for the form."""
     refuse(fault, person=person, cause=cause, login=login, **details)
     return FormError(fault, code, **details)
-
-
-@contextmanager
-def recorded(faults: Mapping[str, AccountFault], person: UUID | None = None) -> Iterator[None]:
-    """Report the form errors that allauth raises in this context. `faults` maps the error's code to a fault."""
-    try:
-        yield
-    except ValidationError as error:
-        if fault := faults.get(error.code or ""):
-            refuse(fault, person=person)
-        raise
 
 
 def duration(seconds: int) -> str:

@@ -41,10 +41,7 @@ class UserManager(BaseUserManager["User"]):
         return self.get(email=looked_up_email(username or ""))
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
-        """Store an account. The address counts as verified only if `email_verified_at` is set.
-
-        Raises ValidationError: the address has no form in which it could be stored.
-        """
+        """Store an account. Raises ValidationError: the address has no form in which it could be stored."""
         user = self.model(email=normalise_email(email), **fields)
         user.set_password(password)
         user.save()
@@ -57,33 +54,26 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractBaseUser, PermissionsMixin):
-    """A person. The primary key is the `sub` claim: random, never reused, the same for all applications.
-
-    Specification 2.4.
-    """
+    """A person. The primary key is the `sub` claim. Specification 2.4."""
 
     id = models.UUIDField(_("user ID"), primary_key=True, default=uuid.uuid4, editable=False)
     email: models.EmailField[str, str] = EmailField(_("e-mail address"), max_length=EMAIL_MAX_LENGTH)
     email_verified_at = models.DateTimeField(_("address confirmed at"), null=True, blank=True)
     nickname = models.CharField(_("nickname"), max_length=NICKNAME_MAX_LENGTH, blank=True)
-    # The language of e-mails to the person, as a code of settings.LANGUAGES; empty if unknown.
+    # Of e-mails to the person: a code of settings.LANGUAGES; empty if unknown.
     language = models.CharField(_("language"), max_length=20, blank=True, default="", db_default="")
     avatar = models.CharField(_("picture"), max_length=100, blank=True, editable=False)
     is_active = models.BooleanField(_("active"), default=True)
     is_staff = models.BooleanField(_("administrator"), default=False)
-    # The time of the last invitation that the person has not accepted yet; None if there is none.
-    invited_at = models.DateTimeField(null=True, editable=False)
+    invited_at = models.DateTimeField(null=True, editable=False)  # the last invitation, until it is accepted
     created_at = models.DateTimeField(_("created at"), default=timezone.now, editable=False)
     password_changed_at = models.DateTimeField(null=True, editable=False)  # None: never changed
-    # The time of the last change of nickname, picture or address. The value is None if the profile has not changed
-    # since this column was added.
+    # The last change of nickname, picture or address.
     profile_changed_at = models.DateTimeField(null=True, default=timezone.now, editable=False)
-    # A new credential stores the current `credentials_version`. After `sessions.credential_changes` has incremented the
-    # version, the credential is invalid. A timestamp would depend on clocks, and a credential that another request
-    # issues at the same moment would stay valid.
+    # A credential stores the version at its issue, and is invalid after `sessions.credential_changes` has incremented
+    # it. With a timestamp, a credential that another request issues at the same moment would stay valid.
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
-    # The number of times that the account was unlocked. The key of the count of failed sign-ins contains `unlocks`, so
-    # each unlocking begins a new count.
+    # The keys of the counts of failed sign-ins contain the number, so each unlocking begins a new count.
     unlocks = models.IntegerField(default=0, db_default=0, editable=False)
 
     USERNAME_FIELD = "email"
@@ -117,20 +107,17 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     @property
     def invitation_ends_at(self) -> datetime | None:
-        """When the link of the last invitation ends; None if no invitation waits for the person."""
         return self.invited_at and self.invited_at + timedelta(seconds=settings.INVITATION_AGE)
 
     def change_profile(self, **values: Any) -> None:
-        """Store these values of the profile and the time of the change. The time is the claim `updated_at`."""
+        """Store these values of the profile and the time of the change, the claim `updated_at`."""
         for name, value in values.items():
             setattr(self, name, value)
         self.profile_changed_at = timezone.now()
         self.save(update_fields=[*values, "profile_changed_at"])
 
     def check_password(self, raw_password: str) -> bool:
-        """Return whether `raw_password` is the password.
-
-        Unlike Django's method, this method upgrades a hash without ending sessions or overwriting a newer password.
+        """Unlike Django's method, upgrade a hash without ending sessions or overwriting a newer password.
 
         Raises HashingBusy: the password was not checked.
         """
@@ -144,7 +131,6 @@ class User(AbstractBaseUser, PermissionsMixin):
         return check_password(raw_password, stored, upgrade)
 
     def get_session_auth_hash(self) -> str:
-        """Return the value that a valid session contains. The value depends on password and `credentials_version`."""
         return self._session_auth_hash(settings.SECRET_KEY)
 
     def get_session_auth_fallback_hash(self) -> Iterator[str]:
@@ -156,11 +142,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
 
 class Session(AbstractBaseSession):
-    """A browser's session. `session_key` is the digest of the key in the browser's cookie.
-
-    Only the key in the cookie decrypts a row. So `get_decoded` does not work, and the model does not override
-    `get_session_store_class`.
-    """
+    """A browser's session, which only the key in the browser's cookie decrypts, so `get_decoded` does not work."""
 
     session_key = models.CharField(_("digest of the session key"), max_length=64, primary_key=True)
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, related_name="sessions")
@@ -168,7 +150,7 @@ class Session(AbstractBaseSession):
     # A result of `accounts.sessions.user_agents.describe`.
     browser = models.CharField(max_length=60, blank=True, default="", db_default="", editable=False)
     last_used_at = models.DateTimeField(null=True, editable=False)  # updated at most once an hour
-    # `was_known` is true if the browser was known when the session began (accounts.sessions.known_browsers).
+    # Whether the browser was known when the session began (accounts.sessions.known_browsers).
     was_known = models.BooleanField(default=False, db_default=False, editable=False)
 
     class Meta(AbstractBaseSession.Meta):  # type: ignore[name-defined]
@@ -200,8 +182,8 @@ class FailedFactor(models.Model):
 class OutgoingMail(models.Model):
     """An e-mail that is not sent yet. Only `accounts.mail.outbox` writes and reads the rows.
 
-    `sealed` contains the encrypted e-mail until the e-mail is sent. `once` is a digest of the event that may cause only
-    one e-mail. A row with `once` stays until it expires, and prevents a second row with the same digest.
+    `sealed` is empty after the e-mail was sent. A row with `once`, the digest of an event that causes only one e-mail,
+    stays until it expires.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

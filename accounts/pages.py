@@ -20,8 +20,7 @@ from accounts.pictures import current_picture
 class AccountPageMixin(ContextMixin):
     """Adds the person and the section to the context.
 
-    `section` is the route of the sub-navigation entry that is marked as current. If `section` is empty, the entry of
-    the page itself is marked.
+    `section` is the route of the entry of the sub-navigation that is marked as current, by default the page's own.
     """
 
     request: HttpRequest
@@ -33,7 +32,6 @@ class AccountPageMixin(ContextMixin):
 
 
 def person_context(person: User) -> dict[str, str]:
-    """Return the name, its first letter, the e-mail address and the picture URL of the person for templates."""
     return {
         "display_name": person.display_name,
         "initial": person.display_name[:1].upper(),
@@ -62,7 +60,7 @@ def too_many_requests(
     cause: str = "",
     person: UUID | None = None,
 ) -> HttpResponse:
-    """Report a refusal and return an error page, for a limit whose error no form shows."""
+    """Report a refusal whose error no form shows, and return an error page."""
     refuse(fault, cause=cause, person=person)
     context = {
         "status": fault.status,

@@ -1,8 +1,7 @@
-"""Pass the return path of a sign-in from page to page.
+"""Pass the return path of a sign-in, where the person continues after it, from page to page.
 
-The return path is the path of this service where the person continues after the sign-in. The parameter `next` contains
-it. The session also stores it, because some flows lose the parameter: the steps after the password, a password reset,
-and a code page that closes after three wrong codes.
+The parameter `next` contains the path. The session stores it too, because some flows lose the parameter: the steps
+after the password, a password reset, and a code page that closes after three wrong codes.
 """
 
 from __future__ import annotations
@@ -33,10 +32,7 @@ _STEPS = (
 
 
 class StepMixin:
-    """A step of the sign-in. If the view redirects to another step, the URL gets the return path.
-
-    So the page of the next step continues at the return path, even if another tab signs in for another application.
-    """
+    """Adds the return path to a redirect to another step of the sign-in, so that each tab has its own."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         return carry(request, super().dispatch(request, *args, **kwargs))  # type: ignore[misc]
@@ -49,20 +45,17 @@ def carry(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
 
 
 def is_own_path(url: str) -> bool:
-    """Return whether `url` is a path of this service, so that a redirect to `url` stays on this host.
-
-    Django's check refuses more than 2,048 characters, so it gets the path without the query.
-    """
+    """Return whether `url` is a path of this service, so that a redirect to `url` stays on this host."""
     return (
         url.startswith("/")
         and len(url) <= URL_MAX_LENGTH
-        and url_has_allowed_host_and_scheme(url.partition("?")[0], allowed_hosts=None)
+        and url_has_allowed_host_and_scheme(url.partition("?")[0], allowed_hosts=None)  # for at most 2,048 characters
         and not any(unicodedata.category(character) == "Cc" for character in url)
     )
 
 
 def requested(request: HttpRequest) -> str:
-    """Return the `next` of a request, or an empty string if it is missing or not a path of this service."""
+    """Return the `next` of a request, or "" if it is missing or not a path of this service."""
     url = request.POST.get(REDIRECT_FIELD_NAME) or request.GET.get(REDIRECT_FIELD_NAME) or ""
     return url if is_own_path(url) else ""
 
@@ -72,7 +65,7 @@ def found(request: HttpRequest) -> str:
 
 
 def query(request: HttpRequest) -> str:
-    """Return the checked return path as the query of a URL, or an empty string without a return path."""
+    """Return the return path as the query of a URL, or ""."""
     return_to = found(request)
     return url_of("", return_to) if return_to else ""
 
@@ -94,13 +87,12 @@ def keep(request: HttpRequest, return_to: str = "") -> None:
 
 
 def kept_path(request: HttpRequest) -> str:
-    """Return the return path in the session, or an empty string if it is missing or too old."""
+    """Return the return path in the session, or "" if it is missing or too old."""
     return_to, kept_at = request.session.get(SESSION_KEY) or ("", 0)
     return return_to if time.time() - kept_at < RETURN_AGE_SECONDS and is_own_path(return_to) else ""
 
 
 def take(request: HttpRequest) -> str:
-    """Return the path of `kept_path`, and delete it from the session."""
     return_to = kept_path(request)
     drop(request)
     return return_to

@@ -1,7 +1,6 @@
 """Count sign-ins, sign-ups, requested e-mails and passkeys. The limits: config.limits_and_lifetimes.
 
-The limit is checked before the password is checked, and a failure is counted afterwards. So several simultaneous
-attempts may exceed a limit together. This imprecision is accepted.
+A failure is counted after the check of the limit and the password, so simultaneous attempts may exceed a limit.
 """
 
 from __future__ import annotations
@@ -28,10 +27,7 @@ _SIGN_IN_CAUSES = {
 
 
 def sign_in_wait(request: HttpRequest, email: str) -> tuple[int, str, UUID | None]:
-    """Return the seconds until this browser may try this account (0: now), the cause, and the owner if there is one.
-
-    The limit that covers the largest number of browsers is checked first, as in `rate_limits.exceeded`.
-    """
+    """Return the seconds until this browser may try this account (0: now), the cause, and the owner if there is one."""
     mark, person = _account(email)
     for counter in reversed(_failed_sign_ins(request, email, mark)):
         if seconds := rate_limits.exceeded(counter):
@@ -45,7 +41,6 @@ def count_failed_sign_in(request: HttpRequest, email: str) -> None:
 
 
 def unlock_sign_in(person: User) -> None:
-    """Begin a new count of the account's failed sign-ins in all browsers. The counts of network addresses stay."""
     User.objects.filter(pk=person.pk).update(unlocks=F("unlocks") + 1)
 
 
@@ -54,59 +49,39 @@ def address_wait(request: HttpRequest, *limits: str) -> int:
     return rate_limits.attempt(*_of_address(request, *limits))
 
 
-def address_wait_now(request: HttpRequest, limit: str) -> int:
-    """Return the seconds until the network address may cause another event, or 0. Count nothing."""
-    return rate_limits.exceeded(*_of_address(request, limit))
-
-
-def count_for_address(request: HttpRequest, limit: str) -> None:
-    rate_limits.count(*_of_address(request, limit))
-
-
 def _of_address(request: HttpRequest, *limits: str) -> list[Counter]:
     address = client_address(request)
     return [counter for limit in limits for counter in rate_limits.by_address(limit, address)]
 
 
 def person_wait(person: User, limit: str) -> int:
-    """Count an act of this person. Return the seconds to wait, or 0."""
     return rate_limits.attempt(Counter(limit, str(person.pk)))
 
 
 def mailbox_wait(email: str, limit: str, kind: str = "") -> int:
-    """Count an e-mail to the mailbox. Each `kind` has its own count. Return the seconds to wait, or 0."""
+    """Count an e-mail of the kind to the mailbox. Return the seconds to wait, or 0."""
     return rate_limits.attempt(Counter(limit, f"{_mailbox(email)} {kind}".strip()))
 
 
 def mail_wait(request: HttpRequest, email: str) -> int:
-    """Count a mail with a code or link that this network address requests. Return the seconds to wait, or 0.
-
-    A browser that is known for the account of the mailbox has its own count.
-    """
+    """Count a mail with a code or link, by known browser or network address. Return the seconds to wait, or 0."""
     if browser := known_browsers.find(request, email):
         return rate_limits.attempt(Counter("mail", f"{_mailbox(email)}:{browser}"))
     return address_wait(request, "mail")
 
 
 def may_send_reset_email(request: HttpRequest, email: str) -> bool:
-    """Return whether another reset e-mail may be sent to the address now. If so, count the e-mail."""
     times = settings.RESET_MAILS_FROM_ALL
     return not rate_limits.attempt(*_of_account("reset_mail", request, email, _mailbox(email), times))
 
 
 def sign_in_begun_wait(request: HttpRequest, person: User) -> int:
-    """Count a right password for this account and network address. Return the seconds to wait, or 0.
-
-    Each right password begins a session that waits an hour for the next step.
-    """
+    """Count a right password, which begins a session that waits for the next step. Return the seconds to wait, or 0."""
     return rate_limits.attempt(_of_account("sign_in_begun", request, person.email, person.email)[0])
 
 
 def sign_in_done_wait(request: HttpRequest, person: User) -> int:
-    """Count a completed sign-in of the account. Return the seconds to wait, or 0.
-
-    A known browser has its own count. A new password, which ends all credentials, begins a new count.
-    """
+    """Count a completed sign-in of the account with its present credentials. Return the seconds to wait, or 0."""
     account = f"{known_browsers.account_mark(person.email)} {person.credentials_version}"
     return rate_limits.attempt(_of_account("sign_in_done", request, person.email, account)[-1])
 
@@ -116,7 +91,7 @@ def _mailbox(email: str) -> str:
 
 
 def _account(email: str) -> tuple[str, UUID | None]:
-    """Return the identifier of the account in the counters, which each unlocking changes, and the owner if any."""
+    """Return the account's identifier in the counters, which each unlocking changes, and the owner if any."""
     mark = known_browsers.account_mark(email)
     row = User.objects.filter(email=email).values_list("pk", "unlocks").first()
     person, unlocks = row or (None, 0)
@@ -133,9 +108,8 @@ def _failed_sign_ins(request: HttpRequest, email: str, mark: str) -> list[Counte
 def _of_account(name: str, request: HttpRequest, email: str, account: str, times: float = 1) -> list[Counter]:
     """Return the counter of a known browser, or the counters of the network address and of all unknown browsers.
 
-    A known browser has its own counter, so that a few wrong passwords from elsewhere do not lock the owner out. An
-    attacker who uses many network addresses reaches the larger limit of all unknown browsers together. IPv6 addresses
-    are counted by site, because one machine has few sites and many addresses.
+    So a few wrong passwords from elsewhere do not lock the owner out. IPv6 addresses are counted by site, because one
+    machine has few sites and many addresses.
     """
     if browser := known_browsers.find(request, email):
         return [Counter(name, f"{account}:{browser}")]

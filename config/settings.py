@@ -66,7 +66,7 @@ MIDDLEWARE = [
     "config.http.middleware.OriginMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "accounts.sessions.store.SessionMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "accounts.sessions.store.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",

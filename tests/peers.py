@@ -123,7 +123,7 @@ class MailServer:
     def __init__(self) -> None:
         self.port = free_port()
         self.mode = TAKES
-        self.data_seconds = self.quit_seconds = self.step_seconds = 0.0  # until DATA, QUIT, any command is answered
+        self.data_seconds = self.step_seconds = 0.0  # until DATA, any command is answered
         self.connections = 0
         self.greetings: list[str] = []
         self.certificate: Path | None = None  # with its key, for STARTTLS
@@ -172,7 +172,7 @@ class _Session(socketserver.StreamRequestHandler):
         self._say("220 ready")
         while line := self.rfile.readline():
             command = line[:4].upper()
-            server.wait(server.quit_seconds if command == b"QUIT" else server.step_seconds)
+            server.wait(server.step_seconds)
             if command == b"RCPT" and server.mode in ANSWERS:
                 self._say(ANSWERS[server.mode])
             elif command == b"EHLO":

@@ -1,4 +1,4 @@
-"""allauth's adapter for second factors and passkeys: encrypts secrets and names passkeys."""
+"""allauth's adapter for second factors and passkeys."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ PURPOSE = "accounts.factors"
 
 class FactorAdapter(DefaultMFAAdapter):
     error_messages = DefaultMFAAdapter.error_messages | {
-        "incorrect_code": gettext_lazy(AccountFault.NEW_APP_CODE_WRONG.problem),
+        "incorrect_code": gettext_lazy(AccountFault.APP_CODE_WRONG.problem),
         "cannot_generate_recovery_codes": gettext_lazy("Set up an authenticator app or add a passkey first."),
         "unverified_email": gettext_lazy("Confirm your e-mail address first."),
     }
@@ -46,23 +46,17 @@ class FactorAdapter(DefaultMFAAdapter):
     def is_mfa_enabled(self, user: AbstractBaseUser | AnonymousUser | None, types: Any = None) -> bool:
         """Return whether the person has a factor of one of `types`. `user` is None if the account was just deleted.
 
-        If `types` contains both apps and passkeys, allauth asks whether a second factor must follow the first. In this
-        case, passkeys of another host count too.
+        With apps and passkeys in `types`, allauth asks whether a second factor must follow: any passkey counts.
         """
         if types and {Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN} <= set(types):
             return is_asked_after_password(user) and not is_enough_by_link(self.request, cast(User, user))
         return user is not None and bool(types_of(user) & set(types or Authenticator.Type.values))
 
-    # The database holds no readable secret ---------------------------------------------------------------------
-
     def encrypt(self, text: str) -> str:
         return base64.b64encode(sealing.seal(PURPOSE, text.encode())).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Return the secret.
-
-        If SECRET_KEY has changed since the encryption, return a random secret, so that no code is valid.
-        """
+        """Return the secret or, if SECRET_KEY has changed since, a random one, so that no code is valid."""
         content = sealing.unseal(PURPOSE, base64.b64decode(encrypted_text))
         if content is None:
             logger.error("a second factor can't be read: it was stored under another SECRET_KEY")
@@ -78,8 +72,6 @@ class FactorAdapter(DefaultMFAAdapter):
             f"M{run.start()},{y}h{len(run[0])}" for y, row in enumerate(rows) for run in re.finditer("#+", row)
         )
         return format_html('<svg viewBox="0 -.5 {0} {0}"><path stroke="#000" d="{1}"/></svg>', len(rows), dark)
-
-    # Passkeys --------------------------------------------------------------------------------------------------------
 
     def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
         """Return False for the last passkey that a person without a password can use."""

@@ -26,14 +26,10 @@ from config.infrastructure import events, sealing
 from config.infrastructure.events import Event
 from config.infrastructure.network import is_ip_address
 
-# A page sends the IDs of the person's passkeys to the browser.
-MOST_PASSKEYS = 20
+MOST_PASSKEYS = 20  # a page sends their IDs to the browser
 _SECOND_FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
-# The name of a value in the `data["credential"]` of a passkey's row: the host for which the passkey was made. A passkey
-# without this value counts as one of the present host.
-HOST = "host"
-# The number of used codes that the row of an app remembers. At most three codes are valid at a time.
-_REMEMBERED = 10
+HOST = "host"  # the name of the value in a passkey's `data["credential"]` that says for which host it was made
+_REMEMBERED = 10  # used codes of an app; at most three codes are valid at a time
 _USED = "used_codes"
 _APP_CODE_LENGTH = 6  # recovery codes are longer
 
@@ -41,17 +37,7 @@ _APP_CODE_LENGTH = 6  # recovery codes are longer
 def overview(person: AbstractBaseUser) -> dict[str, Any]:
     rows = list(Authenticator.objects.filter(user_id=person.pk).order_by("created_at"))
     return {
-        "passkeys": [
-            {
-                "pk": row.pk,
-                "name": str(row),
-                "created_at": row.created_at,
-                "used_at": row.last_used_at,
-                "other_host": other_host(row),
-            }
-            for row in rows
-            if row.type == Authenticator.Type.WEBAUTHN
-        ],
+        "passkeys": [(row, other_host(row)) for row in rows if row.type == Authenticator.Type.WEBAUTHN],
         "unusable_passkeys": sum(1 for row in rows if other_host(row)),
         "passkeys_are_possible": passkeys_are_possible(),
         "totp": next((row for row in rows if row.type == Authenticator.Type.TOTP), None),
@@ -77,7 +63,7 @@ def described(person: User) -> list[dict[str, Any]]:
 
 
 def has_confirmed(request: HttpRequest) -> bool:
-    """Return whether the person has a passkey or an app, and has used a second factor in this browser session."""
+    """Return whether the person has an app or passkey, and has used a second factor in this browser session."""
     records = get_authentication_records(request, request.user)
     return any(record.get("method") == "mfa" for record in records) and has_any(request.user)
 
@@ -94,30 +80,26 @@ def confirm_path(person: AbstractBaseUser | AnonymousUser) -> str:
 
 
 def types_of(person: AbstractBaseUser | AnonymousUser) -> set[str]:
-    """Return the types of the person's authenticators that can be used: app, passkeys, recovery codes.
-
-    A passkey of another host does not count, and neither do recovery codes of which none is left.
-    """
+    """Return the types of the person's authenticators that can be used here."""
     rows = Authenticator.objects.filter(user_id=person.pk)
     is_code = Authenticator.Type.RECOVERY_CODES
     return {row.type for row in rows if (_unused(row) if row.type == is_code else not other_host(row))}
 
 
 def other_hosts(person: AbstractBaseUser | AnonymousUser) -> list[str]:
-    """Return the hosts of the person's passkeys that can't be used, because the host of AUTH_URL has changed."""
+    """Return the hosts of the person's passkeys that were made for another host than that of AUTH_URL."""
     rows = Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.WEBAUTHN)
     return sorted({other_host(row) for row in rows} - {""})
 
 
 def of_other_hosts() -> QuerySet[Authenticator]:
-    """Return all people's passkeys that can't be used, because the host of AUTH_URL has changed."""
     passkeys = Authenticator.objects.filter(type=Authenticator.Type.WEBAUTHN, data__credential__has_key=HOST)
     others: QuerySet[Authenticator] = passkeys.exclude(**{f"data__credential__{HOST}": passkey_host()})
     return others
 
 
 def other_host(row: Authenticator) -> str:
-    """Return the host of a passkey that can't be used, or "" for each authenticator of the present host."""
+    """Return the host of a passkey that was made for another host, or ""."""
     here = passkey_host()
     host = row.data.get("credential", {}).get(HOST, here) if row.type == Authenticator.Type.WEBAUTHN else here
     return "" if host == here else str(host)
@@ -135,10 +117,7 @@ def is_enough_by_link(request: HttpRequest, person: User) -> bool:
 
 
 def is_asked_after_password(person: AbstractBaseUser | AnonymousUser | None) -> bool:
-    """Return whether the person is asked for a second factor after the password, even if none can be used any more.
-
-    Return False for None, which means that the account was deleted during the sign-in.
-    """
+    """Return whether the person is asked for a second factor, even if none can be used. None: a deleted account."""
     if person is None:
         return False
     asked: bool = Authenticator.objects.filter(user_id=person.pk, type__in=_SECOND_FACTORS).exists()
@@ -151,10 +130,7 @@ def number_of_passkeys(person: AbstractBaseUser | AnonymousUser) -> int:
 
 @transaction.atomic
 def remove_all(person: User) -> None:
-    """Remove the person's passkeys, authenticator app and recovery codes, and end all the person's credentials.
-
-    If there were any, tell the person.
-    """
+    """Remove the person's authenticators, end all credentials, and tell the person if there were authenticators."""
     end_credentials(person)
     if Authenticator.objects.filter(user=person).delete()[0]:
         composing.factors_removed(person)
@@ -166,8 +142,7 @@ def remove_all(person: User) -> None:
 def mark_used(person: AbstractBaseUser | AnonymousUser, code: str) -> bool:
     """Store that a valid code of the person's app was used. Return False if it was used before. RFC 6238 §5.2.
 
-    The row of the app stores a digest of the code. allauth itself remembers a used code for only one period and,
-    without Redis, in only one worker.
+    allauth itself remembers a used code for only one period and, without Redis, in only one worker.
     """
     apps = Authenticator.objects.select_for_update().filter(user_id=person.pk, type=Authenticator.Type.TOTP)
     row = apps.first()
@@ -188,7 +163,6 @@ def _is_used(data: dict[str, Any], code: str) -> bool:
 
 
 def is_of_an_app(code: str) -> bool:
-    """Return whether the code is as long as the codes of an app; recovery codes are longer."""
     return len(_digits(code)) == _APP_CODE_LENGTH
 
 
@@ -202,7 +176,7 @@ def _digests(code: str) -> list[str]:
 
 @transaction.atomic
 def unlock(person: User) -> None:
-    """Allow the person to try again at once in every browser. The limits of network addresses do not change."""
+    """Allow the person to try again at once in every browser. The counts of network addresses stay."""
     throttling.unlock_sign_in(person)
     failures.forget(person)
     events.write(Event.ACCOUNT_UNLOCKED, person=person.pk)
@@ -210,7 +184,7 @@ def unlock(person: User) -> None:
 
 
 def passkey_host() -> str:
-    """Return the host as WebAuthn's relying party ID. A passkey works only for the host for which it was made."""
+    """Return WebAuthn's relying party ID."""
     return urlsplit(settings.AUTH_URL).hostname or ""
 
 

@@ -33,7 +33,7 @@ TELL_FROM = 3
 
 
 def limited(request: HttpRequest, person: User, check: Callable[[], T], *, is_sign_in: bool) -> T:
-    """Return the result of `check`. If `check` raises ValidationError, count a failed code or passkey answer.
+    """Return the result of `check`, or count a failure if it raises ValidationError.
 
     Raises ValidationError: `check` raised it, or the limit is reached and `check` was not called.
     """

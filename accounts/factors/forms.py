@@ -20,7 +20,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import AccountFault, refused
-from accounts.factors import authenticators, failures, passkeys
+from accounts.factors import authenticators, failures
 from accounts.factors.authenticators import HOST, codes_left, is_of_an_app, mark_used, types_of, was_used
 from accounts.form_fields import CodeField
 from accounts.mail import composing
@@ -33,8 +33,6 @@ NAME_MAX_LENGTH = 60
 
 
 class LimitedMixin(forms.Form):
-    """Limits the number of wrong codes and refused passkey answers."""
-
     user: User
     is_sign_in = True
 
@@ -68,17 +66,14 @@ class UnusedCodeMixin(LimitedMixin):
             is_accepted = False
         if not is_accepted:
             cause = "factor_used" if was_used(self.user, code) else "factor_wrong"
-            raise refused(self._fault(code), "incorrect_code", person=self.user.pk, cause=cause)
+            is_code_of_app = Authenticator.Type.TOTP in self.types and is_of_an_app(code)
+            fault = AccountFault.APP_CODE_WRONG if is_code_of_app else AccountFault.FACTOR_WRONG
+            raise refused(fault, "incorrect_code", person=self.user.pk, cause=cause)
         if not is_of_an_app(code):
             left = codes_left(self.user)
             events.write(Event.RECOVERY_CODE_USED, person=self.user.pk, left=left)
             composing.tell(get_adapter().request, self.user, "recovery_code_used", left=left)
         return code
-
-    def _fault(self, code: str) -> AccountFault:
-        if Authenticator.Type.TOTP not in self.types:
-            return AccountFault.RECOVERY_CODE_WRONG
-        return AccountFault.APP_CODE_WRONG if is_of_an_app(code) else AccountFault.FACTOR_WRONG
 
 
 class AuthenticateForm(UnusedCodeMixin, base.AuthenticateForm):
@@ -92,26 +87,27 @@ class ReauthenticateForm(UnusedCodeMixin, base.ReauthenticateForm):
 class ActivateTOTPForm(totp.ActivateTOTPForm):
     code = CodeField(_("Code that the app shows"), inputmode="numeric")
 
-    def clean_code(self) -> Any:
-        try:
-            return super().clean_code()
-        except ValidationError as error:
-            if error.code != "incorrect_code":
-                raise
-            raise refused(AccountFault.NEW_APP_CODE_WRONG, "incorrect_code", person=self.user.pk) from None
 
-
-# The WebAuthn library raises ValueError for an answer that is not accepted, and any of these for a malformed one.
-MALFORMED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, struct.error)
+# allauth raises ValidationError for an answer that is not accepted, and the WebAuthn library any of the others for a
+# malformed one.
+_NOT_ACCEPTED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValidationError,
+    ValueError,
+    struct.error,
+)
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
 
 
 class PasskeyField(forms.JSONField):
     """The browser's answer to a passkey request, as a dictionary. The origin in the answer must be AUTH_URL.
 
-    allauth would accept every port and every subdomain of the host. allauth would also store the whole answer, and the
-    WebAuthn library would allocate as many bytes as a number in the answer says. So the field keeps only the needed
-    members, which must be base64url text.
+    allauth would accept every port and subdomain, and store the whole answer, and the WebAuthn library would allocate
+    as many bytes as a number says. So the field keeps only the needed members, which must be base64url text.
     """
 
     REQUIRED = ("clientDataJSON",)
@@ -132,7 +128,6 @@ class PasskeyField(forms.JSONField):
         return answer
 
     def _needed(self, answer: Any) -> dict[str, Any]:
-        """Return the needed members of the answer. Raises ValueError: a member is not base64url text."""
         response = answer["response"]
         found = {name: response[name] for name in self.REQUIRED}
         found |= {name: response[name] for name in self.OPTIONAL if response.get(name) is not None}
@@ -143,14 +138,14 @@ class PasskeyField(forms.JSONField):
 
 
 class KnownPasskeyMixin(forms.Form):
+    user: Any  # None at a sign-in by passkey: the passkey names the person
     credential = PasskeyField()
 
     def clean_credential(self) -> Any:
-        person = getattr(self, "user", None)  # before a sign-in by passkey, the person is unknown
         try:
-            return passkeys.find_used(get_adapter().request, person, self.cleaned_data["credential"])
-        except MALFORMED:
-            raise refused(AccountFault.PASSKEY_UNKNOWN, "unknown", person=person and person.pk) from None
+            return super().clean_credential()  # type: ignore[misc]
+        except _NOT_ACCEPTED:
+            raise refused(AccountFault.PASSKEY_UNKNOWN, "unknown", person=self.user and self.user.pk) from None
 
 
 class AddPasskeyForm(webauthn.AddWebAuthnForm):
@@ -166,11 +161,11 @@ class AddPasskeyForm(webauthn.AddWebAuthnForm):
     passwordless = None
 
     def clean(self) -> Any:
+        try:
+            super().clean()
+        except _NOT_ACCEPTED:
+            raise refused(AccountFault.PASSKEY_REFUSED, "refused", person=self.user.pk) from None
         if credential := self.cleaned_data.get("credential"):
-            try:
-                passkeys.check_new(get_adapter().request, credential)
-            except MALFORMED:
-                raise refused(AccountFault.PASSKEY_REFUSED, "refused", person=self.user.pk) from None
             credential[HOST] = authenticators.passkey_host()
         return self.cleaned_data
 

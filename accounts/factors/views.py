@@ -17,15 +17,13 @@ from django.contrib.auth.mixins import LoginRequiredMixin
 from django.core import signing
 from django.db import IntegrityError, transaction
 from django.forms import Form
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.generic.edit import FormView
 
 from accounts import return_path, throttling
-from accounts.errors import AccountFault, refuse, refused
-from accounts.factors import passkeys
+from accounts.errors import AccountFault, refused
 from accounts.factors.adapter import FactorAdapter
 from accounts.factors.authenticators import (
     MOST_PASSKEYS,
@@ -44,22 +42,15 @@ from accounts.sessions import credential_changes
 
 
 class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
-    """GET returns the passkey options as JSON. POST receives the answer. The URL has the sign-in page's query."""
+    """GET returns the passkey options as JSON. POST receives the answer."""
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Limit the calls, because each call stores a challenge in a session."""
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Limit the calls: each one stores a challenge in a session, or takes time to check."""
         if seconds := throttling.address_wait(request, "passkey_options"):
             return too_many_requests(request, seconds, cause="passkeys_limited")
-        return JsonResponse({"request_options": passkeys.request_options(request)})
-
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Count failed answers against the limit of `get`, because an answer takes time to parse and check."""
-        if seconds := throttling.address_wait_now(request, "passkey_options"):
-            return too_many_requests(request, seconds, cause="passkeys_limited")
-        return cast(HttpResponse, super().post(request, *args, **kwargs))
+        return super().dispatch(request, *args, **kwargs)
 
     def get_authenticated_redirect_url(self) -> str:
-        """Return the URL of the redirect if another tab has already signed the person in."""
         return return_path.requested(self.request) or reverse("profile")
 
     def form_valid(self, form: Form) -> HttpResponse:
@@ -67,7 +58,6 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
         return cast(HttpResponse, super().form_valid(form))
 
     def form_invalid(self, form: Form) -> HttpResponse:
-        throttling.count_for_address(self.request, "passkey_options")
         has_session = self.request.session.session_key  # the browser called `get` before
         return super().form_invalid(form) if has_session else redirect("account_login")
 
@@ -76,16 +66,12 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
     """Asks for the second factor after the password: a code, or a passkey if the person has one."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        passkey_form: Any = self.webauthn_form
-        self.webauthn_form: Any = None  # otherwise allauth would parse all passkeys
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        form = context["form"]
+        form, passkey_form = context["form"], context["webauthn_form"]
         types, person = form.types, form.user
-        if Authenticator.Type.WEBAUTHN in types or passkey_form.is_bound:
-            options = passkeys.request_options(self.request, person)
-            context |= {"webauthn_form": passkey_form, "js_data": {"request_options": options}}
         return context | {
             "form": form if types - {Authenticator.Type.WEBAUTHN} else None,
+            "webauthn_form": passkey_form if Authenticator.Type.WEBAUTHN in types or passkey_form.is_bound else None,
             "has_app": Authenticator.Type.TOTP in types,
             "needs_device": types == {Authenticator.Type.WEBAUTHN},
             "other_hosts": other_hosts(person) if not types else [],
@@ -93,10 +79,7 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
         }
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Abort the sign-in if the factors were removed.
-
-        Otherwise this page and the sign-in page would redirect to each other forever.
-        """
+        """Abort the sign-in if the factors were removed: this page and the sign-in page would redirect forever."""
         stage = LoginStageController.enter(request, AuthenticateStage.key)
         if stage and not request.user.is_authenticated and not is_asked_after_password(stage.login.user):
             return return_path.carry(request, _end(stage))
@@ -107,9 +90,8 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
     """Adds the first passkey to a new account without a password, after the address is confirmed."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = FormView.get_context_data(self, **kwargs)
-        options = passkeys.creation_options(self.request, context["form"].user)
-        return context | {"js_data": {"creation_options": options}}
+        context: dict[str, Any] = super().get_context_data()
+        return context | kwargs  # `kwargs` has the form with its errors, which allauth drops
 
     @transaction.atomic
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -153,17 +135,10 @@ class SecurityPageMixin(LoginRequiredMixin, AccountPageMixin):
 
 
 class ConfirmByCodeView(SecurityPageMixin, RetryLaterMixin, base.ReauthenticateView):
-    """Asks a signed-in person for a code before a sensitive change."""
+    pass
 
 
-class PasskeyProofView(webauthn.ReauthenticateWebAuthnView):
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super(webauthn.ReauthenticateWebAuthnView, self).get_context_data(**kwargs)
-        options = passkeys.request_options(self.request, cast(User, self.request.user))
-        return context | {"js_data": {"request_options": options}}
-
-
-class ConfirmByPasskeyView(SecurityPageMixin, PasskeyProofView):
+class ConfirmByPasskeyView(SecurityPageMixin, webauthn.ReauthenticateWebAuthnView):
     def form_invalid(self, form: Form) -> HttpResponse:
         for error in form.errors.get("credential", []):
             messages.error(self.request, str(error))
@@ -176,10 +151,7 @@ _CODES_SALT = "accounts.factors.recovery_codes"
 
 
 class NewFactorMixin:
-    """Redirects to new recovery codes. If there are none, redirects to the page that required a second factor.
-
-    If another tab has already stored the same factor or recovery codes, redirects to the page "Security".
-    """
+    """Redirects to new recovery codes or, without new ones, to the page that required a second factor."""
 
     request: HttpRequest
 
@@ -191,7 +163,7 @@ class NewFactorMixin:
         try:
             with transaction.atomic():
                 return cast(HttpResponse, super().form_valid(form))  # type: ignore[misc]
-        except IntegrityError:
+        except IntegrityError:  # another tab has stored the same
             return redirect("security")
 
 
@@ -209,7 +181,7 @@ class DeactivateTOTPView(SecurityPageMixin, totp.DeactivateTOTPView):
 
 
 class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView):
-    """Shows the codes only at the first GET. If a page required a second factor, links to that page."""
+    """Shows the codes only at the first GET."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
@@ -217,11 +189,10 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
         return context | {"onward": return_path.take(self.request), "signed_codes": signed}
 
     def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Answer HEAD without the codes, so that the next GET still shows the codes."""
-        return HttpResponse()
+        return HttpResponse()  # the next GET still shows the codes
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Return the codes of the page as a file. The page has signed them, so no code is read from the database."""
+        """Return the codes that the page has signed as a file."""
         try:
             codes = signing.loads(request.POST.get("codes", ""), salt=_CODES_SALT)
         except signing.BadSignature:
@@ -232,7 +203,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
 
 
 class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCodesView):
-    """Makes new codes. After a sign-up with a passkey, the person continues at `next`, with or without codes."""
+    """Makes new codes. After a sign-up with a passkey, the person continues at `next`."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**kwargs) | {"onward": return_path.requested(self.request)}
@@ -242,24 +213,21 @@ class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCod
         return cast(HttpResponse, super().form_valid(form))
 
 
-class NewPasskeyView(webauthn.AddWebAuthnView):
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        options = passkeys.creation_options(self.request, cast(User, self.request.user))
-        return FormView.get_context_data(self, **kwargs) | {"js_data": {"creation_options": options}}
-
-
-class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, NewPasskeyView):
+class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauthn.AddWebAuthnView):
     """Adds a passkey unless the person already has MOST_PASSKEYS."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**kwargs) | {"most": MOST_PASSKEYS, "is_full": self._is_full()}
+        context: dict[str, Any] = super().get_context_data()
+        # allauth asks for a second factor. Only a passkey that the device keeps also signs in without an address.
+        selection = context["js_data"]["creation_options"]["publicKey"]["authenticatorSelection"]
+        selection |= {"residentKey": "required", "requireResidentKey": True}
+        return context | kwargs | {"most": MOST_PASSKEYS, "is_full": self._is_full()}
 
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
         person = cast(User, self.request.user)
         User.objects.select_for_update(no_key=True).get(pk=person.pk)  # two tabs must not exceed MOST_PASSKEYS
         if self._is_full():
-            refuse(AccountFault.PASSKEYS_FULL, person=person.pk)
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
         if seconds := throttling.person_wait(person, "new_passkey"):
             fault = AccountFault.NEW_PASSKEYS_LIMITED
@@ -285,6 +253,5 @@ class RemovePasskeyView(SecurityPageMixin, webauthn.RemoveWebAuthnView):
         person = cast(User, self.request.user)
         User.objects.select_for_update().get(pk=person.pk)  # two tabs must not remove the last two passkeys
         if not FactorAdapter().can_delete_authenticator(self.object):
-            refuse(AccountFault.PASSKEY_NEEDED, person=person.pk)
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
         return cast(HttpResponse, super().form_valid(form))

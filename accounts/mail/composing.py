@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import textwrap
-import unicodedata
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import partial
@@ -51,14 +49,7 @@ def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> 
         subject = _WHITE_SPACE.sub(" ", render_to_string(f"account/email/{name}_subject.txt", context)).strip()
         text = render_to_string(f"account/email/{name}_message.txt", context).strip()
         html = render_to_string("account/email/_html.html", {"subject": subject, "paragraphs": list(paragraphs(text))})
-    return Email(to, subject, "\n".join(map(_wrapped, text.splitlines())), html)
-
-
-def _wrapped(line: str) -> str:
-    """Break the line after at most 72 characters. Codes, URLs and Chinese text are not broken."""
-    if line.startswith(" ") or line == _SIGNATURE or any(unicodedata.east_asian_width(each) in "FW" for each in line):
-        return line
-    return textwrap.fill(line, 72, break_long_words=False, break_on_hyphens=False)
+    return Email(to, subject, text, html)
 
 
 def paragraphs(text: str) -> Iterator[Paragraph]:
@@ -79,11 +70,7 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
         yield Paragraph("signature", signature.strip())
 
 
-# Mails about events of an account, in the person's language --------------------------------------------------------
-
-
 def new_browser(request: HttpRequest, person: User) -> None:
-    """Tell the person about a sign-in with a new browser, unless the mails of today have reached their limit."""
     today = f"{timezone.now():%Y-%m-%d}"
     names = [f"new_browser {person.pk} {today} {number}" for number in range(settings.NEW_BROWSER_MAILS_PER_DAY)]
     if free := outbox.unknown(names):
@@ -91,29 +78,23 @@ def new_browser(request: HttpRequest, person: User) -> None:
 
 
 def account_deleted(request: HttpRequest, person: User) -> None:
-    """Tell the person about the deletion. An unconfirmed address gets no e-mail: its owner may be a stranger."""
     kind = "account_deleted" if request.user.pk == person.pk else "account_deleted_by_administrator"
-    if person.email_verified_at:
+    if person.email_verified_at:  # otherwise its owner may be a stranger
         tell(request, person, kind, f"account_deleted {person.pk}")
 
 
 def factors_removed(person: User) -> None:
-    """Tell the person that an operator removed all second factors and passkeys, in a command or the administration."""
     if person.email_verified_at:
         mail = compose("factors_removed", person.email, {"nickname": person.display_name}, person.language)
         outbox.add_notice("factors_removed", mail)
 
 
 def address_corrected(person: User) -> None:
-    """Tell the owner of the person's address, who may be a stranger, that an administrator replaces it."""
     outbox.add_notice("address_corrected", compose("address_corrected", person.email, {}, person.language))
 
 
 def invitation(request: HttpRequest, person: User, url: str) -> str:
-    """Send the invited person the URL, and return a sentence for the next page.
-
-    If the e-mail is not sent at once, the next page says so. After an hour it is given up; the invitation stays.
-    """
+    """Send the invited person the URL, at the latest in an hour. Return a sentence for the next page."""
     context = {"invitation_url": url, "expires_at": person.invitation_ends_at}
     until = timezone.now() + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
     mail = compose("invitation", person.email, context, person.language)
@@ -122,7 +103,6 @@ def invitation(request: HttpRequest, person: User, url: str) -> str:
 
 
 def tell(request: HttpRequest, person: User, kind: str, once: str = "", **facts: Any) -> None:
-    """Send the notice after the transaction is committed. If `once` names the event, send only one notice of it."""
     with translation.override(person.language or translation.get_language()):
         browser = user_agents.browser_name(request.headers.get("User-Agent", ""))
         facts |= {"now": timezone.now(), "nickname": person.display_name, "browser": browser}

@@ -1,7 +1,7 @@
 """Store each e-mail as a row until the mail server has accepted it, so a restart or an outage loses no e-mail.
 
-The transaction that causes an e-mail also writes its row, so no e-mail is sent after a rollback. The content may be a
-credential, so it is encrypted under a key derived from SECRET_KEY, and deleted when the e-mail is sent or expires.
+The transaction that causes an e-mail also writes its row. The content may be a credential, so it is encrypted under a
+key derived from SECRET_KEY, and deleted when the e-mail is sent or expires.
 
 One thread of each worker sends e-mails in the order of `turn`: the number of unsent e-mails that the same requester (a
 client or a recipient) already had. So the e-mails of one requester delay those of others by few attempts.
@@ -14,7 +14,6 @@ import hashlib
 import json
 import logging
 import threading
-import time
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -45,8 +44,7 @@ FIRST_PAUSE = timedelta(seconds=30)
 LONGEST_PAUSE = timedelta(hours=4)
 LONGEST_PAUSE_WHILE_SOMEBODY_WAITS = timedelta(minutes=2)
 NOTICE_LIFETIME = timedelta(days=3)
-# A page waits at most PAGE_SECONDS for its e-mail. After a timeout, no page waits in the next PAUSE_OF_PAGES_SECONDS.
-PAGE_SECONDS, PAUSE_OF_PAGES_SECONDS = 1.0, 30.0
+PAGE_SECONDS = 1.0  # a page waits at most so long for its e-mail
 PURPOSE = "accounts.outbox"
 
 
@@ -67,9 +65,8 @@ class Outcome(enum.Enum):
 def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_limited: bool = True) -> None:
     """Send the e-mail after the transaction is committed.
 
-    `once` names the event. A second e-mail with the same name is not stored within NOTICE_LIFETIME, and not counted.
-    The service sends a mailbox only the first e-mails of a kind and, if the e-mail is `about` an
-    application, of the application. `is_limited` is False if nobody can cause many of the e-mails.
+    `once` names the event: a second e-mail with the same name is not stored within NOTICE_LIFETIME. The limits of
+    notices count by mailbox, kind and the application `about` which the e-mail is, unless `is_limited` is False.
     """
     if once and is_known(once):
         return
@@ -98,11 +95,10 @@ def unknown(names: list[str]) -> list[str]:
 def send_now(kind: str, mail: Email, expires_at: datetime, address: str, report: Callable[[Outcome], None]) -> None:
     """After the transaction, send an e-mail for which a person waits, and call `report` with the outcome.
 
-    Attempts end at `expires_at`, when the credential expires. If the process has no sending thread, as in development,
-    the current thread sends the e-mail.
+    Attempts end at `expires_at`, when the credential expires.
     """
     row = _row(kind, mail, expires_at, site_of(address) or address, holds_credential=True)
-    is_here = _thread is None
+    is_here = _thread is None  # as in development
     if is_here:
         row.due_at, row.attempts = timezone.now() + LEASE, 1
     row.save(force_insert=True)
@@ -123,8 +119,7 @@ def deliver_next() -> bool:
 def claim() -> OutgoingMail | None:
     """Claim the due row with the lowest `turn`, then the earliest `due_at`; None if no row is due.
 
-    The claim moves `due_at` ahead by LEASE: no other process gets the row before, and a process that ends during the
-    attempt loses no e-mail. A row that another process is claiming now is skipped.
+    The claim moves `due_at` ahead by LEASE, so a process that ends during the attempt loses no e-mail.
     """
     now = timezone.now()
     due = OutgoingMail.objects.filter(due_at__lte=now).order_by("turn", "due_at")
@@ -143,17 +138,14 @@ def drop_credentials() -> int:
 
 
 def waiting() -> list[dict[str, Any]]:
-    """Return the number of unsent e-mails of each kind, the time of the oldest, and the highest number of attempts."""
     rows = OutgoingMail.objects.exclude(sealed=b"").values("kind").order_by("kind")
     return list(rows.annotate(number=Count("pk"), oldest=Min("created_at"), attempts=Max("attempts")))
 
 
-# The thread of a web worker, and the page that waits for it ----------------------------------------------------------
-
+# The thread of a web worker, and the page that waits for it.
 _thread: Worker | None = None
 _awaited: tuple[uuid.UUID, SimpleQueue[Outcome]] | None = None
 _one_page = threading.Lock()
-_next_wait_at = 0.0  # time.monotonic()
 
 
 def start() -> None:
@@ -169,18 +161,14 @@ def stop() -> None:
 
 
 def _wake() -> None:
-    """Wake the sending thread of this process. The threads of other processes find the e-mail at their next search."""
     if _thread:
         _thread.wake()
 
 
 def _wait_for(key: uuid.UUID) -> Outcome:
-    """Return the outcome of the row `key`, or ON_ITS_WAY after PAGE_SECONDS.
-
-    At most one page of a process waits, and none after a timeout, so a slow mail server blocks hardly any thread.
-    """
-    global _awaited, _next_wait_at
-    if time.monotonic() < _next_wait_at or not _one_page.acquire(blocking=False):
+    """Return the outcome of the row `key`, or ON_ITS_WAY after PAGE_SECONDS. One page of a process waits at a time."""
+    global _awaited
+    if not _one_page.acquire(blocking=False):
         _wake()
         return Outcome.ON_ITS_WAY
     try:
@@ -189,14 +177,10 @@ def _wait_for(key: uuid.UUID) -> Outcome:
         _wake()
         return outcomes.get(timeout=PAGE_SECONDS)
     except Empty:
-        _next_wait_at = time.monotonic() + PAUSE_OF_PAGES_SECONDS
         return Outcome.ON_ITS_WAY
     finally:
         _awaited = None
         _one_page.release()
-
-
-# Attempts ------------------------------------------------------------------------------------------------------------
 
 
 def _attempt(row: OutgoingMail) -> Outcome:
@@ -236,8 +220,7 @@ def _attempt(row: OutgoingMail) -> Outcome:
 
 
 def _message(row: OutgoingMail, mail: Email) -> EmailMultiAlternatives:
-    """Return the message. The headers are the same at each attempt, so a mailbox recognizes a duplicate."""
-    headers = {
+    headers = {  # the same at each attempt, so a mailbox recognizes a duplicate
         "Auto-Submitted": "auto-generated",
         "Date": format_datetime(row.created_at),
         "Message-ID": f"<{row.pk}@{urlsplit(settings.AUTH_URL).hostname}>",
@@ -245,9 +228,6 @@ def _message(row: OutgoingMail, mail: Email) -> EmailMultiAlternatives:
     message = EmailMultiAlternatives(mail.subject, mail.text, to=[mail.to], headers=headers)
     message.attach_alternative(mail.html, "text/html")
     return message
-
-
-# Content -------------------------------------------------------------------------------------------------------------
 
 
 def _row(

@@ -16,10 +16,7 @@ from config.infrastructure.network import is_ip_address
 
 
 def greeting() -> str:
-    """Return the name with which this service greets the mail server: the host of AUTH_URL. RFC 5321 §4.1.1.1.
-
-    Mail servers refuse a name without a domain, such as the host name of a container.
-    """
+    """Return the name with which this service greets the mail server: the host of AUTH_URL. RFC 5321 §4.1.1.1."""
     host = urlsplit(settings.AUTH_URL).hostname or ""
     if not is_ip_address(host):
         return host

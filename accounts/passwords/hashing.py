@@ -1,8 +1,7 @@
 """Hash passwords with Argon2id, one at a time in each process.
 
-A hash takes about twenty times as long as a user info request, and occupies a core and 19 MiB of memory, which the
-thread keeps. So one thread computes all hashes. At most half of the threads of requests wait for it. Then others are
-refused at once, so that threads are left for other requests.
+A hash takes about twenty times as long as a user info request, and 19 MiB of memory, which the thread keeps. At most
+half of the threads of requests wait for it, so that threads are left for other requests.
 """
 
 from __future__ import annotations
@@ -24,11 +23,17 @@ _thread = ThreadPoolExecutor(1, "hashing")
 
 
 class HashingBusy(Exception):
-    """The password was not hashed, because too many threads wait. Try again after RETRY_AFTER_SECONDS."""
+    """The password was not hashed, because too many threads wait."""
 
 
 def in_turn(function: Callable[[str, str], T], *values: str) -> T:
     """Call the function in the thread that hashes. Raises HashingBusy: half of the threads of requests wait for it."""
+    began = time.perf_counter()
+
+    def run() -> T:
+        events.PASSWORD_WAIT.observe(time.perf_counter() - began)
+        return function(*values)
+
     if not places.acquire(blocking=False):
         raise HashingBusy
     try:
@@ -38,10 +43,7 @@ def in_turn(function: Callable[[str, str], T], *values: str) -> T:
 
 
 class PasswordHasher(Argon2PasswordHasher):
-    """Argon2id with the second of OWASP's parameter sets. Passwords hashed with other parameters stay valid.
-
-    `encode` and `verify` can raise HashingBusy.
-    """
+    """Argon2id with the second of OWASP's parameter sets. `encode` and `verify` can raise HashingBusy."""
 
     time_cost = 2
     memory_cost = 19 * 1024  # in KiB
@@ -60,9 +62,6 @@ def upgraded(password: str, encoded: str) -> str:
 
 
 def salt_of(encoded: str) -> str:
-    """Return the salt of a stored password. A new password has a new salt; an upgrade of the hash keeps the salt.
-
-    If the password is unusable, or if another algorithm made the hash, return `encoded` itself.
-    """
+    """Return the salt of a stored password, or `encoded` itself without one. An upgrade of the hash keeps the salt."""
     parts = encoded.split("$")
     return parts[-2] if parts[0] == PasswordHasher.algorithm else encoded

@@ -17,15 +17,10 @@ from zxcvbn import zxcvbn
 
 from config.infrastructure.texts import refuse_control_characters
 
-# Words of fewer than _WORD_MIN_LENGTH characters in the person's data are ignored. Such words, for example "Al" or
-# "com", occur in good passwords by chance.
-_WORD_MIN_LENGTH = 4
-# zxcvbn must estimate at least MIN_GUESSES guesses. With a stolen hash, one core needs about eight months for 10**9
-# guesses.
-MIN_GUESSES = 10**9
-# The time of zxcvbn grows with the square of the length, so zxcvbn gets only the first _ESTIMATED_LENGTH characters.
-# The time also grows with the number of ways to read digits and signs as letters. So zxcvbn gets at most two different
-# signs of _READ_AS_LETTERS: the first two in the password.
+_WORD_MIN_LENGTH = 4  # shorter words of the person's data, such as "Al", occur in good passwords by chance
+MIN_GUESSES = 10**9  # for which one core needs about eight months with a stolen hash
+# The time of zxcvbn grows with the square of the length, and with the number of ways to read signs as letters. So it
+# gets the first _ESTIMATED_LENGTH characters, and the first two different signs of _READ_AS_LETTERS.
 _ESTIMATED_LENGTH = 48
 _READ_AS_LETTERS = frozenset("@({[<!|$+/%")
 _MOST_READ_AS_LETTERS = 2
@@ -43,10 +38,7 @@ class LengthValidator(MinimumLengthValidator):
 
 
 class PlainTextValidator:
-    """Refuses passwords with control characters or with more than PASSWORD_MAX_LENGTH characters.
-
-    A longer password would not be safer, and would take more time to hash.
-    """
+    """Refuses passwords with control characters or with more than PASSWORD_MAX_LENGTH characters."""
 
     def validate(self, password: str, user: object = None) -> None:
         if len(password) > settings.PASSWORD_MAX_LENGTH:
@@ -54,16 +46,9 @@ class PlainTextValidator:
             raise ValidationError(text % {"count": settings.PASSWORD_MAX_LENGTH}, code="password_too_long")
         refuse_control_characters(password)
 
-    def get_help_text(self) -> str:
-        text = _("Your password can have up to %(count)d characters, spaces included.")
-        return text % {"count": settings.PASSWORD_MAX_LENGTH}
-
 
 class StrengthValidator:
-    """Refuses passwords for which zxcvbn estimates fewer than MIN_GUESSES guesses.
-
-    The estimate is for somebody who knows the person's e-mail address and nickname, and the name of the service.
-    """
+    """Refuses passwords for which zxcvbn estimates fewer than MIN_GUESSES guesses by somebody who knows the person."""
 
     def validate(self, password: str, user: object = None) -> None:
         known = [*_FAMOUS, *_known_words(user)]
@@ -73,12 +58,8 @@ class StrengthValidator:
                 code="password_is_guessed",
             )
 
-    def get_help_text(self) -> str:
-        return _("Your password can't be a well-known phrase or a few common words.")
-
 
 def _estimated(password: str) -> str:
-    """Return a shorter and simpler password for zxcvbn, so that an estimate takes a limited time."""
     text = unicodedata.normalize("NFKC", password[:_ESTIMATED_LENGTH])[:_ESTIMATED_LENGTH]
     signs = list(dict.fromkeys(character for character in text if character in _READ_AS_LETTERS))
     return text.translate({ord(sign): _PRIVATE_USE + ord(sign) for sign in signs[_MOST_READ_AS_LETTERS:]})

@@ -35,17 +35,17 @@ def avatar_url(user: User) -> str:
 
 
 def current_version(user: User) -> str:
-    """Return a digest that changes with the picture and reveals nothing else about the person."""
+    """Return a digest that changes with the picture."""
     shown = f"{user.pk}|{user.avatar}|{'' if user.avatar else user.nickname}"
     return hashlib.sha256(shown.encode()).hexdigest()[:12]
 
 
 @require_safe
 def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBase:
-    """Serve the picture of the `avatar` claim. The response is public and cacheable. Specification 2.4.
+    """Serve the picture of the `avatar` claim, also to caches. Specification 2.4.
 
     The URL of an old version returns the current picture, which is cached only briefly. If the picture is missing, the
-    response is a drawing of the initials, which is not cached. The view reads no session and sets no cookie.
+    response is a drawing of the initials, which is not cached.
     """
     person = User.objects.only("avatar", "nickname").filter(pk=sub, is_active=True).first()
     if person is None:
@@ -54,7 +54,6 @@ def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBa
     etag = f'"{current}"'
     age = AVATAR_AGE_SECONDS if version == current else OLD_AVATAR_AGE_SECONDS
     headers = {"ETag": etag, "Cache-Control": f"public, max-age={age}"}
-    # If the client's ETag matches, the client has the picture, and none is read.
     response = get_conditional_response(request, etag=etag)
     if response is None:
         picture = png(person)
@@ -68,37 +67,30 @@ def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBa
 
 
 def png(user: User) -> bytes | None:
-    """Return the upload, or a drawing if there is no upload. Return None if the upload is missing from the database."""
+    """Return the upload, or a drawing without one. Return None if the upload is missing from the database."""
     return StoredPicture.read(user.avatar) if user.avatar else drawn(user)
 
 
 def drawn(user: User) -> bytes:
-    """Return a square PNG with the nickname's initials, which depends only on `sub` and the nickname."""
+    """Return a square PNG with the nickname's initials."""
     return _draw(initials(user.nickname), background(user.pk))
 
 
 @transaction.atomic
-def set_picture(user: User, picture: bytes) -> None:
-    name = f"avatars/{uuid.uuid4().hex}.png"
-    StoredPicture.objects.create(name=name, content=picture)
-    _replace(user, name)
-
-
-@transaction.atomic
-def remove_picture(user: User) -> None:
-    _replace(user, "")
-
-
-def _replace(user: User, name: str) -> None:
-    # The lock serializes simultaneous uploads, so each upload deletes the picture that it replaces.
+def set_picture(user: User, picture: bytes | None) -> None:
+    """Replace the picture. None: the initials are drawn."""
+    name = f"avatars/{uuid.uuid4().hex}.png" if picture else ""
+    # With the lock, each of simultaneous uploads deletes the picture that it replaces.
     before = User.objects.select_for_update().values_list("avatar", flat=True).get(pk=user.pk)
     if before != name:  # equal if there was no picture to remove
+        if picture:
+            StoredPicture.objects.create(name=name, content=picture)
         user.change_profile(avatar=name)
         StoredPicture.objects.filter(name=before).delete()
 
 
 def initials(nickname: str) -> str:
-    """Return one or two capital letters, or an empty string if the built-in font lacks one of them."""
+    """Return one or two capital letters, or "" if the built-in font lacks one of them."""
     words = nickname.split()
     ends = words[:1] + words[1:][-1:]
     letters = [_first_letter(word) for word in ends]
@@ -112,10 +104,7 @@ def background(sub: uuid.UUID) -> str:
 
 
 def _first_letter(word: str) -> str:
-    """Return the first letter or digit of a word, without accents.
-
-    If the result is not ASCII, return an empty string, because the font has only ASCII characters.
-    """
+    """Return the first letter or digit of a word, without accents, or "" if it is not ASCII."""
     for character in unicodedata.normalize("NFKD", word):
         if character.isalnum():
             return character.upper() if character.isascii() else ""

@@ -1,8 +1,7 @@
 """The program that decodes one uploaded picture: `python -m accounts.pictures.reencoder SIZE ZOOM X Y <upload >result`.
 
 Decoders of pictures have security bugs, and need up to 16 bytes for each pixel. So each picture is decoded in a
-separate process with low priority, and with limits of memory, CPU time and file size. The program imports neither
-Django nor the service's settings.
+separate process with low priority and limits, which imports neither Django nor the service's settings.
 
 The program writes a square, upright PNG in sRGB without metadata, and exits with one of the statuses below.
 """
@@ -21,11 +20,8 @@ if TYPE_CHECKING:
     from PIL.ImageFile import ImageFile
 
 MAX_PIXELS = 52_000_000  # telephones with "50 megapixels" make pictures of up to 8192 x 6144
-# The limit of the address space, in bytes. A WebP picture of MAX_PIXELS with alpha needs 880 MB; other formats need 60
-# to 540 MB.
-MAX_MEMORY = 1_000_000_000
-# Decoding 50 megapixels takes 1.5 to 2.9 seconds for WebP, and 0.3 to 1.5 seconds for other formats.
-MAX_CPU_SECONDS = 6
+MAX_MEMORY = 1_000_000_000  # bytes; a WebP picture of MAX_PIXELS with alpha needs 880 MB
+MAX_CPU_SECONDS = 6  # 50 megapixels of WebP take up to 2.9 seconds
 NICENESS = 5  # the requests of the workers have priority
 MAX_RESULT_BYTES = 1024 * 1024
 
@@ -88,7 +84,7 @@ def square(picture: ImageFile, size: int, zoom: float, x: float, y: float) -> by
     side = min(upright.size) / zoom
     left, top = (upright.width - side) * x, (upright.height - side) * y
     part = upright.resize((size, size), Image.Resampling.LANCZOS, box=(left, top, left + side, top + side))
-    # The new picture gets the pixels, but no metadata.
+    # The new picture gets no metadata.
     clean = Image.new("RGBA", (size, size))
     clean.paste(in_srgb(part, picture.info.get("icc_profile")))
     output = io.BytesIO()

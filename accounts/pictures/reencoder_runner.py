@@ -35,12 +35,10 @@ ACCEPTED_TYPES = ["image/jpeg", "image/png", "image/gif", "image/webp"]
 RUN_SECONDS = 20.0  # shorter than the timeout in the documented configuration of nginx
 RETRY_AFTER_SECONDS = 10
 COSTLY_COUNTS_AS = 6  # pictures
-# Limits for the headers of one part of a multipart form. Django itself refuses headers of more than
-# PART_HEADERS_MAX_BYTES. The time of Python's email parser grows with the square of the number of semicolons: 0.02 ms
-# for 64 semicolons, 2 ms for 900. Browsers send three semicolons.
+# Of one part of a multipart form. Django itself refuses headers of more than PART_HEADERS_MAX_BYTES. The time of
+# Python's email parser grows with the square of the number of semicolons: 2 ms for 900. Browsers send three.
 PART_HEADERS_MAX_BYTES, PART_MAX_SEMICOLONS = 1024, 64
-# The program gets only these environment variables, which Python needs to find its libraries. For example, the program
-# does not get SECRET_KEY.
+# The program gets only these variables, which Python needs to find its libraries, and not SECRET_KEY.
 PASSED_ON = ("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH", "PYTHONPYCACHEPREFIX", "PYTHONDONTWRITEBYTECODE")
 
 logger = logging.getLogger(__name__)
@@ -50,11 +48,7 @@ _one_here, _places = threading.Lock(), threading.BoundedSemaphore(3)
 
 @dataclass(frozen=True)
 class Crop:
-    """The square part of a picture that becomes the new picture.
-
-    The side of the part is the shorter side of the picture divided by `zoom` (1 or more). `x` and `y` give the position
-    of the part: 0 at the left or top, 1 at the right or bottom.
-    """
+    """The square part of a picture that becomes the new picture: see `reencoder.square`."""
 
     zoom: float = 1
     x: float = 0.5
@@ -69,16 +63,11 @@ def reencode(upload: File[Any], person: User, crop: Crop = MIDDLE) -> bytes:
 
     `person` is the uploader, whose pictures are counted. One upload of a person is read at a time.
 
-    Raises FormError: the upload has more than PICTURE_MAX_BYTES or too many pixels, is not a picture, takes too much
-    CPU time, or the program failed. Raises FormError with the parameter `seconds`: other pictures are being read (code
-    `busy`), or the person has reached the limit.
+    Raises FormError, with the parameter `seconds` if the person may try again.
     """
     if upload.size > settings.PICTURE_MAX_BYTES:
         raise FormError(AccountFault.PICTURE_TOO_LARGE, "too_large", count=settings.PICTURE_MAX_BYTES // 1024**2)
-    counters = [
-        Counter("picture", str(person.pk)),
-        Counter("picture_hour", str(person.pk)),
-    ]
+    counters = [Counter(name, str(person.pk)) for name in ("picture", "picture_hour")]
     with _turn(person):
         if seconds := rate_limits.attempt(*counters):
             raise FormError(AccountFault.PICTURES_LIMITED, "throttled", seconds=seconds)
@@ -113,7 +102,7 @@ def _turn(person: User) -> Iterator[None]:
 
 
 def _run(upload: File[Any], crop: Crop) -> tuple[int, bytes]:
-    """Run the program. Return its exit status and the picture. The status is -SIGXCPU after RUN_SECONDS."""
+    """Return the exit status of the program, -SIGXCPU after RUN_SECONDS, and the picture."""
     command = [sys.executable, "-m", "accounts.pictures.reencoder", *map(str, (SIZE_PIXELS, crop.zoom, crop.x, crop.y))]
     folder = settings.FILE_UPLOAD_TEMP_DIR
     try:
@@ -152,10 +141,7 @@ def _refusal(status: int) -> FormError:
 
 
 class CheckedParts:
-    """The body of a multipart form. `read` raises BadRequest before Django parses an expensive part.
-
-    Django parses the bytes between two separators as a part, and also the bytes before the first separator.
-    """
+    """The body of a multipart form. `read` raises BadRequest before Django parses an expensive part."""
 
     def __init__(self, source: Callable[[int | None], bytes], boundary: bytes) -> None:
         self.source = source
@@ -177,12 +163,10 @@ class CheckedParts:
 class BoundedUploadHandler(FileUploadHandler):
     """Writes the beginning of a file to disk, up to PICTURE_MAX_BYTES, but reports the size of the whole file.
 
-    The form refuses the file by its size, and still receives its other fields. The temporary file has no name, so the
-    system deletes it when the process ends, even if a signal ends it.
+    The temporary file has no name, so the system deletes it when the process ends.
     """
 
     def handle_raw_input(self, input_data: Any, META: Any, content_length: int, boundary: Any, *rest: Any) -> None:
-        """Let Django parse the form, but read the request through CheckedParts."""
         input_data.read = CheckedParts(input_data.read, boundary).read
 
     def new_file(self, *args: Any, **kwargs: Any) -> None:

@@ -43,16 +43,12 @@ _COLUMNS = (
     "profile_changed_at",
     "is_staff",
 )
-# The export contains only the newest ENTRIES entries of each list: an application can cause thousands of codes and
-# tokens for a person.
-ENTRIES = 100
+ENTRIES = 100  # of each list, the newest: an application can cause thousands of codes for a person
 _SESSION_COLUMNS = ("browser", "created_at", "last_used_at", "expire_date")
 
 
 @method_decorator([fresh_sign_in_required, never_cache], name="dispatch")
 class ExportView(AccountPageMixin, TemplateView):
-    """GET describes the content of the file. POST downloads the file."""
-
     template_name = "accounts/export.html"
     section = "profile"
 
@@ -66,7 +62,7 @@ class ExportView(AccountPageMixin, TemplateView):
         return response
 
     def data(self, person: User) -> dict[str, Any]:
-        """Return all stored data except credentials. The digests of credentials would help only a thief."""
+        """Return all stored data except credentials and their digests."""
         picture = current_picture.png(person) if person.avatar else None
         return {
             "sub": person.pk,
@@ -80,10 +76,9 @@ class ExportView(AccountPageMixin, TemplateView):
 
 
 def delete_account(person: User) -> None:
-    """Delete the person and all their data. The id, a random UUID, is never used again.
+    """Delete the person and all their data. Raises LastAdministrator: nothing was deleted.
 
-    A code or token that is issued during the deletion is invalid, because the statements that redeem codes and read
-    tokens also read the person's row. Raises LastAdministrator: nothing was deleted.
+    A code or token that is issued meanwhile is invalid, because its readers also read the person's row.
     """
     with transaction.atomic():
         keep_one([person.pk])
@@ -96,10 +91,7 @@ def delete_account(person: User) -> None:
 
 
 def delete_never_confirmed(people: Iterable[UUID]) -> int:
-    """Delete the given accounts that signed up but never confirmed an address. Return their number.
-
-    An account stays if its address is confirmed meanwhile.
-    """
+    """Delete the given accounts that signed up but have not confirmed an address. Return their number."""
     found = User.objects.filter(pk__in=people, email_verified_at=None, emailaddress__verified=False)
     return found.delete()[1].get(User._meta.label, 0)
 

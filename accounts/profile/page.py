@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from contextlib import suppress
 from typing import Any, cast
 
@@ -11,14 +10,12 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
 from django.db import Error
 from django.db.models import Case, QuerySet, When
 from django.db.models.functions import Coalesce
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.crypto import constant_time_compare
 from django.utils.decorators import method_decorator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -41,14 +38,13 @@ from config.infrastructure.paths import set_cookie
 
 MAX_ZOOM_PERCENT = 400
 MIDDLE_PERCENT = 50
-FEW_RECOVERY_CODES = 3  # the page warns if at most FEW_RECOVERY_CODES codes are left
+FEW_RECOVERY_CODES = 3  # the page warns of so few
 LANGUAGE_AGE_SECONDS = 365 * 24 * 3600
-_BROWSERS_LISTED = 10
 _HAND_HELD = ("iPhone", "iPad", "Android")
 
 
 def _slider(label: Any, initial: int, least: int, most: int, attrs: dict[str, Any]) -> forms.IntegerField:
-    """Return a slider with a whole number, in percent. Without a script, no slider is visible or sent."""
+    """Return a slider, in percent. Without a script, no slider is visible or sent."""
     widget = forms.NumberInput({"type": "range", "autocomplete": "off", "data-initial": initial, **attrs})
     return forms.IntegerField(
         label=label, required=False, initial=initial, min_value=least, max_value=most, widget=widget
@@ -79,7 +75,6 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
         return [self[name] for name in ("zoom", "across", "down")]
 
     def clean(self) -> dict[str, Any]:
-        """Replace the uploaded file with the re-encoded picture."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors and (upload := cleaned["picture"]):
             shares = [
@@ -94,7 +89,6 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
 
     def save(self, commit: bool = True) -> User:
         person: User = super().save(commit=False)
-        # If the post has no nickname, the nickname does not change.
         if "nickname" in self.data and "nickname" in self.changed_data:
             person.change_profile(nickname=person.nickname)
         if self.cleaned_data["picture"]:
@@ -108,7 +102,7 @@ class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
     template_name = "accounts/profile.html"
 
     def get_object(self, queryset: Any = None) -> User:
-        """Return a new object for the person, so that an invalid form does not change `request.user`."""
+        """Return a new object, so that an invalid form does not change `request.user`."""
         return User.objects.get(pk=cast(User, self.request.user).pk)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -124,7 +118,7 @@ class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if "remove_picture" in request.POST:
-            current_picture.remove_picture(self.get_object())
+            current_picture.set_picture(self.get_object(), None)
             messages.success(request, _("Your picture is removed."))
             return redirect("profile")
         return super().post(request, *args, **kwargs)
@@ -136,7 +130,7 @@ class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
 
 
 def shown_claims(person: User) -> list[dict[str, str]]:
-    """Return the claims of user info in the order in which pages show them, with notes on missing values."""
+    """Return the claims of user info for pages, with notes on missing values."""
     values = {
         "avatar": (_("Picture"), current_picture.avatar_url(person)),
         "nickname": (_("Nickname"), person.display_name),
@@ -172,37 +166,29 @@ class BrowsersView(AccountPageMixin, TemplateView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         key = digest(self.request.session.session_key)
         order = (Case(When(session_key=key, then=0), default=1), Coalesce("last_used_at", "created_at").desc())
-        rows = self._sessions().order_by(*order, "session_key")
-        page = Paginator(rows, _BROWSERS_LISTED).get_page(self.request.GET.get("page"))
-        browsers = [_described(row, is_this=row.session_key == key) for row in page]
-        return super().get_context_data(**kwargs) | {"browsers": browsers, "page": page}
+        browsers = [_described(row, is_this=row.session_key == key) for row in self._sessions().order_by(*order)]
+        return super().get_context_data(**kwargs) | {"browsers": browsers}
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """End one or all of the person's other sessions. The button "Sign out" ends the session of this browser."""
+        """End one or all of the person's other sessions."""
         others = self._sessions().exclude(session_key=digest(request.session.session_key))
         if "others" in request.POST:
             others.delete()
             messages.success(request, _("All other browsers are signed out."))
         else:
-            wanted = request.POST.get("browser", "")
-            keys = [row.session_key for row in others if constant_time_compare(_mark(row), wanted)]
-            if others.filter(session_key__in=keys).delete()[0]:
+            key = request.POST.get("browser", "")
+            if key.isalnum() and others.filter(session_key=key).delete()[0]:  # PostgreSQL refuses control characters
                 messages.success(request, _("That browser is signed out."))
-        return redirect(request.get_full_path())  # the URL has the page number of the list
+        return redirect("browsers")
 
     def _sessions(self) -> QuerySet[Session]:
         person = cast(User, self.request.user)
         return Session.unexpired().filter(user_id=person.pk)
 
 
-def _mark(row: Session) -> str:
-    """Return an identifier of the session for forms. A form must not show the digest that the database stores."""
-    return hashlib.sha256(f"accounts.browsers {row.session_key}".encode()).hexdigest()[:32]
-
-
 def _described(row: Session, *, is_this: bool) -> dict[str, Any]:
     return {
-        "mark": _mark(row),
+        "digest": row.session_key,
         "name": user_agents.shown(row.browser) if row.browser.strip("/") else _("Unknown browser"),
         "is_this": is_this,
         "is_hand_held": row.browser.endswith(_HAND_HELD),
@@ -211,9 +197,8 @@ def _described(row: Session, *, is_this: bool) -> dict[str, Any]:
     }
 
 
-# This view checks no CSRF token. Error pages also contain the form for the language, but without a session or the
-# database they have no token. A forged post changes only the language of pages, as a link with `ui_locales` does. The
-# session cookie is SameSite, so a forged post changes no account.
+# Error pages contain the form too, but without a session or the database they have no CSRF token. A forged post changes
+# only the language of pages, and no account, because the session cookie is SameSite.
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose_language(request: HttpRequest) -> HttpResponse:

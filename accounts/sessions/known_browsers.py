@@ -1,8 +1,7 @@
 """Recognize the browsers in which a person has signed in before, and offer the last account on the sign-in page.
 
-An encrypted cookie names the accounts that signed in with the browser, the latest first, so a reader of the cookie
-learns nothing. The limits of failed sign-ins count each known browser separately, so failures in other browsers cannot
-lock out the owner. Both end with the person's credentials, so a lost device does not show the account any more.
+An encrypted cookie names the accounts that signed in with the browser, the latest first. The limits count each known
+browser separately, so failures elsewhere cannot lock out the owner. Both end with the person's credentials.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ class KnownAccount(NamedTuple):
 
 
 def account_mark(email: str) -> str:
-    """Return an identifier of the account for counters. The identifier hides the e-mail address."""
+    """Return an identifier of the account for counters, which hides the e-mail address."""
     return sealing.digests(_PURPOSE, email)[0][:32]
 
 
 def find(request: HttpRequest, email: str) -> str:
     """Return the name of this browser, or "" if the person has not used it to sign in since their credentials ended.
 
-    A statement runs if the cookie names any account, whatever the address is, so response times reveal nothing.
+    The statements depend on the cookie alone, so response times reveal nothing.
     """
     known, _is_offered = read(request)
     people = User.objects.filter(email=email, pk__in=known).values_list("pk", "credentials_version") if known else []
@@ -48,7 +47,6 @@ def find(request: HttpRequest, email: str) -> str:
 
 
 def offered(request: HttpRequest) -> User | None:
-    """Return the person who last signed in with this browser, unless somebody has withdrawn the offer."""
     known, is_offered = read(request)
     if not known or not is_offered:
         return None
@@ -57,7 +55,7 @@ def offered(request: HttpRequest) -> User | None:
 
 
 def read(request: HttpRequest) -> tuple[dict[UUID, KnownAccount], bool]:
-    """Return the accounts that signed in with this browser, the latest first, and whether the first one is offered."""
+    """Return the accounts of the cookie, and whether the first one is offered."""
     cookie = request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, "")
     try:
         content = sealing.unseal(_PURPOSE, base64.urlsafe_b64decode(cookie + "=="))

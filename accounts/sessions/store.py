@@ -1,7 +1,7 @@
 """Store browser sessions in the database. A copy of the database is not enough to use or read a session.
 
-The browser's key is the value of the cookie. The key column stores a digest of this key. The payload may contain reset
-keys, confirmation codes and pending requests, so it is encrypted with a key derived from the browser's key.
+The key column stores a digest of the browser's key, the value of the cookie. The payload may contain reset keys and
+codes, so it is encrypted with a key derived from the browser's key.
 """
 
 from __future__ import annotations
@@ -11,40 +11,30 @@ import hashlib
 import hmac
 from collections.abc import Sequence
 from datetime import timedelta
-from http import HTTPStatus
 from typing import Any, cast
 
 from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, middleware
+from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY, middleware
 from django.contrib.auth.models import AnonymousUser
 from django.contrib.messages.storage.base import Message
 from django.contrib.messages.storage.session import SessionStorage
-from django.contrib.sessions import middleware as sessions
 from django.contrib.sessions.backends.base import UpdateError
 from django.contrib.sessions.backends.db import SessionStore as DatabaseSessionStore
-from django.contrib.sessions.exceptions import SessionInterrupted
 from django.db import InternalError, OperationalError
 from django.db.models import Case, F, Q, When
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 from django.utils.functional import SimpleLazyObject
 
-from accounts import return_path
 from accounts.models import Session, User
 from config.infrastructure import sealing
 from config.infrastructure.sql import Rows, fetch_one
 
-# Entries of the session that columns of the row also store: the description of the browser, and whether the browser was
-# known at sign-in.
+# Entries of the session that columns of the row also store.
 BROWSER_KEY, WAS_KNOWN_KEY = "browser", "was_known"
-# A person keeps at most KEPT sessions, including the new session. One sign-in deletes at most _DELETED_AT_ONCE
-# sessions.
-KEPT = 100
-_DELETED_AT_ONCE = 1000
+KEPT = 100  # sessions of a person, including the new session
 _UNREAD = 5  # a session keeps at most this number of unread messages
 
 _USE_IS_STORED_EACH = timedelta(hours=1)
@@ -58,17 +48,13 @@ _SESSION_AND_PERSON = (
     " WHERE s.session_key = %(key)s AND s.expire_date > %(now)s"
 )
 
-# A redirect to one of these paths means that the post was not carried out.
-_ASKING_FIRST = ("account_login", "account_reauthenticate", "mfa_reauthenticate", "mfa_reauthenticate_webauthn")
-
 
 def digest(session_key: str | None) -> str:
-    """Return the digest of the browser's key, as the key column stores it."""
     return hashlib.sha256((session_key or "").encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def keep_newest(person: User, session_key: str | None) -> None:
-    """Delete the sessions that the person has in excess of KEPT. The session with the key `session_key` always stays.
+    """Delete the sessions that the person has in excess of KEPT, but not that with the key `session_key`.
 
     Sessions of known browsers, and sessions that were used more than an hour after they began, are deleted last. So an
     attacker who signs in repeatedly ends only the attacker's own sessions.
@@ -77,7 +63,7 @@ def keep_newest(person: User, session_key: str | None) -> None:
     is_expired = When(expire_date__lte=timezone.now(), then=0)
     rank = Case(is_expired, When(Q(was_known=True) | is_long_used, then=2), default=1)
     others = Session.objects.filter(user_id=person.pk).exclude(session_key=digest(session_key))
-    surplus = others.order_by(rank.desc(), "-created_at")[KEPT - 1 : KEPT - 1 + _DELETED_AT_ONCE]
+    surplus = others.order_by(rank.desc(), "-created_at")[KEPT - 1 :]
     Session.objects.filter(pk__in=list(surplus.values_list("pk", flat=True))).delete()
 
 
@@ -93,7 +79,6 @@ class SessionStore(DatabaseSessionStore):
 
     @property
     def person(self) -> User | None:
-        """The signed-in person, or None. The statement that loads the session also reads the person."""
         person_id = self.get(SESSION_KEY)
         return self._person if self._person and str(self._person.pk) == person_id else None
 
@@ -102,18 +87,14 @@ class SessionStore(DatabaseSessionStore):
         return self.person is not None and not self.person.is_active
 
     def get_session_cookie_age(self) -> int:
-        """Return the seconds until the session expires.
-
-        Without a signed-in person, the session expires ANONYMOUS_SESSION_AGE seconds after its creation, to limit the
-        number of rows. Later requests do not extend it.
-        """
+        """Return the seconds until the session expires: without a person, ANONYMOUS_SESSION_AGE after its creation."""
         if SESSION_KEY in self:
             return settings.SESSION_COOKIE_AGE
         passed = timezone.now() - self._row.created_at if self._row else timedelta(0)
         return max(settings.ANONYMOUS_SESSION_AGE - int(passed.total_seconds()), 0)
 
     def set_expiry(self, value: Any) -> None:
-        """Ignore the age that allauth sets after each valid password form. An otherwise empty session is not stored."""
+        """Ignore the age that allauth sets after each valid password form."""
 
     def load(self) -> dict[str, Any]:
         row = fetch_one(_SESSION_AND_PERSON, key=digest(self.session_key), now=timezone.now())
@@ -143,7 +124,7 @@ class SessionStore(DatabaseSessionStore):
         return row
 
     def save(self, must_create: bool = False) -> None:
-        """Raise UpdateError only if the session has ended. Django also raises it if the database is unavailable."""
+        """Raise UpdateError only if the session has ended, not if the database is unavailable."""
         try:
             super().save(must_create)
         except UpdateError as error:
@@ -174,7 +155,6 @@ class SessionStore(DatabaseSessionStore):
             return {}
 
     def _payload_key(self) -> bytes:
-        """Derive the encryption key from the browser's key. The database does not store the browser's key."""
         return hmac.digest(b"accounts.sessions payload", (self.session_key or "").encode(), "sha256")
 
 
@@ -192,58 +172,23 @@ class MessageStorage(SessionStorage):
         return super().serialize_messages(messages[-_UNREAD:])
 
 
-# Middlewares ---------------------------------------------------------------------------------------------------------
-
-
-class SessionMiddleware(sessions.SessionMiddleware):
-    """If a signed-in person's session ends during a post, tells the person whether the post was carried out.
-
-    The view itself or another browser can end the session. Django notices the end of a session when it saves the
-    session, after the view has answered.
-    """
-
-    def __call__(self, request: HttpRequest) -> HttpResponseBase:
-        try:
-            return cast(HttpResponseBase, super().__call__(request))
-        except SessionInterrupted:
-            if request.method != "POST" or not request.user.is_authenticated:
-                raise
-        answer: HttpResponseBase = request.answer  # type: ignore[attr-defined]
-        location = answer.get("Location", "")
-        if location and not return_path.is_own_path(location):  # the redirect leads to an application
-            return answer
-        was_refused = getattr(request, "was_refused", False)
-        is_done = location and not was_refused and location.partition("?")[0] not in map(reverse, _ASKING_FIRST)
-        sign_in_url = return_path.sign_in_url(location if is_done else request.get_full_path())
-        context = {"is_done": is_done, "sign_in_url": sign_in_url}
-        status = HTTPStatus.OK if is_done else HTTPStatus.FORBIDDEN
-        return render(request, "accounts/interrupted.html", context, status=status)
-
-
 class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
     """Sets `request.user` as Django's middleware does, without a second statement for the person."""
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         request.user = cast(User, SimpleLazyObject(lambda: _signed_in_person(request) or AnonymousUser()))
-        answer: HttpResponseBase = self.get_response(request)  # type: ignore[assignment]
-        request.answer = answer  # type: ignore[attr-defined]  # for SessionMiddleware
-        return answer
+        return cast(HttpResponseBase, self.get_response(request))
 
 
 def _signed_in_person(request: HttpRequest) -> User | None:
-    """Return the signed-in person, or None. The account must be active, and the session must be valid.
+    """Return the signed-in person, or None if the account is deactivated or the session's hash not the present one.
 
-    A session is valid if its hash matches the current password and `credentials_version`. Unlike Django, keep the key
-    of a session whose hash was made with one of SECRET_KEY_FALLBACKS: open pages are bound to the key, and the requests
-    of other tabs still send it.
+    Unlike Django, keep the key of a session whose hash was made with one of SECRET_KEY_FALLBACKS: open pages are bound
+    to it.
     """
     session = cast(SessionStore, request.session)
     person = session.person
-    if (
-        person is None
-        or not person.is_active
-        or session.get(BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS
-    ):
+    if person is None or not person.is_active:
         return None
     stored, present = session.get(HASH_SESSION_KEY, ""), person.get_session_auth_hash()
     if not any(constant_time_compare(stored, each) for each in (present, *person.get_session_auth_fallback_hash())):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext as _
 
 _READ_CHARACTERS = 500
-# The order matters, because some headers contain several names: Edge also sends "Chrome", Chrome also sends "Safari",
-# and Android also sends "Linux".
+# In this order, because Edge also sends "Chrome", Chrome also sends "Safari", and Android also sends "Linux".
 _FAMILIES = {
     "Edg": "Edge",
     "OPR/": "Opera",
@@ -38,7 +37,7 @@ def describe(header: str) -> str:
 
 
 def browser_name(header: str) -> str:
-    """Return the browser and the system in the active language, for example "Firefox on Linux"."""
+    """Return the browser and the system in the active language, such as "Firefox on Linux"."""
     return shown(describe(header))
 
 

@@ -48,7 +48,6 @@ class AccountAdapter(DefaultAccountAdapter):
     }
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        """Unless SIGN_UP is open, the form requires the invited address."""
         return settings.SIGN_UP == "open" or sign_up.invited(request) is not None
 
     def save_user(self, request: HttpRequest, user: AbstractBaseUser, form: Any, commit: bool = True) -> User:
@@ -60,8 +59,8 @@ class AccountAdapter(DefaultAccountAdapter):
         return saved
 
     def is_ajax(self, request: HttpRequest) -> bool:
-        """Answer each form with a page, whatever the request accepts."""
-        return False
+        """Answer with JSON only when a script asks for the options of a passkey, whatever the request accepts."""
+        return request.method == "GET" and request.path == reverse("mfa_login_webauthn")
 
     def is_safe_url(self, url: str | None) -> bool:
         return return_path.is_own_path(url or "")
@@ -69,20 +68,17 @@ class AccountAdapter(DefaultAccountAdapter):
     def get_client_ip(self, request: HttpRequest) -> str:
         return client_address(request)
 
-    # Signing in --------------------------------------------------------------------------------------------------
-
     def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
         return password_check.authenticate(request, credentials["email"], credentials["password"])
 
     def reauthenticate(self, user: AbstractBaseUser, password: str) -> bool:
-        """Check the password as at sign-in, with the same limits. The address is taken from the person's row."""
+        """Check the password as at sign-in, with the same limits."""
         return self.authenticate(self.request, email=cast(User, user).email, password=password) is not None
 
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
         """Return whether allauth's sensitive pages must ask for the password or a passkey again.
 
-        Raises ImmediateHttpResponse: a post must wait for the proof. allauth would store the whole post in the session,
-        the headers included.
+        Raises ImmediateHttpResponse: a post must wait for the proof. allauth would store the post with its headers.
         """
         if reauthentication.is_fresh_enough(self.request):
             return False
@@ -148,7 +144,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return return_path.kept_path(request) or reverse("profile")
 
     def logout(self, request: HttpRequest) -> None:
-        """Sign out, but keep the return path: a password reset signs out, then continues at the return path."""
+        """Sign out, but keep the return path, for example of a password reset."""
         if request.user.is_authenticated:
             events.write(events.Event.SIGNED_OUT, person=request.user.pk)
         return_to = return_path.kept_path(request)
@@ -156,12 +152,10 @@ class AccountAdapter(DefaultAccountAdapter):
         if return_to:
             return_path.keep(request, return_to)
 
-    # Address and password ----------------------------------------------------------------------------------------
-
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
         """Confirm the address in both allauth's table and the person's row. A new address ends credentials.
 
-        Confirm nothing if the person's credentials have ended since the code was sent: the address may have changed.
+        Confirm nothing if the credentials have ended since the code was sent: the address may have changed.
         """
         user: User = email_address.user
         is_new = user.email != email_address.email
@@ -189,7 +183,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return confirmed
 
     def clean_password(self, password: str, user: AbstractBaseUser | None = None) -> str:
-        """Raises ValidationError with the first broken rule, in the order of AUTH_PASSWORD_VALIDATORS."""
+        """Raises ValidationError: the first rule of AUTH_PASSWORD_VALIDATORS that is broken."""
         try:
             return str(super().clean_password(password, user=user))
         except ValidationError as error:
@@ -200,7 +194,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def set_password(self, user: AbstractBaseUser, password: str) -> None:
         """Set the password and end all credentials except this session. allauth's method would save the whole row.
 
-        Raises ImmediateHttpResponse: an administrator has corrected the address or deleted the account meanwhile.
+        Raises ImmediateHttpResponse: an administrator has corrected the address or deleted the account.
         """
         kept = self.request.session.session_key
         try:
@@ -212,13 +206,10 @@ class AccountAdapter(DefaultAccountAdapter):
     def get_password_change_redirect_url(self, request: HttpRequest) -> str:
         return reverse("security")
 
-    # E-mail ------------------------------------------------------------------------------------------------------
-
     def send_reset_mail(self, person: User) -> None:
         """Send the link for a new password or, if the account is not active, an e-mail that says that there is none.
 
-        The link begins with AUTH_URL and does not use the Host header. Both e-mails are rendered, so that the
-        response time does not reveal which one is sent.
+        Both are rendered, so that the response time does not reveal which one is sent.
         """
         key = credential_changes.ResetTokenGenerator().make_token(person)
         path = reverse("account_reset_password_from_key", kwargs={"uidb36": person.pk.hex, "key": key})
@@ -228,9 +219,9 @@ class AccountAdapter(DefaultAccountAdapter):
         self._send_now(*(link if person.is_active else no_account))
 
     def send_confirmation_mail(self, request: HttpRequest, emailconfirmation: Any, signup: bool) -> None:
-        """Send the code. An e-mail to a new address has another text: the recipient may not know the account.
+        """Send the code. The e-mail to a new address has another text: the recipient may not know the account.
 
-        Raises ImmediateHttpResponse: the limit of codes for the mailbox is reached.
+        Raises ImmediateHttpResponse: the mailbox has reached its limit of codes.
         """
         address = emailconfirmation.email_address
         is_new = address.user.email != address.email
@@ -244,7 +235,6 @@ class AccountAdapter(DefaultAccountAdapter):
             self.send_mail("account/email/email_change", address.email, {"code": emailconfirmation.key})
 
     def send_account_already_exists_mail(self, email: str) -> None:
-        """Send the e-mail unless the mailbox has reached its limit. The page is the same in both cases."""
         if not throttling.mailbox_wait(email, "taken_mail"):
             super().send_account_already_exists_mail(email)
 
@@ -255,7 +245,7 @@ class AccountAdapter(DefaultAccountAdapter):
         context: dict[str, Any] | None = None,
         email: str | None = None,
     ) -> None:
-        """Send a notice to the person: to `email`, such as a former address, or by default to the current address."""
+        """Send a notice to `email`, such as a former address, or to the person's address."""
         person = cast(User, user)
         context = {"nickname": person.display_name, **(context or {})}
         kind, mail, _expires_at = self._compose(template_prefix.rpartition("/")[2], email or person.email, context)
@@ -268,7 +258,7 @@ class AccountAdapter(DefaultAccountAdapter):
         self._send_now(*self._compose(template_prefix.rpartition("/")[2], email, context))
 
     def _compose(self, kind: str, address: str, context: dict[str, Any]) -> tuple[str, Email, datetime]:
-        """Return the kind, the e-mail, and the time when the code or link in the e-mail expires."""
+        """Return the kind, the e-mail, and when its code or link expires."""
         now = timezone.now()
         is_code = kind.startswith(("email_confirmation", "email_change"))
         seconds = settings.ACCOUNT_EMAIL_VERIFICATION_BY_CODE_TIMEOUT if is_code else settings.PASSWORD_RESET_TIMEOUT
@@ -278,7 +268,6 @@ class AccountAdapter(DefaultAccountAdapter):
         return kind, compose(kind, address, context | facts), expires_at
 
     def _send_now(self, kind: str, mail: Email, expires_at: datetime) -> None:
-        """Raises ImmediateHttpResponse: the network address has reached its limit of e-mails."""
         if seconds := throttling.mail_wait(self.request, mail.to):
             raise ImmediateHttpResponse(too_many_requests(self.request, seconds, cause="mails_limited"))
         report = functools.partial(composing.report, self.request, expires_at)

@@ -13,33 +13,33 @@ from allauth.account.forms import (
     ReauthenticateForm,
 )
 from django import forms
+from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
-from accounts.errors import AccountFault, FormError, recorded, refused
+from accounts.errors import AccountFault, FormError, refuse, refused
 from accounts.form_fields import CodeField, EmailField, HiddenEmailInput, NewPasswordField, PasswordField
 from accounts.passwords import hashing
 
 
 class PasswordFormMixin(forms.Form):
-    """Asks for the password again if the process is too busy to hash the password (accounts.passwords.hashing)."""
+    """Asks for the password again if the process is too busy to hash it."""
 
     is_busy = False
 
     def add_busy_error(self, password: str) -> None:
-        """Add the error, keep the other fields as typed, and set the focus to the field `password`."""
+        """Add the error, and set the focus to the field `password`."""
         self.is_busy = True
         self.fields[password].widget.attrs["autofocus"] = True
         self.add_error(None, refused(AccountFault.PASSWORD_BUSY, "busy", seconds=hashing.RETRY_AFTER_SECONDS))
 
 
 class PresentPasswordMixin(PasswordFormMixin):
-    """Checks the password of `user` last: the check computes a hash, and a wrong password counts as a failure."""
+    """Checks the password of `user` last, because a wrong one counts as a failed sign-in."""
 
     user: Any
     present_password: str  # the name of the field
 
     def clean(self) -> Any:
-        """Raises ValidationError: the limit of failed sign-ins is reached."""
         cleaned = super().clean()
         if not self.errors:
             try:
@@ -60,14 +60,16 @@ class SignInForm(PasswordFormMixin, LoginForm):
         self.fields = {"login": login, "password": password}
 
     def offer(self, email: str) -> None:
-        """Ask only for the password, because the page shows the account."""
         self.initial["login"] = email
         self.fields["login"].widget = HiddenEmailInput({"autocomplete": "username", "hidden": True})
 
     def clean(self) -> Any:
         try:
-            with recorded({"too_many_login_attempts": AccountFault.SIGN_IN_TOO_SOON}):
-                return super().clean()
+            return super().clean()
+        except ValidationError as error:
+            if error.code == "too_many_login_attempts":
+                refuse(AccountFault.SIGN_IN_TOO_SOON)
+            raise
         except hashing.HashingBusy:
             self.add_busy_error("password")
             return self.cleaned_data
@@ -101,7 +103,7 @@ class ConfirmForm(PresentPasswordMixin, ReauthenticateForm):
 
 
 class NewAddressForm(AddEmailForm):
-    """The form does not look up the new address, so it reveals no account. The code page refuses a taken address."""
+    """Does not look up the new address, so it reveals no account. The code page refuses a taken address."""
 
     email = EmailField("email", _("New e-mail address"))
 
@@ -116,6 +118,10 @@ class CodeForm(ConfirmEmailVerificationCodeForm):
     code = CodeField(_("Code from the mail"), autocapitalize="characters")
 
     def clean_code(self) -> str:
-        faults = {"incorrect_code": AccountFault.MAIL_CODE_WRONG, "email_taken": AccountFault.ADDRESS_TAKEN}
-        with recorded(faults, self.user and self.user.pk):
+        try:
             return str(super().clean_code())
+        except ValidationError as error:
+            is_taken = error.code == "email_taken"
+            fault = AccountFault.ADDRESS_TAKEN if is_taken else AccountFault.MAIL_CODE_WRONG
+            refuse(fault, person=self.user and self.user.pk)
+            raise

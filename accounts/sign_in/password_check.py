@@ -12,8 +12,9 @@ from accounts.models import User
 def authenticate(request: HttpRequest, email: str, password: str) -> User | None:
     """Return the account with this address and password, even if inactive. Otherwise, count a failed sign-in.
 
-    The function replaces allauth's limits, by which six wrong passwords from any network lock the owner out. Raises
-    FormError: a limit of failed sign-ins is reached. Raises HashingBusy.
+    By allauth's limits, six wrong passwords from any network would lock the owner out.
+
+    Raises FormError: a limit of failed sign-ins is reached. Raises HashingBusy.
     """
     seconds, limit, owner = throttling.sign_in_wait(request, email)
     if seconds:
@@ -30,10 +31,9 @@ def authenticate(request: HttpRequest, email: str, password: str) -> User | None
 
 
 def check(email: str, password: str) -> tuple[User | None, str]:
-    """Return the account with the address, and the cause of a failure. If the password is right, the cause is "".
+    """Return the account with the address, and the cause of a failure, or "".
 
-    Every call runs one SQL statement and computes one hash, even without an account.
-    django.contrib.auth.authenticate does the same, but returns no cause. Raises HashingBusy.
+    Every call runs one SQL statement and computes one hash, even without an account. Raises HashingBusy.
     """
     person = User.objects.filter(email=email).first()
     if person is None:

@@ -1,10 +1,8 @@
-"""Change the password, or choose a new password with a mailed link. allauth implements the flows.
-
-`AccountAdapter.send_reset_mail` makes the link and chooses the e-mail.
-"""
+"""Change the password, or choose a new password with a mailed link. allauth implements the flows."""
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any, cast
 
 from allauth.account import views as library
@@ -33,7 +31,7 @@ from config.infrastructure.events import Event
 
 
 class NewPasswordMixin(RetryLaterMixin):
-    """Asks for the new password again, and stores nothing, if the process is too busy to hash the password."""
+    """Asks for the new password again if the process is too busy to hash it."""
 
     busy_field = "password1"  # the field that gets the focus
 
@@ -49,11 +47,9 @@ class ResetRequestForm(forms.Form):
     email = EmailField()
 
     def save(self, request: HttpRequest) -> None:
-        """Send a link. If there is no active account, send an e-mail that says so.
+        """Send a link, or an e-mail that says that there is no active account. The steps are the same.
 
-        The steps and the page are the same with and without an account. Beyond the limit, no e-mail is sent, and the
-        page does not say so. The links of earlier e-mails still work. So repeated requests cannot flood the owner's
-        mailbox or lock the owner out.
+        Beyond the limit, no e-mail is sent, and the page does not say so. Links of earlier e-mails still work.
         """
         email: str = self.cleaned_data["email"]
         found = User.objects.filter(email=email, is_active=True).first()
@@ -77,8 +73,7 @@ class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
     def save(self) -> None:
         """Save the password and begin a new session. Mark the address as verified: it received the link.
 
-        If the person was signed in, the new password ends the old session, so the state of the next sign-in needs a new
-        session. A proof of identity in the old session must not replace the second factor.
+        A proof of identity in the old session must not replace the second factor.
         """
         super().save()
         verification.clear_nickname_of_sign_up(self.user)
@@ -88,24 +83,17 @@ class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
 
 
 class PasswordResetView(return_path.StepMixin, library.PasswordResetView):
-    """Asks for the address, and keeps the return path in the session.
-
-    allauth would redirect to the return path before the reset.
-    """
-
     def form_valid(self, form: ResetRequestForm) -> HttpResponse:
         if seconds := throttling.address_wait(self.request, "reset"):
             return too_many_requests(self.request, seconds, cause="reset_limited")
         return_path.keep(self.request)
         return cast(HttpResponse, super().form_valid(form))
 
-    def get_success_url(self) -> str:
+    def get_success_url(self) -> str:  # allauth would redirect to the return path before the reset
         return reverse("account_reset_password_done")
 
 
 class PasswordResetFromKeyView(return_path.StepMixin, NewPasswordMixin, library.PasswordResetFromKeyView):
-    """Asks for the new password. The link in the e-mail leads to this page."""
-
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         if request.method == "POST" and (seconds := throttling.address_wait(request, "new_password")):
             return too_many_requests(request, seconds, cause="new_password_limited")
@@ -117,8 +105,7 @@ class PasswordResetFromKeyView(return_path.StepMixin, NewPasswordMixin, library.
         return cast(dict[str, Any], super().get_context_data(**kwargs))
 
     def logout(self) -> None:
-        """Sign out only on POST, so that a link sent by somebody else signs nobody out."""
-        if self.request.method == "POST":
+        if self.request.method == "POST":  # opening somebody else's link signs nobody out
             super().logout()
 
 
@@ -137,8 +124,7 @@ class PasswordChangeView(AccountPageMixin, NewPasswordMixin, library.PasswordCha
 
     def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
         response = super().form_valid(form)
-        if not form.is_busy:
-            # The new password has made this browser unknown, so mark the browser as known again.
-            person = cast(User, self.request.user)
-            known_browsers.add(self.request, response, person)
+        if response.status_code == HTTPStatus.FOUND:
+            # The new password has made this browser unknown.
+            known_browsers.add(self.request, response, cast(User, self.request.user))
         return response

@@ -26,9 +26,7 @@ from accounts.pages import AccountPageMixin, RetryLaterMixin
 
 View = Callable[..., HttpResponseBase]
 
-# For a POST, the proof may be three times as old as for a GET, so that nobody loses typed text. allauth would instead
-# store the whole request with its headers in the session, and repeat the request after the password.
-_TIMES_FOR_FORMS = 3
+_TIMES_FOR_FORMS = 3  # for a POST, the proof may be older than for a GET, so that nobody loses typed text
 
 
 def is_fresh_enough(request: HttpRequest) -> bool:
@@ -51,11 +49,7 @@ def keep_newest_records(request: HttpRequest, **kwargs: object) -> None:
 
 
 def fresh_sign_in_required(view: View) -> View:
-    """Make a view ask a signed-in person for the password or a passkey if the latest proof is too old.
-
-    A person without a password and without a passkey gets a link by e-mail: a stolen session must not be enough to set
-    the first password.
-    """
+    """Make a view ask a signed-in person for the password or a passkey if the latest proof is too old."""
 
     @login_required
     @wraps(view)
@@ -66,18 +60,17 @@ def fresh_sign_in_required(view: View) -> View:
 
 
 def proof_first(request: HttpRequest) -> HttpResponseBase | None:
-    """Return a redirect that asks a signed-in person for a proof of identity, or None if the latest proof is recent."""
+    """Return a redirect that asks for a proof of identity, or None if the latest proof is recent."""
     return None if is_fresh_enough(request) and _can_prove(request) else ask_for_proof(request)
 
 
 def ask_for_proof(request: HttpRequest) -> HttpResponseBase:
-    """Redirect to the page that asks for a proof of identity and then continues at the URL of the request."""
     return redirect(proof_url(request, request.get_full_path()))
 
 
 def proof_url(request: HttpRequest, return_to: str) -> str:
     """Return the URL of the page that asks for a proof of identity and then continues at `return_to`."""
-    if not _can_prove(request):
+    if not _can_prove(request):  # a stolen session must not be enough to set the first password
         return reverse("account_reset_password")
     return return_path.url_of(reverse("account_reauthenticate"), return_to)
 
@@ -88,24 +81,21 @@ def _can_prove(request: HttpRequest) -> bool:
 
 @method_decorator(never_cache, name="dispatch")
 class ConfirmView(AccountPageMixin, RetryLaterMixin, library.ReauthenticateView):
-    """Asks for the password again. allauth redirects to `next` afterwards."""
-
     template_name = "accounts/confirm.html"
 
 
 ONE_FACTOR = "1"
 TWO_FACTORS = "2"
 
-# RFC 8176 has no value for a passkey whose key may be in hardware or in software. So the value is `pop`, proof of
-# possession.
+# `pop`, proof of possession: a passkey may be in hardware or in software.
 _METHODS = {"password": "pwd", "password_reset": "otp", "totp": "otp", "recovery_codes": "otp", "webauthn": "pop"}
 
 
 class Proof(NamedTuple):
-    """The latest proof of identity. `at` is a Unix time with fractions, or None for a session of an earlier release.
+    """The latest proof of identity. `at` is a Unix time with fractions, or None if the session has no proof.
 
-    `amr` lists methods of RFC 8176. `acr` is TWO_FACTORS after a second factor. It is also TWO_FACTORS after a passkey
-    alone, because the device of the passkey verifies the person.
+    `amr` lists methods of RFC 8176. `acr` is TWO_FACTORS after a second factor, and after a passkey, whose device
+    verifies the person.
     """
 
     at: float | None

@@ -18,7 +18,7 @@ from accounts.sessions.credential_changes import end_credentials
 def mark_verified(user: User, *, is_new: bool = False) -> None:
     """Store that the person or an operator has confirmed the address. `is_new`: the address replaces another.
 
-    Store nothing if an administrator has corrected the address since `user` was read.
+    Store nothing if the address was corrected since `user` was read.
     """
     now = timezone.now()
     with transaction.atomic():
@@ -34,10 +34,7 @@ def mark_verified(user: User, *, is_new: bool = False) -> None:
 
 @transaction.atomic
 def correct(user: User, email: str) -> None:
-    """Replace the address for an administrator. The person confirms it with a code at the next sign-in.
-
-    End the person's credentials, and tell the owner of the old address.
-    """
+    """Replace the address for an administrator, end the credentials, and tell the owner of the old address."""
     composing.address_corrected(user)
     user.change_profile(email=email, email_verified_at=None)
     align(user)
@@ -48,23 +45,19 @@ def correct(user: User, email: str) -> None:
 def clear_nickname_of_sign_up(user: User) -> None:
     """Clear the nickname of an unconfirmed sign-up: a stranger may have chosen this text to appear in an e-mail.
 
-    Keep a nickname that an operator has set. Before the first sign-in, a stored language shows that the account was
-    made by a sign-up.
+    Accounts that an operator has made have no language before the first sign-in.
     """
     if user.email_verified_at is None and user.last_login is None and user.language:
         user.change_profile(nickname="")
 
 
 def delete_unverified(user: User) -> None:
-    """Delete the person's unconfirmed addresses: an e-mail about a change must not go to a stranger."""
+    """An e-mail about a change must not go to a stranger."""
     EmailAddress.objects.filter(user=user, verified=False).delete()
 
 
 def align(user: User) -> None:
-    """Make allauth's table agree with the person's row: one primary address with the same verification.
-
-    The person's row is the authority, because `createsuperuser` and operators write the row without allauth.
-    """
+    """Make allauth's table agree with the person's row, which operators write without allauth."""
     verified = user.email_verified_at is not None
     rows = list(EmailAddress.objects.filter(user=user).values_list("email", "primary", "verified"))
     if rows == [(user.email, True, verified)]:

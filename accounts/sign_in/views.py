@@ -44,10 +44,7 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         }
 
     def _offer(self, context: dict[str, Any]) -> dict[str, Any]:
-        """Return the template context of the account that this browser used last.
-
-        Return an empty context if there is no such account, or if the form has the address of another account.
-        """
+        """Return the context of the account that this browser used last, unless the form has another address."""
         person = known_browsers.offered(self.request)
         if person is None or looked_up_email(self._login() or person.email) != person.email:
             return {}
@@ -58,12 +55,11 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         return {"login": self._login()}
 
     def _login(self) -> str:
-        """Return the posted address or, before a post, the address that the application suggests."""
+        """Return the posted address or the one that the application suggests."""
         suggested = self.request.GET.get(return_path.LOGIN_FIELD_NAME, "")
         return str(self.request.POST.get("login", suggested[:EMAIL_MAX_LENGTH]))
 
     def form_valid(self, form: SignInForm) -> HttpResponse:
-        # A later step, such as the page for the mailed code, may lose `next`, so the session keeps it.
         return_path.keep(self.request)
         response = cast(HttpResponse, super().form_valid(form))
         if response.get("Location", "").startswith(reverse("mfa_authenticate")):
@@ -88,23 +84,18 @@ class SignOutView(library.LogoutView):
 
 
 def sign_out(request: HttpRequest) -> None:
-    """End the session of this browser, and show a message about the sign-out on the next page."""
     get_adapter().logout(request)
 
 
 @require_POST
 def forget_account(request: HttpRequest) -> HttpResponse:
-    """Stop offering the account that signed in last, and show the sign-in page again."""
     response = redirect(reverse("account_login") + return_path.query(request))
     known_browsers.withdraw(request, response)
     return response
 
 
 def send_code(request: HttpRequest) -> HttpResponse:
-    """Send a code to the signed-in person's address. If the address is already confirmed, continue at `next`.
-
-    The code page also continues at `next`.
-    """
+    """Send a code to the signed-in person's address, unless it is confirmed. The person continues at `next`."""
     if request.method != "POST":
         return _continue(request)
     if request.user.is_authenticated:
@@ -124,12 +115,7 @@ _continue_when_verified = verified_email_required(_continue)
 
 @method_decorator([fresh_sign_in_required, never_cache], name="dispatch")
 class EmailView(AccountPageMixin, FormView):  # type: ignore[type-arg]
-    """Mails a code to a new address.
-
-    Until the code is typed, only the session contains the new address, and the old address stays valid.
-
-    If another account uses the address, the page and the steps are the same.
-    """
+    """Mails a code to a new address, also to a taken one. Until it is typed, only the session has the new address."""
 
     form_class = NewAddressForm
     template_name = "accounts/email.html"

@@ -1,7 +1,4 @@
-"""Show times on pages. Every template has these filters: they are `builtins` of the template engine.
-
-A page contains times in UTC. The script `page.js` replaces them with times in the reader's time zone.
-"""
+"""Show times on pages, in UTC. The script `page.js` replaces them with times in the reader's time zone."""
 
 from __future__ import annotations
 

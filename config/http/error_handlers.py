@@ -37,11 +37,15 @@ logger = logging.getLogger("oauth_bridge")
 RETRY_AFTER_SECONDS = "5"
 ACCOUNT_PAGES = "/accounts/"
 FORMS_OF_STRANGERS = ("account_login", "account_signup", "account_signup_by_passkey", "account_reset_password")
-# The parameter of a redirect to a page whose form the CSRF check refused, and what the page says.
+# The parameter of a redirect after a form that was refused, or whose session has ended, and what the page says.
 REFUSED_FIELD_NAME = "refused"
 REFUSED = {
     "csrf": gettext_noop("This page was open for too long or in too many windows. Please try again."),
     "csrf_origin": SiteFault.CSRF_ORIGIN.problem,
+    "session_ended": gettext_noop(
+        "This browser was signed out meanwhile, here or from another browser. Sign in, then see whether what you sent"
+        " was carried out."
+    ),
 }
 SHOWN_HOST_CHARACTERS = 100
 NO_PART_OF_A_HOST = re.compile(r"[\s/?#@=&,;]")
@@ -50,7 +54,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """Return 400, or 413 for a form that is too large. If another tab has ended the session, redirect to the page."""
+    """Return 400, or 413 for a form that is too large. If the session has ended meanwhile, redirect."""
     if isinstance(exception, DisallowedHost):
         _logged_host(request, ", ".join(settings.ALLOWED_HOSTS))
         return error_response(request, RequestError(SiteFault.HOST))
@@ -61,9 +65,12 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
         limit = settings.DATA_UPLOAD_MAX_NUMBER_FIELDS
         return error_response(request, RequestError(SiteFault.TOO_MANY_FIELDS, limit=limit))
     if isinstance(exception, SessionInterrupted):
-        if request.method == "POST":
+        if request.method != "POST":
+            return HttpResponseRedirect(request.get_full_path())
+        if request.path == reverse("authorize"):
             return csrf_failure(request)
-        return HttpResponseRedirect(request.get_full_path())
+        sign_in = return_path.sign_in_url(request.get_full_path())
+        return HttpResponseRedirect(f"{sign_in}&{REFUSED_FIELD_NAME}=session_ended", status=303)
     return error_response(request, RequestError(SiteFault.BAD_REQUEST))
 
 
@@ -87,7 +94,6 @@ def _logged_host(request: HttpRequest, allowed: str) -> str:
 @requires_csrf_token
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
     """Redirect to the page of the refused form. If that is impossible, return 403."""
-    request.was_refused = True  # type: ignore[attr-defined]  # for accounts.sessions.store
     fault = _csrf_fault(request, reason)
     error = RequestError(fault)
     answer = _ask_again(request, error) if request.path == reverse("authorize") else _open_again(request, fault)

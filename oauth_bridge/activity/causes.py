@@ -322,8 +322,6 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
             _("The same code was sent twice. The person waits for the next one.")),
         "factor_wrong": (_("Wrong code of a second factor"), _CLOCK),
         "app_code_wrong": (_("Wrong code of an authenticator app"), _CLOCK),
-        "recovery_code_wrong": (_("Wrong recovery code"),
-            _("The person uses another recovery code, or an administrator removes the second factors.")),
         "passkey_unknown": (_("The passkey is not known"),
             _("The passkey was removed here, or its answer came too late. The person uses the password.")),
         "passkey_refused": (_("The device refused the passkey"),

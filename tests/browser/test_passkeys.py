@@ -8,7 +8,6 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from accounts.models import User
 from tests.browser.conftest import Device, Way, flaws, mailed_code, press
 from tests.factories import PersonFactory
 from tests.pages import code_of
@@ -153,18 +152,12 @@ def test_a_person_signs_up_with_a_passkey_and_the_request_goes_on(way: Way, page
     page.get_by_label("Code from the mail").fill(mailed_code(way.server, email))
     press(page, "Confirm the address")
     expect(page.get_by_role("heading", name="Add your passkey")).to_be_visible()
-    page.reload()
-    expect(page.get_by_role("main")).to_contain_text(way.application.row.name)
     assert flaws(page) == []
     press(page, "Add the passkey")
     expect(page.get_by_role("heading", name="Make recovery codes")).to_be_visible()
     assert flaws(page) == []
     press(page, "Continue without")
     way.ends(page)
-    way.redeem()
-    person = User.objects.get(email=email)
-    assert person.email_verified_at
-    assert not person.has_usable_password()
 
     sign_out(page, way)
     way.begin(page)

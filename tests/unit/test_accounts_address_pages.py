@@ -19,12 +19,11 @@ from accounts.mail import outbox
 from accounts.models import Session, User
 from accounts.sign_in import verification
 from tests.factories import PASSWORD, PersonFactory
-from tests.pages import browser_of, mailed_code, sign_in, type_code, with_session
+from tests.pages import mailed_code, sign_in, type_code
 
 pytestmark = pytest.mark.django_db
 
 PAGE = "/accounts/email"
-CONFIRM = f"/accounts/confirm?next={PAGE.replace('/', '%2F')}"
 
 
 @pytest.fixture
@@ -82,23 +81,6 @@ def test_an_address_that_was_never_confirmed_can_be_corrected_and_is_not_written
     assert bob.email_verified_at is not None
     assert not outbox.deliver_next()
     assert {to for message in mail.outbox for to in message.to} == {new}
-
-
-# Who may --------------------------------------------------------------------------------------------------------------
-
-
-def test_a_stolen_session_can_not_take_the_account_over(client: Client, alice: User, new: str) -> None:
-    for answer in (client.get(PAGE), ask(client, new)):
-        assert answer["Location"].startswith("/accounts/sign-in")
-    stolen = browser_of(alice)
-    with time_machine.travel(time.time() - 3600):  # the clock was set back
-        assert stolen.get(PAGE)["Location"].startswith("/accounts/confirm?")
-        assert stolen.post("/accounts/confirm", {"password": "a guess"}).status_code == 200
-        assert ask(stolen, new)["Location"] == CONFIRM
-        assert new not in str(dict(stolen.session)), "no form is kept in the session"
-    stolen = with_session(PersonFactory(password="!unusable"))
-    assert ask(stolen, new)["Location"] == "/accounts/password/reset"
-    assert not mail.outbox
 
 
 # Addresses of others --------------------------------------------------------------------------------------------------

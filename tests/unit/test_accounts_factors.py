@@ -99,7 +99,9 @@ def test_each_sensitive_page_asks_for_a_proof_unless_a_sign_in_is_new(client: Cl
     for path in OWN:
         for sender, led in ((client, "/accounts/sign-in"), (stolen, "/accounts/confirm?"), (strict, path)):
             assert sender.post(path, {"email": account.person.email})["Location"].startswith(led)
+        assert account.person.email not in str(dict(stolen.session)), "no form is kept in the session"
     assert [path for path in PAGES if not client.get(path)["Location"].startswith("/accounts/sign-in")] == []
+    assert with_session(PersonFactory(password="!unusable")).get(OWN[0])["Location"] == "/accounts/password/reset"
     with time_machine.travel(time.time() + 301):
         led = [account.browser.get(path)["Location"] for path in PAGES]
         assert account.browser.post("/accounts/email").status_code == 200, "the form was open for some minutes"

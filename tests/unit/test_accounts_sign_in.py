@@ -14,7 +14,6 @@ from django.conf import settings
 from django.test import Client
 
 from accounts import return_path
-from accounts.errors import AccountFault
 from accounts.models import Session, User
 from accounts.sessions import known_browsers
 from accounts.sessions.credential_changes import end_credentials, set_active
@@ -171,11 +170,6 @@ def test_a_browser_that_knows_the_account_or_another_one_is_limited_as_well(alic
     for person in (alice, PersonFactory(nickname="Mallory")):
         browser = known_browser(person)
         assert [sign_in(browser, alice.email, "wrong").status_code for _ in range(4)] == [200] * 3 + [429]
-
-
-def test_the_message_says_when_to_retry() -> None:
-    for seconds, words in ((1, "1 second"), (59, "59 seconds"), (60, "1 minute"), (61, "2 minutes")):
-        assert f"Try again in {words}, or" in AccountFault.SIGN_IN_LIMITED.translate(seconds=seconds)
 
 
 # The account that signed in last with this browser is offered ---------------------------------------------------------
