@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.http import HttpRequest
-from oauth2_provider.signals import app_authorized
 
 from accounts.sign_in import reauthentication
 from config.infrastructure import events
@@ -94,17 +93,15 @@ class Backend:
         return verified.callback.url(code=code), {}, "", 302
 
     def create_token_response(self, request: HttpRequest) -> Response:
-        """Return the JSON with the access token, and send the toolkit's signal. A receiver's error changes nothing."""
+        """Return the JSON with the access token."""
         sent = parameters.of_query(request)  # if `read_form` raises, the URL may contain the code
         try:
             sent = parameters.read_form(request)
             form = authentication.of_request(request, sent.texts())
-            members, redemption = exchange.exchange_code(form, client_address(request))
+            members = exchange.exchange_code(form, client_address(request))
         except RequestError as error:
             error.about(presented=(digest_of(sent.text("code")), authentication.named_client(request, sent)))
             raise
-        if app_authorized.has_listeners():
-            app_authorized.send_robust(sender=self, request=request, token=redemption.token)
         return None, {"Content-Type": "application/json"}, json.dumps(members), 200
 
     def create_revocation_response(self, request: HttpRequest) -> Response:

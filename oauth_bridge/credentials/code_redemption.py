@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast
@@ -23,15 +23,13 @@ from oauth_bridge.credentials import codes, tokens
 from oauth_bridge.credentials.admission import FOR_EVERYBODY, admits
 from oauth_bridge.credentials.codes import CODES
 from oauth_bridge.credentials.random_values import digest_of
-from oauth_bridge.credentials.tokens import APPLICATIONS, FROM_CODE, PEOPLE, STORED
+from oauth_bridge.credentials.tokens import APPLICATIONS, FROM_CODE, PEOPLE
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.models import AccessToken, AuthorizationCode
+from oauth_bridge.models import AuthorizationCode
 
 # A second redemption within this time is the same exchange sent twice; a later one is a replay.
 SENT_TWICE_WITHIN = timedelta(seconds=3)
 
-# The columns that the token or the answer needs from a redeemed code.
-REDEEMED = Rows(AuthorizationCode, "id", *FROM_CODE)
 # The columns that an explanation needs.
 FOUND = Rows(
     AuthorizationCode,
@@ -39,29 +37,12 @@ FOUND = Rows(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Redemption:
-    """A redeemed code and the token that was stored for it. Model instances are made only on access."""
+class Redemption(NamedTuple):
+    """What the answer needs of a redeemed code. `openid` is JSON (`openid.request.Granted`); None: plain OAuth 2.0."""
 
-    code_values: Sequence[Any]
-    token_values: Sequence[Any]
-
-    @property
-    def code(self) -> AuthorizationCode:
-        return REDEEMED.instance(self.code_values)
-
-    @property
-    def person_id(self) -> UUID:
-        return as_uuid(self.code_values[REDEEMED.names.index("user_id")])
-
-    @property
-    def openid(self) -> str | None:
-        """The facts for the ID token, as JSON; None for a plain OAuth 2.0 request."""
-        return self.code_values[REDEEMED.names.index("openid")]  # type: ignore[no-any-return]
-
-    @property
-    def token(self) -> AccessToken:
-        return STORED.instance(self.token_values)
+    person_id: UUID
+    scope: str
+    openid: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +126,7 @@ REDEEM_OF_MEMBER = f"""
      WHERE c.digest = %(digest)s AND {_all_of("c")}
        AND EXISTS (SELECT 1 FROM {PEOPLE} u WHERE u.id = c.user_id AND {_all_of("u")})
        AND EXISTS (SELECT 1 FROM {APPLICATIONS} a WHERE a.id = c.application_id AND {_all_of("a")})
- RETURNING {", ".join(REDEEMED.names)}
+ RETURNING {", ".join(FROM_CODE)}
 """  # noqa: S608
 # The statement for an application without groups. `credentials.admission` explains why there are two statements.
 REDEEM = REDEEM_OF_MEMBER.replace(MEMBERS_ONLY, FOR_EVERYBODY)
@@ -153,8 +134,7 @@ REDEEM = REDEEM_OF_MEMBER.replace(MEMBERS_ONLY, FOR_EVERYBODY)
 
 def _and_store(redeem: str) -> str:
     return f"""
-      WITH redeemed AS ({redeem}), stored AS ({tokens.STORE_REDEEMED})
-    SELECT {REDEEMED.columns("redeemed")}, {STORED.columns("stored")} FROM redeemed, stored
+      WITH redeemed AS ({redeem}), stored AS ({tokens.STORE_REDEEMED}) SELECT user_id, scope, openid FROM redeemed
 """  # noqa: S608
 
 
@@ -199,12 +179,14 @@ def redeem(form: dict[str, str], application_id: int, token: str, *, is_restrict
     statement = REDEEM_OF_MEMBER if is_restricted else REDEEM
     if is_postgresql():
         row = fetch_one(REDEEM_AND_STORE[statement], **values)
-        return Redemption(row[: len(REDEEMED)], row[len(REDEEMED) :]) if row else None
+        return Redemption(*row) if row else None
     with transaction.atomic():
-        code = fetch_one(statement, **values)
-        if not code:
+        row = fetch_one(statement, **values)
+        if not row:
             return None
-        return Redemption(code, fetch_one(tokens.STORE, **values | dict(zip(REDEEMED.names, code, strict=True))))
+        code = dict(zip(FROM_CODE, row, strict=True))
+        fetch_one(tokens.STORE, **(values | code))
+        return Redemption(as_uuid(code["user_id"]), code["scope"], code["openid"])
 
 
 def explain(form: dict[str, str], application_id: int) -> Refusal | None:

@@ -29,19 +29,12 @@ TOKENS = AccessToken._meta.db_table
 PEOPLE = get_user_model()._meta.db_table
 APPLICATIONS = Application._meta.db_table
 
-STORED = Rows(AccessToken, without=("revoked_cause",))
-
-# A token copies these columns from its code. The redemption returns the columns. On PostgreSQL, STORE_REDEEMED reads
-# the columns from the subquery `redeemed`.
+# A token copies these columns from its code. On PostgreSQL, STORE_REDEEMED reads them from the subquery `redeemed`.
 FROM_CODE = ("application_id", "user_id", "scope", "attempt", "openid", "person_version", "application_version")
 _INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, {', '.join(FROM_CODE)})"
 _VALUES = "%(token_digest)s, %(now)s, %(token_expires_at)s"
-STORE = f"""
-    {_INSERT} VALUES ({_VALUES}, {", ".join(f"%({name})s" for name in FROM_CODE)}) RETURNING {STORED.columns(TOKENS)}
-"""
-STORE_REDEEMED = f"""
-    {_INSERT} SELECT {_VALUES}, {", ".join(FROM_CODE)} FROM redeemed RETURNING {STORED.columns(TOKENS)}
-"""  # noqa: S608
+STORE = f"{_INSERT} VALUES ({_VALUES}, {', '.join(f'%({name})s' for name in FROM_CODE)})"
+STORE_REDEEMED = f"{_INSERT} SELECT {_VALUES}, {', '.join(FROM_CODE)} FROM redeemed"  # noqa: S608
 
 BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar", "profile_changed_at")
 

@@ -46,7 +46,7 @@ def exchanged(application: Application, secret: str) -> str:
     code = CodeFactory(application=application, application_version=application.credentials_version).raw
     form = {"grant_type": "authorization_code", "code": code}
     form |= {"client_id": application.client_id, "client_secret": secret}
-    return str(exchange.exchange_code(form, "192.0.2.1")[0]["access_token"])
+    return str(exchange.exchange_code(form, "192.0.2.1")["access_token"])
 
 
 def ended_by(token: str) -> str:
