@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
-from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
@@ -72,10 +71,6 @@ class AuthorizeView(BaseAuthorizationView):
         if request.method == "HEAD":
             return HttpResponse()
         try:
-            if self.pending.renews and request.user.is_authenticated:
-                codes.refuse_redeemed(UUID(self.pending.renews), request.user.pk)
-            if request.method == "GET" and self.pending.is_old and (address := self._renewed_address()):
-                return HttpResponseRedirect(address)
             if request.method == "POST":
                 return self.post(request)
             if request.user.is_authenticated:
@@ -86,12 +81,6 @@ class AuthorizeView(BaseAuthorizationView):
         except codes.AlreadyRedeemed:
             self._report(OAuthFault.ATTEMPT_FINISHED)
             return pages.already_signed_in(request, self.application)
-
-    def _renewed_address(self) -> str:
-        """Return the address that continues the request as a new attempt; empty if it is too long for a redirect."""
-        notice = self.verified.query.text(pages.NOTICE)
-        address = pages.authorize_path(self.pending.renewed(), **({pages.NOTICE: notice} if notice else {}))
-        return address if len(address) <= MAX_URL_REDIRECT_LENGTH else ""
 
     @property
     def facts(self) -> list[str]:

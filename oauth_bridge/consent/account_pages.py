@@ -1,4 +1,4 @@
-"""What this package adds to the account pages: the applications a person has allowed, their data, links to sign in."""
+"""What this package adds to the account pages: the applications a person has allowed, and their data."""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ from typing import TYPE_CHECKING, Any, cast
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from accounts import return_path
 from accounts.pages import person_context
 from accounts.profile import own_data
-from accounts.sign_in import views
 from oauth_bridge.consent import consents
 from oauth_bridge.consent.consents import Connection
-from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.credentials import code_history
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode, Consent
 from oauth_bridge.models.activity import ActivityRecord
@@ -116,14 +112,3 @@ def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
     records = ActivityRecord.objects.filter(person=person.pk).order_by("-at", "-id")
     found["activity"] = list(records.values(*_OF_A_RECORD)[:entries])
     return found
-
-
-class SignInView(views.SignInView):
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Redirect an old link to authorize, which begins a new attempt and redirects back to this page."""
-        if request.method == "GET":
-            onward = return_path.requested(request)
-            pending = PendingRequest.of_path(onward)
-            if pending and pending.is_old:
-                return HttpResponseRedirect(onward)
-        return cast(HttpResponse, super().dispatch(request, *args, **kwargs))

@@ -55,12 +55,10 @@ def ask_again(pending: PendingRequest, cause: str = "") -> HttpResponse:
     """Redirect to the consent page after a post that is too late, from another account or refused by the CSRF check.
 
     The consent page contains a notice, which depends on the cause. It is shown even if the account's consent is
-    remembered. A post from an old page begins a new attempt.
+    remembered.
     """
-    pending = pending.renewed() if pending.is_old else pending
-    return HttpResponseRedirect(
-        authorize_path(pending, **{NOTICE: cause if cause in NOTICES else OUTDATED}), status=303
-    )
+    notice = cause if cause in NOTICES else OUTDATED
+    return HttpResponseRedirect(authorize_path(pending, **{NOTICE: notice}), status=303)
 
 
 def sign_in_url(pending: PendingRequest) -> str:

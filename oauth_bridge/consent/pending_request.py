@@ -39,13 +39,12 @@ class PendingRequest(AuthorizationRequest):
 
     `attempt` identifies the request. A request results in at most one consent. `opened_at` is the Unix time in seconds
     at which the link or consent page was opened. `bound_to` identifies the person and the browser session of a consent
-    page; elsewhere it is empty. If this request renews an old request, `renews` is the `attempt` of the old request.
+    page; elsewhere it is empty.
     """
 
     attempt: str
     opened_at: int
     bound_to: str = ""
-    renews: str = ""
 
     @classmethod
     def of_link(cls, query: Parameters) -> PendingRequest:
@@ -85,15 +84,6 @@ class PendingRequest(AuthorizationRequest):
         """Return the signed text. The text omits `repeated`, because such a request is refused."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "repeated"}
         return signing.dumps(values, salt=SALT, compress=True)
-
-    @property
-    def is_old(self) -> bool:
-        """Return whether the link, such as a bookmark or a shared link, is more than an hour old."""
-        return int(time.time()) - self.opened_at > PAGE_LIFETIME_SECONDS
-
-    def renewed(self) -> PendingRequest:
-        """Return the same request as a new attempt, so that the activity log separates the two sign-ins."""
-        return replace(self, attempt=new_attempt(), opened_at=int(time.time()), renews=self.attempt)
 
     def bind(self, request: HttpRequest) -> PendingRequest:
         """Return the request for a consent page, bound to this person and browser session, with the present time."""
