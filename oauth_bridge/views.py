@@ -36,7 +36,7 @@ from oauth_bridge.oauth import (
     throttling,
     userinfo,
 )
-from oauth_bridge.oauth.callback import lead_back, to_callback
+from oauth_bridge.oauth.callback import lead_back
 from oauth_bridge.oauth.operation import View, is_preflight, operation, preflight_response
 from oauth_bridge.openid import discovery, signing_keys
 from oauth_bridge.openid import request as openid_request
@@ -64,9 +64,8 @@ class AuthorizeView(BaseAuthorizationView):
             _scopes, self.verified = self.validate_authorization_request(request)
         except authorization.CallbackError as error:
             url = error.callback.error_url(error)
-            if request.GET.get(FIELD_NAME):  # as in `get`, a form of this service may have redirected here
-                return lead_back(request, error.application, error.callback, url, by_page=True)
-            return to_callback(request, error.application, error.callback, url)
+            by_page = bool(request.GET.get(FIELD_NAME))  # as in `get`, a form of this service may have redirected here
+            return lead_back(request, error.application, error.callback, url, by_page=by_page)
         self.application, self.pending = self.verified.application, self.verified.pending
         if request.method == "HEAD":
             return HttpResponse()
@@ -144,21 +143,20 @@ class AuthorizeView(BaseAuthorizationView):
             consents.record(self.person, self.application, self.facts)
         return answer
 
-    def _refuse(self, fault: OAuthFault) -> HttpResponse:
+    def _refuse(self, fault: OAuthFault, *, by_page: bool = False) -> HttpResponse:
         callback = self.verified.callback
-        return to_callback(self.request, self.application, callback, callback.error_url(RequestError(fault)))
+        url = callback.error_url(RequestError(fault))
+        return lead_back(self.request, self.application, callback, url, by_page=by_page)
 
     def _need(self) -> prompts.Need | None:
         return prompts.need(self.request, self.verified.asked, self.pending)
 
     def _ask_for_proof(self, need: prompts.Need) -> HttpResponse:
         """Ask for the missing proof, or tell the application that the person cannot give it."""
-        callback = self.verified.callback
         if need is prompts.Need.IMPOSSIBLE:
-            url = callback.error_url(RequestError(OAuthFault.ACR))
-            return lead_back(self.request, self.application, callback, url, by_page=True)
+            return self._refuse(OAuthFault.ACR, by_page=True)
         if need is prompts.Need.OTHER_ACCOUNT:
-            url = callback.error_url(RequestError(OAuthFault.LOGIN_REQUIRED))
+            url = self.verified.callback.error_url(RequestError(OAuthFault.LOGIN_REQUIRED))
             template = "oauth_bridge/other_account.html"
             return pages.wrong_account(self.request, template, self.application, self.pending, url, status=200)
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))

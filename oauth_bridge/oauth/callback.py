@@ -50,10 +50,18 @@ def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
     return HttpResponse(status=status, headers={"Location": url, "Referrer-Policy": "no-referrer"})
 
 
-def to_callback(request: HttpRequest, application: Application, callback: Callback, url: str) -> HttpResponse:
-    """Redirect to `url`, which `callback` has made, or show a page that posts its parameters."""
+def lead_back(
+    request: HttpRequest,
+    application: Application,
+    callback: Callback,
+    url: str,
+    *,
+    by_page: bool = False,
+    is_refusal: bool = False,
+) -> HttpResponse:
+    """Redirect to `url`, which `callback` has made, or show a page that posts its parameters or, as `leave`, a link."""
     if not callback.is_posted:
-        return redirect_to_callback(request, url)
+        return leave(request, application, url, by_page=by_page, is_refusal=is_refusal)
     # The parameters of `url`, after the address and "?" or "&".
     fields = parse_qsl(url[len(callback.redirect_uri) + 1 :], keep_blank_values=True, errors="replace")
     context = {"application": application.caption, "action": callback.redirect_uri, "fields": fields}
@@ -61,21 +69,6 @@ def to_callback(request: HttpRequest, application: Application, callback: Callba
     response.leads_to_application = True  # type: ignore[attr-defined]  # read by config.http.response_headers
     response["Referrer-Policy"] = "no-referrer"
     return response
-
-
-def lead_back(
-    request: HttpRequest,
-    application: Application,
-    callback: Callback,
-    url: str,
-    *,
-    by_page: bool,
-    is_refusal: bool = False,
-) -> HttpResponse:
-    """Send the answer to the callback, or show a page with a link if a browser may block the redirect."""
-    if callback.is_posted:
-        return to_callback(request, application, callback, url)
-    return leave(request, application, url, by_page=by_page, is_refusal=is_refusal)
 
 
 def leave(
