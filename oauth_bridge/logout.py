@@ -7,11 +7,9 @@ the application and the address are verified.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from typing import NamedTuple
 from urllib.parse import urlencode
 
-from django.core import signing
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -33,13 +31,10 @@ from oauth_bridge.openid import id_token
 
 NAMES = ("client_id", "id_token_hint", "post_logout_redirect_uri", "state", "ui_locales")
 FIELD_NAME = "leaving"
-SALT = "oauth_bridge.logout"
-PAGE_LIFETIME = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True)
-class LogoutRequest:
-    """A request. The page that asks for a confirmation contains it, signed and dated, with the signed-in person.
+class LogoutRequest(NamedTuple):
+    """A request to sign out.
 
     `state` is percent-encoded; None: the request has no `state`. `person_id` is the `sub` of the ID token in the hint,
     or empty.
@@ -50,17 +45,6 @@ class LogoutRequest:
     state: str | None
     person_id: str
 
-    def seal(self) -> str:
-        return signing.dumps(asdict(self), salt=SALT, compress=True)
-
-    @classmethod
-    def unseal(cls, sealed: str, max_age: timedelta | None = None) -> LogoutRequest | None:
-        """Return the request; None if `sealed` is damaged or older than `max_age`."""
-        try:
-            return cls(**signing.loads(sealed, salt=SALT, max_age=max_age))
-        except (signing.BadSignature, TypeError, ValueError):
-            return None
-
     @property
     def url(self) -> str:
         """The URL to which the browser is redirected after the sign-out; empty without an address."""
@@ -70,7 +54,7 @@ class LogoutRequest:
 
     @property
     def path(self) -> str:
-        """The path of the page that asks for a confirmation again."""
+        """The path with the request, but without its hint, to which the page that asks for a confirmation posts."""
         sent = {"client_id": self.client_id, "post_logout_redirect_uri": self.address}
         query = urlencode({name: value for name, value in sent.items() if value})
         state = "" if self.state is None else f"&state={self.state}"
@@ -155,8 +139,8 @@ def _asked(request: HttpRequest) -> HttpResponse:
     context = {
         "application": application.caption if application else None,
         "person": person_context(request.user),
+        "action": asked.path,
         "field_name": FIELD_NAME,
-        "leaving": replace(asked, person_id=str(request.user.pk)).seal(),
         "leads_back": bool(asked.address),
     }
     response = render(request, "oauth_bridge/logout.html", context)
@@ -168,18 +152,14 @@ def _asked(request: HttpRequest) -> HttpResponse:
 def _answered(request: HttpRequest) -> HttpResponse:
     """Sign out the person who has confirmed on the page.
 
-    If the page is old or was made for another person, the signed-in person is asked again.
+    If the page was made for another person, the signed-in person is asked again. The address is verified again.
     """
     throttling.page("logout", request)
-    sealed = parameters.of_form(request, has_been_read=True).get(FIELD_NAME, "")
-    asked = LogoutRequest.unseal(sealed)
-    if asked is None:
-        return HttpResponseRedirect(reverse("end_session"), status=303)
-    is_old = LogoutRequest.unseal(sealed, PAGE_LIFETIME) is None
-    if request.user.is_authenticated and (is_old or str(request.user.pk) != asked.person_id):
-        return callback.redirect_to_callback(request, asked.path)  # HttpResponseRedirect refuses a long `state`
+    asked = read(parameters.of_query(request))
     application = verify(asked)
     if request.user.is_authenticated:
+        if request.POST.get(FIELD_NAME) != str(request.user.pk):
+            return callback.redirect_to_callback(request, asked.path)  # HttpResponseRedirect refuses a long `state`
         sign_out(request)
     return _leave(request, application, asked)
 

@@ -39,7 +39,6 @@ FORM_FIELDS = (
     "pending",
     "decision",
     "remember",
-    "leaving",
 )
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")

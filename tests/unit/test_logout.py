@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-import time_machine
 from django.core.management import CommandError, call_command
 from django.test import Client
 
 from accounts.models import AuditEntry
 from oauth_bridge.models import Application
-from tests.factories import ApplicationFactory, PersonFactory
-from tests.pages import html_of, with_session
 from tests.unit.test_bridge_admin import ADD, FORM
 
 pytestmark = pytest.mark.django_db
@@ -74,16 +70,3 @@ def test_the_administration_registers_and_shows_them(admin_client: Client) -> No
     assert row.addresses_after_sign_out == AFTER
     page = admin_client.get(f"/admin/oauth_bridge/application/{row.pk}/").content.decode()
     assert all(uri.replace("&", "&amp;") in page for uri in AFTER), page[:500]
-
-
-def test_a_page_of_the_question_that_is_too_old_asks_again_for_the_same_application() -> None:
-    application = ApplicationFactory(post_logout_redirect_uris=AFTER[0])
-    browser = with_session(PersonFactory())
-    asked = {"client_id": application.client_id, "post_logout_redirect_uri": AFTER[0], "state": "a b"}
-    with time_machine.travel(time.time() - 3700):
-        form = {"leaving": browser.get("/oauth/logout", asked).context["leaving"]}
-    again = browser.get(browser.post("/oauth/logout", form)["Location"])
-    assert application.row.name in html_of(again)
-    assert "_auth_user_id" in browser.session
-    browser.post("/oauth/logout", {"leaving": again.context["leaving"]})
-    assert "_auth_user_id" not in browser.session
