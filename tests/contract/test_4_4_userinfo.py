@@ -25,22 +25,11 @@ def ask(
 def test_what_is_no_valid_token_is_told_apart_and_without_bearer_the_challenge_names_no_error(
     driver: OAuthDriver, rewind: Any
 ) -> None:
-    """Of another credential only its shape is looked at, so whether it was issued here is not told."""
     token, expired, revoked = TokenFactory().raw, TokenFactory(), TokenFactory()
     rewind(expired.row, 3601)
     AccessToken.objects.filter(pk=revoked.row.pk).update(revoked_at=revoked.row.issued_at)
     for scheme in ("Bearer", "bearer", "bEaReR"):
         assert ask(driver, f"{scheme} {token}").status_code == 200
-    part = "e30_"
-    kinds = {
-        f"eyJhbGciOiJSUzI1NiJ9.{part}.{part}": "an ID token or another JWT",
-        f"eyJhbGciOiJub25lIn0.{part}.": "an ID token or another JWT",
-        f"eyJhbGciOiJkaXIifQ..{part}.{part}.{part}": "an ID token or another JWT",
-        f"openid-{secrets.token_urlsafe(32)}": "an authorization code",
-        f"openid-{secrets.token_urlsafe(30)}": "an authorization code",
-        TokenFactory().row.application.client_id: "a client_id",
-        "f" * 32: "a client_id",
-    }
     not_bearer = ("{}", "{} x", "Bearer{}", "Bearer:{}", "Bearer: {}", "{}{} x", "Bearer\t{}")
     malformed = ("Bearer x", "Bearer {}x", "Bearer {} x", "Bearer {},x", "Bearer {}, Bearer {}", "Bearer é", "Bearer ")
     for header, said, is_bearer in (
@@ -51,10 +40,9 @@ def test_what_is_no_valid_token_is_told_apart_and_without_bearer_the_challenge_n
         ),
         *((each.format(token, token), "has no scheme. Send Bearer", False) for each in not_bearer),
         *((each.format(token, token), "", True) for each in malformed),
-        *((f"Bearer {each}", f"looks like {kind}. Send the access_token that", True) for each, kind in kinds.items()),
         *(
             (f"Bearer {each}", "is not known. Send the", True)
-            for each in (CodeFactory().raw, "eyJ.x", "x.y.z", WELL_FORMED)
+            for each in (CodeFactory().raw, f"openid-{WELL_FORMED}", "eyJhbGciOiJSUzI1NiJ9.e30_.e30_", WELL_FORMED)
         ),
         (f"Bearer {expired.raw}", "older than 1 hour", True),
         (f"Bearer {revoked.raw}", "has been revoked", True),
