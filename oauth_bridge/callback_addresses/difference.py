@@ -78,7 +78,6 @@ _PARTS = re.compile(
 )
 _WORDS = re.compile(r"[A-Za-z0-9_~-]+\.?|.", re.DOTALL)
 _UPPER = r"(?<!%)(?<!%[0-9A-Fa-f])[A-Z]"  # not a digit of an escape
-_SUSPECT = re.compile(rf"((?i:\Ahttp:)|(?:(?<!:/)/)?[?#].*|(?<!:/)/\Z|(?:{_UPPER}|[\s\"'`]|[^\x00-\x7f])+)", re.DOTALL)
 _UNSEEN = " \t\r\n\v\f\u00a0\u200b\u200c\u200d\u2060\ufeff"
 _QUOTATION_MARKS = "\"'`‘’‚“”„‹›«»"
 
@@ -259,13 +258,3 @@ def likely_differences(
         _("the characters outside ASCII"): not address.isascii(),
     }
     return [part for part, suspect in is_suspect.items() if suspect] or [_("every part")]
-
-
-def mark_likely_differences(address: str) -> list[tuple[str, bool]]:
-    """Split the address into pieces, and mark the pieces that have `likely_differences`.
-
-    Single characters of the host may be marked, but never the host as a whole. In a loopback address nothing is marked.
-    """
-    if _parsed(address).is_loopback:
-        return [(address, False)]
-    return [(piece, place % 2 == 1) for place, piece in enumerate(_SUSPECT.split(address)) if piece]

@@ -9,31 +9,24 @@ from __future__ import annotations
 import re
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import quote
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.urls import is_valid_path, reverse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from config.infrastructure import errors, network, paths
 from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText
-from oauth_bridge.callback_addresses.difference import mark_likely_differences
 from oauth_bridge.errors import OAuthFault
 
 # Unknown paths at which some clients look for the metadata (RFC 8414 §3.1) or the keys.
 DISCOVERY = re.compile(
     r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(certs|keys|\.well-known)\b"
 )
-# The paths that operations have in other services. The last part of the path names the operation. Matching takes linear
-# time.
-ELSEWHERE = re.compile(
-    r"(?:/(?:api|auth|connect|login|o|oauth2?|oidc|openid-connect|protocol|realms/[^/]+|v[12]))*/(?P<name>[a-z_-]+)",
-    re.IGNORECASE,
-)
+# The last part of an unknown path, by which other services name an operation.
 OPERATION_OF = {
     **dict.fromkeys(("auth", "authorization", "authorize"), paths.AUTHORIZE),
     **dict.fromkeys(("end_session", "endsession"), paths.LOGOUT),
@@ -42,9 +35,6 @@ OPERATION_OF = {
     **dict.fromkeys(("access_token", "token"), paths.TOKEN),
     **dict.fromkeys(("me", "user_info", "userinfo"), paths.USERINFO),
 }
-# The names of the operation that registers clients elsewhere (RFC 7591), which this service does not have.
-REGISTRATION = ("clients", "reg", "register", "registration")
-PROTECTED_RESOURCE = "/.well-known/oauth-protected-resource"  # RFC 9728 §3.1
 RETRYABLE = (429, 500, 503)
 SHOWN_ADDRESS_LENGTH = 400
 # The title and the sentence for people, by status, for all pages of the site.
@@ -85,10 +75,6 @@ SIGN_IN_ADVICE = gettext_noop("Go back to the application and try again. If it s
 SIGN_OUT_TITLE = gettext_noop("This sign-out can't go on")
 SIGN_OUT_MESSAGE = gettext_noop(
     "The application that sent you here made a mistake in its link. If you were signed in here, you still are."
-)
-DAMAGED_MESSAGE = gettext_noop("The link to this page is damaged or incomplete. Nothing was shared.")
-SWITCHED_OFF_SIGN_OUT_MESSAGE = gettext_noop(
-    "The application that sent you here is switched off. If you were signed in here, you still are."
 )
 # The sentence for people if the application of the link is known.
 APPLICATION_WORDS: dict[Fault, str] = {
@@ -141,33 +127,17 @@ def _hint(path: str, *, is_at_pages: bool) -> TranslatableText:
     docs = f"{settings.AUTH_URL}{paths.DOCS}"
     once = re.sub("/{2,}", "/", path)
     bare = once.rstrip("/")
-    match = ELSEWHERE.fullmatch(bare)
-    name = match["name"].lower() if match else ""
-    operation = bare if bare in paths.OPERATIONS else OPERATION_OF.get(name)
-    is_of_pages = paths.kind_of(operation or path).is_page
+    operation = bare if bare in paths.OPERATIONS else OPERATION_OF.get(bare.rpartition("/")[2].lower())
+    if not operation and DISCOVERY.search(once):
+        operation = paths.OPENID_CONFIGURATION
+    if not operation:
+        return TranslatableText(gettext_noop("Compare it with the documentation at {docs}."), docs=docs)
+    is_of_pages = paths.kind_of(operation).is_page
     if operation == bare and once == path != bare and (is_at_pages or not is_of_pages):
         text = gettext_noop("Use {path} without the slash at the end. The documentation is at {docs}.")
         return TranslatableText(text, path=bare, docs=docs)
-    elsewhere = gettext_noop("Use {address}. The documentation is at {docs}.")
-    if operation:
-        address = (settings.AUTH_URL if is_of_pages else settings.BASE_URL) + operation
-        return TranslatableText(elsewhere, address=address, docs=docs)
-    if is_of_pages and not is_at_pages and is_valid_path(path):
-        return TranslatableText(elsewhere, address=settings.AUTH_URL + quote(path), docs=docs)
-    if DISCOVERY.search(once):
-        return TranslatableText(elsewhere, address=settings.BASE_URL + paths.OPENID_CONFIGURATION, docs=docs)
-    if name in REGISTRATION:
-        text = gettext_noop(
-            "No program registers itself here: an administrator registers applications. The documentation is at {docs}."
-        )
-        return TranslatableText(text, docs=docs)
-    if once.startswith(PROTECTED_RESOURCE):
-        text = gettext_noop(
-            "This is the authorization server: its metadata is at {address}, and an administrator registers"
-            " applications. The documentation is at {docs}."
-        )
-        return TranslatableText(text, address=settings.BASE_URL + paths.SERVER_METADATA, docs=docs)
-    return TranslatableText(gettext_noop("Compare it with the documentation at {docs}."), docs=docs)
+    address = (settings.AUTH_URL if is_of_pages else settings.BASE_URL) + operation
+    return TranslatableText(gettext_noop("Use {address}. The documentation is at {docs}."), address=address, docs=docs)
 
 
 def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
@@ -178,14 +148,13 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     is_sign_out = request.path == paths.LOGOUT and is_of_link
     title, message = PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
     if is_sign_in:
-        title, message = SIGN_IN_TITLE, DAMAGED_MESSAGE if fault is OAuthFault.REQUEST_DAMAGED else SIGN_IN_MESSAGE
+        title, message = SIGN_IN_TITLE, "" if fault is OAuthFault.REQUEST_DAMAGED else SIGN_IN_MESSAGE
     if is_sign_out:
-        is_off = fault is OAuthFault.CLIENT_DISABLED
-        title, message = SIGN_OUT_TITLE, SWITCHED_OFF_SIGN_OUT_MESSAGE if is_off else SIGN_OUT_MESSAGE
+        title, message = SIGN_OUT_TITLE, "" if fault is OAuthFault.CLIENT_DISABLED else SIGN_OUT_MESSAGE
     if fault in HOST_FAULTS:
         title, message = HOST_TITLE, ""
     sentence, reference = fault.translate(**error.details), network.reference.get()
-    sent_address, application = getattr(error, "sent_address", ""), getattr(error, "application", None)
+    application = getattr(error, "application", None)
     context: dict[str, Any] = {
         "status": status,
         "title": _(title),
@@ -193,8 +162,7 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
         "error": fault.error,
         "description": sentence,
         "for_developers": is_sign_in or is_sign_out,
-        "sent_address": sent_address,
-        "sent_parts": mark_likely_differences(sent_address[:SHOWN_ADDRESS_LENGTH]),
+        "sent_address": getattr(error, "sent_address", "")[:SHOWN_ADDRESS_LENGTH],
         "time": timezone.now(),
         "reference": reference,
         "retry_url": request.get_full_path() if status in RETRYABLE and request.method == "GET" else "",
@@ -206,6 +174,6 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
         context["record_url"] = f"{reverse('admin:find')}?q={reference}"
     if application:
         context["message"] = _(APPLICATION_WORDS[fault]) % {"name": application.name}
-    elif is_sign_in:
+    elif message == SIGN_IN_MESSAGE:
         context["advice"] = _(SIGN_IN_ADVICE)
     return render(request, "error.html", context, status=status)
