@@ -58,7 +58,7 @@ class Backend:
         query = parameters.of_query(request)
         pending = PendingRequest.unseal(form.get(FIELD_NAME, "")) if is_post else PendingRequest.of_link(query)
         subject().attempt = attempt = UUID(pending.attempt)
-        application = authorization.verify(pending, query)
+        application = authorization.verify(pending)
         asked, scope = Asked.of(pending.parameters), userinfo.scope_of(pending.parameters.get("scope", ""))
         return [], VerifiedRequest(application, pending, attempt, query, form, pending.callback, asked, scope)
 

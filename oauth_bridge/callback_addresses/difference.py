@@ -226,19 +226,14 @@ def _host_difference(sent: str, wanted: str) -> str:
 # For everybody --------------------------------------------------------------------------------------------------------
 
 
-def likely_differences(
-    address: str, registered: Sequence[str], *, is_public: bool = False, is_cut: bool = False
-) -> list[str]:
+def likely_differences(address: str, registered: Sequence[str], *, is_public: bool = False) -> list[str]:
     """Return the likely faults of a sent address, in words that are marked for translation.
 
     A loopback address is compared with the registered loopback addresses, which lead nowhere but to the person's own
     machine. For all others the words depend only on the request, so they reveal nothing about the registered addresses.
     `is_public`: the application is public, so a registered loopback address without a port accepts every port.
-    `is_cut`: the address was not percent-encoded in the link, so a part of it is missing.
     """
     parts = _parsed(address)
-    if is_cut:
-        return [_("the percent-encoding (the & and + of an address in a link are %26 and %2B)")]
     if ENCODED_SCHEME.match(address):
         return [_("the percent-encoding (it was encoded twice)")]
     if parts.is_loopback:

@@ -123,10 +123,10 @@ class CallbackError(RequestError):
         self.callback = request.callback
 
 
-def verify(request: AuthorizationRequest, query: Parameters) -> Application:
+def verify(request: AuthorizationRequest) -> Application:
     """Verify the client, then the callback address, then the other parameters. Returns the application.
 
-    `query` is the query that contained the request. Raises UnverifiedRequest, CallbackError.
+    Raises UnverifiedRequest, CallbackError.
     """
     sent = request.parameters
     application = registry.find(sent["client_id"])
@@ -142,14 +142,9 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
         missing = UnverifiedRequest(OAuthFault.MISSING, application=application.caption, name="redirect_uri")
         raise missing.about(cause="redirect_uri_missing")
     if not application.is_callback(request.redirect_uri):
-        sent_address, registered, is_public = (
-            request.redirect_uri,
-            application.callback_addresses,
-            application.is_public,
-        )
-        is_cut = query.lost("redirect_uri", KNOWN)
-        parts = TranslatableText(*likely_differences(sent_address, registered, is_public=is_public, is_cut=is_cut))
-        caption = application.caption
+        sent_address, registered = request.redirect_uri, application.callback_addresses
+        caption, is_public = application.caption, application.is_public
+        parts = TranslatableText(*likely_differences(sent_address, registered, is_public=is_public))
         mismatch = UnverifiedRequest(OAuthFault.REDIRECT_URI_MISMATCH, sent_address, application=caption, parts=parts)
         raise mismatch.about(registered=registered, is_public=is_public, redirect_uri=sent_address)
 

@@ -92,19 +92,12 @@ def test_the_developer_finds_the_cause_the_address_the_time_and_the_reference(ap
     assert "x" * 401 not in developer
 
 
-LOOPBACK, APP, TENANT = (
-    "http://127.0.0.1:8000/callback",
-    "https://app.example/cb",
-    "https://app.example/cb?tenant=a&x=1",
-)
-ENCODING = "the percent-encoding (the & and + of an address in a link are %26 and %2B)"
+LOOPBACK, APP = "http://127.0.0.1:8000/callback", "https://app.example/cb"
 HOST = "the host (localhost and 127.0.0.1 are different addresses)"
 # The registered address, the sent one as it stands in the link, and what is named.
 DIFFERENCES = [
-    (TENANT, TENANT, ENCODING),
-    (TENANT, "https%3A//app.example/cb?tenant=a&x=1&y=2", ENCODING),
-    ("https://app.example/cb?q=a+b", "https://app.example/cb?q=a+b", ENCODING),
-    (APP, "https%3A%2F%2Fapp.example%2Fcb%3Fa%3D1&utm_source=x", "the query"),
+    (f"{APP}?tenant=a&x=1", f"{APP}?tenant=a&x=1", "the query"),
+    (f"{APP}?q=a+b", f"{APP}?q=a+b", "the query and the white space"),
     (APP, "https%253A%252F%252Fapp.example%252Fcb", "the percent-encoding (it was encoded twice)"),
     (APP, "http://localhost:8000/cb", "every part"),
     (LOOPBACK, "http://127.0.0.1:8000/calback", "the path"),
