@@ -25,9 +25,7 @@ from oauth_bridge.models.secrets import PREFIX_LENGTH
 REVOKE_NOW = timedelta(0)
 DEFAULT_OVERLAP = timedelta(hours=24)
 LONGEST_OVERLAP = timedelta(days=30)
-# An expired secret is kept for this time. A rotation keeps at most MOST_EXPIRED expired secrets of an application.
 EXPIRED_KEPT_FOR = timedelta(days=90)
-MOST_EXPIRED = 10
 MOST_WORKING = 10
 # A newer secret is used instead of an older one if it was used at least this time later. The time is long, because an
 # application's processes change to a new secret one after the other, and `last_used_at` is accurate to the minute.
@@ -93,7 +91,6 @@ def rotate(
         maker=maker.name,
     )
     Application.objects.filter(pk=application.pk).update(last_secret_number=number)
-    _delete_expired(application, now)
     events.write(Event.SECRET_MADE, client_id=application.client_id)
     until = f"{ends_at:{audit_trail.TIME_FORMAT}}" if overlap else "now"
     audit_trail.write(
@@ -102,12 +99,6 @@ def rotate(
         {"number": (None, number), "older_secrets_end": (None, until if older else None)},
     )
     return Rotation(secret, older)
-
-
-def _delete_expired(application: Application, now: datetime) -> None:
-    expired = application.secrets.filter(expires_at__lte=now).order_by("-expires_at", "-pk")
-    kept = expired.filter(expires_at__gt=now - EXPIRED_KEPT_FOR)[:MOST_EXPIRED]
-    expired.exclude(pk__in=list(kept.values_list("pk", flat=True))).delete()
 
 
 def states(application: Application) -> list[ApplicationSecret]:

@@ -47,7 +47,6 @@ CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain
 # The causes of refused values of `Sec-Fetch-Dest`. The activity log records them only for known applications.
 SCRIPT, FRAME = "called_by_script", "framed"
 EMBEDDED = {"empty": SCRIPT, "iframe": FRAME, "frame": FRAME, "embed": FRAME, "object": FRAME}
-PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +175,7 @@ def refuse_speculation(request: HttpRequest) -> None:
     prefetched response had the status 204, a click would do nothing.
     """
     sent = request.META
-    purposes = " ".join(sent[name] for name in PURPOSE_HEADERS if name in sent)
+    purposes = sent.get("HTTP_SEC_PURPOSE", "") + sent.get("HTTP_PURPOSE", "")
     is_speculative = purposes and re.search("prefetch|prerender|preview", purposes, re.IGNORECASE)
     destination = sent.get("HTTP_SEC_FETCH_DEST", "document")
     if is_speculative or not (destination in ("document", "") or is_silent_in_frame(request)):

@@ -10,16 +10,14 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import csrf_exempt
 
 from config.infrastructure import paths
-from config.infrastructure.errors import RequestError, SiteFault, TranslatableText, subject
+from config.infrastructure.errors import RequestError, SiteFault, subject
 from oauth_bridge.oauth import error_responses
 
 View = Callable[[HttpRequest], HttpResponseBase]
 
-KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 PREFLIGHT_SECONDS = "7200"  # browsers cache the answer for two hours, the maximum of Chromium
 
 
@@ -44,9 +42,8 @@ def operation(
         try:
             if request.method in methods:
                 return view(request)
-            is_known, allow = request.method in KNOWN_METHODS, ", ".join(methods)
-            method = request.method if is_known else TranslatableText(gettext_noop("this method"))
-            raise RequestError(SiteFault.METHOD, {"Allow": allow}, method=method, allow=allow)
+            allow = ", ".join(methods)
+            raise RequestError(SiteFault.METHOD, {"Allow": allow}, method=request.method, allow=allow)
         except RequestError as error:
             if challenge:
                 challenge(request, error)

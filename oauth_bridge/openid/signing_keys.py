@@ -51,9 +51,6 @@ SIGNERS = f"""
        AND (signs_until IS NULL OR signs_until > %(now)s)
      ORDER BY signs_from DESC
 """  # noqa: S608 - the name of the table only
-
-
-MOST_LOADED = 8
 _loaded: dict[str, Key] = {}
 
 
@@ -172,8 +169,6 @@ def _load(kid: str, algorithm: str, row_id: bytes, sealed: bytes) -> Key | None:
     # The check of the primes, which would take 34 ms, is not needed: this service made the key, and AES-GCM shows that
     # the key is unchanged.
     native: Any = load_der_private_key(content, None, unsafe_skip_rsa_key_validation=True)
-    if len(_loaded) >= MOST_LOADED:
-        _loaded.clear()
     _loaded[kid] = key = RSAKey.import_key(native) if algorithm == "RS256" else ECKey.import_key(native)
     return key
 
