@@ -30,10 +30,7 @@ Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, st
 
 @dataclass(frozen=True, slots=True)
 class VerifiedRequest:
-    """An authorization request that `oauth.authorization.verify` has accepted.
-
-    `form` is empty unless the request is a post. `scope` is the scope of the future token.
-    """
+    """An accepted authorization request. `form` is empty unless it is a post. `scope` is that of the future token."""
 
     application: Application
     pending: PendingRequest
@@ -93,7 +90,6 @@ class Backend:
         return verified.callback.url(code=code), {}, "", 302
 
     def create_token_response(self, request: HttpRequest) -> Response:
-        """Return the JSON with the access token."""
         sent = parameters.of_query(request)  # if `read_form` raises, the URL may contain the code
         try:
             sent = parameters.read_form(request)
@@ -105,11 +101,9 @@ class Backend:
         return None, {"Content-Type": "application/json"}, json.dumps(members), 200
 
     def create_revocation_response(self, request: HttpRequest) -> Response:
-        """Revoke the token, and return an empty answer."""
         form = authentication.of_request(request, parameters.of_form(request))
         revocation_introspection.revoke(form, client_address(request))
         return None, {"Content-Type": "application/json"}, "", 200
 
     def verify_request(self, request: HttpRequest, scopes: list[str]) -> tuple[bool, Bearer]:
-        """Return True and the bearer of the token."""
         return True, userinfo.verify(request, scopes)

@@ -104,22 +104,17 @@ class AuthorizeView(BaseAuthorizationView):
         is_our_link = bool(query.text(FIELD_NAME))
         must_ask = bool(query.text(pages.NOTICE) or asked.prompts & {"consent", "select_account"})
         if not must_ask and not consents.is_asked(person, self.application, self.facts, self.pending.redirect_uri):
-            # If the query contains a pending request, a form of this service, such as the sign-in, may have redirected
-            # to authorize. Browsers apply the CSP form-action of that page to every following redirect, so a page with
-            # a link replaces the redirect.
+            # A form of this service, such as the sign-in, may have redirected to our link. Browsers apply the CSP
+            # form-action of that page to every following redirect, so a page with a link replaces the redirect.
             return self._lead_back(allow=True, by_page=is_our_link)
         if not is_our_link and len(address := pages.authorize_path(self.pending)) <= MAX_URL_REDIRECT_LENGTH:
-            # Each attempt has its own address. The Back button and a reload therefore show the result of the attempt,
-            # and do not begin a new attempt.
+            # With an address of its own for each attempt, the Back button and a reload show its result.
             return HttpResponseRedirect(address)
         codes.refuse_redeemed(self.verified.attempt, person.pk)
         return pages.consent(request, self.application, self.pending, self.facts, query.text(pages.NOTICE))
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Handle the answer of a consent page. Accept "Allow" only from the page's own person and browser session.
-
-        A person can refuse without a sign-in.
-        """
+        """Handle the answer of a consent page. Accept "Allow" only from the page's own person and browser session."""
         form = self.verified.form
         decision = form.get("decision")
         if decision == "refuse":  # an outdated page may refuse, because a refusal discloses nothing
@@ -162,10 +157,7 @@ class AuthorizeView(BaseAuthorizationView):
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
-        """Show the page for a person who may not use the application, and delete the unredeemed code, if any.
-
-        Raises AlreadyRedeemed: the application has already received its answer to this request.
-        """
+        """Show the page for a person who may not use the application. Raises AlreadyRedeemed: see `codes.discard`."""
         codes.discard(self.verified.attempt, self.person.pk)
         errors.subject().step = Step.CONSENT
         url = self.verified.callback.error_url(RequestError(OAuthFault.NOT_ADMITTED))
@@ -173,7 +165,6 @@ class AuthorizeView(BaseAuthorizationView):
         return pages.wrong_account(self.request, template, self.application, self.pending, url, status=403)
 
     def _report(self, fault: OAuthFault) -> None:
-        """Report an error of the consent, which this service answers with a page of its own or a redirect."""
         errors.subject().step = Step.CONSENT
         errors.report(RequestError(fault))
 
@@ -228,9 +219,8 @@ _answer = csrf_protect(_authorize)  # the middleware has already prepared the to
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
     """Serve authorize. If an application posts a request, redirect to the same request as a link.
 
-    The query of the link contains the posted parameters (OpenID Connect Core 1.0 §3.1.2.1). Browsers send no cookies
-    with such a post, so without the redirect nobody would appear signed in. Other posts come from the pages of this
-    service. Raises RequestError: the request is too long for a URL.
+    Browsers send no cookies with such a post (OpenID Connect Core 1.0 §3.1.2.1), so without the redirect nobody would
+    appear signed in. Other posts come from the pages of this service.
     """
     if query := parameters.posted_request(request, unless=FIELD_NAME, needs="client_id"):
         return HttpResponseRedirect(f"{request.path}?{query}", status=303)

@@ -47,8 +47,7 @@ FIND_BY_DIGEST = f"""
       LEFT JOIN ({FIND_DELETION}) d ON 1 = 1
 """  # noqa: S608
 
-# The statement checks again that no recent use is stored, so that only one of several simultaneous calls writes. A call
-# skips a locked row instead of waiting: the next use stores its time.
+# Only one of several simultaneous calls writes. A call skips a locked row instead of waiting.
 NOTE_USE = f"""
     UPDATE {SECRETS} SET last_used_at = %(now)s
      WHERE id = (SELECT id FROM {SECRETS}
@@ -84,10 +83,8 @@ class Secret(NamedTuple):
 def authenticate(form: dict[str, str], public_field: str | None = "code_verifier") -> Client:
     """Authenticate the client. One statement; once a minute, a second statement stores the time of the use.
 
-    The digest is compared in constant time with every secret of the application. A public client sends its client_id
-    and the field `public_field`, by default `code_verifier`. If `public_field` is None, public clients are
-    refused. Raises RequestError: the client does not exist, sends no proof, is switched off, or the secret is wrong or
-    expired.
+    A public client sends its client_id and the field `public_field`; None: public clients are refused. Raises
+    RequestError: the client does not exist, sends no proof, is switched off, or the secret is wrong or expired.
     """
     secret = form.get("client_secret", "")
     now = timezone.now()
@@ -114,17 +111,14 @@ def _refusal(
 ) -> RequestError:
     """The error for a client that is not authenticated. Every failure runs the same single statement.
 
-    A caller with a valid secret is told that the application is switched off. If the application is switched on, a
-    caller with an expired secret is told that the secret has expired. For all other callers, the error message depends
-    only on the request. So the message does not reveal whether the client exists, or its type.
+    Only a caller with a secret of the application is told that it has expired or that the application is switched off.
+    For all others, the sentence depends only on the request, so it does not reveal whether the client exists.
     """
     secret = form.get("client_secret", "")
-    # Only an unknown client_id can be the client_id of a deleted application. For a known application the statement
-    # searches for an empty client_id, which takes the same time.
+    # For a known application, the search for a deleted one gets an empty client_id, which takes the same time.
     row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret), deleted_client_id="" if client.pk else form["client_id"])
     pk, secret_of = row[:2]
-    # A model instance is made only for a matching secret. Making an instance for another application's secret would
-    # take time, and the time would reveal that this secret exists.
+    # Making an instance for another application's secret would take time, which would reveal that the secret exists.
     own = FOUND.instance(row[: len(FOUND)]) if matching and pk is not None else None
     deletion = row[len(FOUND) :]
     fault = OAuthFault.CLIENT_NOT_AUTHENTICATED if secret else OAuthFault.CLIENT_SECRET_MISSING

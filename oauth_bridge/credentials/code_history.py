@@ -91,10 +91,7 @@ def sign_ins(person: User) -> dict[int, SignIns]:
 
 
 def sign_ins_by_callback(application: Application) -> dict[str, int]:
-    """The number of sign-ins within REDEEMED_KEPT_FOR for each callback address of the application.
-
-    Only the newest MOST_LOOKED_THROUGH codes of all applications are counted, because there is no index by application.
-    """
+    """The number of the application's sign-ins for each callback address, among the newest codes of all applications."""
     redeemed = _newest_codes().filter(application=application, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
     return dict(redeemed.values_list("redirect_uri").annotate(number=Count("pk")))
 
@@ -137,8 +134,7 @@ class ProfileRead(NamedTuple):
 def note_profile_reads(reads: Mapping[ProfileRead, datetime]) -> list[ProfileRead]:
     """Store the times of these profile reads. Returns only the reads that are the first of their attempt.
 
-    On PostgreSQL, one statement locks the rows in the order of the attempts. All workers use this order, so that they
-    do not deadlock.
+    All workers lock the rows in the order of the attempts, so that they do not deadlock.
     """
     ordered = sorted(reads.items())
     if is_postgresql():
@@ -178,7 +174,6 @@ def newest(
 
 
 def of_attempts(people: Collection[UUID], attempts: Collection[UUID]) -> list[IssuedCode]:
-    """The codes of these people in these attempts."""
     return _described(AuthorizationCode.objects.filter(user__in=people, attempt__in=attempts)) if people else []
 
 
@@ -191,8 +186,8 @@ def _described(codes: QuerySet[AuthorizationCode]) -> list[IssuedCode]:
 def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[NeverExchanged]]:
     """Mark at most `limit` codes that were issued after `since` and expired unredeemed. No other worker gets them.
 
-    Returns the number of marked codes, and those of them whose exchange was not refused, because a refusal has a
-    record. Call this in a transaction.
+    Returns their number, and those whose exchange was not refused, because a refusal has a record. Call this in a
+    transaction.
     """
     now = timezone.now()
     issued_by = now - timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)

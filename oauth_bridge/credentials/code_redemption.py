@@ -65,9 +65,7 @@ def _explain_verifier(form: dict[str, str], code: AuthorizationCode) -> Refusal:
 def _explain_redeemed(_form: dict[str, str], code: AuthorizationCode) -> Refusal:
     """Tell a replay from an exchange that was sent twice. After a replay, `oauth.exchange` ends the code's token.
 
-    Within SENT_TWICE_WITHIN, a double click or a retry is far more likely than a theft. Only the holder of the secret
-    or the code_verifier can send the code again. If `redeemed_at` is in the future, the clock was set back, and the age
-    is unknown: the second request counts as a replay.
+    If `redeemed_at` is in the future, the clock was set back, and the second request counts as a replay.
     """
     age = timezone.now() - cast(datetime, code.redeemed_at)
     if timedelta() <= age < SENT_TWICE_WITHIN:
@@ -148,14 +146,13 @@ FIND_CODE = f"""
 
 
 def challenge_of(verifier: str) -> str:
-    """Return the S256 challenge of a verifier (RFC 7636 §4.2); an empty string if the verifier is empty."""
+    """The S256 challenge (RFC 7636 §4.2); empty for an empty verifier."""
     if not verifier:
         return ""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
 def _values(form: dict[str, str], application_id: int) -> dict[str, Any]:
-    """The parameters of CONDITIONS."""
     return {
         "now": timezone.now(),
         "digest": digest_of(form["code"]),
@@ -168,11 +165,8 @@ def _values(form: dict[str, str], application_id: int) -> dict[str, Any]:
 def redeem(form: dict[str, str], application_id: int, token: str, *, is_restricted: bool = False) -> Redemption | None:
     """Redeem the code and store the token in one transaction. None: the code cannot be redeemed.
 
-    `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. `is_restricted`: only people in
-    the application's groups may use the application. If `is_restricted` is false, no code of a restricted application
-    is redeemed. If the result is None, `explain` finds the reason.
-
-    Specification 3.1, 3.2; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
+    `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. If `is_restricted` is false, no
+    code of a restricted application is redeemed. Specification 3.1, 3.2; RFC 7636 §4.6.
     """
     values = _values(form, application_id)
     values |= {"token_digest": digest_of(token), "token_expires_at": values["now"] + tokens.lifetime()}
@@ -190,7 +184,7 @@ def redeem(form: dict[str, str], application_id: int, token: str, *, is_restrict
 
 
 def explain(form: dict[str, str], application_id: int) -> Refusal | None:
-    """The reason why `redeem` returned None; None if no reason is found. This function only reads."""
+    """The reason why `redeem` returned None; None if no reason is found."""
     row = fetch_one(FIND_CODE, **_values(form, application_id))
     if row is None:
         cause, successor = codes.ended(form["code"])

@@ -1,8 +1,7 @@
 """Authorization codes: issue, withdraw, and explain a code without a row. Specification 2.2, 3.
 
 `code_redemption` redeems codes. `code_history` also writes rows of codes; `purging` and `after-restore` delete rows.
-Frequent statements are hand-written, because the ORM takes longer to build a statement than the database takes to run
-it. The statements receive the time as a parameter: only the service's clock counts, not the database's clock.
+The statements receive the time as a parameter: only the service's clock counts, not the database's clock.
 """
 
 from __future__ import annotations
@@ -22,11 +21,9 @@ from oauth_bridge.models import Application, AuthorizationCode, WithdrawnCode
 if TYPE_CHECKING:
     from accounts.models import User
 
-
 CODES = AuthorizationCode._meta.db_table
 
-# Two posts of one page within this time are a double click. Browsers show the answer to the second post. The second
-# post may arrive before the first.
+# Two posts of one page within this time are a double click. The second, whose answer browsers show, may arrive first.
 DOUBLE_CLICK_WITHIN = timedelta(seconds=1)
 
 ISSUE = f"""
@@ -42,8 +39,6 @@ ISSUE = f"""
        AND ({CODES}.issued_at <= excluded.issued_at OR {CODES}.issued_at > %(double_click_before)s)
  RETURNING id
 """  # noqa: S608 - table names only
-
-
 FIND_ENDED = f"""
     SELECT c.id, c.application_id, c.user_id, c.attempt
       FROM {AuthorizationCode._meta.db_table} c WHERE c.former_digest = %(digest)s
@@ -67,12 +62,11 @@ def issue(
     openid: str | None = None,
     received_at: datetime | None = None,
 ) -> str:
-    """Issue a code. The code replaces an earlier unredeemed code of the attempt.
+    """Issue a code, which replaces an unredeemed code of the attempt. Specification 2.2.
 
-    Specification 2.2. A second post of the same consent page has the same `attempt`. `openid` is
-    `openid.request.Granted` as JSON. The code expires 600 seconds after `received_at`, the time at which the service
-    received the request (by default now). Raises AlreadyRedeemed: a code of the attempt was redeemed, or the second
-    request of a double click already has the code.
+    `openid` is `openid.request.Granted` as JSON. The code expires 600 seconds after `received_at`, the time of the
+    request (by default now). Raises AlreadyRedeemed: a code of the attempt was redeemed, or the second request of a
+    double click already has the code.
     """
     code = f"{OPENID_MARK if openid else ''}{new_credential()}"
     now = received_at or timezone.now()
@@ -104,17 +98,15 @@ def refuse_redeemed(attempt_id: UUID, person_id: UUID | None) -> None:
 
 
 def discard(attempt_id: UUID, person_id: UUID | None) -> None:
-    """Delete the unredeemed code of an attempt, because the person allowed the request and then refused it.
+    """Delete the unredeemed code of an attempt. Raises AlreadyRedeemed: as `refuse_redeemed`.
 
-    Raises AlreadyRedeemed: as `refuse_redeemed`. The check follows the deletion, because no code can be redeemed after
-    the deletion.
+    The check follows the deletion, because no code can be redeemed after the deletion.
     """
     withdraw(AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at=None))
     refuse_redeemed(attempt_id, person_id)
 
 
 def delete_all(person: User, application: Application) -> None:
-    """Delete every code of the person for the application, redeemed or not."""
     withdraw(AuthorizationCode.objects.filter(user=person, application=application))
 
 

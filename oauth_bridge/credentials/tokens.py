@@ -1,7 +1,6 @@
 """Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4.
 
-Only this module writes rows of `AccessToken`; `purging` and `after-restore` delete rows. The statements receive the
-time as a parameter: only the service's clock counts, not the database's clock.
+Only this module writes rows of `AccessToken`; `purging` and `after-restore` delete rows.
 """
 
 from __future__ import annotations
@@ -90,8 +89,7 @@ def lifetime() -> timedelta:
 def read(token: str) -> Bearer:
     """The person and the application of a valid token. One statement; one more for a refusal, or for groups.
 
-    Specification 3.3, 3.4. Raises RequestError: the token is unknown, expired or revoked; its person or
-    application is deactivated or has newer credentials; or the person may not use the application.
+    Specification 3.3, 3.4. Raises RequestError: the token is unknown, expired or revoked.
     """
     now = timezone.now()
     row = fetch_one(READ, digest=digest_of(token), now=now)
@@ -135,7 +133,7 @@ def revoke(digest: bytes) -> None:
 
 
 def revoke_own(digest: bytes, application_id: int) -> bool:
-    """Revoke the application's token with this digest. Returns whether the application has such a token."""
+    """Revoke the application's token. Returns whether the application has such a token."""
     _valid(digest=digest, application=application_id).update(revoked_at=timezone.now())
     return AccessToken.objects.filter(digest=digest, application=application_id).exists()
 
