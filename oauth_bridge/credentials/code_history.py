@@ -91,7 +91,7 @@ def sign_ins(person: User) -> dict[int, SignIns]:
 
 
 def sign_ins_by_callback(application: Application) -> dict[str, int]:
-    """The number of the application's sign-ins for each callback address, among the newest codes of all applications."""
+    """The number of sign-ins for each callback address, among the newest codes of all applications."""
     redeemed = _newest_codes().filter(application=application, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
     return dict(redeemed.values_list("redirect_uri").annotate(number=Count("pk")))
 

@@ -25,8 +25,7 @@ from oauth_bridge.oauth.parameters import Parameters, of_query
 from oauth_bridge.openid import claims, id_token
 from oauth_bridge.openid import request as openid_request
 
-# The parameters of every request except `state`, which is stored percent-encoded, and `ui_locales`, which
-# config.http.languages reads. `openid.request.NAMES` has those of OpenID Connect.
+# The parameters of plain OAuth 2.0, except `state`, which is stored percent-encoded.
 NAMES = (
     "client_id",
     "redirect_uri",
@@ -44,17 +43,17 @@ KNOWN = (*OPENID_NAMES, "state", "ui_locales")
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # the method S256 (RFC 7636 §4.2)
 # The causes in the activity log for a missing `code_challenge_method` (None) and for the value `plain`.
 CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
-# The causes of refused values of `Sec-Fetch-Dest`. The activity log records them only for known applications.
+# The causes of refused values of `Sec-Fetch-Dest`.
 SCRIPT, FRAME = "called_by_script", "framed"
 EMBEDDED = {"empty": SCRIPT, "iframe": FRAME, "frame": FRAME, "embed": FRAME, "object": FRAME}
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """The parameters of an authorization request.
+    """The known parameters of an authorization request that have a value.
 
-    `parameters` contains the known parameters that have a value. `state` is percent-encoded byte by byte; None: the
-    request has no `state`. `repeated` is the name of the first repeated parameter, or empty.
+    `state` is percent-encoded byte by byte; None: the request has no `state`. `repeated` is the name of the first
+    repeated parameter, or empty.
     """
 
     parameters: dict[str, str]
@@ -71,8 +70,7 @@ class AuthorizationRequest:
             raise UnverifiedRequest(OAuthFault.REPEATED, name=name)
         if not query.text("client_id"):
             raise UnverifiedRequest(OAuthFault.MISSING, name="client_id").about(cause="client_id_missing")
-        # Values are cut to `most` characters. Every valid redirect_uri is shorter, so a cut redirect_uri is always
-        # invalid.
+        # Every valid redirect_uri is shorter than `most` characters.
         names = OPENID_NAMES if claims.is_openid(query.text("scope")) else NAMES
         most = registration.MAX_LENGTH + 1
         parameters = {name: value[:most] for name, value in query.texts_of(names).items()}
@@ -90,7 +88,7 @@ class AuthorizationRequest:
 
     @property
     def callback(self) -> Callback:
-        """The callback that gets the answer. Use the callback only after the client and the address are verified."""
+        """The callback that gets the answer. Use it only after `verify`."""
         iss = quote(settings.BASE_URL, safe="") if claims.is_openid(self.parameters.get("scope", "")) else None
         return Callback(self.redirect_uri, self.state, iss, openid_request.is_posted(self.parameters))
 
@@ -98,8 +96,7 @@ class AuthorizationRequest:
 class UnverifiedRequest(RequestError):
     """The client or the callback address of the request is wrong, so the browser is not redirected.
 
-    The error page shows `sent_address` and `application`. `sent_address` is the redirect_uri of the request.
-    `application` is the caption of the application with the client_id of the request.
+    The error page shows `sent_address`, the redirect_uri of the request, and `application`, if it is known.
     """
 
     def __init__(
@@ -171,8 +168,7 @@ def verify(request: AuthorizationRequest) -> Application:
 def refuse_speculation(request: HttpRequest) -> None:
     """Raises RequestError: the browser prefetches the page, or loads it into a frame, an image or a script.
 
-    The status is 503: browsers discard a prefetched response with this status, so a click sends a new request. If the
-    prefetched response had the status 204, a click would do nothing.
+    Browsers discard a prefetched response with the status 503, so a click sends a new request.
     """
     sent = request.META
     purposes = sent.get("HTTP_SEC_PURPOSE", "") + sent.get("HTTP_PURPOSE", "")

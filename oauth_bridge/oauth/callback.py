@@ -42,10 +42,7 @@ class Callback(NamedTuple):
 
 
 def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
-    """Redirect to `url` with status 302, or with 303 after a post.
-
-    Django's HttpResponseRedirect is not suitable, because it rewrites the URL and refuses private schemes.
-    """
+    """Redirect to `url`, which Django's HttpResponseRedirect would rewrite or, with a private scheme, refuse."""
     status = HTTPStatus.SEE_OTHER if request.method == "POST" else HTTPStatus.FOUND
     return HttpResponse(status=status, headers={"Location": url, "Referrer-Policy": "no-referrer"})
 

@@ -114,10 +114,7 @@ def wants_page(request: HttpRequest) -> bool:
 
 
 def not_found(request: HttpRequest) -> HttpResponse:
-    """Answer 404 with a link to the documents.
-
-    If the path resembles the path of an operation or of the metadata, the answer also names the right path.
-    """
+    """Answer 404 with a link to the documents, and the right path if the path resembles that of an operation."""
     is_at_pages = getattr(request, "is_at_pages", False)
     return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path, is_at_pages=is_at_pages)))
 
@@ -141,7 +138,6 @@ def _hint(path: str, *, is_at_pages: bool) -> TranslatableText:
 
 
 def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
-    """Render the error page: first what a person can do, then the details for a developer."""
     fault, status = error.fault, error.fault.status
     is_of_link = isinstance(fault, OAuthFault) and status == HTTPStatus.BAD_REQUEST
     is_sign_in = request.path == paths.AUTHORIZE and is_of_link

@@ -26,12 +26,10 @@ VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")  # RFC 7636 §4.1
 
 
 def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
-    """Exchange the code in the form for an access token. Returns the members of the answer.
+    """Exchange the code in the form for an access token, and return the members of the answer.
 
-    Success takes two statements. For a code with `openid` the signing key takes one more. At most once a minute,
-    `client_secrets.authenticate` adds one statement. Failures are counted by `address`, the client's network address.
-    Raises RequestError: a parameter is missing or wrong, the client is not authenticated, the code can't be redeemed,
-    or a limit is reached.
+    Two statements; for `openid` one more, and one each minute for the use of the secret. Failures count by `address`.
+    Raises RequestError: the form, the client or the code is refused, or a limit is reached.
     """
     require(form, "grant_type", "client_id")
     if form["grant_type"] != "authorization_code":
@@ -74,7 +72,6 @@ def authenticated_client(
 
 
 def _redeem(form: dict[str, str], client: client_secrets.Client) -> dict[str, str | int]:
-    """Redeem the code. Raises RequestError: the code_verifier or the code is refused (`code_redemption.explain`)."""
     if "code_verifier" in form and not VERIFIER.fullmatch(form["code_verifier"]):
         raise RequestError(OAuthFault.VERIFIER_MALFORMED)
     # The signer is read before the redemption, so that the code stays valid if the key is missing.
@@ -127,10 +124,7 @@ def _openid_members(
 
 
 def _end_token(code: AuthorizationCode, client: client_secrets.Client, age: float) -> None:
-    """Revoke the token that was issued for the code, and tell the person and the application's owners.
-
-    `age` is the time since the first redemption, in seconds. The client is the one that sent the code again.
-    """
+    """Revoke the token that was issued for the code, and tell person and owners. `age` is in seconds."""
     tokens.revoke(bytes(code.token_digest or b""))
     client_id, person = client.client_id, code.user_id
     events.write(Event.CODE_REPLAYED, client_id=client_id, person=person, code_row=code.pk, age_seconds=age)

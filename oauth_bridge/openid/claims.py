@@ -43,8 +43,7 @@ FACTS = dict.fromkeys(SCOPES["profile"], "nickname") | {
     "groups": "groups",
     "updated_at": "updated_at",
 }
-# The second fact of each pair includes the first. The fact `nickname` includes the time of the last change of the
-# profile. The fact `email` includes the confirmation of the address.
+# The second fact of each pair includes the first.
 INCLUDED = {"updated_at": "nickname", "email_verified": "email"}
 
 _VALUES: Mapping[str, Callable[[User], object]] = {
@@ -64,7 +63,7 @@ def is_openid(scope: str) -> bool:
 
 
 def is_nearly_openid(scope: str) -> bool:
-    """Return whether the scope `openid` is meant, but not named: in capitals, or joined to another scope."""
+    """Return whether `openid` is in capitals, or joined to another scope."""
     return bool(scope) and not is_openid(scope) and OPENID in re.split(r"[\s,;+]", unquote(scope).lower())
 
 
@@ -83,8 +82,7 @@ def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
 def asked_by_parameter(parameter: str, where: str) -> list[str]:
     """The known claims in the member `where` ("userinfo" or "id_token") of the parameter `claims`. §5.5.
 
-    `essential` has no effect here, because a missing claim is not an error (§5.5.1). `wanted_values` reads the
-    requested values. Raises ValueError: the parameter is not a JSON object.
+    Raises ValueError: the parameter is not a JSON object.
     """
     if not parameter:
         return []
@@ -97,8 +95,7 @@ def asked_by_parameter(parameter: str, where: str) -> list[str]:
 def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
     """The values that `claims` requests for this claim in the ID token, and whether the claim is essential. §5.5.1.
 
-    An empty list of values means that any value is accepted. Call this function only for a parameter that
-    `asked_by_parameter` accepts.
+    An empty list means that any value is accepted. `asked_by_parameter` must accept the parameter.
     """
     asked = (json.loads(parameter).get("id_token") or {}).get(name) if parameter else None
     if not isinstance(asked, dict):
