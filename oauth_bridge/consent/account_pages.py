@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def applications(request: HttpRequest) -> HttpResponse:
-    """List the person's applications. A post ends "don't ask again" or disconnects an application.
-
-    A posted client_id must belong to one of the person's applications.
-    """
+    """List the person's applications. A post ends "don't ask again" or disconnects an application."""
     person = cast("User", request.user)
     connections = consents.connections(person)
     if request.method == "POST":
@@ -95,10 +92,7 @@ _OF_A_RECORD = ("at", "client_id", "step", "outcome", "cause", "reference", "add
 
 
 def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
-    """The person's newest rows without digests, at most `entries` of each kind. Each row names its application.
-
-    Only the person's own records of the activity log are included.
-    """
+    """The person's newest rows without digests, at most `entries` of each kind. Each row names its application."""
     found = {}
     for name, (model, columns) in _COLUMNS.items():
         rows = model._default_manager.filter(user_id=person.pk).order_by(f"-{columns[0]}")

@@ -2,8 +2,7 @@
 
 OpenID Connect Core 1.0 §3.1.2.1, `prompt` and `max_age`.
 
-A proof of identity is always recent enough if the person gave it after the application's link was opened. A person is
-therefore asked only once, although the pending request still contains `prompt` and `max_age`.
+A proof that the person gave after the application's link was opened is always recent enough.
 """
 
 from __future__ import annotations
@@ -59,10 +58,7 @@ def need(request: HttpRequest, asked: Asked, pending: PendingRequest) -> Need | 
 def silent_fault(
     request: HttpRequest, asked: Asked, pending: PendingRequest, application: Application, facts: Sequence[str]
 ) -> OAuthFault | None:
-    """Return why `prompt=none` cannot be answered without a page; None if it can. The person is signed in.
-
-    OpenID Connect Core 1.0 §3.1.2.6.
-    """
+    """Return why `prompt=none` cannot be answered without a page; None if it can. §3.1.2.6."""
     person = cast("User", request.user)
     if need(request, asked, pending):
         return OAuthFault.LOGIN_REQUIRED
