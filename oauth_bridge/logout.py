@@ -113,13 +113,8 @@ def _note(application: Application | None) -> None:
 
 
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
-    """Serve logout. If an application posts a request, redirect to the same request as a link.
-
-    `views.request_or_answer` explains the reason. Other posts come from the page of this service.
-    """
-    posted = parameters.posted_request(request, unless=FIELD_NAME)
-    if posted is not None:
-        return HttpResponseRedirect(f"{request.path}?{posted}" if posted else request.path, status=303)
+    if link := parameters.as_link(request, unless=FIELD_NAME):
+        return link
     return _answered(request) if request.method == "POST" else _asked(request)
 
 

@@ -217,13 +217,8 @@ _answer = csrf_protect(_authorize)  # the middleware has already prepared the to
 
 
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
-    """Serve authorize. If an application posts a request, redirect to the same request as a link.
-
-    Browsers send no cookies with such a post (OpenID Connect Core 1.0 §3.1.2.1), so without the redirect nobody would
-    appear signed in. Other posts come from the pages of this service.
-    """
-    if query := parameters.posted_request(request, unless=FIELD_NAME, needs="client_id"):
-        return HttpResponseRedirect(f"{request.path}?{query}", status=303)
+    if link := parameters.as_link(request, unless=FIELD_NAME, needs="client_id"):
+        return link
     if request.method == "POST":
         errors.subject().step = Step.CONSENT
         return _answer(request)

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 
 CODES = AuthorizationCode._meta.db_table
 
-# Two posts of one page within this time are a double click. The second, whose answer browsers show, may arrive first.
-DOUBLE_CLICK_WITHIN = timedelta(seconds=1)
-
+# `issued_at`: of a double click, the second post, whose answer browsers show, may arrive first.
 ISSUE = f"""
     INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge, openid,
                          issued_at, expires_at, person_version, application_version)
@@ -36,7 +34,7 @@ ISSUE = f"""
            issued_at = excluded.issued_at, expires_at = excluded.expires_at,
            person_version = excluded.person_version, application_version = excluded.application_version
      WHERE {CODES}.redeemed_at IS NULL AND {CODES}.application_id = excluded.application_id
-       AND ({CODES}.issued_at <= excluded.issued_at OR {CODES}.issued_at > %(double_click_before)s)
+       AND {CODES}.issued_at <= excluded.issued_at
  RETURNING id
 """  # noqa: S608 - table names only
 FIND_ENDED = f"""
@@ -84,7 +82,6 @@ def issue(
         expires_at=now + timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS),
         person_version=person.credentials_version,
         application_version=application.credentials_version,
-        double_click_before=now + DOUBLE_CLICK_WITHIN,
     )
     if row is None:
         raise AlreadyRedeemed

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from config.infrastructure import paths
-from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText, subject
+from config.infrastructure.errors import Fault, RequestError, TranslatableText, subject
 from oauth_bridge.applications import registry
 from oauth_bridge.callback_addresses import registration
 from oauth_bridge.callback_addresses.difference import likely_differences
@@ -187,19 +187,8 @@ def is_silent_in_frame(request: HttpRequest) -> bool:
     return claims.is_openid(query.text("scope")) and query.text("prompt").split() == ["none"]
 
 
-def is_of_script(request: HttpRequest) -> bool:
-    """Return whether a script or the preflight of a script calls authorize. Scripts cannot read the answer."""
-    sent = request.META
-    is_preflight = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in sent
-    return request.path == paths.AUTHORIZE and (
-        is_preflight or EMBEDDED.get(sent.get("HTTP_SEC_FETCH_DEST", "")) == SCRIPT
-    )
-
-
 def name_application(request: HttpRequest, error: RequestError) -> None:
     """Note the requested application of a refused script or frame for the activity log. One statement."""
-    if error.fault is SiteFault.METHOD and is_of_script(request):
-        error.about(cause=SCRIPT)
     if error.cause in (SCRIPT, FRAME):
         application = registry.find(of_query(request).text("client_id"))
         subject().client_id = application.client_id if application else ""

@@ -8,7 +8,7 @@ from binascii import unhexlify
 from collections.abc import Collection, Iterable
 from urllib.parse import quote_from_bytes
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext_noop
 
 from config.infrastructure.errors import RequestError, SiteFault, TranslatableText
@@ -123,11 +123,12 @@ def of_query(request: HttpRequest) -> Parameters:
     return Parameters(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"))
 
 
-def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str | None:
-    """Return the request that an application's page posted as a form, as a query.
+def as_link(request: HttpRequest, *, unless: str, needs: str = "") -> HttpResponse | None:
+    """Redirect a request that an application's page posted as a form to the same request as a link.
 
-    None: the request posts no form, the form has the field `unless`, or the form lacks the field `needs`. Raises
-    RequestError: the query is too long for a URL.
+    Browsers send no cookies with such a post (OpenID Connect Core 1.0 §3.1.2.1), so without the redirect nobody would
+    appear signed in. None: the request posts no form, the form has the field `unless`, which a page of this service
+    adds, or the form lacks the field `needs`. Raises RequestError: the query is too long for a URL.
     """
     if request.method != "POST" or request.META.get("QUERY_STRING") or not _is_form(request):
         return None
@@ -141,7 +142,7 @@ def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str
     query = quote_from_bytes(body, safe="%&=+-._~!$'()*,;:@/?")
     if len(query) > POSTED_LIMIT_BYTES:
         raise RequestError(SiteFault.TOO_LARGE, limit=POSTED_LIMIT_BYTES)
-    return query
+    return HttpResponseRedirect(f"{request.path}?{query}" if query else request.path, status=303)
 
 
 def has_body(request: HttpRequest) -> bool:
