@@ -7,10 +7,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from oauth_bridge.models import AccessToken, Application
+from oauth_bridge.models import Application
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
-from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, rewind
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered
 
 FORM = "application/x-www-form-urlencoded"
 UNKNOWN = "&resource=https%3A%2F%2Fa.example&audience=a&utm_source=%ff&x%ff=%00&=&scope=openid&client_secrets=x"
@@ -112,35 +112,6 @@ def test_nobody_else_is_shown_the_address_of_a_code(driver: OAuthDriver) -> None
         answer = driver.exchange(application, stolen, redirect_uri="https://hers.example/", **proof)
         assert answer.status_code in (400, 401)
         assert "hidden.example" not in answer.text
-
-
-@contract("D19/invalid_grant", "2.2/use", "D13.no-row")
-def test_each_kind_of_bad_code_has_its_own_sentence(driver: OAuthDriver, application: Registered) -> None:
-    expired = CodeFactory(application=application)
-    of_a_deactivated_person = CodeFactory(application=application, user=PersonFactory(is_active=False))
-    for code in (expired, of_a_deactivated_person):
-        rewind(code.row, 601)
-    spent, replayed = CodeFactory(application=application), CodeFactory(application=application)
-    for code in (spent, replayed):
-        driver.exchange(application, code.raw)
-    rewind(replayed.row, 3)
-    challenged = CodeFactory(application=application, code_challenge="E" * 43).raw
-    elsewhere = CodeFactory(application=application).raw
-    sentences = [
-        error_of(driver.exchange(application, "unknown"), 400, "invalid_grant"),
-        error_of(driver.exchange(application, expired.raw), 400, "invalid_grant"),
-        error_of(driver.exchange(application, spent.raw), 400, "invalid_grant"),
-        error_of(driver.exchange(application, replayed.raw), 400, "invalid_grant"),
-        error_of(driver.exchange(application, CodeFactory().raw), 400, "invalid_grant"),
-        error_of(driver.exchange(application, elsewhere, redirect_uri="https://x.example/"), 400, "invalid_grant"),
-        error_of(driver.exchange(application, challenged), 400, "invalid_grant"),
-        error_of(driver.exchange(application, challenged, code_verifier="v" * 43), 400, "invalid_grant"),
-        error_of(driver.exchange(application, elsewhere, code_verifier="v" * 43), 400, "invalid_grant"),
-    ]
-    assert len(set(sentences)) == len(sentences), sentences
-    said = error_of(driver.exchange(application, of_a_deactivated_person.raw), 400, "invalid_grant")
-    assert said == sentences[1], "an expired code says nothing of the person"
-    assert AccessToken.objects.filter(application=application.row).count() == 2, "those of `spent` and `replayed`"
 
 
 @pytest.mark.integration
