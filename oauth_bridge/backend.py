@@ -20,7 +20,6 @@ from oauth_bridge.credentials.tokens import Bearer
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application
 from oauth_bridge.oauth import authentication, authorization, exchange, parameters, revocation_introspection, userinfo
-from oauth_bridge.oauth.callback import Callback
 from oauth_bridge.oauth.parameters import Parameters
 from oauth_bridge.openid import request as openid_request
 from oauth_bridge.openid.request import Asked
@@ -30,16 +29,14 @@ Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, st
 
 @dataclass(frozen=True, slots=True)
 class VerifiedRequest:
-    """An accepted authorization request. `form` is empty unless it is a post. `scope` is that of the future token."""
+    """An accepted authorization request. `form` is empty unless the request is a post."""
 
     application: Application
     pending: PendingRequest
     attempt: UUID
     query: Parameters
     form: dict[str, str]
-    callback: Callback
     asked: Asked
-    scope: str
 
 
 class Backend:
@@ -49,15 +46,14 @@ class Backend:
         """Ignore the oauthlib server that the toolkit passes (docs/architecture.md)."""
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
-        """Return no scopes, and the verified request, which has the scope."""
+        """Return no scopes, and the verified request."""
         is_post = request.method == "POST"
         form = parameters.of_form(request, has_been_read=True) if is_post else {}
         query = parameters.of_query(request)
         pending = PendingRequest.unseal(form.get(FIELD_NAME, "")) if is_post else PendingRequest.of_link(query)
         subject().attempt = attempt = UUID(pending.attempt)
         application = authorization.verify(pending)
-        asked, scope = Asked.of(pending.parameters), userinfo.scope_of(pending.parameters.get("scope", ""))
-        return [], VerifiedRequest(application, pending, attempt, query, form, pending.callback, asked, scope)
+        return [], VerifiedRequest(application, pending, attempt, query, form, Asked.of(pending.parameters))
 
     def create_authorization_response(
         self, request: HttpRequest, _scopes: list[str], verified: VerifiedRequest, allow: bool
@@ -71,7 +67,7 @@ class Backend:
             # Use the person who saw the page. The browser session may have ended since, or belong to another person.
             subject().person = person_id = pending.person_id or request.user.pk
             codes.discard(verified.attempt, person_id)
-            return verified.callback.error_url(RequestError(OAuthFault.REFUSED)), {}, "", 302
+            return pending.callback.error_url(RequestError(OAuthFault.REFUSED)), {}, "", 302
         is_wanted = verified.application.profile_in_id_token
         granted = openid_request.granted(
             pending.parameters, lambda: reauthentication.proof_of(request), profile_in_id_token=is_wanted
@@ -81,13 +77,13 @@ class Backend:
             verified.application,
             attempt=verified.attempt,
             redirect_uri=pending.redirect_uri,
-            scope=verified.scope,
+            scope=userinfo.scope_of(pending.parameters.get("scope", "")),
             code_challenge=pending.parameters.get("code_challenge", ""),
             openid=granted.to_json() if granted else None,
             received_at=request.received_at,  # type: ignore[attr-defined]
         )
         events.write(Event.CODE_ISSUED, client_id=verified.application.client_id, person=request.user.pk)
-        return verified.callback.url(code=code), {}, "", 302
+        return pending.callback.url(code=code), {}, "", 302
 
     def create_token_response(self, request: HttpRequest) -> Response:
         sent = parameters.of_query(request)  # if `read_form` raises, the URL may contain the code

@@ -139,7 +139,7 @@ class AuthorizeView(BaseAuthorizationView):
         return answer
 
     def _refuse(self, fault: OAuthFault, *, by_page: bool = False) -> HttpResponse:
-        callback = self.verified.callback
+        callback = self.pending.callback
         url = callback.error_url(RequestError(fault))
         return lead_back(self.request, self.application, callback, url, by_page=by_page)
 
@@ -151,7 +151,7 @@ class AuthorizeView(BaseAuthorizationView):
         if need is prompts.Need.IMPOSSIBLE:
             return self._refuse(OAuthFault.ACR, by_page=True)
         if need is prompts.Need.OTHER_ACCOUNT:
-            url = self.verified.callback.error_url(RequestError(OAuthFault.LOGIN_REQUIRED))
+            url = self.pending.callback.error_url(RequestError(OAuthFault.LOGIN_REQUIRED))
             template = "oauth_bridge/other_account.html"
             return pages.wrong_account(self.request, template, self.application, self.pending, url, status=200)
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
@@ -160,7 +160,7 @@ class AuthorizeView(BaseAuthorizationView):
         """Show the page for a person who may not use the application. Raises AlreadyRedeemed: see `codes.discard`."""
         codes.discard(self.verified.attempt, self.person.pk)
         errors.subject().step = Step.CONSENT
-        url = self.verified.callback.error_url(RequestError(OAuthFault.NOT_ADMITTED))
+        url = self.pending.callback.error_url(RequestError(OAuthFault.NOT_ADMITTED))
         template = "oauth_bridge/not_admitted.html"
         return pages.wrong_account(self.request, template, self.application, self.pending, url, status=403)
 
@@ -170,7 +170,7 @@ class AuthorizeView(BaseAuthorizationView):
 
     def _lead_back(self, *, allow: bool, by_page: bool = False) -> HttpResponse:
         url, *_ = self.create_authorization_response(self.request, "", self.verified, allow)
-        callback = self.verified.callback
+        callback = self.pending.callback
         return lead_back(self.request, self.application, callback, url, by_page=by_page, is_refusal=not allow)
 
 
