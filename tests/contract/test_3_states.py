@@ -108,21 +108,6 @@ def test_a_replay_of_a_code_with_a_challenge_revokes_with_the_right_verifier_onl
     assert driver.userinfo(token).status_code == 401
 
 
-@contract("D13.unspent", "D11.refresh", "D19/unsupported", "4.3/grant_type")
-def test_what_the_client_or_the_grant_type_makes_fail_does_not_spend_the_code(
-    driver: OAuthDriver, application: Registered
-) -> None:
-    code = CodeFactory(application=application).raw
-    error_of(driver.exchange(application, code, client_secret="wrong"), 401, "invalid_client")
-    error_of(driver.exchange(application, code, client_secret=None), 401, "invalid_client")
-    error_of(driver.exchange(ApplicationFactory(), code), 400, "invalid_grant")
-    more = {"username": "a", "password": "b", "refresh_token": "c", "device_code": "d"}
-    device = "urn:ietf:params:oauth:grant-type:device_code"
-    for grant_type in ("password", "client_credentials", "refresh_token", "implicit", "CODE", "ü", device):
-        error_of(driver.exchange(application, code, grant_type=grant_type, **more), 400, "unsupported_grant_type")
-    assert driver.exchange(application, code).status_code == 200
-
-
 @contract("D17.application", "D8.leads-on", "D3.exact")
 def test_a_disabled_application_makes_codes_tokens_and_open_pages_useless_at_once(
     signed_in: OAuthDriver, application: Registered, alice: Any
