@@ -8,9 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import User
@@ -140,19 +138,3 @@ def test_what_is_switched_off_can_be_disconnected_and_what_is_deleted_is_gone(br
     Application.objects.filter(pk=row.pk).delete()
     assert listed(browser) == ([kept.name], [])
     assert browser.post(PAGE, {"disconnect": row.client_id}).status_code == 303
-
-
-def test_the_page_costs_the_same_however_many_applications_there_are(browser: Client, alice: User) -> None:
-    def cost() -> int:
-        with CaptureQueriesContext(connection) as captured:
-            browser.get(PAGE)
-        return len(captured)
-
-    browser.get(PAGE)
-    costs = []
-    for _ in range(5):
-        row = application()
-        consents.remember(alice, row)
-        sign_in_to(row, alice)
-        costs.append(cost())
-    assert costs == [costs[0]] * 5
