@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast
 from uuid import UUID
@@ -45,8 +44,7 @@ class Redemption(NamedTuple):
     openid: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """Why a code is not redeemed. `code` is the code or its replacement, if known.
 
     `details` are values in the error message. `cause` is the private cause if it is more exact than the fault.
@@ -54,48 +52,20 @@ class Refusal:
 
     fault: OAuthFault
     code: AuthorizationCode | None = None
-    details: dict[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = {}
     cause: str = ""
 
 
-def _explain_verifier(form: dict[str, str], code: AuthorizationCode) -> Refusal:
-    return Refusal(OAuthFault.VERIFIER_WRONG if "code_verifier" in form else OAuthFault.VERIFIER_MISSING, code)
-
-
-def _explain_redeemed(_form: dict[str, str], code: AuthorizationCode) -> Refusal:
-    """Tell a replay from an exchange that was sent twice. After a replay, `oauth.exchange` ends the code's token.
-
-    If `redeemed_at` is in the future, the clock was set back, and the second request counts as a replay.
-    """
-    age = timezone.now() - cast(datetime, code.redeemed_at)
-    if timedelta() <= age < SENT_TWICE_WITHIN:
-        return Refusal(OAuthFault.CODE_RACED, code)
-    return Refusal(OAuthFault.CODE_SPENT, code, {"age": round(max(age, timedelta()).total_seconds(), 1)})
-
-
-def _explain_redirect_uri(form: dict[str, str], code: AuthorizationCode) -> Refusal:
-    credentials = [form[name] for name in ("code", "client_secret", "code_verifier") if name in form]
-    sent = quoted_for_description(form["redirect_uri"], without=credentials)
-    issued_for = quoted_for_description(code.redirect_uri)
-    return Refusal(OAuthFault.CODE_REDIRECT_URI, code, {"sent": sent, "issued_for": issued_for})
-
-
 class Condition(NamedTuple):
-    """A condition for a redemption, and the refusal if it is not met.
+    """A condition for a redemption, and the fault and its private cause if it is not met.
 
     `sql` reads the code `c`, its person `u` or its application `a`. `table` is the last of these that `sql` reads.
-    `refusal` is a fault, or a function of the form and the code. `cause` is the private cause.
     """
 
     table: str
     sql: str
-    refusal: OAuthFault | Callable[[dict[str, str], AuthorizationCode], Refusal]
+    fault: OAuthFault
     cause: str = ""
-
-    def explain(self, form: dict[str, str], code: AuthorizationCode) -> Refusal:
-        if isinstance(self.refusal, OAuthFault):
-            return Refusal(self.refusal, code, cause=self.cause)
-        return self.refusal(form, code)
 
 
 MEMBERS_ONLY = admits("c.user_id")
@@ -103,15 +73,15 @@ MEMBERS_ONLY = admits("c.user_id")
 # that somebody who has a code but not its verifier cannot revoke the code's token.
 CONDITIONS = (
     Condition("c", "c.application_id = %(application_id)s", OAuthFault.CODE_OF_ANOTHER),
-    Condition("c", "c.code_challenge IN ('', %(code_challenge)s)", _explain_verifier),
-    Condition("c", "c.redeemed_at IS NULL", _explain_redeemed),
+    Condition("c", "c.code_challenge IN ('', %(code_challenge)s)", OAuthFault.VERIFIER_WRONG),
+    Condition("c", "c.redeemed_at IS NULL", OAuthFault.CODE_SPENT),
     Condition("c", "c.expires_at > %(now)s", OAuthFault.CODE_EXPIRED),
     Condition("u", "u.is_active", OAuthFault.CODE_PERSON_AWAY, "person_deactivated"),
     Condition("u", "u.credentials_version = c.person_version", OAuthFault.CODE_REVOKED, "code_ended_person"),
     Condition("a", "a.credentials_version = c.application_version", OAuthFault.CODE_REVOKED, "code_ended_application"),
     Condition("a", MEMBERS_ONLY, OAuthFault.CODE_REVOKED, "code_ended_group"),
     Condition("c", "c.code_challenge = %(code_challenge)s", OAuthFault.VERIFIER_UNASKED),
-    Condition("c", "c.redirect_uri = coalesce(%(redirect_uri)s, c.redirect_uri)", _explain_redirect_uri),
+    Condition("c", "c.redirect_uri = coalesce(%(redirect_uri)s, c.redirect_uri)", OAuthFault.CODE_REDIRECT_URI),
 )
 
 
@@ -191,4 +161,22 @@ def explain(form: dict[str, str], application_id: int) -> Refusal | None:
         return Refusal(OAuthFault.CODE_UNKNOWN, successor, cause=cause)
     code, results = FOUND.instance(row[: len(FOUND)]), row[len(FOUND) :]
     unmet = (each for each, is_met in zip(CONDITIONS, results, strict=True) if not is_met)
-    return next((each.explain(form, code) for each in unmet), None)
+    return next((_refusal(each, form, code) for each in unmet), None)
+
+
+def _refusal(unmet: Condition, form: dict[str, str], code: AuthorizationCode) -> Refusal:
+    fault, details = unmet.fault, dict[str, Any]()
+    if fault is OAuthFault.VERIFIER_WRONG and "code_verifier" not in form:
+        fault = OAuthFault.VERIFIER_MISSING
+    elif fault is OAuthFault.CODE_SPENT:
+        # If `redeemed_at` is in the future, the clock was set back, and the second request counts as a replay.
+        age = timezone.now() - cast(datetime, code.redeemed_at)
+        if timedelta() <= age < SENT_TWICE_WITHIN:
+            fault = OAuthFault.CODE_RACED
+        else:
+            details["age"] = round(max(age, timedelta()).total_seconds(), 1)
+    elif fault is OAuthFault.CODE_REDIRECT_URI:
+        credentials = [form[name] for name in ("code", "client_secret", "code_verifier") if name in form]
+        details["sent"] = quoted_for_description(form["redirect_uri"], without=credentials)
+        details["issued_for"] = quoted_for_description(code.redirect_uri)
+    return Refusal(fault, code, details, unmet.cause)
