@@ -1,8 +1,7 @@
 """Logout, to which an application sends a person to sign out. OpenID Connect RP-Initiated Logout 1.0.
 
-If the request contains an ID token of the signed-in person, the view signs the person out at once. Otherwise a page
-first asks the person to confirm, so that a link from a stranger cannot sign the person out. No redirect happens before
-the application and the address are verified.
+With an ID token of the signed-in person, the view signs the person out at once. Otherwise a page first asks, because a
+stranger may have made the link. No redirect happens before the application and the address are verified.
 """
 
 from __future__ import annotations
@@ -34,11 +33,7 @@ FIELD_NAME = "leaving"
 
 
 class LogoutRequest(NamedTuple):
-    """A request to sign out.
-
-    `state` is percent-encoded; None: the request has no `state`. `person_id` is the `sub` of the ID token in the hint,
-    or empty.
-    """
+    """`state` is percent-encoded; None: it was not sent. `person_id` is the `sub` in the hint, or empty."""
 
     client_id: str
     address: str
@@ -62,11 +57,7 @@ class LogoutRequest(NamedTuple):
 
 
 def read(query: Parameters) -> LogoutRequest:
-    """Read the request. `verify` checks the application and the address.
-
-    Raises RequestError: a parameter is repeated; or the hint is not an ID token of this service, or was issued to
-    another application.
-    """
+    """Read the request. `verify` checks the application and the address. Raises RequestError."""
     if name := query.repeated(NAMES):
         raise RequestError(OAuthFault.REPEATED, name=name)
     client_id, person_id = query.text("client_id"), ""
@@ -86,11 +77,7 @@ def read(query: Parameters) -> LogoutRequest:
 
 
 def verify(asked: LogoutRequest) -> Application | None:
-    """Return the application; None if the request names neither an application nor an address.
-
-    Raises RequestError: an address is sent without an application; the application is unknown or switched off; or the
-    address is not registered for the application.
-    """
+    """Return the application; None if the request names neither an application nor an address. Raises RequestError."""
     if not asked.client_id:
         if asked.address:
             raise RequestError(OAuthFault.MISSING, name="client_id").about(cause="logout_client_id_missing")

@@ -1,8 +1,6 @@
 """Find what an OpenID Connect request needs before the consent page, and what prevents an answer without a page.
 
-OpenID Connect Core 1.0 §3.1.2.1, `prompt` and `max_age`.
-
-A proof that the person gave after the application's link was opened is always recent enough.
+OpenID Connect Core 1.0 §3.1.2.1. A proof that the person gave after the link was opened is always recent enough.
 """
 
 from __future__ import annotations

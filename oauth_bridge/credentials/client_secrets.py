@@ -26,8 +26,7 @@ NO_DIGEST = bytes(32)
 APPLICATIONS = Application._meta.db_table
 SECRETS = ApplicationSecret._meta.db_table
 
-# Always read both tables and return a row, so that an unknown client takes as long as a wrong secret. For an unknown
-# client, the statement returns the values of a switched-off application, but no primary key.
+# Always read both tables, so that an unknown client takes as long as a wrong secret. It is read as a switched-off one.
 FIND_SECRETS = f"""
     SELECT a.id, coalesce(a.client_id, %(client_id)s), coalesce(a.client_type, '{Application.CLIENT_CONFIDENTIAL}'),
            coalesce(a.is_enabled, false), coalesce(a.is_restricted, false), coalesce(a.id_token_alg, ''),
@@ -72,8 +71,6 @@ class Client(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """A secret of the application. If there is none, `digest` is NO_DIGEST and the other members are None."""
-
     pk: int
     digest: bytes
     is_expired: bool | None
@@ -151,7 +148,7 @@ def _cause(
     *,
     is_of_another: bool,
 ) -> str:
-    """Return the private cause. All checks also run for an unknown client, so that all failures take equally long."""
+    """All checks also run for an unknown client, so that all failures take equally long."""
     has_secret = bool(form.get("client_secret"))
     has_working = any(each.pk and not each.is_expired for each in secrets)
     if client.pk and not client.is_enabled:

@@ -108,10 +108,7 @@ def delete_all(person: User, application: Application) -> None:
 
 
 def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
-    """Delete the codes, and keep their digests until the codes would have expired.
-
-    A code that replaces one of them after the digests are read is deleted too, but its digest is not kept.
-    """
+    """Delete the codes, and keep their digests until the codes would have expired."""
     rows = list(codes.filter(expires_at__gt=timezone.now()).values_list("digest", "expires_at"))
     codes.delete()
     if rows:
@@ -120,10 +117,7 @@ def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
 
 
 def ended(code: str) -> tuple[str, AuthorizationCode | None]:
-    """The cause why a code has no row (empty for an unknown code), and the later code of the attempt that replaced it.
-
-    One statement; none for a malformed text.
-    """
+    """The cause why a code has no row (empty for an unknown code), and the code of the attempt that replaced it."""
     if not is_well_formed(code):
         return "code_misshapen", None
     row = fetch_one(FIND_ENDED, digest=digest_of(code))

@@ -29,8 +29,7 @@ def operation(
 ) -> View:
     """Limit the view to `methods`, and answer every RequestError with a page or JSON.
 
-    `step` is the step of a sign-in at which the activity log records the errors; empty: they are not recorded.
-    `challenge` adds headers such as `WWW-Authenticate`, or private facts, to the error.
+    Without a `step`, errors are not recorded. `challenge` adds headers or private facts to an error.
     """
 
     @csrf_exempt  # the view itself checks the CSRF token later

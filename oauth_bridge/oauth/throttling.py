@@ -1,7 +1,4 @@
-"""One function for each rate limit of this package. `config.infrastructure.rate_limits` counts the requests.
-
-Each function raises RequestError with 429 `rate_limited` and `Retry-After` when its limit is reached.
-"""
+"""One function for each rate limit. It raises RequestError with 429 and `Retry-After` when the limit is reached."""
 
 from __future__ import annotations
 

@@ -20,11 +20,7 @@ B64TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 
 
 def token_of(request: HttpRequest) -> str:
-    """Return the access token from the `Authorization` header or a form body (RFC 6750 §2.2), never from the URL.
-
-    Raises RequestError: the request has no token or two tokens, the header has another scheme, or the token is
-    malformed.
-    """
+    """Return the token of the `Authorization` header or a form (RFC 6750 §2.2), never of the URL."""
     header = authentication.header_of(request)
     scheme, _, value = header.partition(" ")
     form = parameters.of_form(request) if parameters.has_body(request) else {}
@@ -44,10 +40,7 @@ def token_of(request: HttpRequest) -> str:
 
 
 def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
-    """Verify the access token and return its bearer. A token without `openid` must have all of `scopes`.
-
-    Raises RequestError: the request has no valid token, the token lacks a scope, or a limit is reached.
-    """
+    """Verify the access token. Without `openid`, it must have all of `scopes`. Raises RequestError."""
     try:
         bearer = tokens.read(token_of(request))
     except RequestError:
