@@ -20,7 +20,7 @@ from config.infrastructure.sql import fetch_one
 from oauth_bridge.credentials import code_history, codes, tokens
 from oauth_bridge.credentials.code_history import SignIns
 from oauth_bridge.models import Application, Consent
-from oauth_bridge.openid.claims import INCLUDED, PLAIN_FACTS
+from oauth_bridge.openid.claims import PLAIN_FACTS
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -58,7 +58,7 @@ def covers(agreed: tuple[str, str | None] | None, application: Application, fact
     if agreed is None or agreed[0] != fingerprint(application):
         return False
     known = PLAIN_FACTS if agreed[1] is None else agreed[1].split()
-    return all(fact in known or INCLUDED.get(fact) in known for fact in facts)
+    return all(fact in known for fact in facts)
 
 
 def is_remembered(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:

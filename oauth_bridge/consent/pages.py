@@ -17,7 +17,6 @@ from django.utils.translation import gettext_noop, ngettext
 from accounts import return_path
 from accounts.pages import person_context
 from accounts.profile.page import shown_claims
-from accounts.templatetags.times import moment
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
@@ -116,12 +115,6 @@ def shown_facts(person: User, application: Application, facts: Sequence[str]) ->
     """Return the facts as the application receives them, with notes on empty ones."""
     values = claims.values(person, facts, application.pk)
     shown = [claim | {"value": values[claim["name"]]} for claim in shown_claims(person) if claim["name"] in facts]
-    if "email_verified" in values:
-        only = _("Only that it is confirmed")
-        shown.append({"name": "email_verified", "label": _("E-mail address"), "value": only, "note": ""})
-    if "updated_at" in values and person.profile_changed_at:
-        changed = moment(person.profile_changed_at)
-        shown.append({"name": "updated_at", "label": _("Last change of your profile"), "value": changed, "note": ""})
     if "groups" in facts:
         note = "" if values["groups"] else _("You are in none of the groups that it asks about.")
         shown.append({"name": "groups", "label": _("Groups"), "value": listed(values["groups"]), "note": note})

@@ -39,12 +39,9 @@ FACTS = dict.fromkeys(SCOPES["profile"], "nickname") | {
     "picture": "avatar",
     "avatar": "avatar",
     "email": "email",
-    "email_verified": "email_verified",
+    "email_verified": "email",
     "groups": "groups",
-    "updated_at": "updated_at",
 }
-# The second fact of each pair includes the first.
-INCLUDED = {"updated_at": "nickname", "email_verified": "email"}
 
 _VALUES: Mapping[str, Callable[[User], object]] = {
     "sub": lambda person: str(person.pk),
@@ -121,9 +118,8 @@ def values(person: User, names: Collection[str] = PLAIN, application_id: int | N
 
 
 def facts(names: Collection[str]) -> list[str]:
-    """The facts that these claims disclose, in the order of NAMES. A fact is left out if another one includes it."""
-    found = list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))
-    return [fact for fact in found if INCLUDED.get(fact) not in found]
+    """The facts that these claims disclose, in the order of NAMES."""
+    return list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))
 
 
 PLAIN_FACTS = facts(PLAIN)
