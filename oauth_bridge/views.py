@@ -91,22 +91,24 @@ class AuthorizeView(BaseAuthorizationView):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         query, asked, person = self.verified.query, self.verified.asked, self.person
-        if asked.is_silent:
-            fault = prompts.silent_fault(request, asked, self.pending, self.application, self.facts)
-            return self._refuse(fault) if fault else self._lead_back(allow=True)
-        if not admission.is_admitted(person, self.application):
+        is_admitted = admission.is_admitted(person, self.application)
+        if asked.is_silent and not (is_admitted and person.email_verified_at):
+            return self._refuse(OAuthFault.INTERACTION_REQUIRED)
+        if not is_admitted:
             return self._turn_away()
         if person.email_verified_at is None:
             self._report(OAuthFault.NO_VERIFIED_EMAIL)
             return pages.address_not_confirmed(request, self.application, self.pending)
         if need := self._need():
-            return self._ask_for_proof(need)
+            return self._refuse(OAuthFault.LOGIN_REQUIRED) if asked.is_silent else self._ask_for_proof(need)
         is_our_link = bool(query.text(FIELD_NAME))
         must_ask = bool(query.text(pages.NOTICE) or asked.prompts & {"consent", "select_account"})
         if not must_ask and not consents.is_asked(person, self.application, self.facts, self.pending.redirect_uri):
             # A form of this service, such as the sign-in, may have redirected to our link. Browsers apply the CSP
             # form-action of that page to every following redirect, so a page with a link replaces the redirect.
             return self._lead_back(allow=True, by_page=is_our_link)
+        if asked.is_silent:
+            return self._refuse(OAuthFault.CONSENT_REQUIRED)
         if not is_our_link and len(address := pages.authorize_path(self.pending)) <= MAX_URL_REDIRECT_LENGTH:
             # With an address of its own for each attempt, the Back button and a reload show its result.
             return HttpResponseRedirect(address)
@@ -123,10 +125,8 @@ class AuthorizeView(BaseAuthorizationView):
             codes.refuse_redeemed(self.verified.attempt, self.pending.person_id)
             self._report(OAuthFault.CONSENT_PAGE_OUTDATED)
             return pages.ask_again(self.pending)
-        if not admission.is_admitted(self.person, self.application):
-            return self._turn_away()
-        needs_more = self.person.email_verified_at is None or self._need()
-        if decision != "allow" or needs_more:
+        is_admitted = admission.is_admitted(self.person, self.application)
+        if decision != "allow" or not is_admitted or self.person.email_verified_at is None or self._need():
             return HttpResponseRedirect(pages.authorize_path(self.pending), status=303)
         answer = self._lead_back(allow=True)
         events.write(Event.CONSENT_GIVEN, client_id=self.application.client_id, person=self.person.pk)
