@@ -67,7 +67,7 @@ class Backend:
             # Use the person who saw the page. The browser session may have ended since, or belong to another person.
             subject().person = person_id = pending.person_id or request.user.pk
             codes.discard(verified.attempt, person_id)
-            return pending.callback.error_url(RequestError(OAuthFault.REFUSED)), {}, "", 302
+            return pending.error_url(RequestError(OAuthFault.REFUSED)), {}, "", 302
         is_wanted = verified.application.profile_in_id_token
         granted = openid_request.granted(
             pending.parameters, lambda: reauthentication.proof_of(request), profile_in_id_token=is_wanted
@@ -83,7 +83,7 @@ class Backend:
             received_at=request.received_at,  # type: ignore[attr-defined]
         )
         events.write(Event.CODE_ISSUED, client_id=verified.application.client_id, person=request.user.pk)
-        return pending.callback.url(code=code), {}, "", 302
+        return pending.url(code=code), {}, "", 302
 
     def create_token_response(self, request: HttpRequest) -> Response:
         sent = parameters.of_query(request)  # if `read_form` raises, the URL may contain the code

@@ -36,7 +36,7 @@ from oauth_bridge.oauth import (
     throttling,
     userinfo,
 )
-from oauth_bridge.oauth.callback import lead_back
+from oauth_bridge.oauth.callback import leave
 from oauth_bridge.oauth.operation import View, is_preflight, operation, preflight_response
 from oauth_bridge.openid import discovery, signing_keys
 from oauth_bridge.openid import request as openid_request
@@ -63,9 +63,9 @@ class AuthorizeView(BaseAuthorizationView):
         try:
             _scopes, self.verified = self.validate_authorization_request(request)
         except authorization.CallbackError as error:
-            url = error.callback.error_url(error)
+            url, posted_to = error.request.error_url(error), error.request.posted_to
             by_page = bool(request.GET.get(FIELD_NAME))  # as in `get`, a form of this service may have redirected here
-            return lead_back(request, error.application, error.callback, url, by_page=by_page)
+            return leave(request, error.application, url, posted_to=posted_to, by_page=by_page)
         self.application, self.pending = self.verified.application, self.verified.pending
         if request.method == "HEAD":
             return HttpResponse()
@@ -139,9 +139,7 @@ class AuthorizeView(BaseAuthorizationView):
         return answer
 
     def _refuse(self, fault: OAuthFault, *, by_page: bool = False) -> HttpResponse:
-        callback = self.pending.callback
-        url = callback.error_url(RequestError(fault))
-        return lead_back(self.request, self.application, callback, url, by_page=by_page)
+        return self._leave(self.pending.error_url(RequestError(fault)), by_page=by_page)
 
     def _need(self) -> prompts.Need | None:
         return prompts.need(self.request, self.verified.asked, self.pending)
@@ -151,7 +149,7 @@ class AuthorizeView(BaseAuthorizationView):
         if need is prompts.Need.IMPOSSIBLE:
             return self._refuse(OAuthFault.ACR, by_page=True)
         if need is prompts.Need.OTHER_ACCOUNT:
-            url = self.pending.callback.error_url(RequestError(OAuthFault.LOGIN_REQUIRED))
+            url = self.pending.error_url(RequestError(OAuthFault.LOGIN_REQUIRED))
             template = "oauth_bridge/other_account.html"
             return pages.wrong_account(self.request, template, self.application, self.pending, url, status=200)
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
@@ -160,7 +158,7 @@ class AuthorizeView(BaseAuthorizationView):
         """Show the page for a person who may not use the application. Raises AlreadyRedeemed: see `codes.discard`."""
         codes.discard(self.verified.attempt, self.person.pk)
         errors.subject().step = Step.CONSENT
-        url = self.pending.callback.error_url(RequestError(OAuthFault.NOT_ADMITTED))
+        url = self.pending.error_url(RequestError(OAuthFault.NOT_ADMITTED))
         template = "oauth_bridge/not_admitted.html"
         return pages.wrong_account(self.request, template, self.application, self.pending, url, status=403)
 
@@ -170,8 +168,10 @@ class AuthorizeView(BaseAuthorizationView):
 
     def _lead_back(self, *, allow: bool, by_page: bool = False) -> HttpResponse:
         url, *_ = self.create_authorization_response(self.request, "", self.verified, allow)
-        callback = self.pending.callback
-        return lead_back(self.request, self.application, callback, url, by_page=by_page, is_refusal=not allow)
+        return self._leave(url, by_page=by_page, is_refusal=not allow)
+
+    def _leave(self, url: str, **page: bool) -> HttpResponse:
+        return leave(self.request, self.application, url, posted_to=self.pending.posted_to, **page)
 
 
 class TokenView(ToolkitTokenView):

@@ -13,14 +13,13 @@ from urllib.parse import quote
 from django.conf import settings
 from django.http import HttpRequest
 
-from config.infrastructure import paths
+from config.infrastructure import errors, paths
 from config.infrastructure.errors import Fault, RequestError, TranslatableText, subject
 from oauth_bridge.applications import registry
 from oauth_bridge.callback_addresses import registration
 from oauth_bridge.callback_addresses.difference import likely_differences
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Caption
-from oauth_bridge.oauth.callback import Callback
 from oauth_bridge.oauth.parameters import Parameters, of_query
 from oauth_bridge.openid import claims, id_token
 from oauth_bridge.openid import request as openid_request
@@ -87,10 +86,24 @@ class AuthorizationRequest:
         return self.parameters.get("redirect_uri", "")
 
     @property
-    def callback(self) -> Callback:
-        """The callback that gets the answer. Use it only after `verify`."""
+    def posted_to(self) -> str:
+        """The callback address, if a form posts the answer to it; otherwise empty."""
+        return self.redirect_uri if openid_request.is_posted(self.parameters) else ""
+
+    def url(self, **parameters: str) -> str:
+        """The callback address with `parameters`, which are percent-encoded, and `state`. Use it only after `verify`.
+
+        Applications that use OpenID Connect get `iss`, too (RFC 9207).
+        """
         iss = quote(settings.BASE_URL, safe="") if claims.is_openid(self.parameters.get("scope", "")) else None
-        return Callback(self.redirect_uri, self.state, iss, openid_request.is_posted(self.parameters))
+        sent = {**parameters, "state": self.state, "iss": iss}
+        pairs = "&".join([f"{name}={value}" for name, value in sent.items() if value is not None])
+        return f"{self.redirect_uri}{'&' if '?' in self.redirect_uri else '?'}{pairs}"
+
+    def error_url(self, error: RequestError) -> str:
+        """Report the error, and return the callback address with the error. RFC 6749 §4.1.2.1."""
+        errors.report(error)
+        return self.url(error=error.fault.error, error_description=quote(error.description, safe=""))
 
 
 class UnverifiedRequest(RequestError):
@@ -116,7 +129,7 @@ class CallbackError(RequestError):
         super().__init__(fault, None, **details)
         self.about(cause=cause)
         self.application = application
-        self.callback = request.callback
+        self.request = request
 
 
 def verify(request: AuthorizationRequest) -> Application:
