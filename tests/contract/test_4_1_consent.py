@@ -105,24 +105,6 @@ def test_a_remembered_consent_ends_when_the_application_changes_and_after_180_da
     assert is_asked(signed_in, application)
 
 
-@contract("D7.revoked")
-def test_a_remembered_consent_ends_when_the_person_revokes_it(
-    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any
-) -> None:
-    token = token_of(signed_in, application, remember=True)
-    another_driver.signed_in(mallory.email, PASSWORD)
-    remember(another_driver, application)
-    press(another_driver, "ask_again", application)
-    assert is_asked(another_driver, application)
-    assert not is_asked(signed_in, application)
-
-    press(signed_in, "ask_again", application)
-    assert is_asked(signed_in, application)
-    assert signed_in.userinfo(token).status_code == 200
-    assert button(signed_in, "ask_again", application) is None
-    assert button(signed_in, "disconnect", application)
-
-
 @pytest.mark.integration
 @contract("D7.revoked")
 @pytest.mark.parametrize("is_remembered", [True, False])

@@ -88,16 +88,3 @@ def test_a_token_without_the_right_to_the_profile_or_of_an_unconfirmed_address_g
     answer = driver.userinfo(TokenFactory(user=person).raw)
     error_of(answer, 403, "access_denied")
     assert person.email not in answer.text
-
-
-@contract("4.4/body")
-def test_a_token_reads_its_own_person_only_and_anew_each_time(driver: OAuthDriver, alice: Any, mallory: Any) -> None:
-    for owner, other in ((alice, mallory), (mallory, alice)):
-        token = TokenFactory(user=owner).raw
-        path = f"?sub={other.pk}&user_id={other.pk}&email={other.email}"
-        for nickname in (owner.nickname, 'Al "the Ice" <b>☃</b>'):
-            owner.nickname = nickname
-            owner.save()
-            told = ask(driver, f"Bearer {token}", path=path).json()
-            assert (told["sub"], told["nickname"]) == (str(owner.pk), nickname)
-        error_of(ask(driver, f"Bearer {token}", path=f"/{other.pk}"), 404, "not_found")

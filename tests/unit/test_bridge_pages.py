@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from html import unescape
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -18,7 +17,7 @@ from oauth_bridge.consent.account_pages import stored_about
 from oauth_bridge.models import AuthorizationCode
 from tests.factories import PersonFactory, Registered
 from tests.grants import PAGE, answer, link_of
-from tests.pages import html_of, mailed_code, sign_in, with_session
+from tests.pages import html_of, sign_in, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -35,20 +34,6 @@ def onward(link: str) -> str:
 
 def opened(browser: Client, link: str) -> str:
     return html_of(browser.get(link, headers=PAGE, follow=True))
-
-
-def test_a_person_with_an_unconfirmed_address_is_mailed_a_code_and_comes_back(link: str) -> None:
-    browser = with_session(PersonFactory(email_verified_at=None))
-    stopped = browser.get(link, headers=PAGE)
-    assert stopped.status_code == 403
-    assert "not confirmed" in html_of(stopped)
-    assert not AuthorizationCode.objects.exists()
-
-    send = re.search(r'action="(/accounts/confirm-email/send[^"]+)"', html_of(stopped))
-    assert send
-    typed = browser.post(unescape(send[1]), follow=True)
-    page = browser.post(typed.redirect_chain[-1][0], {"code": mailed_code()}, headers=PAGE, follow=True)
-    assert "asks who you are" in html_of(page)
 
 
 def test_a_late_answer_does_not_use_the_consent_of_the_person_who_is_signed_in_now(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import time_machine
 
-from config.infrastructure.errors import RequestError, SiteFault
+from config.infrastructure.errors import RequestError
 from oauth_bridge.credentials import secret_rotation, tokens
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.errors import OAuthFault
@@ -172,21 +172,6 @@ def test_the_use_of_the_secret_that_was_sent_and_let_in_is_noted_once_a_minute(m
     clock.move_to(START + HOUR)
     assert fault_of(application, old) is OAuthFault.CLIENT_SECRET_EXPIRED
     assert application.secrets.last().last_used_at is None
-
-
-def test_the_use_of_an_expired_secret_counts_as_a_failed_authentication_and_is_recorded(made, clock, settings, caplog):
-    """What the limit refuses is not recorded, so that nobody fills the log with it."""
-    settings.RATES = {"token_failures": "2/m"}
-    application, old = made
-    rotation = secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
-    clock.move_to(START + timedelta(seconds=90))
-    faults = [fault_of(application, old) for _ in range(3)]
-    assert faults == [*[OAuthFault.CLIENT_SECRET_EXPIRED] * 2, SiteFault.RATE_LIMITED]
-    first, _second = [record for record in caplog.records if record.getMessage() == "expired client secret used"]
-    assert (first.client_id, first.secret_row) == (application.client_id, rotation.older[0].pk)
-    assert first.expired_seconds == 90.0
-    assert old not in str(vars(first))
-    assert fault_of(application, rotation.secret) is None
 
 
 def test_what_holds_a_credential_does_not_show_it(made):
