@@ -149,7 +149,7 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
         title, message = SIGN_OUT_TITLE, "" if fault is OAuthFault.CLIENT_DISABLED else SIGN_OUT_MESSAGE
     if fault in HOST_FAULTS:
         title, message = HOST_TITLE, ""
-    sentence, reference = fault.translate(**error.details), network.reference.get()
+    sentence = fault.translate(**error.details)
     application = getattr(error, "application", None)
     context: dict[str, Any] = {
         "status": status,
@@ -160,14 +160,11 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
         "for_developers": is_sign_in or is_sign_out,
         "sent_address": getattr(error, "sent_address", "")[:SHOWN_ADDRESS_LENGTH],
         "time": timezone.now(),
-        "reference": reference,
+        "reference": network.reference.get(),
         "retry_url": request.get_full_path() if status in RETRYABLE and request.method == "GET" else "",
         "sign_out_url": reverse("account_logout") if is_sign_out else "",
         "application": application,
     }
-    # A request that a middleware refused has no user.
-    if context["for_developers"] and hasattr(request, "user") and request.user.is_staff:
-        context["record_url"] = f"{reverse('admin:find')}?q={reference}"
     if application:
         context["message"] = _(APPLICATION_WORDS[fault]) % {"name": application.name}
     elif message == SIGN_IN_MESSAGE:
