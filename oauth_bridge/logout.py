@@ -119,7 +119,7 @@ def _asked(request: HttpRequest) -> HttpResponse:
         sign_out(request)
         return _leave(request, application, asked)
     context = {
-        "application": application.caption if application else None,
+        "application": application,
         "person": person_context(request.user),
         "action": asked.path,
         "field_name": FIELD_NAME,

@@ -20,7 +20,7 @@ from accounts.profile.page import shown_claims
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
-from oauth_bridge.models import Application, Caption
+from oauth_bridge.models import Application
 from oauth_bridge.oauth.callback import destination
 from oauth_bridge.openid import claims
 from oauth_bridge.templatetags.formatting import listed
@@ -75,7 +75,7 @@ def consent(
     notice = notice and (notice if notice in NOTICES else OUTDATED)
     again, path = consents.has_allowed_before(person, application, facts), authorize_path(pending)
     context = {
-        "application": application.caption,
+        "application": application,
         "about": _about(application),
         "again": again,
         "brief": again and facts == claims.PLAIN_FACTS,
@@ -132,7 +132,7 @@ def already_signed_in(request: HttpRequest, application: Application) -> HttpRes
     An application accepts a `state` only once, so the page links to where a new attempt begins.
     """
     context = {
-        "application": application.caption,
+        "application": application,
         "heading": _("You already signed in to %(name)s") % {"name": application.name},
         "message": _("This page has done its work: the application has received your profile."),
         "advice": _("Go on in the application. To sign in once more, begin there."),
@@ -145,7 +145,7 @@ def already_signed_in(request: HttpRequest, application: Application) -> HttpRes
 def address_not_confirmed(request: HttpRequest, application: Application, pending: PendingRequest) -> HttpResponse:
     """Render the page on which a person can ask for a code that confirms the e-mail address."""
     context = {
-        "application": application.caption,
+        "application": application,
         "heading": _("Your e-mail address is not confirmed"),
         "message": _("%(name)s asks for your e-mail address, and only a confirmed one is ever sent.")
         % {"name": application.name},
@@ -168,7 +168,7 @@ def wrong_account(
     """
     path = authorize_path(pending)
     context = {
-        "application": application.caption,
+        "application": application,
         "person": person_context(cast("User", request.user)),
         "url": url,
         **_switch_account(path),
@@ -177,8 +177,7 @@ def wrong_account(
     return render(request, template, context, status=status)
 
 
-def asking_application(request: HttpRequest) -> Caption | None:
+def asking_application(request: HttpRequest) -> Application | None:
     """Return the application to which the request's return path leads; None if there is none."""
     pending = PendingRequest.of_path(return_path.found(request))
-    application = registry.find(pending.client_id) if pending else None
-    return application.caption if application else None
+    return registry.find(pending.client_id) if pending else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 
 from django.conf import settings
 from django.contrib.auth.models import Group
@@ -25,7 +24,6 @@ from oauth_bridge.callback_addresses.registration import (
 )
 
 NAME_MAX_LENGTH = 80
-LONG_NAME_LENGTH = 30
 REASON_MAX_LENGTH = 200
 CLIENT_ID_LENGTH = 32
 TYPING_ERRORS = 2
@@ -35,25 +33,6 @@ MISTYPED_CLIENT_ID = rf"[0-9a-z]{{{CLIENT_ID_LENGTH - TYPING_ERRORS},{CLIENT_ID_
 
 def new_client_id() -> str:
     return uuid.uuid4().hex
-
-
-@dataclass(frozen=True)
-class Caption:
-    """The name, host, logo and homepage of an application, as pages show them."""
-
-    name: str
-    host: str = ""
-    logo: str = ""
-    homepage: str = ""
-
-    @property
-    def initial(self) -> str:
-        return first_grapheme(self.name).upper()
-
-    @property
-    def is_long(self) -> bool:
-        """Whether the heading needs a smaller font."""
-        return len(self.name) > LONG_NAME_LENGTH
 
 
 class Application(AbstractApplication):
@@ -194,8 +173,9 @@ class Application(AbstractApplication):
         return f"{settings.BASE_URL}{reverse('logo', args=[self.logo])}" if self.logo else ""
 
     @property
-    def caption(self) -> Caption:
-        return Caption(self.name, self.homepage_host, self.logo_url, self.homepage)
+    def initial(self) -> str:
+        """The letter that replaces a missing logo."""
+        return first_grapheme(self.name).upper()
 
     def clean(self) -> None:
         self.redirect_uris = "\n".join(self.callback_addresses)

@@ -19,7 +19,7 @@ from oauth_bridge.applications import registry
 from oauth_bridge.callback_addresses import registration
 from oauth_bridge.callback_addresses.difference import likely_differences
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.models import Application, Caption
+from oauth_bridge.models import Application
 from oauth_bridge.oauth.parameters import Parameters, of_query
 from oauth_bridge.openid import claims, id_token
 from oauth_bridge.openid import request as openid_request
@@ -113,7 +113,7 @@ class UnverifiedRequest(RequestError):
     """
 
     def __init__(
-        self, fault: Fault, sent_address: str = "", *, application: Caption | None = None, **details: object
+        self, fault: Fault, sent_address: str = "", *, application: Application | None = None, **details: object
     ) -> None:
         super().__init__(fault, None, **details)
         self.sent_address = sent_address
@@ -145,16 +145,16 @@ def verify(request: AuthorizationRequest) -> Application:
         raise unknown
     subject().client_id = application.client_id
     if not application.is_enabled:
-        raise UnverifiedRequest(OAuthFault.CLIENT_DISABLED, application=application.caption)
+        raise UnverifiedRequest(OAuthFault.CLIENT_DISABLED, application=application)
 
     if not request.redirect_uri:
-        missing = UnverifiedRequest(OAuthFault.MISSING, application=application.caption, name="redirect_uri")
+        missing = UnverifiedRequest(OAuthFault.MISSING, application=application, name="redirect_uri")
         raise missing.about(cause="redirect_uri_missing")
     if not application.is_callback(request.redirect_uri):
         sent_address, registered = request.redirect_uri, application.callback_addresses
-        caption, is_public = application.caption, application.is_public
+        is_public, fault = application.is_public, OAuthFault.REDIRECT_URI_MISMATCH
         parts = TranslatableText(*likely_differences(sent_address, registered, is_public=is_public))
-        mismatch = UnverifiedRequest(OAuthFault.REDIRECT_URI_MISMATCH, sent_address, application=caption, parts=parts)
+        mismatch = UnverifiedRequest(fault, sent_address, application=application, parts=parts)
         raise mismatch.about(registered=registered, is_public=is_public, redirect_uri=sent_address)
 
     if request.repeated:

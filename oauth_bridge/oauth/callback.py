@@ -37,7 +37,7 @@ def leave(
     """
     if url.startswith(WEB_SCHEMES) and not posted_to and not by_page:
         return redirect_to_callback(request, url)
-    context: dict[str, Any] = {"application": application.caption}
+    context: dict[str, Any] = {"application": application}
     if posted_to:
         # The parameters of `url`, after the address and "?" or "&".
         fields = parse_qsl(url[len(posted_to) + 1 :], keep_blank_values=True, errors="replace")

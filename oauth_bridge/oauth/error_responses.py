@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from config.infrastructure import errors, network, paths
+from config.infrastructure import errors, paths
 from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText
 from oauth_bridge.errors import OAuthFault
 
@@ -160,7 +160,6 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
         "for_developers": is_sign_in or is_sign_out,
         "sent_address": getattr(error, "sent_address", "")[:SHOWN_ADDRESS_LENGTH],
         "time": timezone.now(),
-        "reference": network.reference.get(),
         "retry_url": request.get_full_path() if status in RETRYABLE and request.method == "GET" else "",
         "sign_out_url": reverse("account_logout") if is_sign_out else "",
         "application": application,
