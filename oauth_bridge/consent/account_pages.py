@@ -31,15 +31,14 @@ if TYPE_CHECKING:
 def applications(request: HttpRequest) -> HttpResponse:
     """List the person's applications. A post ends "don't ask again" or disconnects an application."""
     person = cast("User", request.user)
-    connections = consents.connections(person)
+    connections = sorted(consents.connections(person), key=_newest_first)
     if request.method == "POST":
         _end(request, person, {each.application.client_id: each for each in connections})
         return HttpResponseRedirect(request.path, status=303)
-    rows = [_row(each) for each in sorted(connections, key=_newest_first)]
     context = {
         "person": person_context(person),
-        "unasked": [row for row in rows if row["is_trusted"] or row["is_remembered"]],
-        "asked": [row for row in rows if not (row["is_trusted"] or row["is_remembered"])],
+        "unasked": [each for each in connections if each.application.is_trusted or each.is_remembered],
+        "asked": [each for each in connections if not (each.application.is_trusted or each.is_remembered)],
         "days": code_history.REDEEMED_KEPT_FOR.days,
     }
     return render(request, "oauth_bridge/applications.html", context)
@@ -58,23 +57,6 @@ def _newest_first(connection: Connection) -> tuple[float, str]:
     application, consent, sign_ins, _ = connection
     times = [consent.given_at if consent else None, sign_ins.last_at if sign_ins else None]
     return -max(time.timestamp() for time in times if time), application.name
-
-
-def _row(connection: Connection) -> dict[str, Any]:
-    application, consent, sign_ins, is_remembered = connection
-    return {
-        "client_id": application.client_id,
-        "name": application.name,
-        "host": application.homepage_host,
-        "logo": application.logo_url,
-        "is_enabled": application.is_enabled,
-        "is_trusted": application.is_trusted,
-        "is_remembered": is_remembered,
-        "allowed_at": consent and consent.given_at,
-        "remembered_until": consent and consent.expires_at,
-        "last_at": sign_ins and sign_ins.last_at,
-        "sign_ins": sign_ins.number if sign_ins else 0,
-    }
 
 
 class ExportView(own_data.ExportView):

@@ -28,10 +28,10 @@ def application(**fields: Any) -> Application:
     return row
 
 
-def listed(browser: Client) -> tuple[list[str], list[str]]:
+def listed(browser: Client) -> tuple[list[str], ...]:
     """The names under "You are not asked again" and under "You are asked every time"."""
     context = browser.get(PAGE).context
-    return [row["name"] for row in context["unasked"]], [row["name"] for row in context["asked"]]
+    return tuple([each.application.name for each in context[part]] for part in ("unasked", "asked"))
 
 
 def text(browser: Client) -> str:
