@@ -76,7 +76,7 @@ def consent(
     again, path = consents.has_allowed_before(person, application, facts), authorize_path(pending)
     context = {
         "application": application,
-        "about": _about(application),
+        "new": _new(application),
         "again": again,
         "brief": again and facts == claims.PLAIN_FACTS,
         "short_name": _short_name(person),
@@ -95,15 +95,9 @@ def consent(
     return response
 
 
-def _about(application: Application) -> dict[str, str]:
-    """A trusted application belongs to this service, so its operator and age are left out."""
-    known = {"policy_uri": application.policy_uri, "tos_uri": application.tos_uri, "operator": "", "new": ""}
-    return known if application.is_trusted else known | {"operator": application.operator, "new": _new(application)}
-
-
 def _new(application: Application) -> str:
     age = timezone.now() - application.created
-    if age >= NEW_FOR:
+    if application.is_trusted or age >= NEW_FOR:
         return ""
     if age.days < 1:
         return _("New here: registered within a day")
