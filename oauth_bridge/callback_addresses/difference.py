@@ -65,6 +65,7 @@ PUBLIC_WORDS = {
     "query": _("the query"),
     "fragment": _("the fragment"),
 }
+HEAVY = {"host", "path"}  # each counts as three of the others
 NEAR = 0.8  # the similarity of a misspelt host
 MAX_HOST_LENGTH = 253
 
@@ -127,15 +128,15 @@ def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) ->
         found, address = found | {"host"}, address._replace(host=host)
     matcher = SequenceMatcher(b=cleaned, autojunk=False)
 
-    def likeness(candidate: tuple[str, set[str]]) -> float:
+    def distance(candidate: tuple[str, set[str]]) -> tuple[int, float]:
         matcher.set_seq1(candidate[0])
-        return matcher.quick_ratio()
+        return sum(3 if name in HEAVY else 1 for name in candidate[1]), -matcher.quick_ratio()
 
     compared = [(each, _differences(address, _parsed(each), is_public=is_public)) for each in registered]
     near = [candidate for candidate in compared if "another_host" not in candidate[1]]
     if not near:
         return Comparison("", ("another_host",))
-    nearest, differs = max(near, key=likeness)
+    nearest, differs = min(near, key=distance)
     return Comparison(nearest, tuple(name for name in REASONS if name in found | differs))
 
 
