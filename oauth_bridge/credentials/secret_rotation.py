@@ -6,7 +6,7 @@ Every change of an application's secrets calls `lock` first, so changes wait for
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID
 
@@ -26,6 +26,7 @@ REVOKE_NOW = timedelta(0)
 DEFAULT_OVERLAP = timedelta(hours=24)
 LONGEST_OVERLAP = timedelta(days=30)
 EXPIRED_KEPT_FOR = timedelta(days=90)
+MOST_EXPIRED = 10  # of an application; each exchange compares all its secrets
 MOST_WORKING = 10
 # A newer secret is used instead of an older one if it was used at least this time later. The time is long, because an
 # application's processes change to a new secret one after the other, and `last_used_at` is accurate to the minute.
@@ -90,6 +91,7 @@ def rotate(
         maker=maker.name,
     )
     Application.objects.filter(pk=application.pk).update(last_secret_number=number)
+    _delete_expired(application, now)
     events.write(Event.SECRET_MADE, client_id=application.client_id)
     until = f"{ends_at:{audit_trail.TIME_FORMAT}}" if overlap else "now"
     audit_trail.write(
@@ -98,6 +100,12 @@ def rotate(
         {"number": (None, number), "older_secrets_end": (None, until if older else None)},
     )
     return Rotation(secret, older)
+
+
+def _delete_expired(application: Application, now: datetime) -> None:
+    expired = application.secrets.filter(expires_at__lte=now).order_by("-expires_at", "-pk")
+    kept = expired.filter(expires_at__gt=now - EXPIRED_KEPT_FOR)[:MOST_EXPIRED]
+    expired.exclude(pk__in=list(kept.values_list("pk", flat=True))).delete()
 
 
 def states(application: Application) -> list[ApplicationSecret]:

@@ -150,7 +150,7 @@ def test_a_secret_ends_when_its_overlap_does_and_one_ended_at_once_stays_so_when
     assert [secret.works for secret in application.secrets.all()] == [True, False, False]
 
 
-def test_an_expired_secret_is_kept_for_90_days(made, clock):
+def test_an_expired_secret_is_kept_for_90_days_and_ten_of_an_application(made, clock):
     application, first = made
     secret_rotation.rotate(application, HOUR)
     list(purging.batches(START + HOUR + 90 * DAY - timedelta(microseconds=1)))
@@ -158,6 +158,14 @@ def test_an_expired_secret_is_kept_for_90_days(made, clock):
     list(purging.batches(START + HOUR + 90 * DAY))
     assert fault_of(application, first) is OAuthFault.CLIENT_NOT_AUTHENTICATED
     assert application.secrets.get().works
+    for number in range(12):
+        clock.move_to(START + number * MINUTE)
+        secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
+    assert application.secrets.filter(is_revoked=True).count() == secret_rotation.MOST_EXPIRED
+    assert application.secrets.filter(is_revoked=True).earliest("expires_at").expires_at == START + 2 * MINUTE
+    clock.move_to(START + 11 * MINUTE + secret_rotation.EXPIRED_KEPT_FOR)
+    secret_rotation.rotate(application)
+    assert [secret.works for secret in application.secrets.all()] == [True, True]
 
 
 def test_the_use_of_the_secret_that_was_sent_and_let_in_is_noted_once_a_minute(made, clock):
