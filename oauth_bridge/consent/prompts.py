@@ -5,6 +5,7 @@ OpenID Connect Core 1.0 §3.1.2.1. A proof that the person gave after the link w
 
 from __future__ import annotations
 
+import time
 from enum import Enum, auto
 from typing import TYPE_CHECKING, cast
 
@@ -13,7 +14,7 @@ from django.http import HttpRequest
 from accounts import return_path
 from accounts.factors import authenticators as factors
 from accounts.sign_in import reauthentication
-from oauth_bridge.consent.pending_request import PendingRequest
+from oauth_bridge.consent.pending_request import PAGE_LIFETIME_SECONDS, PendingRequest
 from oauth_bridge.openid.request import NOTHING, Asked
 
 if TYPE_CHECKING:
@@ -37,8 +38,10 @@ def need(request: HttpRequest, asked: Asked, pending: PendingRequest) -> Need | 
     if asked.subs - {str(person.pk)}:
         return Need.OTHER_ACCOUNT
     proved_at = proof.at or 0.0
-    is_late = "login" in asked.prompts and proved_at < pending.asked_at
-    is_old = asked.max_age is not None and proved_at < pending.asked_at - asked.max_age
+    # An old link, such as a bookmark, counts as opened an hour ago, so that it does not accept an old proof for ever.
+    asked_at = max(pending.asked_at, time.time() - PAGE_LIFETIME_SECONDS)
+    is_late = "login" in asked.prompts and proved_at < asked_at
+    is_old = asked.max_age is not None and proved_at < asked_at - asked.max_age
     if is_late or is_old:
         return Need.PROOF
     if proof.acr == reauthentication.TWO_FACTORS or not (asked.wants_two_factors or asked.needs_two_factors):
