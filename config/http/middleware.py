@@ -21,6 +21,7 @@ from config.infrastructure import errors, events, network, paths
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.events import Event, Member
 from oauth_bridge.activity import recording
+from oauth_bridge.oauth.authorization import is_of_script
 from oauth_bridge.oauth.error_responses import error_response
 
 access_log = logging.getLogger("config.access")
@@ -184,7 +185,8 @@ class OriginMiddleware:
         if is_pages_host and not kind.is_cross_origin:
             request.is_at_pages = True  # type: ignore[attr-defined]  # for config.http.languages
             return self.get_response(request)
-        if not is_pages_host and kind.is_page:
+        # A redirect would not help a script, and would leave no record in the activity log.
+        if not is_pages_host and kind.is_page and not is_of_script(request):
             if self._would_return(request, host):
                 return host_changed(request)
             if request.method not in ("GET", "HEAD"):

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from config.infrastructure import errors, paths
-from config.infrastructure.errors import Fault, RequestError, TranslatableText, subject
+from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText, subject
 from oauth_bridge.applications import registry
 from oauth_bridge.callback_addresses import registration
 from oauth_bridge.callback_addresses.difference import likely_differences
@@ -42,7 +42,7 @@ KNOWN = (*OPENID_NAMES, "state", "ui_locales")
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # the method S256 (RFC 7636 §4.2)
 # The causes in the activity log for a missing `code_challenge_method` (None) and for the value `plain`.
 CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain"}
-# The causes of refused values of `Sec-Fetch-Dest`.
+# The causes of refused values of `Sec-Fetch-Dest`. The activity log records them only for known applications.
 SCRIPT, FRAME = "called_by_script", "framed"
 EMBEDDED = {"empty": SCRIPT, "iframe": FRAME, "frame": FRAME, "embed": FRAME, "object": FRAME}
 
@@ -200,8 +200,19 @@ def is_silent_in_frame(request: HttpRequest) -> bool:
     return claims.is_openid(query.text("scope")) and query.text("prompt").split() == ["none"]
 
 
+def is_of_script(request: HttpRequest) -> bool:
+    """Return whether a script or the preflight of a script calls authorize. Scripts cannot read the answer."""
+    sent = request.META
+    is_preflight = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in sent
+    return request.path == paths.AUTHORIZE and (
+        is_preflight or EMBEDDED.get(sent.get("HTTP_SEC_FETCH_DEST", "")) == SCRIPT
+    )
+
+
 def name_application(request: HttpRequest, error: RequestError) -> None:
     """Note the requested application of a refused script or frame for the activity log. One statement."""
+    if error.fault is SiteFault.METHOD and is_of_script(request):
+        error.about(cause=SCRIPT)
     if error.cause in (SCRIPT, FRAME):
         application = registry.find(of_query(request).text("client_id"))
         subject().client_id = application.client_id if application else ""
