@@ -91,6 +91,8 @@ class AuthorizeView(BaseAuthorizationView):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         query, asked, person = self.verified.query, self.verified.asked, self.person
+        if asked.is_silent and self._need():
+            return self._refuse(OAuthFault.LOGIN_REQUIRED)
         is_admitted = admission.is_admitted(person, self.application)
         if asked.is_silent and not (is_admitted and person.email_verified_at):
             return self._refuse(OAuthFault.INTERACTION_REQUIRED)
@@ -100,7 +102,7 @@ class AuthorizeView(BaseAuthorizationView):
             self._report(OAuthFault.NO_VERIFIED_EMAIL)
             return pages.address_not_confirmed(request, self.application, self.pending)
         if need := self._need():
-            return self._refuse(OAuthFault.LOGIN_REQUIRED) if asked.is_silent else self._ask_for_proof(need)
+            return self._ask_for_proof(need)
         is_our_link = bool(query.text(FIELD_NAME))
         must_ask = bool(query.text(pages.NOTICE) or asked.prompts & {"consent", "select_account"})
         if not must_ask and not consents.is_asked(person, self.application, self.facts, self.pending.redirect_uri):

@@ -79,8 +79,8 @@ def test_a_silent_request_of_a_trusted_application_answers_unless_a_page_is_need
     assert "code" in at_home.callback(ask(at_home, trusted, prompt="none", hint=hint)).parameters
     type(trusted.row).objects.filter(pk=trusted.row.pk).update(is_restricted=True)
     assert error(at_home, ask(at_home, trusted, prompt="none")) == "interaction_required"
-    silent = ask(at_home, ApplicationFactory(is_trusted=True), prompt="none", max_age="0")
-    assert error(at_home, silent) == "login_required"
+    silent = ask(at_home, trusted, prompt="none", max_age="0")
+    assert error(at_home, silent) == "login_required", "whoever must sign in is told of nothing else"
     type(alice).objects.filter(pk=alice.pk).update(email_verified_at=None)
     assert error(at_home, ask(at_home, ApplicationFactory(is_trusted=True), prompt="none")) == "interaction_required"
 
