@@ -108,7 +108,7 @@ class AuthorizeView(BaseAuthorizationView):
         if not must_ask and not consents.is_asked(person, self.application, self.facts, self.pending.redirect_uri):
             # A form of this service, such as the sign-in, may have redirected to our link. Browsers apply the CSP
             # form-action of that page to every following redirect, so a page with a link replaces the redirect.
-            return self._lead_back(allow=True, by_page=is_our_link)
+            return self._lead_back(allow=True, by_page=is_our_link or None)
         if asked.is_silent:
             return self._refuse(OAuthFault.CONSENT_REQUIRED)
         if not is_our_link and len(address := pages.authorize_path(self.pending)) <= MAX_URL_REDIRECT_LENGTH:
@@ -168,12 +168,13 @@ class AuthorizeView(BaseAuthorizationView):
         errors.subject().step = Step.CONSENT
         errors.report(RequestError(fault))
 
-    def _lead_back(self, *, allow: bool, by_page: bool = False) -> HttpResponse:
+    def _lead_back(self, *, allow: bool, by_page: bool | None = None) -> HttpResponse:
         url, *_ = self.create_authorization_response(self.request, "", self.verified, allow)
         return self._leave(url, by_page=by_page, is_refusal=not allow)
 
-    def _leave(self, url: str, **page: bool) -> HttpResponse:
-        return leave(self.request, self.application, url, posted_to=self.pending.posted_to, **page)
+    def _leave(self, url: str, *, by_page: bool | None, is_refusal: bool = False) -> HttpResponse:
+        posted_to = self.pending.posted_to
+        return leave(self.request, self.application, url, posted_to=posted_to, by_page=by_page, is_refusal=is_refusal)
 
 
 class TokenView(ToolkitTokenView):

@@ -27,15 +27,18 @@ def leave(
     url: str,
     *,
     posted_to: str = "",
-    by_page: bool = False,
+    by_page: bool | None = None,
     is_refusal: bool = False,
 ) -> HttpResponse:
     """Lead the browser to `url`, an address of the application with parameters.
 
     If `posted_to` is that address, a page posts the parameters as a form. If a browser may block the redirect, a page
-    has a link, and says that the person refused (`is_refusal`), or whether the person is signed in.
+    has a link, and says that the person refused (`is_refusal`), or whether the person is signed in. `by_page` decides
+    this; None: a browser may block the redirect to a private scheme.
     """
-    if url.startswith(WEB_SCHEMES) and not posted_to and not by_page:
+    if by_page is None:
+        by_page = not url.startswith(WEB_SCHEMES)
+    if not posted_to and not by_page:
         return redirect_to_callback(request, url)
     context: dict[str, Any] = {"application": application}
     if posted_to:
