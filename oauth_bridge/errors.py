@@ -277,6 +277,11 @@ class OAuthFault(Fault):
         _("Send Bearer, one space, and the access token."),
     )
     TOKEN_MALFORMED = ("invalid_token", _("The Authorization header must be Bearer, one space, and the access token."))
+    TOKEN_OF_ANOTHER_KIND = (
+        "invalid_token",
+        "What was sent as access token looks like {kind}.",
+        "Send the access_token that the token operation answered.",
+    )
     TOKEN_UNKNOWN = (
         "invalid_token",
         "The access token is not known.",

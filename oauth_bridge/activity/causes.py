@@ -177,6 +177,8 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
             _("Send the header Authorization with Bearer and the access token.")),
         "token_in_url": (_("The access token was in the URL"),
             _("Send the token in the header Authorization, with Bearer before it. URLs are logged.")),
+        "token_of_another_kind": (_("Something else was sent as access token"),
+            _("Send the access_token of the exchange, not the ID token, the code or the client_id.")),
         "token_unknown": (_("The access token is not known"),
             _("The token is not of this installation, or the code was sent in its place.")),
         "token_ended_replay": (_("The code of the token was used twice"),

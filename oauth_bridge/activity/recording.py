@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 # The names of the public and private details that a record contains. Each detail is cut to DETAIL_LENGTH characters.
 DETAILS = (
-    *("name", "scheme", "age", "given", "seconds", "secret_row", "secret_of", "expired_seconds", "code_of"),
+    *("name", "scheme", "kind", "age", "given", "seconds", "secret_row", "secret_of", "expired_seconds", "code_of"),
     *("deleted_name", "deleted_at", "deleted_by"),
 )
 DETAIL_LENGTH = 100

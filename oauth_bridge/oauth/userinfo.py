@@ -17,6 +17,7 @@ from oauth_bridge.openid.request import Granted
 
 PROFILE_SCOPE = "profile"
 B64TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+JWT = re.compile(r"eyJ[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*){2,4}")
 
 
 def token_of(request: HttpRequest) -> str:
@@ -36,6 +37,8 @@ def token_of(request: HttpRequest) -> str:
     token: str = value.strip()
     if not B64TOKEN.fullmatch(token):
         raise RequestError(OAuthFault.TOKEN_MALFORMED)
+    if JWT.fullmatch(token):
+        raise RequestError(OAuthFault.TOKEN_OF_ANOTHER_KIND, kind="an ID token or another JWT")
     return token
 
 

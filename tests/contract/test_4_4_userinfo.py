@@ -42,7 +42,11 @@ def test_what_is_no_valid_token_is_told_apart_and_without_bearer_the_challenge_n
         *((each.format(token, token), "", True) for each in malformed),
         *(
             (f"Bearer {each}", "is not known. Send the", True)
-            for each in (CodeFactory().raw, f"openid-{WELL_FORMED}", "eyJhbGciOiJSUzI1NiJ9.e30_.e30_", WELL_FORMED)
+            for each in (CodeFactory().raw, f"openid-{WELL_FORMED}", "eyJ.x", "x.y.z", WELL_FORMED)
+        ),
+        *(
+            (f"Bearer {each}", "looks like an ID token or another JWT. Send the access_token that", True)
+            for each in ("eyJhbGciOiJSUzI1NiJ9.e30_.e30_", "eyJhbGciOiJub25lIn0.e30_.", "eyJhbGciOiJkaXIifQ..a.b.c")
         ),
         (f"Bearer {expired.raw}", "older than 1 hour", True),
         (f"Bearer {revoked.raw}", "has been revoked", True),

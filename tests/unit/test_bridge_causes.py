@@ -128,6 +128,7 @@ REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
     "basic_malformed": ("exchange", "a", sent_by_basic),
     "token_missing": ("profile", "", lambda tried: Client().get("/oauth/userinfo")),
     "token_in_url": ("profile", "", lambda tried: Client().get("/oauth/userinfo?access_token=x")),
+    "token_of_another_kind": ("profile", "", lambda tried: tried.profile("eyJ.e30.x")),
     "token_unknown": ("profile", "", lambda tried: tried.profile("x" * 43)),
 }
 
