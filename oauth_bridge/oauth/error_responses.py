@@ -35,6 +35,9 @@ OPERATION_OF = {
     **dict.fromkeys(("access_token", "token"), paths.TOKEN),
     **dict.fromkeys(("me", "user_info", "userinfo"), paths.USERINFO),
 }
+# The names of the operation that registers clients elsewhere (RFC 7591), which this service does not have.
+REGISTRATION = ("clients", "reg", "register", "registration")
+PROTECTED_RESOURCE = "/.well-known/oauth-protected-resource"  # RFC 9728 §3.1
 RETRYABLE = (429, 500, 503)
 SHOWN_ADDRESS_LENGTH = 400
 # The title and the sentence for people, by status, for all pages of the site.
@@ -124,9 +127,21 @@ def _hint(path: str, *, is_at_pages: bool) -> TranslatableText:
     docs = f"{settings.AUTH_URL}{paths.DOCS}"
     once = re.sub("/{2,}", "/", path)
     bare = once.rstrip("/")
-    operation = bare if bare in paths.OPERATIONS else OPERATION_OF.get(bare.rpartition("/")[2].lower())
+    name = bare.rpartition("/")[2].lower()
+    operation = bare if bare in paths.OPERATIONS else OPERATION_OF.get(name)
     if not operation and DISCOVERY.search(once):
         operation = paths.OPENID_CONFIGURATION
+    if once.startswith(PROTECTED_RESOURCE):
+        text = gettext_noop(
+            "This is the authorization server: its metadata is at {address}, and an administrator registers"
+            " applications. The documentation is at {docs}."
+        )
+        return TranslatableText(text, address=settings.BASE_URL + paths.SERVER_METADATA, docs=docs)
+    if name in REGISTRATION:
+        text = gettext_noop(
+            "No program registers itself here: an administrator registers applications. The documentation is at {docs}."
+        )
+        return TranslatableText(text, docs=docs)
     if not operation:
         return TranslatableText(gettext_noop("Compare it with the documentation at {docs}."), docs=docs)
     is_of_pages = paths.kind_of(operation).is_page

@@ -135,8 +135,10 @@ def test_an_api_address_at_another_port_of_the_same_host_leads_to_the_pages(rf: 
 
 
 @pytest.mark.django_db
-def test_a_near_miss_of_a_path_is_told_what_to_use(two_origins: None) -> None:
+def test_a_near_miss_of_a_path_is_told_what_to_use_and_who_registers_applications(two_origins: None) -> None:
     token, authorize = f"{API}/oauth/token", f"{PAGES}/oauth/authorize"
+    server = f"{API}/.well-known/oauth-authorization-server"
+    registers = "an administrator registers applications"
     for host, path, said in (
         ("api", "/oauth/authorize", f"Use {authorize}."),
         ("api", "//oauth//authorize", f"Use {authorize}."),
@@ -153,8 +155,13 @@ def test_a_near_miss_of_a_path_is_told_what_to_use(two_origins: None) -> None:
         ("auth", "/connect/userinfo/", f"Use {API}/oauth/userinfo."),
         ("api", "/authorize", f"Use {authorize}."),
         ("api", "/oauth2/revocation", f"Use {API}/oauth/revoke."),
+        ("api", "/oauth/register/", registers),
+        ("auth", "/connect/register", registers),
+        ("api", "/oauth2/v1/clients", registers),
+        ("api", "/.well-known/oauth-protected-resource", f"metadata is at {server}, and {registers}"),
+        ("auth", "/.well-known/oauth-protected-resource/mcp", f"metadata is at {server}, and {registers}"),
         ("api", "//.well-known/openid-configuration/mcp", f"Use {API}/.well-known/openid-configuration."),
-        ("api", "/nonsense/token-me", "Compare it with the documentation"),
+        ("api", "/nonsense/register-me", "Compare it with the documentation"),
     ):
         answer = Client().post("/", headers={"Host": f"{host}.example.com"}, PATH_INFO=path)
         assert answer.status_code == 404, path
