@@ -52,7 +52,7 @@ class Backend:
         query = parameters.of_query(request)
         pending = PendingRequest.unseal(form.get(FIELD_NAME, "")) if is_post else PendingRequest.of_link(query)
         subject().attempt = attempt = UUID(pending.attempt)
-        application = authorization.verify(pending)
+        application = authorization.verify(pending, query)
         return [], VerifiedRequest(application, pending, attempt, query, form, Asked.of(pending.parameters))
 
     def create_authorization_response(

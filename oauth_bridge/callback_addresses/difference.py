@@ -77,6 +77,7 @@ _PARTS = re.compile(
 )
 _WORDS = re.compile(r"[A-Za-z0-9_~-]+\.?|.", re.DOTALL)
 _UPPER = r"(?<!%)(?<!%[0-9A-Fa-f])[A-Z]"  # not a digit of an escape
+_SUSPECT = re.compile(rf"((?i:\Ahttp:)|(?:(?<!:/)/)?[?#].*|(?<!:/)/\Z|(?:{_UPPER}|[\s\"'`]|[^\x00-\x7f])+)", re.DOTALL)
 _UNSEEN = " \t\r\n\v\f\u00a0\u200b\u200c\u200d\u2060\ufeff"
 _QUOTATION_MARKS = "\"'`‘’‚“”„‹›«»"
 
@@ -210,13 +211,19 @@ def _host_difference(sent: str, wanted: str) -> str:
     return "host" if is_near else "another_host"
 
 
-def likely_differences(address: str, registered: Sequence[str], *, is_public: bool = False) -> list[str]:
+def likely_differences(
+    address: str, registered: Sequence[str], *, is_public: bool = False, is_cut: bool = False
+) -> list[str]:
     """Return the likely faults of a sent address, in words that are marked for translation.
 
-    A loopback address is compared with the registered loopback addresses, which lead only to the person's own machine.
-    For all others the words depend only on the request. `is_public`: as in `compare`.
+    A loopback address is compared with the registered loopback addresses, which lead nowhere but to the person's own
+    machine. For all others the words depend only on the request, so they reveal nothing about the registered addresses.
+    `is_public`: the application is public, so a registered loopback address without a port accepts every port.
+    `is_cut`: the address was not percent-encoded in the link, so a part of it is missing.
     """
     parts = _parsed(address)
+    if is_cut:
+        return [_("the percent-encoding (the & and + of an address in a link are %26 and %2B)")]
     if ENCODED_SCHEME.match(address):
         return [_("the percent-encoding (it was encoded twice)")]
     if parts.is_loopback:
@@ -236,3 +243,13 @@ def likely_differences(address: str, registered: Sequence[str], *, is_public: bo
         _("the characters outside ASCII"): not address.isascii(),
     }
     return [part for part, suspect in is_suspect.items() if suspect] or [_("every part")]
+
+
+def mark_likely_differences(address: str) -> list[tuple[str, bool]]:
+    """Split the address into pieces, and mark the pieces that have `likely_differences`.
+
+    Single characters of the host may be marked, but never the host as a whole. In a loopback address nothing is marked.
+    """
+    if _parsed(address).is_loopback:
+        return [(address, False)]
+    return [(piece, place % 2 == 1) for place, piece in enumerate(_SUSPECT.split(address)) if piece]

@@ -132,10 +132,10 @@ class CallbackError(RequestError):
         self.request = request
 
 
-def verify(request: AuthorizationRequest) -> Application:
+def verify(request: AuthorizationRequest, query: Parameters) -> Application:
     """Verify the client, then the callback address, then the other parameters. Returns the application.
 
-    Raises UnverifiedRequest, CallbackError.
+    `query` is the query that contained the request. Raises UnverifiedRequest, CallbackError.
     """
     sent = request.parameters
     application = registry.find(sent["client_id"])
@@ -153,7 +153,8 @@ def verify(request: AuthorizationRequest) -> Application:
     if not application.is_callback(request.redirect_uri):
         sent_address, registered = request.redirect_uri, application.callback_addresses
         is_public, fault = application.is_public, OAuthFault.REDIRECT_URI_MISMATCH
-        parts = TranslatableText(*likely_differences(sent_address, registered, is_public=is_public))
+        is_cut = query.lost("redirect_uri", KNOWN)
+        parts = TranslatableText(*likely_differences(sent_address, registered, is_public=is_public, is_cut=is_cut))
         mismatch = UnverifiedRequest(fault, sent_address, application=application, parts=parts)
         raise mismatch.about(registered=registered, is_public=is_public, redirect_uri=sent_address)
 

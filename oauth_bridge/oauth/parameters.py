@@ -46,6 +46,7 @@ class Parameters:
     """The parameters of a query or form body, in the order of the request."""
 
     def __init__(self, encoded: bytes) -> None:
+        self._encoded = encoded
         self._values: dict[str, bytes] = {}  # the first value of each
         self._repeated: set[str] = set()
         keys: dict[bytes, str] = {}  # by the name as it was sent, which is decoded once
@@ -79,6 +80,19 @@ class Parameters:
         """The first value, percent-encoded byte by byte for a URL; None if the parameter was not sent."""
         value = self._values.get(name)
         return None if value is None else quote_from_bytes(value, safe="")
+
+    def lost(self, name: str, known: Collection[str]) -> bool:
+        """Return whether the value was not percent-encoded, so that a part of it was read as something else.
+
+        It is so if an unencoded "?" is in the value and an unknown parameter follows, or if a "+" was read as a space.
+        """
+        pairs = self._encoded.split(b"&")
+        places = [place for place, pair in enumerate(pairs) if pair.startswith(f"{name}=".encode())]
+        if not places:
+            return False
+        value, after = pairs[places[0]], pairs[places[0] + 1 : places[0] + 2]
+        followers = [each.partition(b"=")[0].decode("utf-8", "replace") for each in after]
+        return b"+" in value or (b"?" in value and any(each and each not in known for each in followers))
 
     def texts(self) -> dict[str, str]:
         """The parameters of FORM_FIELDS that have a value. Raises RequestError: one is repeated or malformed."""

@@ -8,6 +8,7 @@ from html import unescape
 import pytest
 from django.test import Client
 
+from oauth_bridge.callback_addresses.difference import mark_likely_differences
 from tests.factories import ApplicationFactory, Registered
 from tests.grants import PAGE, link_of
 from tests.pages import html_of
@@ -77,7 +78,7 @@ def test_the_application_is_blamed_for_what_is_wrong_with_its_link_alone(applica
     assert "mistake" not in person
 
 
-def test_the_developer_finds_the_cause_the_address_the_time_and_the_reference(application: Registered) -> None:
+def test_the_developer_finds_the_cause_the_marked_address_the_time_and_the_reference(application: Registered) -> None:
     _, developer = layers(page_of(application, redirect_uri="https://reading.example/callback/"))
     assert re.search(
         r"For the developer The redirect_uri is not one that is registered .*"
@@ -86,18 +87,45 @@ def test_the_developer_finds_the_cause_the_address_the_time_and_the_reference(ap
         developer,
     )
     page = page_of(application, redirect_uri="https://reading.example/<b>/")
-    assert "https://reading.example/&lt;b&gt;/" in page
+    assert "https://reading.example/&lt;b&gt;<mark>/</mark>" in page
     _, developer = layers(page_of(application, redirect_uri=f"https://reading.example/{'x' * 1000}"))
     assert "x" * 300 in developer
     assert "x" * 401 not in developer
 
 
-LOOPBACK, APP = "http://127.0.0.1:8000/callback", "https://app.example/cb"
+MARKED = {
+    "https://reading.example:8443/callback": [],
+    "http://reading.example/callback": ["http:"],
+    "https://reading.example/callback?a=b#c": ["?a=b#c"],
+    "http://localhost:8000/callback/": [],
+    "https://Reading.example/Callback": ["R", "C"],
+    "https://reading.example/call%2Fback": [],
+    "'https://reading.example/“callback": ["'", "“"],
+    "https://reading.example/call backé": [" ", "é"],
+    "": [],
+}
+
+
+def test_only_what_the_sent_address_shows_by_itself_is_marked() -> None:
+    for address, marked in MARKED.items():
+        pieces = mark_likely_differences(address)
+        assert "".join(text for text, _ in pieces) == address
+        assert [text for text, is_suspect in pieces if is_suspect] == marked
+
+
+LOOPBACK, APP, TENANT = (
+    "http://127.0.0.1:8000/callback",
+    "https://app.example/cb",
+    "https://app.example/cb?tenant=a&x=1",
+)
+ENCODING = "the percent-encoding (the & and + of an address in a link are %26 and %2B)"
 HOST = "the host (localhost and 127.0.0.1 are different addresses)"
 # The registered address, the sent one as it stands in the link, and what is named.
 DIFFERENCES = [
-    (f"{APP}?tenant=a&x=1", f"{APP}?tenant=a&x=1", "the query"),
-    (f"{APP}?q=a+b", f"{APP}?q=a+b", "the query and the white space"),
+    (TENANT, TENANT, ENCODING),
+    (TENANT, "https%3A//app.example/cb?tenant=a&x=1&y=2", ENCODING),
+    ("https://app.example/cb?q=a+b", "https://app.example/cb?q=a+b", ENCODING),
+    (APP, "https%3A%2F%2Fapp.example%2Fcb%3Fa%3D1&utm_source=x", "the query"),
     (APP, "https%253A%252F%252Fapp.example%252Fcb", "the percent-encoding (it was encoded twice)"),
     (APP, "http://localhost:8000/cb", "every part"),
     (LOOPBACK, "http://127.0.0.1:8000/calback", "the path"),
