@@ -23,7 +23,6 @@ from config.infrastructure.errors import Fault, RequestError, SiteFault, Transla
 from oauth_bridge.callback_addresses.difference import mark_likely_differences
 from oauth_bridge.errors import OAuthFault
 
-
 # Unknown paths at which some clients look for the metadata (RFC 8414 §3.1) or the keys.
 DISCOVERY = re.compile(
     r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(certs|keys|\.well-known)\b"
