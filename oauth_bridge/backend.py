@@ -9,7 +9,6 @@ from uuid import UUID
 from django.http import HttpRequest
 from oauth2_provider.signals import app_authorized
 
-
 from accounts.sign_in import reauthentication
 from config.infrastructure import events
 from config.infrastructure.errors import RequestError, subject

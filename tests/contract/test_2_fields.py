@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import uuid
 from typing import Any
 
+import pytest
 import requests
+from PIL import Image
 
 from tests.contract_coverage import contract
-from tests.driver import OAuthDriver
+from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered, TokenFactory
+from tests.server import Server
 
 
 @contract("2.1/client_id", "2.1/client_secret", "2.1/redirect_uri", "2.2/delivery")
@@ -36,7 +40,7 @@ def test_the_token_answer_has_exactly_three_members(driver: OAuthDriver, applica
     assert type(body["expires_in"]) is int
 
 
-@contract("2.4/sub", "2.4/nickname", "2.4/email", "2.4/avatar", "D16.strings", "D16.sub", "D16.avatar", "4.4/body")
+@contract("2.4/sub", "2.4/nickname", "2.4/email", "2.4/avatar", "D16.strings", "D16.sub", "4.4/body")
 @contract("4.4", "4.4/authorization", "5.1")
 def test_the_profile_has_exactly_four_members_all_strings_and_a_random_sub(driver: OAuthDriver, alice: Any) -> None:
     profile = driver.userinfo(TokenFactory(user=alice).raw).json()
@@ -45,10 +49,6 @@ def test_the_profile_has_exactly_four_members_all_strings_and_a_random_sub(drive
     assert profile["nickname"] == alice.nickname
     assert profile["email"] == alice.email
     assert uuid.UUID(profile["sub"]).version == 4
-    assert profile["avatar"].startswith(f"{driver.base_url}/")
-    picture = requests.get(profile["avatar"], timeout=10)
-    assert (picture.status_code, picture.headers["Content-Type"]) == (200, "image/png")
-    assert "Set-Cookie" not in picture.headers
     assert driver.userinfo(TokenFactory(user=alice).raw).json()["sub"] == profile["sub"], "at another application too"
     assert driver.userinfo(TokenFactory().raw).json()["sub"] != profile["sub"]
 
@@ -63,3 +63,41 @@ def test_without_a_nickname_the_fallback_reveals_nothing_of_the_address(driver: 
         assert local not in shown
         assert "secretive" not in shown
         assert domain not in shown
+
+
+@pytest.mark.integration
+@contract("D16.avatar", "2.4/avatar")
+def test_the_avatar_is_an_image_at_the_api_address_and_an_uploaded_one_is_re_encoded(
+    signed_in: OAuthDriver, provider: Server, alice: Any
+) -> None:
+    def avatar() -> str:
+        url: str = signed_in.userinfo(TokenFactory(user=alice).raw).json()["avatar"]
+        assert url.startswith(f"{provider.base_url}/")
+        assert alice.email not in url
+        return url
+
+    upload, exif = io.BytesIO(), Image.Exif()
+    exif[0x010E] = "where Alice lives"
+    Image.new("RGB", (640, 480), "teal").save(upload, "JPEG", exif=exif, comment=b"where Alice lives")
+    initials = avatar()
+    form = next(form for form in Page(signed_in.open("/accounts/profile")).forms if "picture" in form.types)
+    answer = signed_in.browser.post(
+        form.action,
+        data={name: value for name, value in form.fields.items() if name != "picture"},
+        files={"picture": ("me.jpg", upload.getvalue(), "image/jpeg")},
+        allow_redirects=False,
+        timeout=10,
+    )
+    assert answer.status_code in (302, 303), answer.text
+    assert avatar() != initials
+    for url in (initials, avatar()):
+        answer = requests.get(url, timeout=10)
+        assert (answer.status_code, answer.headers["Content-Type"]) == (200, "image/png")
+        assert "Set-Cookie" not in answer.headers
+        assert b"where Alice lives" not in answer.content
+        picture = Image.open(io.BytesIO(answer.content))
+        assert picture.format == "PNG"
+        assert picture.width == picture.height >= 64
+    colour = picture.convert("RGB").getpixel((50, 50))
+    assert isinstance(colour, tuple)
+    assert all(abs(got - meant) < 8 for got, meant in zip(colour, (0, 128, 128), strict=True))

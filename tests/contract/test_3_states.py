@@ -12,8 +12,8 @@ import pytest
 from oauth_bridge.credentials.code_redemption import challenge_of
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
 from tests.contract_coverage import contract
-from tests.driver import OAuthDriver, error_of
-from tests.factories import ApplicationFactory, CodeFactory, Registered, TokenFactory
+from tests.driver import OAuthDriver, Page, error_of
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
 from tests.server import Server
 
 Rewind = Callable[..., None]
@@ -106,6 +106,38 @@ def test_a_replay_of_a_code_with_a_challenge_revokes_with_the_right_verifier_onl
     assert driver.userinfo(token).status_code == 200
     assert "has been revoked" in error_of(driver.exchange(application, code.raw, **given), 400, "invalid_grant")
     assert driver.userinfo(token).status_code == 401
+
+
+@contract("D13.unspent", "D11.refresh", "D19/unsupported", "4.3/grant_type")
+def test_what_the_client_or_the_grant_type_makes_fail_does_not_spend_the_code(
+    driver: OAuthDriver, application: Registered
+) -> None:
+    code = CodeFactory(application=application).raw
+    error_of(driver.exchange(application, code, client_secret="wrong"), 401, "invalid_client")
+    error_of(driver.exchange(application, code, client_secret=None), 401, "invalid_client")
+    error_of(driver.exchange(ApplicationFactory(), code), 400, "invalid_grant")
+    more = {"username": "a", "password": "b", "refresh_token": "c", "device_code": "d"}
+    device = "urn:ietf:params:oauth:grant-type:device_code"
+    for grant_type in ("password", "client_credentials", "refresh_token", "implicit", "CODE", "ü", device):
+        error_of(driver.exchange(application, code, grant_type=grant_type, **more), 400, "unsupported_grant_type")
+    assert driver.exchange(application, code).status_code == 200
+
+
+@contract("D17.person")
+def test_a_deactivated_person_makes_codes_and_tokens_useless_and_is_signed_out_at_once(
+    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    code = CodeFactory(application=application, user=alice).raw
+    token = TokenFactory(application=application, user=alice).raw
+    page = signed_in.open(signed_in.authorization_url(application))
+    alice.is_active = False
+    alice.save()
+    error_of(signed_in.exchange(application, code), 400, "invalid_grant")
+    error_of(signed_in.userinfo(token), 401, "invalid_token")
+    assert "code=" not in signed_in.decide(page).headers.get("Location", "")
+    assert signed_in.get("/accounts/profile").status_code == 302
+    anew = another_driver.consent_page(application, alice.email, PASSWORD)
+    assert (Page(anew).consent, anew.headers.get("Location")) == (None, None)
 
 
 @contract("D17.application", "D8.leads-on", "D3.exact")

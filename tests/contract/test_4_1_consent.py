@@ -105,6 +105,24 @@ def test_a_remembered_consent_ends_when_the_application_changes_and_after_180_da
     assert is_asked(signed_in, application)
 
 
+@contract("D7.revoked")
+def test_a_remembered_consent_ends_when_the_person_revokes_it(
+    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any
+) -> None:
+    token = token_of(signed_in, application, remember=True)
+    another_driver.signed_in(mallory.email, PASSWORD)
+    remember(another_driver, application)
+    press(another_driver, "ask_again", application)
+    assert is_asked(another_driver, application)
+    assert not is_asked(signed_in, application)
+
+    press(signed_in, "ask_again", application)
+    assert is_asked(signed_in, application)
+    assert signed_in.userinfo(token).status_code == 200
+    assert button(signed_in, "ask_again", application) is None
+    assert button(signed_in, "disconnect", application)
+
+
 @pytest.mark.integration
 @contract("D7.revoked")
 @pytest.mark.parametrize("is_remembered", [True, False])
@@ -174,6 +192,25 @@ def test_a_client_cannot_skip_consent_by_a_parameter(signed_in: OAuthDriver, app
 # Tabs and old pages ---------------------------------------------------------------------------------------------------
 
 
+@contract("D8.leads-on", "D5.state")
+def test_two_tabs_keep_their_own_requests_from_before_the_sign_in(
+    driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    other = ApplicationFactory(redirect_uris="https://other.example/cb")
+    tabs = [
+        (each, state, driver.open(driver.authorization_url(each, state=state)))
+        for each, state in ((application, "one"), (other, "two"))
+    ]
+    pages = []
+    for _application, _state, page in tabs:
+        answer = driver.sign_in(page, alice.email, PASSWORD)
+        pages.append(driver.sign_in(answer, alice.email, PASSWORD) if Page(answer).sign_in else answer)
+    callbacks = [driver.callback(driver.decide(page)) for page in pages]
+    for (each, state, _page), callback in zip(tabs, callbacks, strict=True):
+        assert (callback.address, callback.parameters["state"]) == (each.redirect_uri, state)
+        assert driver.exchange(each, callback.parameters["code"]).status_code == 200
+
+
 @contract("D8.leads-on", "D5.pending")
 @pytest.mark.parametrize("is_expired", [False, True])
 def test_after_a_sign_out_in_another_tab_or_an_expiry_the_page_leads_on_by_the_sign_in(
@@ -220,3 +257,25 @@ def test_not_you_leads_to_the_sign_in_of_another_person_and_back(
     answer = signed_in.sign_in(answer, mallory.email, PASSWORD)
     assert mallory.email in Page(answer).text
     assert signed_in.callback(signed_in.decide(answer)).parameters["state"] == "s"
+
+
+@contract("1.2")
+def test_a_wrong_password_signs_nobody_in_and_the_way_goes_on(
+    driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    """An unknown address looks the same."""
+    page, texts = driver.open(driver.authorization_url(application, state="s")), set()
+    for email, password in (
+        *((alice.email, each) for each in ("wrong", "", PASSWORD.upper(), f"{PASSWORD} ")),
+        ("nobody-has-this@example.com", "wrong"),
+    ):
+        page = driver.sign_in(page, email, password)
+        assert Page(page).sign_in
+        assert "no-store" in page.headers["Cache-Control"]
+        assert password not in page.text or password == ""
+        assert Page(driver.open(driver.authorization_url(application))).sign_in
+        if password == "wrong":
+            texts.add(Page(page).text.replace(email, "").replace(page.headers["X-Reference"], ""))
+    assert len(texts) == 1
+    answer = driver.sign_in(page, f" {alice.email.upper()}", PASSWORD)
+    assert driver.callback(driver.decide(answer)).parameters["state"] == "s"

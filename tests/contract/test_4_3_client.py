@@ -7,11 +7,13 @@ from urllib.parse import quote
 
 import pytest
 
+from oauth_bridge.applications import registry
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.credentials.code_redemption import challenge_of
-from oauth_bridge.models import Application
+from oauth_bridge.models import AccessToken, Application
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, error_of
-from tests.factories import ApplicationFactory, CodeFactory, Registered
+from tests.factories import ApplicationFactory, CodeFactory, Registered, TokenFactory, digest_of
 
 VERIFIER = "v" * 43
 IN_HEADER = {"client_id": None, "client_secret": None}
@@ -23,6 +25,62 @@ def basic(client_id: str, secret: str) -> dict[str, str]:
 
 def basic_of(pair: str) -> dict[str, str]:
     return {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+
+
+@contract("4.3/client_secret", "D19/invalid_client", "D19/missing-secret", "D19/switched-off", "D19.stranger")
+@contract("D12.basic", "D13.unspent")
+def test_who_proves_no_secret_is_told_in_words_that_depend_on_the_request_alone(
+    driver: OAuthDriver, application: Registered
+) -> None:
+    """Whatever the code. Only who proves the secret learns that the application is switched off."""
+    code, off, public = CodeFactory(application=application).raw, ApplicationFactory(), ApplicationFactory()
+    new = secret_rotation.rotate(off.row, secret_rotation.REVOKE_NOW).secret
+    public.row.client_type = Application.CLIENT_PUBLIC  # after it had a secret
+    public.row.save()
+    without = ApplicationFactory(client_type=Application.CLIENT_PUBLIC)
+    challenged = [CodeFactory(application=each, code_challenge="E" * 43).raw for each in (public, without)]
+    for each in (off, public):
+        registry.set_enabled(each.row, False)
+    verifiers = ({}, {"code_verifier": VERIFIER})
+    right = application.client_secret
+    wrong: list[tuple[Registered, str, dict[str, str | None]]] = [
+        *((application, code, {"client_secret": each}) for each in ("wrong", right[:-1], right + "=")),
+        (application, "unknown", {"client_secret": "wrong"}),
+        *(
+            (application, code, {"client_id": each})
+            for each in ("unknown", application.client_id.upper(), off.client_id)
+        ),
+        *(
+            (off, code, {"client_secret": each})
+            for each in ("wrong", new[:-1], digest_of(new).hex(), off.secret, right)
+        ),
+        *((public, challenged[0], {"client_secret": public.client_secret, **each}) for each in verifiers),
+    ]
+    missing: list[tuple[Registered, str, dict[str, str | None]]] = [
+        (each, sent, {"client_secret": secret, **changes})
+        for secret in (None, "")
+        for each, sent, changes in (
+            *((application, code, changes) for changes in verifiers),
+            *((application, code, {"client_id": "unknown", **changes}) for changes in verifiers),
+            *((public, challenged[0], changes) for changes in verifiers),
+            (off, code, {}),
+            (without, challenged[1], {}),
+            (without, "unknown", {}),
+        )
+    ]
+    for said, cases, in_header in (
+        ("The application could not be authenticated.", wrong, [(application.client_id, "wrong")]),
+        ("client_secret is missing", missing, [(application.client_id, ""), ("unknown", "")]),
+        ("switched off", [(off, code, {"client_secret": new})], [(off.client_id, new)]),
+    ):
+        answers = [driver.exchange(each, sent, **changes) for each, sent, changes in cases]
+        assert not any("WWW-Authenticate" in answer.headers for answer in answers)
+        by_header = [driver.exchange(off, "x", headers=basic(*pair), **IN_HEADER) for pair in in_header]
+        assert all(answer.headers["WWW-Authenticate"].startswith("Basic ") for answer in by_header)
+        sentences = {error_of(answer, 401, "invalid_client") for answer in (*answers, *by_header)}
+        assert len(sentences) == 1
+        assert said in sentences.pop()
+    assert driver.exchange(application, code).status_code == 200
 
 
 @contract("D12.padding", "D19.stranger", "D13.unspent")
@@ -143,4 +201,17 @@ def test_header_and_body_that_differ_are_refused(driver: OAuthDriver, applicatio
     answer = driver.exchange(application, code, headers=wrong, client_secret="wrong")
     error_of(answer, 401, "invalid_client")
     assert answer.headers["WWW-Authenticate"].startswith("Basic ")
+    assert driver.exchange(application, code).status_code == 200
+
+
+@contract("5.3", "D13.unspent")
+def test_neither_the_secret_nor_the_code_of_one_application_opens_another(
+    driver: OAuthDriver, application: Registered
+) -> None:
+    hers, code = ApplicationFactory(), CodeFactory(application=application).raw
+    for secret in (hers.client_secret, TokenFactory(application=application).raw):
+        error_of(driver.exchange(application, code, client_secret=secret), 401, "invalid_client")
+    error_of(driver.exchange(hers, code, client_id=application.client_id), 401, "invalid_client")
+    error_of(driver.exchange(hers, code), 400, "invalid_grant")
+    assert not AccessToken.objects.filter(application=hers.row).exists()
     assert driver.exchange(application, code).status_code == 200

@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
-from oauth_bridge.models import Application
+import pytest
+
+from oauth_bridge.models import AccessToken, Application
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
-from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, Registered, rewind
 
 FORM = "application/x-www-form-urlencoded"
 UNKNOWN = "&resource=https%3A%2F%2Fa.example&audience=a&utm_source=%ff&x%ff=%00&=&scope=openid&client_secrets=x"
 
 
 @contract("4.3/grant_type", "4.3/code", "4.3/client_id", "7/400", "D19/invalid_request", "D20.pragma")
-@contract("D12.url", "D12.repeated", "D12.media-type", "2.1/client_secret", "4.3", "D13.unspent", "D11.refresh")
+@contract("D12.url", "D12.repeated", "D12.media-type", "2.1/client_secret", "4.3")
 def test_what_is_wrong_with_the_form_is_named_and_spends_nothing(driver: OAuthDriver, application: Registered) -> None:
     """A missing or a repeated parameter, parameters in the URL, another media type."""
     secret, code = application.client_secret, CodeFactory(application=application).raw
@@ -39,8 +41,6 @@ def test_what_is_wrong_with_the_form_is_named_and_spends_nothing(driver: OAuthDr
         assert (FORM in description) is (media_type != FORM)
         assert answer.headers["Pragma"] == "no-cache"
         assert secret not in answer.text
-    for other in ("refresh_token", "password", "CODE", "ü"):
-        error_of(driver.exchange(application, code, grant_type=other), 400, "unsupported_grant_type")
     assert driver.exchange(application, code).status_code == 200
     for same in (f"{FORM};charset=UTF-8", "Application/X-WWW-Form-URLEncoded", f"{FORM}; x=y"):
         code = CodeFactory(application=application).raw
@@ -112,3 +112,39 @@ def test_nobody_else_is_shown_the_address_of_a_code(driver: OAuthDriver) -> None
         answer = driver.exchange(application, stolen, redirect_uri="https://hers.example/", **proof)
         assert answer.status_code in (400, 401)
         assert "hidden.example" not in answer.text
+
+
+@contract("D19/invalid_grant", "2.2/use", "D13.no-row")
+def test_each_kind_of_bad_code_has_its_own_sentence(driver: OAuthDriver, application: Registered) -> None:
+    expired = CodeFactory(application=application)
+    of_a_deactivated_person = CodeFactory(application=application, user=PersonFactory(is_active=False))
+    for code in (expired, of_a_deactivated_person):
+        rewind(code.row, 601)
+    spent, replayed = CodeFactory(application=application), CodeFactory(application=application)
+    for code in (spent, replayed):
+        driver.exchange(application, code.raw)
+    rewind(replayed.row, 3)
+    challenged = CodeFactory(application=application, code_challenge="E" * 43).raw
+    elsewhere = CodeFactory(application=application).raw
+    sentences = [
+        error_of(driver.exchange(application, "unknown"), 400, "invalid_grant"),
+        error_of(driver.exchange(application, expired.raw), 400, "invalid_grant"),
+        error_of(driver.exchange(application, spent.raw), 400, "invalid_grant"),
+        error_of(driver.exchange(application, replayed.raw), 400, "invalid_grant"),
+        error_of(driver.exchange(application, CodeFactory().raw), 400, "invalid_grant"),
+        error_of(driver.exchange(application, elsewhere, redirect_uri="https://x.example/"), 400, "invalid_grant"),
+        error_of(driver.exchange(application, challenged), 400, "invalid_grant"),
+        error_of(driver.exchange(application, challenged, code_verifier="v" * 43), 400, "invalid_grant"),
+        error_of(driver.exchange(application, elsewhere, code_verifier="v" * 43), 400, "invalid_grant"),
+    ]
+    assert len(set(sentences)) == len(sentences), sentences
+    said = error_of(driver.exchange(application, of_a_deactivated_person.raw), 400, "invalid_grant")
+    assert said == sentences[1], "an expired code says nothing of the person"
+    assert AccessToken.objects.filter(application=application.row).count() == 2, "those of `spent` and `replayed`"
+
+
+@pytest.mark.integration
+@contract("D19/invalid_grant", "7/400")
+def test_a_code_that_was_never_issued_is_refused(driver: OAuthDriver, application: Registered) -> None:
+    for code in ("x", "x" * 10_000, "é☃", "' OR 1=1 --", "%00", "a b", "../../x", '"quoted\\"'):
+        error_of(driver.exchange(application, code), 400, "invalid_grant")

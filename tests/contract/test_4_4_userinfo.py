@@ -25,11 +25,18 @@ def ask(
 def test_what_is_no_valid_token_is_told_apart_and_without_bearer_the_challenge_names_no_error(
     driver: OAuthDriver, rewind: Any
 ) -> None:
+    """Of another credential only its shape is looked at, so whether it was issued here is not told."""
     token, expired, revoked = TokenFactory().raw, TokenFactory(), TokenFactory()
     rewind(expired.row, 3601)
     AccessToken.objects.filter(pk=revoked.row.pk).update(revoked_at=revoked.row.issued_at)
     for scheme in ("Bearer", "bearer", "bEaReR"):
         assert ask(driver, f"{scheme} {token}").status_code == 200
+    part = "e30_"
+    kinds = {
+        f"eyJhbGciOiJSUzI1NiJ9.{part}.{part}": "an ID token or another JWT",
+        f"eyJhbGciOiJub25lIn0.{part}.": "an ID token or another JWT",
+        f"eyJhbGciOiJkaXIifQ..{part}.{part}.{part}": "an ID token or another JWT",
+    }
     not_bearer = ("{}", "{} x", "Bearer{}", "Bearer:{}", "Bearer: {}", "{}{} x", "Bearer\t{}")
     malformed = ("Bearer x", "Bearer {}x", "Bearer {} x", "Bearer {},x", "Bearer {}, Bearer {}", "Bearer é", "Bearer ")
     for header, said, is_bearer in (
@@ -40,13 +47,10 @@ def test_what_is_no_valid_token_is_told_apart_and_without_bearer_the_challenge_n
         ),
         *((each.format(token, token), "has no scheme. Send Bearer", False) for each in not_bearer),
         *((each.format(token, token), "", True) for each in malformed),
+        *((f"Bearer {each}", f"looks like {kind}. Send the access_token that", True) for each, kind in kinds.items()),
         *(
             (f"Bearer {each}", "is not known. Send the", True)
-            for each in (CodeFactory().raw, f"openid-{WELL_FORMED}", "eyJ.x", "x.y.z", WELL_FORMED)
-        ),
-        *(
-            (f"Bearer {each}", "looks like an ID token or another JWT. Send the access_token that", True)
-            for each in ("eyJhbGciOiJSUzI1NiJ9.e30_.e30_", "eyJhbGciOiJub25lIn0.e30_.", "eyJhbGciOiJkaXIifQ..a.b.c")
+            for each in (CodeFactory().raw, f"openid-{WELL_FORMED}", "f" * 32, "eyJ.x", "x.y.z", WELL_FORMED)
         ),
         (f"Bearer {expired.raw}", "older than 1 hour", True),
         (f"Bearer {revoked.raw}", "has been revoked", True),
@@ -92,3 +96,16 @@ def test_a_token_without_the_right_to_the_profile_or_of_an_unconfirmed_address_g
     answer = driver.userinfo(TokenFactory(user=person).raw)
     error_of(answer, 403, "access_denied")
     assert person.email not in answer.text
+
+
+@contract("4.4/body")
+def test_a_token_reads_its_own_person_only_and_anew_each_time(driver: OAuthDriver, alice: Any, mallory: Any) -> None:
+    for owner, other in ((alice, mallory), (mallory, alice)):
+        token = TokenFactory(user=owner).raw
+        path = f"?sub={other.pk}&user_id={other.pk}&email={other.email}"
+        for nickname in (owner.nickname, 'Al "the Ice" <b>☃</b>'):
+            owner.nickname = nickname
+            owner.save()
+            told = ask(driver, f"Bearer {token}", path=path).json()
+            assert (told["sub"], told["nickname"]) == (str(owner.pk), nickname)
+        error_of(ask(driver, f"Bearer {token}", path=f"/{other.pk}"), 404, "not_found")

@@ -15,11 +15,12 @@ import jwt
 import pytest
 from django.contrib.auth.models import Group
 
+from oauth_bridge.consent import consents
 from oauth_bridge.models import AuthorizationCode, SigningKey
 from oauth_bridge.openid import signing_keys
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
-from tests.factories import PASSWORD, ApplicationFactory, Registered
+from tests.factories import PASSWORD, ApplicationFactory, ConsentFactory, Registered
 
 SCOPE = "openid profile email"
 CLAIMS_OF_THE_SIGN_IN = {"iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "at_hash", "acr", "amr"}
@@ -145,6 +146,27 @@ def test_where_an_administrator_wants_it_the_id_token_has_what_user_info_has_and
     assert "id_token" not in driver.exchange(application, plain.parameters["code"]).json()
 
 
+@contract("D25", "I4.scopes")
+def test_changing_it_ends_no_consent_and_no_name_that_is_not_unique_is_told(driver: OAuthDriver, alice: Any) -> None:
+    application = ApplicationFactory()
+    ConsentFactory(
+        user=alice,
+        application=application.row,
+        fingerprint=consents.fingerprint(application.row),
+        agreed="sub nickname avatar email",
+    )
+    url = driver.authorization_url(application, scope=SCOPE)
+    assert driver.callback(driver.sign_in(driver.open(url), alice.email, PASSWORD)).parameters["code"]
+    application.row.profile_in_id_token = True
+    application.row.save()
+    callback = driver.callback(driver.open(url))
+    answer = driver.exchange(application, callback.parameters["code"]).json()
+    claims = verified(driver, application, answer["id_token"])
+    assert (claims["name"], claims["email"]) == (alice.nickname, alice.email)
+    supported = driver.call("GET", "/.well-known/openid-configuration").json()["claims_supported"]
+    assert "preferred_username" not in {*supported, *claims, *driver.userinfo(answer["access_token"]).json()}
+
+
 @contract("D7.claims")
 def test_a_remembered_consent_covers_what_was_agreed_to(
     driver: OAuthDriver, application: Registered, alice: Any
@@ -178,7 +200,9 @@ def test_both_addresses_announce_the_same_to_every_origin_and_no_private_half_of
             "issuer": driver.base_url,
             "authorization_endpoint": f"{driver.auth_url}/oauth/authorize",
             "token_endpoint": f"{driver.base_url}/oauth/token",
+            "userinfo_endpoint": f"{driver.base_url}/oauth/userinfo",
             "end_session_endpoint": f"{driver.auth_url}/oauth/logout",
+            "service_documentation": f"{driver.auth_url}/docs",
             "response_types_supported": ["code"],
             "subject_types_supported": ["public"],
             "grant_types_supported": ["authorization_code"],
@@ -191,7 +215,8 @@ def test_both_addresses_announce_the_same_to_every_origin_and_no_private_half_of
     assert not found.get("frontchannel_logout_supported")
     assert sorted(found["id_token_signing_alg_values_supported"]) == ["ES256", "RS256"]
     assert "openid" in found["scopes_supported"]
-    assert "preferred_username" not in found["claims_supported"]
+    assert len(set(found["claims_supported"])) == len(found["claims_supported"])
+    assert isinstance(found["code_challenge_methods_supported"], list)
     for name in (name for name in found if name.endswith(("_endpoint", "_uri"))):  # https where the service is
         assert found[name].startswith((f"{driver.base_url}/", f"{driver.auth_url}/")), name
     for tag in found["ui_locales_supported"]:  # BCP 47 writes them so; the suite warns otherwise

@@ -14,6 +14,7 @@ from tests.driver import OAuthDriver, Page
 from tests.factories import (
     PASSWORD,
     CodeFactory,
+    PersonFactory,
     Registered,
     TokenFactory,
 )
@@ -86,6 +87,27 @@ def test_she_ends_no_consent_of_alice_by_a_link_a_form_of_hers_or_her_own_accoun
     assert signed_in.get(signed_in.authorization_url(application)).status_code == 302
     assert signed_in.userinfo(token.raw).status_code == 200
     assert signed_in.exchange(application, code.raw).status_code == 200
+
+
+@contract("D15.dump")
+def test_she_cannot_enter_the_admin_or_make_a_secret(
+    driver: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any
+) -> None:
+    """Nor can whoever may enter it without the right."""
+    secret = f"/admin/oauth_bridge/application/{application.row.pk}/secret/"
+    driver.signed_in(mallory.email, PASSWORD)
+    for path in ("/admin/", "/admin/oauth_bridge/application/", secret, "/admin/accounts/user/", "/admin/login/"):
+        answer = driver.open(path)
+        assert application.client_id not in answer.text, path
+        assert answer.status_code in (200, 403, 404), path
+        assert "Site administration" not in answer.text
+    for browser in (driver, another_driver.signed_in(PersonFactory(is_staff=True).email, PASSWORD)):
+        form = Page(browser.open("/accounts/profile")).forms[0]
+        form.action, form.fields = f"{driver.auth_url}{secret}", {"overlap": "0", "confirmed": "on", **form.fields}
+        answer = browser.submit(form, follow=False)
+        assert answer.status_code in (302, 403, 404)
+        assert "secret" not in answer.headers.get("Location", "").rpartition("?")[0]
+    assert driver.exchange(application, CodeFactory(application=application).raw).status_code == 200
 
 
 def test_she_cannot_read_files_through_pictures(driver: OAuthDriver) -> None:

@@ -97,3 +97,29 @@ def guesses(model: type[AuthorizationCode | ApplicationSecret | AccessToken], ap
     """The stored digest as text, in hexadecimal digits and in the characters of a credential."""
     digest = bytes(model._default_manager.get(application=application.row).digest)
     return [digest.hex(), digest.hex().upper(), base64.urlsafe_b64encode(digest).rstrip(b"=").decode()]
+
+
+@contract("D15.dump")
+def test_the_admin_shows_no_credential(driver: OAuthDriver, application: Registered) -> None:
+    staff = PersonFactory(is_staff=True, is_superuser=True)
+    driver.signed_in(staff.email, PASSWORD)
+    secret = application.row.secrets.get()
+    pages = [
+        "/admin/",
+        "/admin/oauth_bridge/application/",
+        f"/admin/oauth_bridge/application/{application.row.pk}/change/",
+        f"/admin/oauth_bridge/application/{application.row.pk}/secret/",
+        f"/admin/trail/?kind=application&key={application.row.client_id}",
+        "/admin/accounts/user/",
+        f"/admin/accounts/user/{staff.pk}/change/",
+    ]
+    for path in pages:
+        answer = driver.get(path)
+        assert answer.status_code == 200, path
+        assert application.client_secret not in answer.text
+        assert bytes(secret.digest).hex() not in answer.text
+        assert "argon2$argon2id$v=19$" not in answer.text
+    for model in ("accesstoken", "authorizationcode", "applicationsecret", "consent"):
+        assert driver.get(f"/admin/oauth_bridge/{model}/").status_code == 404
+    assert driver.get("/admin/accounts/session/").status_code == 404
+    assert driver.get("/admin/account/emailaddress/").status_code == 404
