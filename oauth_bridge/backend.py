@@ -19,9 +19,8 @@ from oauth_bridge.credentials import codes
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.credentials.tokens import Bearer
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.models import Application
+from oauth_bridge.models import AccessToken, Application
 from oauth_bridge.oauth import authentication, authorization, exchange, parameters, revocation_introspection, userinfo
-from oauth_bridge.oauth.callback import Callback
 from oauth_bridge.oauth.parameters import Parameters
 from oauth_bridge.openid import request as openid_request
 from oauth_bridge.openid.request import Asked
@@ -31,19 +30,14 @@ Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, st
 
 @dataclass(frozen=True, slots=True)
 class VerifiedRequest:
-    """An authorization request that `oauth.authorization.verify` has accepted.
-
-    `form` is empty unless the request is a post. `scope` is the scope of the future token.
-    """
+    """An accepted authorization request. `form` is empty unless the request is a post."""
 
     application: Application
     pending: PendingRequest
     attempt: UUID
     query: Parameters
     form: dict[str, str]
-    callback: Callback
     asked: Asked
-    scope: str
 
 
 class Backend:
@@ -53,15 +47,14 @@ class Backend:
         """Ignore the oauthlib server that the toolkit passes (docs/architecture.md)."""
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
-        """Return no scopes, and the verified request, which has the scope."""
+        """Return no scopes, and the verified request."""
         is_post = request.method == "POST"
         form = parameters.of_form(request, has_been_read=True) if is_post else {}
         query = parameters.of_query(request)
         pending = PendingRequest.unseal(form.get(FIELD_NAME, "")) if is_post else PendingRequest.of_link(query)
         subject().attempt = attempt = UUID(pending.attempt)
         application = authorization.verify(pending, query)
-        asked, scope = Asked.of(pending.parameters), userinfo.scope_of(pending.parameters.get("scope", ""))
-        return [], VerifiedRequest(application, pending, attempt, query, form, pending.callback, asked, scope)
+        return [], VerifiedRequest(application, pending, attempt, query, form, Asked.of(pending.parameters))
 
     def create_authorization_response(
         self, request: HttpRequest, _scopes: list[str], verified: VerifiedRequest, allow: bool
@@ -75,7 +68,7 @@ class Backend:
             # Use the person who saw the page. The browser session may have ended since, or belong to another person.
             subject().person = person_id = pending.person_id or request.user.pk
             codes.discard(verified.attempt, person_id)
-            return verified.callback.error_url(RequestError(OAuthFault.REFUSED)), {}, "", 302
+            return pending.error_url(RequestError(OAuthFault.REFUSED)), {}, "", 302
         is_wanted = verified.application.profile_in_id_token
         granted = openid_request.granted(
             pending.parameters, lambda: reauthentication.proof_of(request), profile_in_id_token=is_wanted
@@ -85,34 +78,32 @@ class Backend:
             verified.application,
             attempt=verified.attempt,
             redirect_uri=pending.redirect_uri,
-            scope=verified.scope,
+            scope=userinfo.scope_of(pending.parameters.get("scope", "")),
             code_challenge=pending.parameters.get("code_challenge", ""),
             openid=granted.to_json() if granted else None,
             received_at=request.received_at,  # type: ignore[attr-defined]
         )
         events.write(Event.CODE_ISSUED, client_id=verified.application.client_id, person=request.user.pk)
-        return verified.callback.url(code=code), {}, "", 302
+        return pending.url(code=code), {}, "", 302
 
     def create_token_response(self, request: HttpRequest) -> Response:
-        """Return the JSON with the access token, and send the toolkit's signal. A receiver's error changes nothing."""
         sent = parameters.of_query(request)  # if `read_form` raises, the URL may contain the code
         try:
             sent = parameters.read_form(request)
             form = authentication.of_request(request, sent.texts())
-            members, redemption = exchange.exchange_code(form, client_address(request))
+            members = exchange.exchange_code(form, client_address(request))
         except RequestError as error:
             error.about(presented=(digest_of(sent.text("code")), authentication.named_client(request, sent)))
             raise
         if app_authorized.has_listeners():
-            app_authorized.send_robust(sender=self, request=request, token=redemption.token)
+            token = AccessToken.objects.get(digest=digest_of(str(members["access_token"])))
+            app_authorized.send_robust(sender=self, request=request, token=token)  # an error costs no token
         return None, {"Content-Type": "application/json"}, json.dumps(members), 200
 
     def create_revocation_response(self, request: HttpRequest) -> Response:
-        """Revoke the token, and return an empty answer."""
         form = authentication.of_request(request, parameters.of_form(request))
         revocation_introspection.revoke(form, client_address(request))
         return None, {"Content-Type": "application/json"}, "", 200
 
     def verify_request(self, request: HttpRequest, scopes: list[str]) -> tuple[bool, Bearer]:
-        """Return True and the bearer of the token."""
         return True, userinfo.verify(request, scopes)

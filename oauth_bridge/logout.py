@@ -1,17 +1,14 @@
 """Logout, to which an application sends a person to sign out. OpenID Connect RP-Initiated Logout 1.0.
 
-If the request contains an ID token of the signed-in person, the view signs the person out at once. Otherwise a page
-first asks the person to confirm, so that a link from a stranger cannot sign the person out. No redirect happens before
-the application and the address are verified.
+With an ID token of the signed-in person, the view signs the person out at once. Otherwise a page first asks, because a
+stranger may have made the link. No redirect happens before the application and the address are verified.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from datetime import timedelta
+from typing import NamedTuple
 from urllib.parse import urlencode
 
-from django.core import signing
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
@@ -33,33 +30,15 @@ from oauth_bridge.openid import id_token
 
 NAMES = ("client_id", "id_token_hint", "post_logout_redirect_uri", "state", "ui_locales")
 FIELD_NAME = "leaving"
-SALT = "oauth_bridge.logout"
-PAGE_LIFETIME = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True)
-class LogoutRequest:
-    """A request. The page that asks for a confirmation contains it, signed and dated, with the signed-in person.
-
-    `state` is percent-encoded; None: the request has no `state`. `person_id` is the `sub` of the ID token in the hint,
-    or empty.
-    """
+class LogoutRequest(NamedTuple):
+    """`state` is percent-encoded; None: it was not sent. `person_id` is the `sub` in the hint, or empty."""
 
     client_id: str
     address: str
     state: str | None
     person_id: str
-
-    def seal(self) -> str:
-        return signing.dumps(asdict(self), salt=SALT, compress=True)
-
-    @classmethod
-    def unseal(cls, sealed: str, max_age: timedelta | None = None) -> LogoutRequest | None:
-        """Return the request; None if `sealed` is damaged or older than `max_age`."""
-        try:
-            return cls(**signing.loads(sealed, salt=SALT, max_age=max_age))
-        except (signing.BadSignature, TypeError, ValueError):
-            return None
 
     @property
     def url(self) -> str:
@@ -70,7 +49,7 @@ class LogoutRequest:
 
     @property
     def path(self) -> str:
-        """The path of the page that asks for a confirmation again."""
+        """The path with the request, but without its hint, to which the page that asks for a confirmation posts."""
         sent = {"client_id": self.client_id, "post_logout_redirect_uri": self.address}
         query = urlencode({name: value for name, value in sent.items() if value})
         state = "" if self.state is None else f"&state={self.state}"
@@ -78,11 +57,7 @@ class LogoutRequest:
 
 
 def read(query: Parameters) -> LogoutRequest:
-    """Read the request. `verify` checks the application and the address.
-
-    Raises RequestError: a parameter is repeated; or the hint is not an ID token of this service, or was issued to
-    another application.
-    """
+    """Read the request. `verify` checks the application and the address. Raises RequestError."""
     if name := query.repeated(NAMES):
         raise RequestError(OAuthFault.REPEATED, name=name)
     client_id, person_id = query.text("client_id"), ""
@@ -102,11 +77,7 @@ def read(query: Parameters) -> LogoutRequest:
 
 
 def verify(asked: LogoutRequest) -> Application | None:
-    """Return the application; None if the request names neither an application nor an address.
-
-    Raises RequestError: an address is sent without an application; the application is unknown or switched off; or the
-    address is not registered for the application.
-    """
+    """Return the application; None if the request names neither an application nor an address. Raises RequestError."""
     if not asked.client_id:
         if asked.address:
             raise RequestError(OAuthFault.MISSING, name="client_id").about(cause="logout_client_id_missing")
@@ -129,13 +100,8 @@ def _note(application: Application | None) -> None:
 
 
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
-    """Serve logout. If an application posts a request, redirect to the same request as a link.
-
-    `views.request_or_answer` explains the reason. Other posts come from the page of this service.
-    """
-    posted = parameters.posted_request(request, unless=FIELD_NAME)
-    if posted is not None:
-        return HttpResponseRedirect(f"{request.path}?{posted}" if posted else request.path, status=303)
+    if link := parameters.as_link(request, unless=FIELD_NAME):
+        return link
     return _answered(request) if request.method == "POST" else _asked(request)
 
 
@@ -153,10 +119,10 @@ def _asked(request: HttpRequest) -> HttpResponse:
         sign_out(request)
         return _leave(request, application, asked)
     context = {
-        "application": application.caption if application else None,
+        "application": application,
         "person": person_context(request.user),
+        "action": asked.path,
         "field_name": FIELD_NAME,
-        "leaving": replace(asked, person_id=str(request.user.pk)).seal(),
         "leads_back": bool(asked.address),
     }
     response = render(request, "oauth_bridge/logout.html", context)
@@ -168,18 +134,14 @@ def _asked(request: HttpRequest) -> HttpResponse:
 def _answered(request: HttpRequest) -> HttpResponse:
     """Sign out the person who has confirmed on the page.
 
-    If the page is old or was made for another person, the signed-in person is asked again.
+    If the page was made for another person, the signed-in person is asked again. The address is verified again.
     """
     throttling.page("logout", request)
-    sealed = parameters.of_form(request, has_been_read=True).get(FIELD_NAME, "")
-    asked = LogoutRequest.unseal(sealed)
-    if asked is None:
-        return HttpResponseRedirect(reverse("end_session"), status=303)
-    is_old = LogoutRequest.unseal(sealed, PAGE_LIFETIME) is None
-    if request.user.is_authenticated and (is_old or str(request.user.pk) != asked.person_id):
-        return callback.redirect_to_callback(request, asked.path)  # HttpResponseRedirect refuses a long `state`
+    asked = read(parameters.of_query(request))
     application = verify(asked)
     if request.user.is_authenticated:
+        if request.POST.get(FIELD_NAME) != str(request.user.pk):
+            return callback.redirect_to_callback(request, asked.path)  # HttpResponseRedirect refuses a long `state`
         sign_out(request)
     return _leave(request, application, asked)
 

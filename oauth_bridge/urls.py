@@ -22,7 +22,6 @@ urlpatterns = [
     path("docs/<slug:name>", documents.page, name="docs"),
     re_path(r"^(?P<path>(oauth|\.well-known)(/.*)?)$", views.unknown_path),
     path("accounts/applications", account_pages.applications, name="connected_applications"),
-    path("accounts/sign-in", account_pages.SignInView.as_view(), name="account_login"),
     path("accounts/export", account_pages.ExportView.as_view(), name="export"),
     path("logos/<str:name>", logos.logo, name="logo"),
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
-from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
@@ -37,7 +36,7 @@ from oauth_bridge.oauth import (
     throttling,
     userinfo,
 )
-from oauth_bridge.oauth.callback import lead_back, to_callback
+from oauth_bridge.oauth.callback import leave
 from oauth_bridge.oauth.operation import View, is_preflight, operation, preflight_response
 from oauth_bridge.openid import discovery, signing_keys
 from oauth_bridge.openid import request as openid_request
@@ -64,18 +63,13 @@ class AuthorizeView(BaseAuthorizationView):
         try:
             _scopes, self.verified = self.validate_authorization_request(request)
         except authorization.CallbackError as error:
-            url = error.callback.error_url(error)
-            if request.GET.get(FIELD_NAME):  # as in `get`, a form of this service may have redirected here
-                return lead_back(request, error.application, error.callback, url, by_page=True)
-            return to_callback(request, error.application, error.callback, url)
+            url, posted_to = error.request.error_url(error), error.request.posted_to
+            by_page = bool(request.GET.get(FIELD_NAME))  # as in `get`, a form of this service may have redirected here
+            return leave(request, error.application, url, posted_to=posted_to, by_page=by_page)
         self.application, self.pending = self.verified.application, self.verified.pending
         if request.method == "HEAD":
             return HttpResponse()
         try:
-            if self.pending.renews and request.user.is_authenticated:
-                codes.refuse_redeemed(UUID(self.pending.renews), request.user.pk)
-            if request.method == "GET" and self.pending.is_old and (address := self._renewed_address()):
-                return HttpResponseRedirect(address)
             if request.method == "POST":
                 return self.post(request)
             if request.user.is_authenticated:
@@ -87,12 +81,6 @@ class AuthorizeView(BaseAuthorizationView):
             self._report(OAuthFault.ATTEMPT_FINISHED)
             return pages.already_signed_in(request, self.application)
 
-    def _renewed_address(self) -> str:
-        """Return the address that continues the request as a new attempt; empty if it is too long for a redirect."""
-        notice = self.verified.query.text(pages.NOTICE)
-        address = pages.authorize_path(self.pending.renewed(), **({pages.NOTICE: notice} if notice else {}))
-        return address if len(address) <= MAX_URL_REDIRECT_LENGTH else ""
-
     @property
     def facts(self) -> list[str]:
         return openid_request.facts(self.pending.parameters)
@@ -103,10 +91,12 @@ class AuthorizeView(BaseAuthorizationView):
 
     def get(self, request: HttpRequest) -> HttpResponse:
         query, asked, person = self.verified.query, self.verified.asked, self.person
-        if asked.is_silent:
-            fault = prompts.silent_fault(request, asked, self.pending, self.application, self.facts)
-            return self._refuse(fault) if fault else self._lead_back(allow=True)
-        if not admission.is_admitted(person, self.application):
+        if asked.is_silent and self._need():
+            return self._refuse(OAuthFault.LOGIN_REQUIRED)
+        is_admitted = admission.is_admitted(person, self.application)
+        if asked.is_silent and not (is_admitted and person.email_verified_at):
+            return self._refuse(OAuthFault.INTERACTION_REQUIRED)
+        if not is_admitted:
             return self._turn_away()
         if person.email_verified_at is None:
             self._report(OAuthFault.NO_VERIFIED_EMAIL)
@@ -116,22 +106,19 @@ class AuthorizeView(BaseAuthorizationView):
         is_our_link = bool(query.text(FIELD_NAME))
         must_ask = bool(query.text(pages.NOTICE) or asked.prompts & {"consent", "select_account"})
         if not must_ask and not consents.is_asked(person, self.application, self.facts, self.pending.redirect_uri):
-            # If the query contains a pending request, a form of this service, such as the sign-in, may have redirected
-            # to authorize. Browsers apply the CSP form-action of that page to every following redirect, so a page with
-            # a link replaces the redirect.
-            return self._lead_back(allow=True, by_page=is_our_link)
+            # A form of this service, such as the sign-in, may have redirected to our link. Browsers apply the CSP
+            # form-action of that page to every following redirect, so a page with a link replaces the redirect.
+            return self._lead_back(allow=True, by_page=is_our_link or None)
+        if asked.is_silent:
+            return self._refuse(OAuthFault.CONSENT_REQUIRED)
         if not is_our_link and len(address := pages.authorize_path(self.pending)) <= MAX_URL_REDIRECT_LENGTH:
-            # Each attempt has its own address. The Back button and a reload therefore show the result of the attempt,
-            # and do not begin a new attempt.
+            # With an address of its own for each attempt, the Back button and a reload show its result.
             return HttpResponseRedirect(address)
         codes.refuse_redeemed(self.verified.attempt, person.pk)
         return pages.consent(request, self.application, self.pending, self.facts, query.text(pages.NOTICE))
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Handle the answer of a consent page. Accept "Allow" only from the page's own person and browser session.
-
-        A person can refuse without a sign-in.
-        """
+        """Handle the answer of a consent page. Accept "Allow" only from the page's own person and browser session."""
         form = self.verified.form
         decision = form.get("decision")
         if decision == "refuse":  # an outdated page may refuse, because a refusal discloses nothing
@@ -140,10 +127,8 @@ class AuthorizeView(BaseAuthorizationView):
             codes.refuse_redeemed(self.verified.attempt, self.pending.person_id)
             self._report(OAuthFault.CONSENT_PAGE_OUTDATED)
             return pages.ask_again(self.pending)
-        if not admission.is_admitted(self.person, self.application):
-            return self._turn_away()
-        needs_more = self.person.email_verified_at is None or self._need()
-        if decision != "allow" or needs_more:
+        is_admitted = admission.is_admitted(self.person, self.application)
+        if decision != "allow" or not is_admitted or self.person.email_verified_at is None or self._need():
             return HttpResponseRedirect(pages.authorize_path(self.pending), status=303)
         answer = self._lead_back(allow=True)
         events.write(Event.CONSENT_GIVEN, client_id=self.application.client_id, person=self.person.pk)
@@ -155,45 +140,41 @@ class AuthorizeView(BaseAuthorizationView):
             consents.record(self.person, self.application, self.facts)
         return answer
 
-    def _refuse(self, fault: OAuthFault) -> HttpResponse:
-        callback = self.verified.callback
-        return to_callback(self.request, self.application, callback, callback.error_url(RequestError(fault)))
+    def _refuse(self, fault: OAuthFault, *, by_page: bool = False) -> HttpResponse:
+        return self._leave(self.pending.error_url(RequestError(fault)), by_page=by_page)
 
     def _need(self) -> prompts.Need | None:
         return prompts.need(self.request, self.verified.asked, self.pending)
 
     def _ask_for_proof(self, need: prompts.Need) -> HttpResponse:
         """Ask for the missing proof, or tell the application that the person cannot give it."""
-        callback = self.verified.callback
         if need is prompts.Need.IMPOSSIBLE:
-            url = callback.error_url(RequestError(OAuthFault.ACR))
-            return lead_back(self.request, self.application, callback, url, by_page=True)
+            return self._refuse(OAuthFault.ACR, by_page=True)
         if need is prompts.Need.OTHER_ACCOUNT:
-            url = callback.error_url(RequestError(OAuthFault.LOGIN_REQUIRED))
+            url = self.pending.error_url(RequestError(OAuthFault.LOGIN_REQUIRED))
             template = "oauth_bridge/other_account.html"
             return pages.wrong_account(self.request, template, self.application, self.pending, url, status=200)
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
-        """Show the page for a person who may not use the application, and delete the unredeemed code, if any.
-
-        Raises AlreadyRedeemed: the application has already received its answer to this request.
-        """
+        """Show the page for a person who may not use the application. Raises AlreadyRedeemed: see `codes.discard`."""
         codes.discard(self.verified.attempt, self.person.pk)
         errors.subject().step = Step.CONSENT
-        url = self.verified.callback.error_url(RequestError(OAuthFault.NOT_ADMITTED))
+        url = self.pending.error_url(RequestError(OAuthFault.NOT_ADMITTED))
         template = "oauth_bridge/not_admitted.html"
         return pages.wrong_account(self.request, template, self.application, self.pending, url, status=403)
 
     def _report(self, fault: OAuthFault) -> None:
-        """Report an error of the consent, which this service answers with a page of its own or a redirect."""
         errors.subject().step = Step.CONSENT
         errors.report(RequestError(fault))
 
-    def _lead_back(self, *, allow: bool, by_page: bool = False) -> HttpResponse:
+    def _lead_back(self, *, allow: bool, by_page: bool | None = None) -> HttpResponse:
         url, *_ = self.create_authorization_response(self.request, "", self.verified, allow)
-        callback = self.verified.callback
-        return lead_back(self.request, self.application, callback, url, by_page=by_page, is_refusal=not allow)
+        return self._leave(url, by_page=by_page, is_refusal=not allow)
+
+    def _leave(self, url: str, *, by_page: bool | None, is_refusal: bool = False) -> HttpResponse:
+        posted_to = self.pending.posted_to
+        return leave(self.request, self.application, url, posted_to=posted_to, by_page=by_page, is_refusal=is_refusal)
 
 
 class TokenView(ToolkitTokenView):
@@ -239,14 +220,8 @@ _answer = csrf_protect(_authorize)  # the middleware has already prepared the to
 
 
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
-    """Serve authorize. If an application posts a request, redirect to the same request as a link.
-
-    The query of the link contains the posted parameters (OpenID Connect Core 1.0 §3.1.2.1). Browsers send no cookies
-    with such a post, so without the redirect nobody would appear signed in. Other posts come from the pages of this
-    service. Raises RequestError: the request is too long for a URL.
-    """
-    if query := parameters.posted_request(request, unless=FIELD_NAME, needs="client_id"):
-        return HttpResponseRedirect(f"{request.path}?{query}", status=303)
+    if link := parameters.as_link(request, unless=FIELD_NAME, needs="client_id"):
+        return link
     if request.method == "POST":
         errors.subject().step = Step.CONSENT
         return _answer(request)

@@ -1,7 +1,6 @@
 """Compare a sent callback address with the registered ones, and say what differs. RFC 8252.
 
-`compare` and `reason` are for administrators. No public answer contains them: `likely_differences` finds what the sent
-address shows by itself, and compares a loopback address only with registered loopback addresses.
+`compare` and `reason` are for administrators, `likely_differences` is for public answers.
 """
 
 from __future__ import annotations
@@ -106,9 +105,6 @@ def _parsed(address: str) -> _Address:
     return _Address(*_PARTS.match(address).groups(""))  # type: ignore[union-attr]  # matches every text
 
 
-# For administrators ---------------------------------------------------------------------------------------------------
-
-
 class Comparison(NamedTuple):
     """The nearest registered address or "", and the names of the differences from it."""
 
@@ -117,11 +113,9 @@ class Comparison(NamedTuple):
 
 
 def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) -> Comparison:
-    """Find the registered address that the sender meant, and the differences.
+    """Find the registered address that the sender meant, and the differences; `another_host`: none is near.
 
-    `is_public`: the application is public, so a registered loopback address without a port allows any port.
-
-    The difference `another_host` means that no registered address is near.
+    `is_public`: a registered loopback address without a port allows any port.
     """
     if sent in registered:
         return Comparison(sent, ())
@@ -148,10 +142,7 @@ def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) ->
 
 
 def reason(differs: Iterable[str]) -> str:
-    """Return the likely reasons and the advice for an administrator, in the active language.
-
-    Differences behind another host are left out. Returns an empty string without a difference.
-    """
+    """Return the likely reasons and the advice for an administrator. Differences behind another host are left out."""
     found = [name for name in REASONS if name in set(differs)]
     if "another_host" in found:
         found = found[: found.index("another_host") + 1]
@@ -162,10 +153,7 @@ def reason(differs: Iterable[str]) -> str:
 
 
 def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
-    """Return the pieces of the two addresses in pairs, and whether the two in a pair are equal. A piece may be empty.
-
-    This function compares words instead of letters, so a misspelt word is one piece.
-    """
+    """Return the words of the two addresses in pairs of pieces, and whether the two in a pair are equal."""
     ours, theirs = (_WORDS.findall(address[:MAX_QUOTED_LENGTH]) for address in (sent, registered))
     matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
     return [
@@ -175,7 +163,7 @@ def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
 
 
 def _cleaned(sent: str) -> tuple[set[str], str]:
-    """Remove white space, quotation marks and a second percent-encoding. Return what was removed, and the address."""
+    """Return the names of what was removed, and the address."""
     found: set[str] = set()
     for name, characters in (("whitespace", _UNSEEN), ("quotes", f"{_QUOTATION_MARKS}<>"), ("whitespace", _UNSEEN)):
         stripped = sent.strip(characters)
@@ -212,7 +200,6 @@ def _differences(sent: _Address, wanted: _Address, *, is_public: bool) -> set[st
 
 
 def _host_difference(sent: str, wanted: str) -> str:
-    """Return the difference of two hosts. No list of public suffixes is needed, because the result is only a hint."""
     if sent == wanted:
         return "case"
     if {sent.strip("[]"), wanted.strip("[]")} <= {*LOOPBACK_HOSTS, "0.0.0.0"}:  # noqa: S104 - compared, not listened at
@@ -222,9 +209,6 @@ def _host_difference(sent: str, wanted: str) -> str:
     of_one_domain = "." in sent and sent.rstrip(".").split(".")[-2:] == wanted.split(".")[-2:]
     is_near = of_one_domain or get_close_matches(sent[:MAX_HOST_LENGTH], [wanted], cutoff=NEAR)
     return "host" if is_near else "another_host"
-
-
-# For everybody --------------------------------------------------------------------------------------------------------
 
 
 def likely_differences(

@@ -47,21 +47,14 @@ def split_lines(text: str) -> list[str]:
 
 
 def validate_lines(text: str) -> None:
-    """Validate a text field with one callback address per line.
-
-    Raises ValidationError: there is no address, there are too many addresses, or an address is repeated or cannot be
-    registered.
-    """
+    """Validate a text field with one callback address per line. Raises ValidationError."""
     if not text.strip():
         raise ValidationError(_("Enter at least one callback address."))
     _validate_each(split_lines(text), RESPONSE_PARAMETERS)
 
 
 def validate_after_sign_out(text: str) -> None:
-    """Validate the addresses to which people return after a sign-out, one per line. The text may be empty.
-
-    Raises ValidationError: see `validate_lines`.
-    """
+    """Validate the addresses to which people return after a sign-out, one per line. Raises ValidationError."""
     _validate_each(split_lines(text), {"state"})
 
 
@@ -81,7 +74,7 @@ def _validate_each(uris: list[str], taken: set[str]) -> None:
 def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str | None:
     """Return why the address cannot be registered, as text that follows a colon; None if it can be registered.
 
-    `taken` are the parameters that this service adds to the address. The address itself must not contain one of them.
+    `taken` are the parameters that this service adds to the address.
     """
     if len(uri) > MAX_LENGTH:
         return _("it is longer than %(limit)d characters.") % {"limit": MAX_LENGTH}
@@ -128,9 +121,6 @@ def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str
     return None
 
 
-# Unusual addresses ----------------------------------------------------------------------------------------------------
-
-
 def hints(uri: str, *, is_public: bool) -> list[str]:
     """Return sentences about unusual parts of an address that an application can register."""
     parts = urlsplit(uri)
@@ -163,15 +153,8 @@ def _is_private(host: str) -> bool:
         return host.endswith((".local", ".internal", ".lan", ".home.arpa")) or "." not in host
 
 
-# The pages of an application ------------------------------------------------------------------------------------------
-
-
 def validate_page(address: str) -> None:
-    """Validate the address of a page.
-
-    Raises ValidationError: the scheme is not http or https, or the address has a user name, a control character or a
-    bad host.
-    """
+    """Validate the address of a page. Raises ValidationError."""
     refuse_control_characters(address)
     URLValidator(["https", "http"])(address)
     if "@" in urlsplit(address).netloc:
@@ -181,11 +164,7 @@ def validate_page(address: str) -> None:
 
 
 def validate_sign_in_start(address: str) -> None:
-    """Validate the address at which an application starts a sign-in.
-
-    Raises ValidationError: the address is invalid for `validate_page`, or its scheme is http and its host is not the
-    loopback interface.
-    """
+    """Validate the address at which an application starts a sign-in: a page with https. Raises ValidationError."""
     validate_page(address)
     parts = urlsplit(address)
     if parts.scheme.lower() != "https" and parts.hostname not in LOOPBACK_HOSTS:
@@ -193,11 +172,7 @@ def validate_sign_in_start(address: str) -> None:
 
 
 def shown_host(address: str) -> str:
-    """Return the host as browsers send it, and the port, if any; empty if the address can't be read.
-
-    A non-ASCII name is shown in punycode (`xn--`, by UTS #46 as in browsers), because letters of several alphabets look
-    alike. The user name is left out, because it could look like the host.
-    """
+    """Return the host as browsers send it, in punycode (UTS #46), and the port, if any; empty for an unreadable one."""
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port

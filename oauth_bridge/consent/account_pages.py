@@ -1,4 +1,4 @@
-"""What this package adds to the account pages: the applications a person has allowed, their data, links to sign in."""
+"""What this package adds to the account pages: the applications a person has allowed, and their data."""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ from typing import TYPE_CHECKING, Any, cast
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from accounts import return_path
 from accounts.pages import person_context
 from accounts.profile import own_data
-from accounts.sign_in import views
 from oauth_bridge.consent import consents
 from oauth_bridge.consent.consents import Connection
-from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.credentials import code_history
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode, Consent
 from oauth_bridge.models.activity import ActivityRecord
@@ -33,20 +29,16 @@ if TYPE_CHECKING:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def applications(request: HttpRequest) -> HttpResponse:
-    """List the person's applications. A post ends "don't ask again" or disconnects an application.
-
-    A posted client_id must belong to one of the person's applications.
-    """
+    """List the person's applications. A post ends "don't ask again" or disconnects an application."""
     person = cast("User", request.user)
-    connections = consents.connections(person)
+    connections = sorted(consents.connections(person), key=_newest_first)
     if request.method == "POST":
         _end(request, person, {each.application.client_id: each for each in connections})
         return HttpResponseRedirect(request.path, status=303)
-    rows = [_row(each) for each in sorted(connections, key=_newest_first)]
     context = {
         "person": person_context(person),
-        "unasked": [row for row in rows if row["is_trusted"] or row["is_remembered"]],
-        "asked": [row for row in rows if not (row["is_trusted"] or row["is_remembered"])],
+        "unasked": [each for each in connections if each.application.is_trusted or each.is_remembered],
+        "asked": [each for each in connections if not (each.application.is_trusted or each.is_remembered)],
         "days": code_history.REDEEMED_KEPT_FOR.days,
     }
     return render(request, "oauth_bridge/applications.html", context)
@@ -67,23 +59,6 @@ def _newest_first(connection: Connection) -> tuple[float, str]:
     return -max(time.timestamp() for time in times if time), application.name
 
 
-def _row(connection: Connection) -> dict[str, Any]:
-    application, consent, sign_ins, is_remembered = connection
-    return {
-        "client_id": application.client_id,
-        "name": application.name,
-        "host": application.homepage_host,
-        "logo": application.logo_url,
-        "is_enabled": application.is_enabled,
-        "is_trusted": application.is_trusted,
-        "is_remembered": is_remembered,
-        "allowed_at": consent and consent.given_at,
-        "remembered_until": consent and consent.expires_at,
-        "last_at": sign_ins and sign_ins.last_at,
-        "sign_ins": sign_ins.number if sign_ins else 0,
-    }
-
-
 class ExportView(own_data.ExportView):
     def data(self, person: User) -> dict[str, Any]:
         return super().data(person) | stored_about(person, own_data.ENTRIES)
@@ -99,10 +74,7 @@ _OF_A_RECORD = ("at", "client_id", "step", "outcome", "cause", "reference", "add
 
 
 def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
-    """The person's newest rows without digests, at most `entries` of each kind. Each row names its application.
-
-    Only the person's own records of the activity log are included.
-    """
+    """The person's newest rows without digests, at most `entries` of each kind. Each row names its application."""
     found = {}
     for name, (model, columns) in _COLUMNS.items():
         rows = model._default_manager.filter(user_id=person.pk).order_by(f"-{columns[0]}")
@@ -116,14 +88,3 @@ def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
     records = ActivityRecord.objects.filter(person=person.pk).order_by("-at", "-id")
     found["activity"] = list(records.values(*_OF_A_RECORD)[:entries])
     return found
-
-
-class SignInView(views.SignInView):
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Redirect an old link to authorize, which begins a new attempt and redirects back to this page."""
-        if request.method == "GET":
-            onward = return_path.requested(request)
-            pending = PendingRequest.of_path(onward)
-            if pending and pending.is_old:
-                return HttpResponseRedirect(onward)
-        return cast(HttpResponse, super().dispatch(request, *args, **kwargs))

@@ -20,7 +20,7 @@ from config.infrastructure.sql import fetch_one
 from oauth_bridge.credentials import code_history, codes, tokens
 from oauth_bridge.credentials.code_history import SignIns
 from oauth_bridge.models import Application, Consent
-from oauth_bridge.openid.claims import INCLUDED, PLAIN_FACTS
+from oauth_bridge.openid.claims import PLAIN_FACTS
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -36,10 +36,9 @@ FIND_REMEMBERED = f"""
 
 
 class Connection(NamedTuple):
-    """An application that the person has allowed, or that has signed the person in (`code_history.sign_ins`).
+    """An application that the person has allowed, or that has signed the person in.
 
-    `consent` is None if the person was never asked, as for a trusted application. `is_remembered`: the person chose
-    "don't ask again", and the details of the application have not changed since.
+    `consent` is None if the person was never asked. `is_remembered`: "don't ask again" is valid.
     """
 
     application: Application
@@ -49,20 +48,17 @@ class Connection(NamedTuple):
 
 
 def fingerprint(application: Application) -> str:
-    """Return a digest of the details to which a person agrees: name, homepage and callback addresses."""
+    """Return a digest of the details to which a person agrees."""
     agreed = [application.name, application.homepage, sorted(application.callback_addresses)]
     return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()
 
 
 def covers(agreed: tuple[str, str | None] | None, application: Application, facts: Sequence[str]) -> bool:
-    """Return whether the person agreed to all these facts and to the present details of the application.
-
-    `agreed` are the fingerprint and the facts of the last agreement (None: all facts of plain OAuth 2.0).
-    """
+    """Return whether `agreed`, a fingerprint and facts (None: PLAIN_FACTS), cover the application and `facts`."""
     if agreed is None or agreed[0] != fingerprint(application):
         return False
     known = PLAIN_FACTS if agreed[1] is None else agreed[1].split()
-    return all(fact in known or INCLUDED.get(fact) in known for fact in facts)
+    return all(fact in known for fact in facts)
 
 
 def is_remembered(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
@@ -73,9 +69,9 @@ def is_remembered(person: User, application: Application, facts: Sequence[str] =
 
 
 def is_asked(person: User, application: Application, facts: Sequence[str], redirect_uri: str) -> bool:
-    """Return whether to ask for consent: always, except for a trusted application or after "don't ask again".
+    """Return whether to ask for consent: unless the application is trusted, or after "don't ask again".
 
-    The exceptions do not apply to an address with a port that only the request names (RFC 8252 §8.6).
+    For an address with a port that only the request names, the person is always asked (RFC 8252 §8.6).
     """
     if application.has_own_port(redirect_uri):
         return True
@@ -89,22 +85,17 @@ def has_allowed_before(person: User, application: Application, facts: Sequence[s
 
 
 def record(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
-    """Store that the person has allowed the application and has not chosen "don't ask again".
-
-    A valid earlier choice is kept. There can be one if the consent page was outdated, or if the application
-    requested the page with `prompt`.
-    """
+    """Store that the person has allowed the application. A valid earlier "don't ask again" is kept."""
     if not is_remembered(person, application, facts):
         _store(person, application, facts, None)
 
 
 def remember(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
-    """Store that the person has allowed the application and chose "don't ask again" for 180 days."""
+    """Store that the person has allowed the application and chose "don't ask again"."""
     _store(person, application, facts, timezone.now() + REMEMBERED_FOR)
 
 
 def _store(person: User, application: Application, facts: Sequence[str], remembered_until: datetime | None) -> None:
-    """Store the person's agreement in one statement. The time of the first consent stays unchanged."""
     consent = Consent(
         user=person,
         application=application,
@@ -131,9 +122,7 @@ def forget(person: User, application: Application) -> None:
 def disconnect(person: User, application: Application) -> None:
     """Delete the consent, and end the application's codes and tokens for the person.
 
-    The codes are deleted first. If a redemption has already begun, the next statement revokes the token of the
-    redemption. If an authorization without a consent page has already read the consent, a code is still issued, because
-    the authorization counts as earlier than the disconnection.
+    The codes are deleted first, so that the next statement revokes the token of a redemption that has already begun.
     """
     codes.delete_all(person, application)
     tokens.revoke_all(person, application)

@@ -17,11 +17,10 @@ from django.utils.translation import gettext_noop, ngettext
 from accounts import return_path
 from accounts.pages import person_context
 from accounts.profile.page import shown_claims
-from accounts.templatetags.times import moment
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
-from oauth_bridge.models import Application, Caption
+from oauth_bridge.models import Application
 from oauth_bridge.oauth.callback import destination
 from oauth_bridge.openid import claims
 from oauth_bridge.templatetags.formatting import listed
@@ -52,15 +51,9 @@ def authorize_path(pending: PendingRequest, **more: str) -> str:
 
 
 def ask_again(pending: PendingRequest, cause: str = "") -> HttpResponse:
-    """Redirect to the consent page after a post that is too late, from another account or refused by the CSRF check.
-
-    The consent page contains a notice, which depends on the cause. It is shown even if the account's consent is
-    remembered. A post from an old page begins a new attempt.
-    """
-    pending = pending.renewed() if pending.is_old else pending
-    return HttpResponseRedirect(
-        authorize_path(pending, **{NOTICE: cause if cause in NOTICES else OUTDATED}), status=303
-    )
+    """Redirect to the consent page, with a notice. It is shown even if the account's consent is remembered."""
+    notice = cause if cause in NOTICES else OUTDATED
+    return HttpResponseRedirect(authorize_path(pending, **{NOTICE: notice}), status=303)
 
 
 def sign_in_url(pending: PendingRequest) -> str:
@@ -77,16 +70,13 @@ def _switch_account(path: str) -> dict[str, str]:
 def consent(
     request: HttpRequest, application: Application, pending: PendingRequest, facts: Sequence[str], notice: str
 ) -> HttpResponse:
-    """Render the consent page with the application, the claims, the account and the destination.
-
-    The page is shorter for a person who has allowed the application before.
-    """
+    """Render the consent page, which is shorter for a person who has allowed the application before."""
     person = cast("User", request.user)
     notice = notice and (notice if notice in NOTICES else OUTDATED)
     again, path = consents.has_allowed_before(person, application, facts), authorize_path(pending)
     context = {
-        "application": application.caption,
-        "about": _about(application),
+        "application": application,
+        "new": _new(application),
         "again": again,
         "brief": again and facts == claims.PLAIN_FACTS,
         "short_name": _short_name(person),
@@ -97,8 +87,7 @@ def consent(
         "pending": pending.bind(request).seal(),
         **_switch_account(path),
         "notice": _(NOTICES[notice]) if notice else "",
-        # A change of language redirects to `language_next`, not to the application's link, which may be too long for a
-        # redirect. With the parameter NOTICE, authorize shows the consent page again.
+        # The application's link may be too long for the redirect after a change of language.
         "language_next": authorize_path(pending, **{NOTICE: notice}) if notice else path,
     }
     response = render(request, "oauth_bridge/consent.html", context)
@@ -106,19 +95,9 @@ def consent(
     return response
 
 
-def _about(application: Application) -> dict[str, str]:
-    """Return the operator, the policy and the terms of the application, and a sentence if it is new.
-
-    A trusted application belongs to this service, so its operator and age are left out.
-    """
-    known = {"policy_uri": application.policy_uri, "tos_uri": application.tos_uri, "operator": "", "new": ""}
-    return known if application.is_trusted else known | {"operator": application.operator, "new": _new(application)}
-
-
 def _new(application: Application) -> str:
-    """Return a sentence for an application that was registered less than 30 days ago; empty for others."""
     age = timezone.now() - application.created
-    if age >= NEW_FOR:
+    if application.is_trusted or age >= NEW_FOR:
         return ""
     if age.days < 1:
         return _("New here: registered within a day")
@@ -127,15 +106,9 @@ def _new(application: Application) -> str:
 
 
 def shown_facts(person: User, application: Application, facts: Sequence[str]) -> list[dict[str, str]]:
-    """Return the facts as the application receives them, in the order of the consent page, with notes on empty ones."""
+    """Return the facts as the application receives them, with notes on empty ones."""
     values = claims.values(person, facts, application.pk)
     shown = [claim | {"value": values[claim["name"]]} for claim in shown_claims(person) if claim["name"] in facts]
-    if "email_verified" in values:
-        only = _("Only that it is confirmed")
-        shown.append({"name": "email_verified", "label": _("E-mail address"), "value": only, "note": ""})
-    if "updated_at" in values and person.profile_changed_at:
-        changed = moment(person.profile_changed_at)
-        shown.append({"name": "updated_at", "label": _("Last change of your profile"), "value": changed, "note": ""})
     if "groups" in facts:
         note = "" if values["groups"] else _("You are in none of the groups that it asks about.")
         shown.append({"name": "groups", "label": _("Groups"), "value": listed(values["groups"]), "note": note})
@@ -143,7 +116,6 @@ def shown_facts(person: User, application: Application, facts: Sequence[str]) ->
 
 
 def _short_name(person: User) -> str:
-    """Return the first word of the nickname for a button; empty if there is no word or it is too long."""
     first, *_others = person.nickname.split() or [""]
     return first if len(first) <= SHORT_NAME_LENGTH else ""
 
@@ -151,11 +123,10 @@ def _short_name(person: User) -> str:
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
     """Render the page for an attempt whose code was redeemed.
 
-    An application accepts a `state` only once, so a new attempt must begin there: the page links to the application's
-    `initiate_login_uri`, which starts one, or to its homepage.
+    An application accepts a `state` only once, so the page links to where a new attempt begins.
     """
     context = {
-        "application": application.caption,
+        "application": application,
         "heading": _("You already signed in to %(name)s") % {"name": application.name},
         "message": _("This page has done its work: the application has received your profile."),
         "advice": _("Go on in the application. To sign in once more, begin there."),
@@ -168,7 +139,7 @@ def already_signed_in(request: HttpRequest, application: Application) -> HttpRes
 def address_not_confirmed(request: HttpRequest, application: Application, pending: PendingRequest) -> HttpResponse:
     """Render the page on which a person can ask for a code that confirms the e-mail address."""
     context = {
-        "application": application.caption,
+        "application": application,
         "heading": _("Your e-mail address is not confirmed"),
         "message": _("%(name)s asks for your e-mail address, and only a confirmed one is ever sent.")
         % {"name": application.name},
@@ -187,12 +158,11 @@ def wrong_account(
 ) -> HttpResponse:
     """Render the page for a person who may not use the application, or whom the application does not expect.
 
-    The page names the account, because a person with two accounts may use the wrong one. It links to the sign-in page
-    and to `url`, the callback address with the error.
+    `url` is the callback address with the error.
     """
     path = authorize_path(pending)
     context = {
-        "application": application.caption,
+        "application": application,
         "person": person_context(cast("User", request.user)),
         "url": url,
         **_switch_account(path),
@@ -201,8 +171,7 @@ def wrong_account(
     return render(request, template, context, status=status)
 
 
-def asking_application(request: HttpRequest) -> Caption | None:
-    """Return the application that asked for the sign-in, by the request's return path; None if there is none."""
+def asking_application(request: HttpRequest) -> Application | None:
+    """Return the application to which the request's return path leads; None if there is none."""
     pending = PendingRequest.of_path(return_path.found(request))
-    application = registry.find(pending.client_id) if pending else None
-    return application.caption if application else None
+    return registry.find(pending.client_id) if pending else None

@@ -1,9 +1,7 @@
 """The authorization request between the application's link and the answer on the consent page.
 
-The signed and dated request is in URLs and forms, not in the session. Requests in several tabs are therefore
-independent, nothing is stored for people who are not signed in, and old pages can continue their request. On a consent
-page the request is bound to the person and the browser session. Elsewhere the request contains only the data of the
-application's link.
+The signed and dated request is in URLs and forms, not in the session, so requests in several tabs are independent. On a
+consent page the request is bound to the person and the browser session.
 """
 
 from __future__ import annotations
@@ -26,8 +24,7 @@ from oauth_bridge.oauth.authorization import AuthorizationRequest
 from oauth_bridge.oauth.parameters import Parameters
 
 SALT = "oauth_bridge.consent.pending"
-# The name of the URL parameter and of the form field. The name `request` is not possible, because OpenID Connect
-# reserves it.
+# The name of the URL parameter and of the form field. OpenID Connect reserves the name `request`.
 FIELD_NAME = "pending"
 SEPARATORS = 2  # the colons between the content, the time and the signature
 PAGE_LIFETIME_SECONDS = 3600
@@ -37,32 +34,24 @@ PAGE_LIFETIME_SECONDS = 3600
 class PendingRequest(AuthorizationRequest):
     """An authorization request that nobody has answered yet.
 
-    `attempt` identifies the request. A request results in at most one consent. `opened_at` is the Unix time in seconds
-    at which the link or consent page was opened. `bound_to` identifies the person and the browser session of a consent
-    page; elsewhere it is empty. If this request renews an old request, `renews` is the `attempt` of the old request.
+    `attempt` identifies the request. `opened_at` is the Unix time in seconds at which the link or consent page was
+    opened. `bound_to` identifies the person and the browser session of a consent page; elsewhere it is empty.
     """
 
     attempt: str
     opened_at: int
     bound_to: str = ""
-    renews: str = ""
 
     @classmethod
     def of_link(cls, query: Parameters) -> PendingRequest:
-        """Return the pending request in a link of this service, or begin a new one for an application's link.
-
-        Raises RequestError: the signature is wrong, or the link has no client_id.
-        """
+        """Return the pending request in a link of this service, or begin a new one. Raises RequestError."""
         if sealed := query.text(FIELD_NAME):
             return replace(cls.unseal(sealed), repeated=query.repeated((FIELD_NAME,)))
         return cls.from_query(query, attempt=new_attempt(), opened_at=int(time.time()))
 
     @classmethod
     def of_path(cls, path: str) -> PendingRequest | None:
-        """Return the pending request in a path of the operation `authorize`, such as the return path of a sign-in.
-
-        None: the path is not of this operation, or the signature is wrong or missing.
-        """
+        """Return the pending request in a path of authorize, such as the return path of a sign-in; None in others."""
         url = urlsplit(path)
         if url.path != paths.AUTHORIZE:
             return None
@@ -86,15 +75,6 @@ class PendingRequest(AuthorizationRequest):
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "repeated"}
         return signing.dumps(values, salt=SALT, compress=True)
 
-    @property
-    def is_old(self) -> bool:
-        """Return whether the link, such as a bookmark or a shared link, is more than an hour old."""
-        return int(time.time()) - self.opened_at > PAGE_LIFETIME_SECONDS
-
-    def renewed(self) -> PendingRequest:
-        """Return the same request as a new attempt, so that the activity log separates the two sign-ins."""
-        return replace(self, attempt=new_attempt(), opened_at=int(time.time()), renews=self.attempt)
-
     def bind(self, request: HttpRequest) -> PendingRequest:
         """Return the request for a consent page, bound to this person and browser session, with the present time."""
         return replace(self, bound_to=_bindings(request)[0], opened_at=int(time.time()))
@@ -110,7 +90,6 @@ class PendingRequest(AuthorizationRequest):
         return (UUID(self.attempt).int >> 80) / 1000
 
     def note(self) -> None:
-        """Note the application and the attempt for the activity log."""
         errors.subject().client_id, errors.subject().attempt = self.client_id, UUID(self.attempt)
 
     @property
@@ -123,11 +102,7 @@ class PendingRequest(AuthorizationRequest):
 
 
 def new_attempt() -> str:
-    """Return a UUID of version 7 (RFC 9562 §5.7).
-
-    UUIDs of version 7 ascend in time, so PostgreSQL always inserts into the last page of the index, which is in memory.
-    Random UUIDs would be inserted into random pages.
-    """
+    """Return a UUID of version 7 (RFC 9562 §5.7). They ascend in time, so the last page of the index gets them."""
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | secrets.randbits(80)
     return f"{number & ~(0xF << 76 | 0b11 << 62) | 7 << 76 | 0b10 << 62:032x}"

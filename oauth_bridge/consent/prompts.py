@@ -1,14 +1,11 @@
-"""Find what an OpenID Connect request needs before the consent page, and what prevents an answer without a page.
+"""Find what an OpenID Connect request needs before the consent page.
 
-OpenID Connect Core 1.0 §3.1.2.1, `prompt` and `max_age`.
-
-A proof of identity is always recent enough if the person gave it after the application's link was opened. A person is
-therefore asked only once, although the pending request still contains `prompt` and `max_age`.
+OpenID Connect Core 1.0 §3.1.2.1. A proof that the person gave after the link was opened is always recent enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
 from enum import Enum, auto
 from typing import TYPE_CHECKING, cast
 
@@ -17,11 +14,7 @@ from django.http import HttpRequest
 from accounts import return_path
 from accounts.factors import authenticators as factors
 from accounts.sign_in import reauthentication
-from oauth_bridge.consent import consents
-from oauth_bridge.consent.pending_request import PendingRequest
-from oauth_bridge.credentials import admission
-from oauth_bridge.errors import OAuthFault
-from oauth_bridge.models import Application
+from oauth_bridge.consent.pending_request import PAGE_LIFETIME_SECONDS, PendingRequest
 from oauth_bridge.openid.request import NOTHING, Asked
 
 if TYPE_CHECKING:
@@ -45,8 +38,10 @@ def need(request: HttpRequest, asked: Asked, pending: PendingRequest) -> Need | 
     if asked.subs - {str(person.pk)}:
         return Need.OTHER_ACCOUNT
     proved_at = proof.at or 0.0
-    is_late = "login" in asked.prompts and proved_at < pending.asked_at
-    is_old = asked.max_age is not None and proved_at < pending.asked_at - asked.max_age
+    # An old link, such as a bookmark, counts as opened an hour ago, so that it does not accept an old proof for ever.
+    asked_at = max(pending.asked_at, time.time() - PAGE_LIFETIME_SECONDS)
+    is_late = "login" in asked.prompts and proved_at < asked_at
+    is_old = asked.max_age is not None and proved_at < asked_at - asked.max_age
     if is_late or is_old:
         return Need.PROOF
     if proof.acr == reauthentication.TWO_FACTORS or not (asked.wants_two_factors or asked.needs_two_factors):
@@ -54,22 +49,6 @@ def need(request: HttpRequest, asked: Asked, pending: PendingRequest) -> Need | 
     if factors.has_any(person):
         return Need.SECOND_FACTOR
     return Need.IMPOSSIBLE if asked.needs_two_factors else None
-
-
-def silent_fault(
-    request: HttpRequest, asked: Asked, pending: PendingRequest, application: Application, facts: Sequence[str]
-) -> OAuthFault | None:
-    """Return why `prompt=none` cannot be answered without a page; None if it can. The person is signed in.
-
-    OpenID Connect Core 1.0 §3.1.2.6.
-    """
-    person = cast("User", request.user)
-    if need(request, asked, pending):
-        return OAuthFault.LOGIN_REQUIRED
-    if not admission.is_admitted(person, application) or person.email_verified_at is None:
-        return OAuthFault.INTERACTION_REQUIRED
-    must_ask = consents.is_asked(person, application, facts, pending.redirect_uri)
-    return OAuthFault.CONSENT_REQUIRED if must_ask else None
 
 
 def proof_url(request: HttpRequest, what: Need, return_to: str) -> str:

@@ -29,7 +29,7 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 CODES = AuthorizationCode._meta.db_table
 APPLICATIONS = Application._meta.db_table
-# Only unredeemed codes are searched, so that somebody who found a used code cannot change the record of its sign-in.
+# Somebody who found a used code must not change the record of its sign-in.
 FIND_PRESENTED = f"""
     SELECT c.attempt, c.user_id, coalesce(n.client_id, a.client_id, '')
       FROM (SELECT 1) AS always LEFT JOIN {APPLICATIONS} n ON n.client_id = %(named)s
@@ -62,7 +62,7 @@ class SignIns(NamedTuple):
 
 
 class IssuedCode(NamedTuple):
-    """The attempt of a code. `client_id` is empty if the application is gone."""
+    """`client_id` is empty if the application is gone."""
 
     attempt: UUID
     client_id: str
@@ -91,10 +91,7 @@ def sign_ins(person: User) -> dict[int, SignIns]:
 
 
 def sign_ins_by_callback(application: Application) -> dict[str, int]:
-    """The number of sign-ins within REDEEMED_KEPT_FOR for each callback address of the application.
-
-    Only the newest MOST_LOOKED_THROUGH codes of all applications are counted, because there is no index by application.
-    """
+    """The number of sign-ins for each callback address, among the newest codes of all applications."""
     redeemed = _newest_codes().filter(application=application, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
     return dict(redeemed.values_list("redirect_uri").annotate(number=Count("pk")))
 
@@ -105,24 +102,19 @@ def _newest_codes() -> QuerySet[AuthorizationCode]:
 
 
 class Presented(NamedTuple):
-    """The attempt and the person of the code of a refused exchange, and the application; empty if unknown."""
-
     attempt: UUID | None
     person_id: UUID | None
     client_id: str
 
 
 def presented(digest: bytes, named: str) -> Presented:
-    """The application with the client_id `named`, otherwise that of the code; and the code, if it is unredeemed.
-
-    The code of another application than the named one is not found. One statement.
-    """
+    """The named application, otherwise that of the code; and the application's code, if it is unredeemed."""
     attempt, person_id, client_id = fetch_one(FIND_PRESENTED, digest=digest, named=named)
     return Presented(attempt and as_uuid(attempt), person_id and as_uuid(person_id), client_id)
 
 
 def last_redeemed(applications: Collection[int]) -> dict[int, datetime]:
-    """The time of the last sign-in of each application among these codes, by the primary key of the application."""
+    """The time of the last sign-in of each application among the newest codes, by its primary key."""
     redeemed = _newest_codes().filter(application__in=applications, redeemed_at__isnull=False)
     return dict(redeemed.values_list("application").annotate(Max("redeemed_at")))
 
@@ -137,8 +129,7 @@ class ProfileRead(NamedTuple):
 def note_profile_reads(reads: Mapping[ProfileRead, datetime]) -> list[ProfileRead]:
     """Store the times of these profile reads. Returns only the reads that are the first of their attempt.
 
-    On PostgreSQL, one statement locks the rows in the order of the attempts. All workers use this order, so that they
-    do not deadlock.
+    All workers lock the rows in the order of the attempts, so that they do not deadlock.
     """
     ordered = sorted(reads.items())
     if is_postgresql():
@@ -161,10 +152,7 @@ def newest(
     before: datetime,
     limit: int,
 ) -> list[IssuedCode]:
-    """The newest codes that fit the filters. None and "" mean that there is no filter.
-
-    A search by person uses an index. A search by application reads only the newest MOST_LOOKED_THROUGH codes.
-    """
+    """The newest codes that fit the filters. A search by application reads only MOST_LOOKED_THROUGH codes."""
     codes = AuthorizationCode.objects.filter(issued_at__lt=before, issued_at__gte=since or LONG_AGO)
     if person_id:
         codes = codes.filter(user=person_id)
@@ -178,7 +166,6 @@ def newest(
 
 
 def of_attempts(people: Collection[UUID], attempts: Collection[UUID]) -> list[IssuedCode]:
-    """The codes of these people in these attempts."""
     return _described(AuthorizationCode.objects.filter(user__in=people, attempt__in=attempts)) if people else []
 
 
@@ -191,8 +178,8 @@ def _described(codes: QuerySet[AuthorizationCode]) -> list[IssuedCode]:
 def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[NeverExchanged]]:
     """Mark at most `limit` codes that were issued after `since` and expired unredeemed. No other worker gets them.
 
-    Returns the number of marked codes, and those of them whose exchange was not refused, because a refusal has a
-    record. Call this in a transaction.
+    Returns their number, and those whose exchange was not refused, because a refusal has a record. Call this in a
+    transaction.
     """
     now = timezone.now()
     issued_by = now - timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast
 from uuid import UUID
@@ -23,15 +22,13 @@ from oauth_bridge.credentials import codes, tokens
 from oauth_bridge.credentials.admission import FOR_EVERYBODY, admits
 from oauth_bridge.credentials.codes import CODES
 from oauth_bridge.credentials.random_values import digest_of
-from oauth_bridge.credentials.tokens import APPLICATIONS, FROM_CODE, PEOPLE, STORED
+from oauth_bridge.credentials.tokens import APPLICATIONS, FROM_CODE, PEOPLE
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.models import AccessToken, AuthorizationCode
+from oauth_bridge.models import AuthorizationCode
 
 # A second redemption within this time is the same exchange sent twice; a later one is a replay.
 SENT_TWICE_WITHIN = timedelta(seconds=3)
 
-# The columns that the token or the answer needs from a redeemed code.
-REDEEMED = Rows(AuthorizationCode, "id", *FROM_CODE)
 # The columns that an explanation needs.
 FOUND = Rows(
     AuthorizationCode,
@@ -39,33 +36,15 @@ FOUND = Rows(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Redemption:
-    """A redeemed code and the token that was stored for it. Model instances are made only on access."""
+class Redemption(NamedTuple):
+    """What the answer needs of a redeemed code. `openid` is JSON (`openid.request.Granted`); None: plain OAuth 2.0."""
 
-    code_values: Sequence[Any]
-    token_values: Sequence[Any]
-
-    @property
-    def code(self) -> AuthorizationCode:
-        return REDEEMED.instance(self.code_values)
-
-    @property
-    def person_id(self) -> UUID:
-        return as_uuid(self.code_values[REDEEMED.names.index("user_id")])
-
-    @property
-    def openid(self) -> str | None:
-        """The facts for the ID token, as JSON; None for a plain OAuth 2.0 request."""
-        return self.code_values[REDEEMED.names.index("openid")]  # type: ignore[no-any-return]
-
-    @property
-    def token(self) -> AccessToken:
-        return STORED.instance(self.token_values)
+    person_id: UUID
+    scope: str
+    openid: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(NamedTuple):
     """Why a code is not redeemed. `code` is the code or its replacement, if known.
 
     `details` are values in the error message. `cause` is the private cause if it is more exact than the fault.
@@ -73,50 +52,20 @@ class Refusal:
 
     fault: OAuthFault
     code: AuthorizationCode | None = None
-    details: dict[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = {}
     cause: str = ""
 
 
-def _explain_verifier(form: dict[str, str], code: AuthorizationCode) -> Refusal:
-    return Refusal(OAuthFault.VERIFIER_WRONG if "code_verifier" in form else OAuthFault.VERIFIER_MISSING, code)
-
-
-def _explain_redeemed(_form: dict[str, str], code: AuthorizationCode) -> Refusal:
-    """Tell a replay from an exchange that was sent twice. After a replay, `oauth.exchange` ends the code's token.
-
-    Within SENT_TWICE_WITHIN, a double click or a retry is far more likely than a theft. Only the holder of the secret
-    or the code_verifier can send the code again. If `redeemed_at` is in the future, the clock was set back, and the age
-    is unknown: the second request counts as a replay.
-    """
-    age = timezone.now() - cast(datetime, code.redeemed_at)
-    if timedelta() <= age < SENT_TWICE_WITHIN:
-        return Refusal(OAuthFault.CODE_RACED, code)
-    return Refusal(OAuthFault.CODE_SPENT, code, {"age": round(max(age, timedelta()).total_seconds(), 1)})
-
-
-def _explain_redirect_uri(form: dict[str, str], code: AuthorizationCode) -> Refusal:
-    credentials = [form[name] for name in ("code", "client_secret", "code_verifier") if name in form]
-    sent = quoted_for_description(form["redirect_uri"], without=credentials)
-    issued_for = quoted_for_description(code.redirect_uri)
-    return Refusal(OAuthFault.CODE_REDIRECT_URI, code, {"sent": sent, "issued_for": issued_for})
-
-
 class Condition(NamedTuple):
-    """A condition for a redemption, and the refusal if it is not met.
+    """A condition for a redemption, and the fault and its private cause if it is not met.
 
     `sql` reads the code `c`, its person `u` or its application `a`. `table` is the last of these that `sql` reads.
-    `refusal` is a fault, or a function of the form and the code. `cause` is the private cause.
     """
 
     table: str
     sql: str
-    refusal: OAuthFault | Callable[[dict[str, str], AuthorizationCode], Refusal]
+    fault: OAuthFault
     cause: str = ""
-
-    def explain(self, form: dict[str, str], code: AuthorizationCode) -> Refusal:
-        if isinstance(self.refusal, OAuthFault):
-            return Refusal(self.refusal, code, cause=self.cause)
-        return self.refusal(form, code)
 
 
 MEMBERS_ONLY = admits("c.user_id")
@@ -124,15 +73,15 @@ MEMBERS_ONLY = admits("c.user_id")
 # that somebody who has a code but not its verifier cannot revoke the code's token.
 CONDITIONS = (
     Condition("c", "c.application_id = %(application_id)s", OAuthFault.CODE_OF_ANOTHER),
-    Condition("c", "c.code_challenge IN ('', %(code_challenge)s)", _explain_verifier),
-    Condition("c", "c.redeemed_at IS NULL", _explain_redeemed),
+    Condition("c", "c.code_challenge IN ('', %(code_challenge)s)", OAuthFault.VERIFIER_WRONG),
+    Condition("c", "c.redeemed_at IS NULL", OAuthFault.CODE_SPENT),
     Condition("c", "c.expires_at > %(now)s", OAuthFault.CODE_EXPIRED),
     Condition("u", "u.is_active", OAuthFault.CODE_PERSON_AWAY, "person_deactivated"),
     Condition("u", "u.credentials_version = c.person_version", OAuthFault.CODE_REVOKED, "code_ended_person"),
     Condition("a", "a.credentials_version = c.application_version", OAuthFault.CODE_REVOKED, "code_ended_application"),
     Condition("a", MEMBERS_ONLY, OAuthFault.CODE_REVOKED, "code_ended_group"),
     Condition("c", "c.code_challenge = %(code_challenge)s", OAuthFault.VERIFIER_UNASKED),
-    Condition("c", "c.redirect_uri = coalesce(%(redirect_uri)s, c.redirect_uri)", _explain_redirect_uri),
+    Condition("c", "c.redirect_uri = coalesce(%(redirect_uri)s, c.redirect_uri)", OAuthFault.CODE_REDIRECT_URI),
 )
 
 
@@ -145,7 +94,7 @@ REDEEM_OF_MEMBER = f"""
      WHERE c.digest = %(digest)s AND {_all_of("c")}
        AND EXISTS (SELECT 1 FROM {PEOPLE} u WHERE u.id = c.user_id AND {_all_of("u")})
        AND EXISTS (SELECT 1 FROM {APPLICATIONS} a WHERE a.id = c.application_id AND {_all_of("a")})
- RETURNING {", ".join(REDEEMED.names)}
+ RETURNING {", ".join(FROM_CODE)}
 """  # noqa: S608
 # The statement for an application without groups. `credentials.admission` explains why there are two statements.
 REDEEM = REDEEM_OF_MEMBER.replace(MEMBERS_ONLY, FOR_EVERYBODY)
@@ -153,8 +102,7 @@ REDEEM = REDEEM_OF_MEMBER.replace(MEMBERS_ONLY, FOR_EVERYBODY)
 
 def _and_store(redeem: str) -> str:
     return f"""
-      WITH redeemed AS ({redeem}), stored AS ({tokens.STORE_REDEEMED})
-    SELECT {REDEEMED.columns("redeemed")}, {STORED.columns("stored")} FROM redeemed, stored
+      WITH redeemed AS ({redeem}), stored AS ({tokens.STORE_REDEEMED}) SELECT user_id, scope, openid FROM redeemed
 """  # noqa: S608
 
 
@@ -168,14 +116,13 @@ FIND_CODE = f"""
 
 
 def challenge_of(verifier: str) -> str:
-    """Return the S256 challenge of a verifier (RFC 7636 §4.2); an empty string if the verifier is empty."""
+    """The S256 challenge (RFC 7636 §4.2); empty for an empty verifier."""
     if not verifier:
         return ""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
 def _values(form: dict[str, str], application_id: int) -> dict[str, Any]:
-    """The parameters of CONDITIONS."""
     return {
         "now": timezone.now(),
         "digest": digest_of(form["code"]),
@@ -188,31 +135,48 @@ def _values(form: dict[str, str], application_id: int) -> dict[str, Any]:
 def redeem(form: dict[str, str], application_id: int, token: str, *, is_restricted: bool = False) -> Redemption | None:
     """Redeem the code and store the token in one transaction. None: the code cannot be redeemed.
 
-    `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. `is_restricted`: only people in
-    the application's groups may use the application. If `is_restricted` is false, no code of a restricted application
-    is redeemed. If the result is None, `explain` finds the reason.
-
-    Specification 3.1, 3.2; RFC 7636 §4.6. Lifetime of the token: 3,600 seconds.
+    `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. If `is_restricted` is false, no
+    code of a restricted application is redeemed. Specification 3.1, 3.2; RFC 7636 §4.6.
     """
     values = _values(form, application_id)
     values |= {"token_digest": digest_of(token), "token_expires_at": values["now"] + tokens.lifetime()}
     statement = REDEEM_OF_MEMBER if is_restricted else REDEEM
     if is_postgresql():
         row = fetch_one(REDEEM_AND_STORE[statement], **values)
-        return Redemption(row[: len(REDEEMED)], row[len(REDEEMED) :]) if row else None
+        return Redemption(*row) if row else None
     with transaction.atomic():
-        code = fetch_one(statement, **values)
-        if not code:
+        row = fetch_one(statement, **values)
+        if not row:
             return None
-        return Redemption(code, fetch_one(tokens.STORE, **values | dict(zip(REDEEMED.names, code, strict=True))))
+        code = dict(zip(FROM_CODE, row, strict=True))
+        fetch_one(tokens.STORE, **(values | code))
+        return Redemption(as_uuid(code["user_id"]), code["scope"], code["openid"])
 
 
 def explain(form: dict[str, str], application_id: int) -> Refusal | None:
-    """The reason why `redeem` returned None; None if no reason is found. This function only reads."""
+    """The reason why `redeem` returned None; None if no reason is found."""
     row = fetch_one(FIND_CODE, **_values(form, application_id))
     if row is None:
         cause, successor = codes.ended(form["code"])
         return Refusal(OAuthFault.CODE_UNKNOWN, successor, cause=cause)
     code, results = FOUND.instance(row[: len(FOUND)]), row[len(FOUND) :]
     unmet = (each for each, is_met in zip(CONDITIONS, results, strict=True) if not is_met)
-    return next((each.explain(form, code) for each in unmet), None)
+    return next((_refusal(each, form, code) for each in unmet), None)
+
+
+def _refusal(unmet: Condition, form: dict[str, str], code: AuthorizationCode) -> Refusal:
+    fault, details = unmet.fault, dict[str, Any]()
+    if fault is OAuthFault.VERIFIER_WRONG and "code_verifier" not in form:
+        fault = OAuthFault.VERIFIER_MISSING
+    elif fault is OAuthFault.CODE_SPENT:
+        # If `redeemed_at` is in the future, the clock was set back, and the second request counts as a replay.
+        age = timezone.now() - cast(datetime, code.redeemed_at)
+        if timedelta() <= age < SENT_TWICE_WITHIN:
+            fault = OAuthFault.CODE_RACED
+        else:
+            details["age"] = round(max(age, timedelta()).total_seconds(), 1)
+    elif fault is OAuthFault.CODE_REDIRECT_URI:
+        credentials = [form[name] for name in ("code", "client_secret", "code_verifier") if name in form]
+        details["sent"] = quoted_for_description(form["redirect_uri"], without=credentials)
+        details["issued_for"] = quoted_for_description(code.redirect_uri)
+    return Refusal(fault, code, details, unmet.cause)

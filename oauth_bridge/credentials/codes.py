@@ -1,8 +1,7 @@
 """Authorization codes: issue, withdraw, and explain a code without a row. Specification 2.2, 3.
 
 `code_redemption` redeems codes. `code_history` also writes rows of codes; `purging` and `after-restore` delete rows.
-Frequent statements are hand-written, because the ORM takes longer to build a statement than the database takes to run
-it. The statements receive the time as a parameter: only the service's clock counts, not the database's clock.
+The statements receive the time as a parameter: only the service's clock counts, not the database's clock.
 """
 
 from __future__ import annotations
@@ -22,13 +21,9 @@ from oauth_bridge.models import Application, AuthorizationCode, WithdrawnCode
 if TYPE_CHECKING:
     from accounts.models import User
 
-
 CODES = AuthorizationCode._meta.db_table
 
-# Two posts of one page within this time are a double click. Browsers show the answer to the second post. The second
-# post may arrive before the first.
-DOUBLE_CLICK_WITHIN = timedelta(seconds=1)
-
+# `issued_at`: of a double click, the second post, whose answer browsers show, may arrive first.
 ISSUE = f"""
     INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge, openid,
                          issued_at, expires_at, person_version, application_version)
@@ -39,11 +34,9 @@ ISSUE = f"""
            issued_at = excluded.issued_at, expires_at = excluded.expires_at,
            person_version = excluded.person_version, application_version = excluded.application_version
      WHERE {CODES}.redeemed_at IS NULL AND {CODES}.application_id = excluded.application_id
-       AND ({CODES}.issued_at <= excluded.issued_at OR {CODES}.issued_at > %(double_click_before)s)
+       AND {CODES}.issued_at <= excluded.issued_at
  RETURNING id
 """  # noqa: S608 - table names only
-
-
 FIND_ENDED = f"""
     SELECT c.id, c.application_id, c.user_id, c.attempt
       FROM {AuthorizationCode._meta.db_table} c WHERE c.former_digest = %(digest)s
@@ -67,12 +60,11 @@ def issue(
     openid: str | None = None,
     received_at: datetime | None = None,
 ) -> str:
-    """Issue a code. The code replaces an earlier unredeemed code of the attempt.
+    """Issue a code, which replaces an unredeemed code of the attempt. Specification 2.2.
 
-    Specification 2.2. A second post of the same consent page has the same `attempt`. `openid` is
-    `openid.request.Granted` as JSON. The code expires 600 seconds after `received_at`, the time at which the service
-    received the request (by default now). Raises AlreadyRedeemed: a code of the attempt was redeemed, or the second
-    request of a double click already has the code.
+    `openid` is `openid.request.Granted` as JSON. The code expires 600 seconds after `received_at`, the time of the
+    request (by default now). Raises AlreadyRedeemed: a code of the attempt was redeemed, or the second request of a
+    double click already has the code.
     """
     code = f"{OPENID_MARK if openid else ''}{new_credential()}"
     now = received_at or timezone.now()
@@ -90,7 +82,6 @@ def issue(
         expires_at=now + timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS),
         person_version=person.credentials_version,
         application_version=application.credentials_version,
-        double_click_before=now + DOUBLE_CLICK_WITHIN,
     )
     if row is None:
         raise AlreadyRedeemed
@@ -104,25 +95,20 @@ def refuse_redeemed(attempt_id: UUID, person_id: UUID | None) -> None:
 
 
 def discard(attempt_id: UUID, person_id: UUID | None) -> None:
-    """Delete the unredeemed code of an attempt, because the person allowed the request and then refused it.
+    """Delete the unredeemed code of an attempt. Raises AlreadyRedeemed: as `refuse_redeemed`.
 
-    Raises AlreadyRedeemed: as `refuse_redeemed`. The check follows the deletion, because no code can be redeemed after
-    the deletion.
+    The check follows the deletion, because no code can be redeemed after the deletion.
     """
     withdraw(AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at=None))
     refuse_redeemed(attempt_id, person_id)
 
 
 def delete_all(person: User, application: Application) -> None:
-    """Delete every code of the person for the application, redeemed or not."""
     withdraw(AuthorizationCode.objects.filter(user=person, application=application))
 
 
 def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
-    """Delete the codes, and keep their digests until the codes would have expired.
-
-    A code that replaces one of them after the digests are read is deleted too, but its digest is not kept.
-    """
+    """Delete the codes, and keep their digests until the codes would have expired."""
     rows = list(codes.filter(expires_at__gt=timezone.now()).values_list("digest", "expires_at"))
     codes.delete()
     if rows:
@@ -131,10 +117,7 @@ def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
 
 
 def ended(code: str) -> tuple[str, AuthorizationCode | None]:
-    """The cause why a code has no row (empty for an unknown code), and the later code of the attempt that replaced it.
-
-    One statement; none for a malformed text.
-    """
+    """The cause why a code has no row (empty for an unknown code), and the code of the attempt that replaced it."""
     if not is_well_formed(code):
         return "code_misshapen", None
     row = fetch_one(FIND_ENDED, digest=digest_of(code))

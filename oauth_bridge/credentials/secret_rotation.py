@@ -25,9 +25,8 @@ from oauth_bridge.models.secrets import PREFIX_LENGTH
 REVOKE_NOW = timedelta(0)
 DEFAULT_OVERLAP = timedelta(hours=24)
 LONGEST_OVERLAP = timedelta(days=30)
-# An expired secret is kept for this time. A rotation keeps at most MOST_EXPIRED expired secrets of an application.
 EXPIRED_KEPT_FOR = timedelta(days=90)
-MOST_EXPIRED = 10
+MOST_EXPIRED = 10  # of an application; each exchange compares all its secrets
 MOST_WORKING = 10
 # A newer secret is used instead of an older one if it was used at least this time later. The time is long, because an
 # application's processes change to a new secret one after the other, and `last_used_at` is accurate to the minute.
@@ -64,11 +63,10 @@ COMMAND_LINE = Maker(None, "command line")
 def rotate(
     application: Application, overlap: timedelta = DEFAULT_OVERLAP, *, name: str = "", maker: Maker = COMMAND_LINE
 ) -> Rotation:
-    """Make a secret of 256 random bits. Older secrets stay valid for at most `overlap`.
+    """Make a secret of 256 random bits. Older secrets stay valid for at most `overlap`, never longer than before.
 
-    The overlap REVOKE_NOW revokes the older secrets. A rotation never moves the end of an older secret to a later time.
-    `name` is a note of at most NAME_MAX_LENGTH characters. Raises TooManySecrets: MOST_WORKING secrets would stay
-    valid.
+    The overlap REVOKE_NOW revokes the older secrets. `name` is a note of at most NAME_MAX_LENGTH characters. Raises
+    TooManySecrets: MOST_WORKING secrets would stay valid.
     """
     number = lock(application) + 1
     now = timezone.now()
@@ -136,8 +134,8 @@ def lock(application: Application) -> int:
 def revoke(application: Application, number: int, *, is_leaked: bool = False) -> ApplicationSecret:
     """End one secret at once. With `is_leaked`, all codes and tokens of the application end too.
 
-    A secret that has already ended can also be reported as leaked. A token of an exchange that has already begun has
-    the earlier `credentials_version`, so it is invalid. Raises UnknownSecret: there is no secret with this number.
+    A token of an exchange that has already begun has the earlier `credentials_version`, so it is invalid. Raises
+    UnknownSecret: there is no secret with this number.
     """
     lock(application)
     secret, now = application.secrets.filter(number=number).first(), timezone.now()

@@ -1,7 +1,6 @@
 """Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4.
 
-Only this module writes rows of `AccessToken`; `purging` and `after-restore` delete rows. The statements receive the
-time as a parameter: only the service's clock counts, not the database's clock.
+Only this module writes rows of `AccessToken`; `purging` and `after-restore` delete rows.
 """
 
 from __future__ import annotations
@@ -29,19 +28,12 @@ TOKENS = AccessToken._meta.db_table
 PEOPLE = get_user_model()._meta.db_table
 APPLICATIONS = Application._meta.db_table
 
-STORED = Rows(AccessToken, without=("revoked_cause",))
-
-# A token copies these columns from its code. The redemption returns the columns. On PostgreSQL, STORE_REDEEMED reads
-# the columns from the subquery `redeemed`.
+# A token copies these columns from its code. On PostgreSQL, STORE_REDEEMED reads them from the subquery `redeemed`.
 FROM_CODE = ("application_id", "user_id", "scope", "attempt", "openid", "person_version", "application_version")
 _INSERT = f"INSERT INTO {TOKENS} (digest, issued_at, expires_at, {', '.join(FROM_CODE)})"
 _VALUES = "%(token_digest)s, %(now)s, %(token_expires_at)s"
-STORE = f"""
-    {_INSERT} VALUES ({_VALUES}, {", ".join(f"%({name})s" for name in FROM_CODE)}) RETURNING {STORED.columns(TOKENS)}
-"""
-STORE_REDEEMED = f"""
-    {_INSERT} SELECT {_VALUES}, {", ".join(FROM_CODE)} FROM redeemed RETURNING {STORED.columns(TOKENS)}
-"""  # noqa: S608
+STORE = f"{_INSERT} VALUES ({_VALUES}, {', '.join(f'%({name})s' for name in FROM_CODE)})"
+STORE_REDEEMED = f"{_INSERT} SELECT {_VALUES}, {', '.join(FROM_CODE)} FROM redeemed"  # noqa: S608
 
 BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar", "profile_changed_at")
 
@@ -97,8 +89,7 @@ def lifetime() -> timedelta:
 def read(token: str) -> Bearer:
     """The person and the application of a valid token. One statement; one more for a refusal, or for groups.
 
-    Specification 3.3, 3.4. Raises RequestError: the token is unknown, expired or revoked; its person or
-    application is deactivated or has newer credentials; or the person may not use the application.
+    Specification 3.3, 3.4. Raises RequestError: the token is unknown, expired or revoked.
     """
     now = timezone.now()
     row = fetch_one(READ, digest=digest_of(token), now=now)
@@ -142,7 +133,7 @@ def revoke(digest: bytes) -> None:
 
 
 def revoke_own(digest: bytes, application_id: int) -> bool:
-    """Revoke the application's token with this digest. Returns whether the application has such a token."""
+    """Revoke the application's token. Returns whether the application has such a token."""
     _valid(digest=digest, application=application_id).update(revoked_at=timezone.now())
     return AccessToken.objects.filter(digest=digest, application=application_id).exists()
 

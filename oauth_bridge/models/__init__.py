@@ -8,7 +8,6 @@ from oauth_bridge.models.application import (
     REASON_MAX_LENGTH,
     TYPING_ERRORS,
     Application,
-    Caption,
     new_client_id,
 )
 from oauth_bridge.models.credentials import (
@@ -33,7 +32,6 @@ __all__ = [
     "Application",
     "ApplicationSecret",
     "AuthorizationCode",
-    "Caption",
     "Consent",
     "IDToken",
     "PurgeRun",

@@ -42,9 +42,8 @@ class ActivityRecord(models.Model):
     """One step of a sign-in. `attempt` is the same for all steps of one sign-in.
 
     `client_id` and `person` are empty if unknown. `person` is a person who has proved their identity, or the owner of
-    the typed e-mail address. `address` is the network address. `browser` names the family and the operating system of
-    the browser. `login_mark` is an HMAC of a typed e-mail address that has no account. `detail` contains facts about
-    the cause. `is_proven` is true if the caller sent a secret, code or token of this service.
+    the typed e-mail address. `login_mark` is an HMAC of a typed e-mail address that has no account. `detail` contains
+    facts about the cause. `is_proven` is true if the caller sent a secret, code or token of this service.
     """
 
     at = models.DateTimeField()
@@ -96,8 +95,7 @@ class ActivityCount(models.Model):
     number = models.BigIntegerField()
 
     class Meta:
-        # The rows stay for more than a year, and pages count the sign-ins and failures of a day or a month. A change of
-        # `number` writes no index.
+        # Pages count the sign-ins and failures of a day or a month. A change of `number` writes no index.
         indexes: ClassVar[list[models.Index]] = [
             models.Index(
                 fields=["hour"],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
 
 from django.conf import settings
 from django.contrib.auth.models import Group
@@ -25,10 +24,7 @@ from oauth_bridge.callback_addresses.registration import (
 )
 
 NAME_MAX_LENGTH = 80
-LONG_NAME_LENGTH = 30
 REASON_MAX_LENGTH = 200
-
-
 CLIENT_ID_LENGTH = 32
 TYPING_ERRORS = 2
 # A client_id, of which at most TYPING_ERRORS characters are missing or too many. Every credential is longer.
@@ -37,26 +33,6 @@ MISTYPED_CLIENT_ID = rf"[0-9a-z]{{{CLIENT_ID_LENGTH - TYPING_ERRORS},{CLIENT_ID_
 
 def new_client_id() -> str:
     return uuid.uuid4().hex
-
-
-@dataclass(frozen=True)
-class Caption:
-    """The name, host, logo and homepage of an application, as pages show them."""
-
-    name: str
-    host: str = ""
-    logo: str = ""
-    homepage: str = ""
-
-    @property
-    def initial(self) -> str:
-        """The letter that replaces a missing logo."""
-        return self.name[:1].upper()
-
-    @property
-    def is_long(self) -> bool:
-        """True if the name is so long that its heading needs a smaller font."""
-        return len(self.name) > LONG_NAME_LENGTH
 
 
 class Application(AbstractApplication):
@@ -73,8 +49,7 @@ class Application(AbstractApplication):
     client_id = models.CharField(_("client ID"), max_length=255, unique=True, default=new_client_id, editable=False)
     name = models.CharField(_("name"), max_length=NAME_MAX_LENGTH, validators=[refuse_control_characters])
     homepage = models.URLField(_("homepage"), blank=True, validators=[validate_page])
-    # During an upgrade, an earlier release still runs and inserts rows without the newer columns. The newer columns
-    # therefore need `db_default`.
+    # `db_default`: during an upgrade, an earlier release inserts rows without the newer columns.
     operator = models.CharField(
         _("operated by"),
         max_length=NAME_MAX_LENGTH,
@@ -83,7 +58,7 @@ class Application(AbstractApplication):
         db_default="",
         validators=[refuse_control_characters],
     )
-    # The names of the next three columns are from RFC 7591 §2 and OpenID Connect Dynamic Client Registration 1.0 §2.
+    # RFC 7591 §2; OpenID Connect Dynamic Client Registration 1.0 §2.
     policy_uri = models.URLField(
         _("privacy policy"), max_length=500, blank=True, default="", db_default="", validators=[validate_page]
     )
@@ -93,7 +68,7 @@ class Application(AbstractApplication):
     initiate_login_uri = models.URLField(
         _("sign-in address"), max_length=500, blank=True, default="", db_default="", validators=[validate_sign_in_start]
     )
-    # The name of the next column is from OpenID Connect RP-Initiated Logout 1.0 §3.1.
+    # OpenID Connect RP-Initiated Logout 1.0 §3.1.
     post_logout_redirect_uris = models.TextField(
         _("addresses after a sign-out"),
         blank=True,
@@ -112,7 +87,6 @@ class Application(AbstractApplication):
         choices=AbstractApplication.CLIENT_TYPES,
         default=AbstractApplication.CLIENT_CONFIDENTIAL,
     )
-    # The algorithm that signs the ID tokens of the application. OpenID Connect's default is RS256.
     id_token_alg = models.CharField(
         _("signature of ID tokens"),
         max_length=5,
@@ -126,14 +100,10 @@ class Application(AbstractApplication):
     )
     is_trusted = models.BooleanField(_("trusted"), default=False)
     is_enabled = models.BooleanField(_("enabled"), default=True)
-    # If true, only people in `groups` may use the application. `applications.registry.set_groups` writes
-    # `is_restricted` and `groups`.
     is_restricted = models.BooleanField(_("only for people in chosen groups"), default=False, db_default=False)
-    # During an upgrade, the previous release still runs and does not know the table of `groups`. The table has no
-    # constraint, because a constraint would prevent that release from deleting an application.
+    # No constraint: during an upgrade, the previous release, which does not know the table, deletes applications.
     groups = models.ManyToManyField(Group, verbose_name=_("groups"), related_name="+", blank=True, db_constraint=False)
-    # The owners are administrators who have the rights of `administration.rights`. `applications.registry.set_owners`
-    # writes the owners; `accounts.rights.end_ownerships` ends what a person owns.
+    # Administrators who have the rights of `administration.rights`.
     owners = models.ManyToManyField(
         settings.AUTH_USER_MODEL,
         verbose_name=_("owners"),
@@ -141,8 +111,6 @@ class Application(AbstractApplication):
         blank=True,
         db_constraint=False,
     )
-    # The next three columns state why, when and by whom the application was switched off. `disabled_by` keeps the
-    # administrator's name even after the account is deleted.
     disabled_reason = models.CharField(
         _("reason"),
         max_length=REASON_MAX_LENGTH,
@@ -154,7 +122,7 @@ class Application(AbstractApplication):
     disabled_at = models.DateTimeField(null=True, editable=False)
     disabled_by = models.CharField(max_length=120, default="", db_default="", editable=False)
     credentials_version = models.IntegerField(default=0, db_default=0, editable=False)
-    # The highest number that a secret of the application has had. Only `credentials.secret_rotation` writes it.
+    # The highest number that a secret of the application has had.
     last_secret_number = models.IntegerField(default=0, db_default=0, editable=False)
 
     class Meta:
@@ -170,7 +138,7 @@ class Application(AbstractApplication):
 
     @property
     def callback_addresses(self) -> list[str]:
-        """The registered redirect_uris. `is_callback` decides which addresses a request may send."""
+        """The registered redirect_uris."""
         return split_lines(self.redirect_uris)
 
     def is_callback(self, uri: str) -> bool:
@@ -180,8 +148,7 @@ class Application(AbstractApplication):
     def has_own_port(self, uri: str) -> bool:
         """Whether the redirect_uri is a registered loopback address without a port, to which the request adds a port.
 
-        Only for public applications. Another program on the machine may have the port, so the person is always asked.
-        RFC 8252 §7.3, §8.6.
+        Only for public applications. RFC 8252 §7.3.
         """
         if not self.is_public or not (registered := without_loopback_port(uri)):
             return False
@@ -189,12 +156,11 @@ class Application(AbstractApplication):
 
     @property
     def addresses_after_sign_out(self) -> list[str]:
-        """The registered post_logout_redirect_uris. A request that names an address must send it unchanged."""
+        """The registered post_logout_redirect_uris."""
         return split_lines(self.post_logout_redirect_uris)
 
     @property
     def is_public(self) -> bool:
-        """Whether the application has no secret and uses PKCE."""
         return self.client_type == self.CLIENT_PUBLIC
 
     @property
@@ -207,9 +173,9 @@ class Application(AbstractApplication):
         return f"{settings.BASE_URL}{reverse('logo', args=[self.logo])}" if self.logo else ""
 
     @property
-    def caption(self) -> Caption:
-        """The name, host, logo and homepage of the application, as pages show them."""
-        return Caption(self.name, self.homepage_host, self.logo_url, self.homepage)
+    def initial(self) -> str:
+        """The letter that replaces a missing logo."""
+        return first_grapheme(self.name).upper()
 
     def clean(self) -> None:
         self.redirect_uris = "\n".join(self.callback_addresses)

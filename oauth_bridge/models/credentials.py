@@ -1,12 +1,9 @@
 """The tables of codes and tokens, which are stored only as SHA-256 digests, and of consents.
 
-The references to people and applications have no database constraint, because a constraint would lock the rows of the
-person and the application at every insert. Instead, the statements that redeem a code or read a token check both rows.
-There is no index by application, because one application may own nearly all rows. The codes and tokens of a deleted
-application are invalid. Their rows stay until the purge.
-
-All codes and tokens of a person or an application can end together without an update of their rows. Each row stores the
-`credentials_version` of its person and its application. A change of either version makes the row invalid.
+A database constraint would lock the rows of the person and the application at every insert. Instead, the statements
+that redeem a code or read a token check both rows. An index by application would not help, because one may own nearly
+all rows. Each row stores the `credentials_version` of its person and its application; a change of either makes the row
+invalid.
 """
 
 from __future__ import annotations
@@ -18,7 +15,6 @@ from django.db import models
 
 
 def _application() -> models.ForeignKey[Any, Any]:
-    """Return the field for the application: a foreign key without an index or a database constraint."""
     return models.ForeignKey(
         settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
         on_delete=models.DO_NOTHING,
@@ -29,26 +25,23 @@ def _application() -> models.ForeignKey[Any, Any]:
 
 
 def _openid() -> models.TextField[str | None, str | None]:
-    """Return the field for the facts of the ID token and user info, as JSON; null for a plain OAuth 2.0 request."""
+    """The facts for the ID token and user info, as JSON; null for a plain OAuth 2.0 request."""
     return models.TextField(null=True, editable=False)
 
 
 def version_of_credentials() -> models.IntegerField[int, int]:
-    """Return the field for the `credentials_version` that the person or application had when the row was created."""
+    """The `credentials_version` that the person or application had when the row was created."""
     return models.IntegerField(default=0, db_default=0, editable=False)
 
 
 class AuthorizationCode(models.Model):
     """A one-time code. A redeemed code is kept to recognise a replay and to show people their sign-ins.
 
-    `attempt` identifies the authorization request that led to the code, with or without a consent page. A person has at
-    most one valid code for each attempt.
+    `attempt` identifies the authorization request. A person has at most one valid code for each attempt.
     """
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
-    former_digest = models.BinaryField(
-        max_length=32, null=True, editable=False
-    )  # the digest of the code that this code replaced
+    former_digest = models.BinaryField(max_length=32, null=True, editable=False)  # of the code that this code replaced
     attempt = models.UUIDField(editable=False)
     application = _application()
     user = models.ForeignKey(
@@ -72,8 +65,7 @@ class AuthorizationCode(models.Model):
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["user", "attempt"], name="oauth_bridge_one_code_an_attempt"),
         ]
-        # The activity log finds the codes of an hour or a day by `issued_at`, and the codes that were replaced by
-        # `former_digest`. A redemption reads neither index.
+        # For the activity log.
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["issued_at"], name="oauth_bridge_code_issued_at"),
             models.Index(
@@ -85,7 +77,7 @@ class AuthorizationCode(models.Model):
 
 
 class WithdrawnCode(models.Model):
-    """The digest of a code whose row was deleted before the code expired. `credentials.codes` uses it."""
+    """The digest of a code whose row was deleted before the code expired."""
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     expires_at = models.DateTimeField()
@@ -110,8 +102,7 @@ class AccessToken(models.Model):
     person_version = version_of_credentials()
     application_version = version_of_credentials()
 
-    # The next two attributes are not columns. `credentials.tokens` sets these attributes to explain why a token is
-    # invalid.
+    # No columns: `credentials.tokens` explains with them why a token is invalid.
     client_id: str | None
     ended_by: str | None
 
@@ -137,8 +128,7 @@ class Consent(models.Model):
     """A person has allowed an application, for the first time at `given_at`, and has not disconnected it since.
 
     `fingerprint` identifies the application's name, homepage and callback addresses at the last agreement. "Don't ask
-    again" is remembered until `expires_at`. If `expires_at` is null, the person is asked every time. A change of
-    the application's fingerprint or the person's `credentials_version` ends "don't ask again", but not the consent.
+    again" is remembered until `expires_at`, or until the fingerprint or the person's `credentials_version` changes.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

@@ -27,14 +27,9 @@ class State(StrEnum):
 class ApplicationSecret(models.Model):
     """The digest of a client secret. The secret itself is shown once and never stored.
 
-    An expired secret is kept until the purge, so that its use is recognised. `expires_at` of a revoked secret is the
-    time of the revocation. `is_revoked` keeps a secret revoked even if the clock is set back. `last_used_at` is
-    accurate to the minute.
-
-    `number` counts the secrets of one application from 1, and is never reused. `prefix` is the beginning of the
-    secret, so that people can recognise the secret in a configuration. `maker` is the name of the person who made the
-    secret. The name outlives the person's account. `maker_id` is the `sub` of the person, null if a command made the
-    secret.
+    `expires_at` of a revoked secret is the time of the revocation; `is_revoked` keeps it revoked even if the clock is
+    set back. `last_used_at` is accurate to the minute. `number` counts the secrets of one application from 1, and is
+    never reused. `maker_id` is the `sub` of the person who made the secret, null if a command made it.
     """
 
     application = models.ForeignKey("oauth_bridge.Application", on_delete=models.CASCADE, related_name="secrets")
@@ -51,18 +46,18 @@ class ApplicationSecret(models.Model):
     prefix = models.CharField(max_length=PREFIX_LENGTH, default="", db_default="", editable=False)
     maker_id = models.UUIDField(null=True, editable=False)
     maker = models.CharField(max_length=NICKNAME_MAX_LENGTH, default="", db_default="", editable=False)
-    # The last e-mail was sent this number of days before the end of the secret; null if no e-mail was sent.
+    # The last e-mail was sent this number of days before the end of the secret.
     told_days = models.IntegerField(null=True, editable=False)
 
     class Meta:
         ordering = ["-id"]
-        # A search by digest shows whether a wrong secret belongs to another application.
+        # Whether a wrong secret belongs to another application.
         indexes: ClassVar[list[models.Index]] = [models.Index(fields=["digest"], name="oauth_bridge_secret_digest")]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["application", "number"], name="oauth_bridge_secret_number"),
         ]
 
-    # `credentials.secret_rotation.states` sets it: used after its replacement, which is not used instead.
+    # Set by `credentials.secret_rotation.states`.
     is_still_used = False
 
     @property

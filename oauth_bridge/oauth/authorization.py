@@ -13,20 +13,18 @@ from urllib.parse import quote
 from django.conf import settings
 from django.http import HttpRequest
 
-from config.infrastructure import paths
+from config.infrastructure import errors, paths
 from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText, subject
 from oauth_bridge.applications import registry
 from oauth_bridge.callback_addresses import registration
 from oauth_bridge.callback_addresses.difference import likely_differences
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.models import Application, Caption
-from oauth_bridge.oauth.callback import Callback
+from oauth_bridge.models import Application
 from oauth_bridge.oauth.parameters import Parameters, of_query
 from oauth_bridge.openid import claims, id_token
 from oauth_bridge.openid import request as openid_request
 
-# The parameters of every request except `state`, which is stored percent-encoded, and `ui_locales`, which
-# config.http.languages reads. `openid.request.NAMES` has those of OpenID Connect.
+# The parameters of plain OAuth 2.0, except `state`, which is stored percent-encoded.
 NAMES = (
     "client_id",
     "redirect_uri",
@@ -47,15 +45,14 @@ CHALLENGE_METHODS = {None: "challenge_method_missing", "plain": "challenge_plain
 # The causes of refused values of `Sec-Fetch-Dest`. The activity log records them only for known applications.
 SCRIPT, FRAME = "called_by_script", "framed"
 EMBEDDED = {"empty": SCRIPT, "iframe": FRAME, "frame": FRAME, "embed": FRAME, "object": FRAME}
-PURPOSE_HEADERS = ("HTTP_SEC_PURPOSE", "HTTP_PURPOSE", "HTTP_X_PURPOSE", "HTTP_X_MOZ")
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """The parameters of an authorization request.
+    """The known parameters of an authorization request that have a value.
 
-    `parameters` contains the known parameters that have a value. `state` is percent-encoded byte by byte; None: the
-    request has no `state`. `repeated` is the name of the first repeated parameter, or empty.
+    `state` is percent-encoded byte by byte; None: the request has no `state`. `repeated` is the name of the first
+    repeated parameter, or empty.
     """
 
     parameters: dict[str, str]
@@ -72,8 +69,7 @@ class AuthorizationRequest:
             raise UnverifiedRequest(OAuthFault.REPEATED, name=name)
         if not query.text("client_id"):
             raise UnverifiedRequest(OAuthFault.MISSING, name="client_id").about(cause="client_id_missing")
-        # Values are cut to `most` characters. Every valid redirect_uri is shorter, so a cut redirect_uri is always
-        # invalid.
+        # Every valid redirect_uri is shorter than `most` characters.
         names = OPENID_NAMES if claims.is_openid(query.text("scope")) else NAMES
         most = registration.MAX_LENGTH + 1
         parameters = {name: value[:most] for name, value in query.texts_of(names).items()}
@@ -90,21 +86,34 @@ class AuthorizationRequest:
         return self.parameters.get("redirect_uri", "")
 
     @property
-    def callback(self) -> Callback:
-        """The callback that gets the answer. Use the callback only after the client and the address are verified."""
+    def posted_to(self) -> str:
+        """The callback address, if a form posts the answer to it; otherwise empty."""
+        return self.redirect_uri if openid_request.is_posted(self.parameters) else ""
+
+    def url(self, **parameters: str) -> str:
+        """The callback address with `parameters`, which are percent-encoded, and `state`. Use it only after `verify`.
+
+        Applications that use OpenID Connect get `iss`, too (RFC 9207).
+        """
         iss = quote(settings.BASE_URL, safe="") if claims.is_openid(self.parameters.get("scope", "")) else None
-        return Callback(self.redirect_uri, self.state, iss, openid_request.is_posted(self.parameters))
+        sent = {**parameters, "state": self.state, "iss": iss}
+        pairs = "&".join([f"{name}={value}" for name, value in sent.items() if value is not None])
+        return f"{self.redirect_uri}{'&' if '?' in self.redirect_uri else '?'}{pairs}"
+
+    def error_url(self, error: RequestError) -> str:
+        """Report the error, and return the callback address with the error. RFC 6749 §4.1.2.1."""
+        errors.report(error)
+        return self.url(error=error.fault.error, error_description=quote(error.description, safe=""))
 
 
 class UnverifiedRequest(RequestError):
     """The client or the callback address of the request is wrong, so the browser is not redirected.
 
-    The error page shows `sent_address` and `application`. `sent_address` is the redirect_uri of the request.
-    `application` is the caption of the application with the client_id of the request.
+    The error page shows `sent_address`, the redirect_uri of the request, and `application`, if it is known.
     """
 
     def __init__(
-        self, fault: Fault, sent_address: str = "", *, application: Caption | None = None, **details: object
+        self, fault: Fault, sent_address: str = "", *, application: Application | None = None, **details: object
     ) -> None:
         super().__init__(fault, None, **details)
         self.sent_address = sent_address
@@ -120,7 +129,7 @@ class CallbackError(RequestError):
         super().__init__(fault, None, **details)
         self.about(cause=cause)
         self.application = application
-        self.callback = request.callback
+        self.request = request
 
 
 def verify(request: AuthorizationRequest, query: Parameters) -> Application:
@@ -136,21 +145,17 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
         raise unknown
     subject().client_id = application.client_id
     if not application.is_enabled:
-        raise UnverifiedRequest(OAuthFault.CLIENT_DISABLED, application=application.caption)
+        raise UnverifiedRequest(OAuthFault.CLIENT_DISABLED, application=application)
 
     if not request.redirect_uri:
-        missing = UnverifiedRequest(OAuthFault.MISSING, application=application.caption, name="redirect_uri")
+        missing = UnverifiedRequest(OAuthFault.MISSING, application=application, name="redirect_uri")
         raise missing.about(cause="redirect_uri_missing")
     if not application.is_callback(request.redirect_uri):
-        sent_address, registered, is_public = (
-            request.redirect_uri,
-            application.callback_addresses,
-            application.is_public,
-        )
+        sent_address, registered = request.redirect_uri, application.callback_addresses
+        is_public, fault = application.is_public, OAuthFault.REDIRECT_URI_MISMATCH
         is_cut = query.lost("redirect_uri", KNOWN)
         parts = TranslatableText(*likely_differences(sent_address, registered, is_public=is_public, is_cut=is_cut))
-        caption = application.caption
-        mismatch = UnverifiedRequest(OAuthFault.REDIRECT_URI_MISMATCH, sent_address, application=caption, parts=parts)
+        mismatch = UnverifiedRequest(fault, sent_address, application=application, parts=parts)
         raise mismatch.about(registered=registered, is_public=is_public, redirect_uri=sent_address)
 
     if request.repeated:
@@ -177,11 +182,10 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
 def refuse_speculation(request: HttpRequest) -> None:
     """Raises RequestError: the browser prefetches the page, or loads it into a frame, an image or a script.
 
-    The status is 503: browsers discard a prefetched response with this status, so a click sends a new request. If the
-    prefetched response had the status 204, a click would do nothing.
+    Browsers discard a prefetched response with the status 503, so a click sends a new request.
     """
     sent = request.META
-    purposes = " ".join(sent[name] for name in PURPOSE_HEADERS if name in sent)
+    purposes = sent.get("HTTP_SEC_PURPOSE", "") + sent.get("HTTP_PURPOSE", "")
     is_speculative = purposes and re.search("prefetch|prerender|preview", purposes, re.IGNORECASE)
     destination = sent.get("HTTP_SEC_FETCH_DEST", "document")
     if is_speculative or not (destination in ("document", "") or is_silent_in_frame(request)):

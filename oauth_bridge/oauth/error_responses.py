@@ -9,17 +9,16 @@ from __future__ import annotations
 import re
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import quote
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.urls import is_valid_path, reverse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from config.infrastructure import errors, network, paths
+from config.infrastructure import errors, paths
 from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText
 from oauth_bridge.callback_addresses.difference import mark_likely_differences
 from oauth_bridge.errors import OAuthFault
@@ -28,12 +27,7 @@ from oauth_bridge.errors import OAuthFault
 DISCOVERY = re.compile(
     r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(certs|keys|\.well-known)\b"
 )
-# The paths that operations have in other services. The last part of the path names the operation. Matching takes linear
-# time.
-ELSEWHERE = re.compile(
-    r"(?:/(?:api|auth|connect|login|o|oauth2?|oidc|openid-connect|protocol|realms/[^/]+|v[12]))*/(?P<name>[a-z_-]+)",
-    re.IGNORECASE,
-)
+# The last part of an unknown path, by which other services name an operation.
 OPERATION_OF = {
     **dict.fromkeys(("auth", "authorization", "authorize"), paths.AUTHORIZE),
     **dict.fromkeys(("end_session", "endsession"), paths.LOGOUT),
@@ -86,10 +80,6 @@ SIGN_OUT_TITLE = gettext_noop("This sign-out can't go on")
 SIGN_OUT_MESSAGE = gettext_noop(
     "The application that sent you here made a mistake in its link. If you were signed in here, you still are."
 )
-DAMAGED_MESSAGE = gettext_noop("The link to this page is damaged or incomplete. Nothing was shared.")
-SWITCHED_OFF_SIGN_OUT_MESSAGE = gettext_noop(
-    "The application that sent you here is switched off. If you were signed in here, you still are."
-)
 # The sentence for people if the application of the link is known.
 APPLICATION_WORDS: dict[Fault, str] = {
     OAuthFault.CLIENT_DISABLED: gettext_noop(
@@ -128,10 +118,7 @@ def wants_page(request: HttpRequest) -> bool:
 
 
 def not_found(request: HttpRequest) -> HttpResponse:
-    """Answer 404 with a link to the documents.
-
-    If the path resembles the path of an operation or of the metadata, the answer also names the right path.
-    """
+    """Answer 404 with a link to the documents, and the right path if the path resembles that of an operation."""
     is_at_pages = getattr(request, "is_at_pages", False)
     return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path, is_at_pages=is_at_pages)))
 
@@ -141,51 +128,45 @@ def _hint(path: str, *, is_at_pages: bool) -> TranslatableText:
     docs = f"{settings.AUTH_URL}{paths.DOCS}"
     once = re.sub("/{2,}", "/", path)
     bare = once.rstrip("/")
-    match = ELSEWHERE.fullmatch(bare)
-    name = match["name"].lower() if match else ""
+    name = bare.rpartition("/")[2].lower()
     operation = bare if bare in paths.OPERATIONS else OPERATION_OF.get(name)
-    is_of_pages = paths.kind_of(operation or path).is_page
-    if operation == bare and once == path != bare and (is_at_pages or not is_of_pages):
-        text = gettext_noop("Use {path} without the slash at the end. The documentation is at {docs}.")
-        return TranslatableText(text, path=bare, docs=docs)
-    elsewhere = gettext_noop("Use {address}. The documentation is at {docs}.")
-    if operation:
-        address = (settings.AUTH_URL if is_of_pages else settings.BASE_URL) + operation
-        return TranslatableText(elsewhere, address=address, docs=docs)
-    if is_of_pages and not is_at_pages and is_valid_path(path):
-        return TranslatableText(elsewhere, address=settings.AUTH_URL + quote(path), docs=docs)
-    if DISCOVERY.search(once):
-        return TranslatableText(elsewhere, address=settings.BASE_URL + paths.OPENID_CONFIGURATION, docs=docs)
-    if name in REGISTRATION:
-        text = gettext_noop(
-            "No program registers itself here: an administrator registers applications. The documentation is at {docs}."
-        )
-        return TranslatableText(text, docs=docs)
+    if not operation and DISCOVERY.search(once):
+        operation = paths.OPENID_CONFIGURATION
     if once.startswith(PROTECTED_RESOURCE):
         text = gettext_noop(
             "This is the authorization server: its metadata is at {address}, and an administrator registers"
             " applications. The documentation is at {docs}."
         )
         return TranslatableText(text, address=settings.BASE_URL + paths.SERVER_METADATA, docs=docs)
-    return TranslatableText(gettext_noop("Compare it with the documentation at {docs}."), docs=docs)
+    if name in REGISTRATION:
+        text = gettext_noop(
+            "No program registers itself here: an administrator registers applications. The documentation is at {docs}."
+        )
+        return TranslatableText(text, docs=docs)
+    if not operation:
+        return TranslatableText(gettext_noop("Compare it with the documentation at {docs}."), docs=docs)
+    is_of_pages = paths.kind_of(operation).is_page
+    if operation == bare and once == path != bare and (is_at_pages or not is_of_pages):
+        text = gettext_noop("Use {path} without the slash at the end. The documentation is at {docs}.")
+        return TranslatableText(text, path=bare, docs=docs)
+    address = (settings.AUTH_URL if is_of_pages else settings.BASE_URL) + operation
+    return TranslatableText(gettext_noop("Use {address}. The documentation is at {docs}."), address=address, docs=docs)
 
 
 def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
-    """Render the error page: first what a person can do, then the details for a developer."""
     fault, status = error.fault, error.fault.status
     is_of_link = isinstance(fault, OAuthFault) and status == HTTPStatus.BAD_REQUEST
     is_sign_in = request.path == paths.AUTHORIZE and is_of_link
     is_sign_out = request.path == paths.LOGOUT and is_of_link
     title, message = PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
     if is_sign_in:
-        title, message = SIGN_IN_TITLE, DAMAGED_MESSAGE if fault is OAuthFault.REQUEST_DAMAGED else SIGN_IN_MESSAGE
+        title, message = SIGN_IN_TITLE, "" if fault is OAuthFault.REQUEST_DAMAGED else SIGN_IN_MESSAGE
     if is_sign_out:
-        is_off = fault is OAuthFault.CLIENT_DISABLED
-        title, message = SIGN_OUT_TITLE, SWITCHED_OFF_SIGN_OUT_MESSAGE if is_off else SIGN_OUT_MESSAGE
+        title, message = SIGN_OUT_TITLE, "" if fault is OAuthFault.CLIENT_DISABLED else SIGN_OUT_MESSAGE
     if fault in HOST_FAULTS:
         title, message = HOST_TITLE, ""
-    sentence, reference = fault.translate(**error.details), network.reference.get()
-    sent_address, application = getattr(error, "sent_address", ""), getattr(error, "application", None)
+    sentence = fault.translate(**error.details)
+    application = getattr(error, "application", None)
     context: dict[str, Any] = {
         "status": status,
         "title": _(title),
@@ -193,19 +174,14 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
         "error": fault.error,
         "description": sentence,
         "for_developers": is_sign_in or is_sign_out,
-        "sent_address": sent_address,
-        "sent_parts": mark_likely_differences(sent_address[:SHOWN_ADDRESS_LENGTH]),
+        "sent_parts": mark_likely_differences(getattr(error, "sent_address", "")[:SHOWN_ADDRESS_LENGTH]),
         "time": timezone.now(),
-        "reference": reference,
         "retry_url": request.get_full_path() if status in RETRYABLE and request.method == "GET" else "",
         "sign_out_url": reverse("account_logout") if is_sign_out else "",
         "application": application,
     }
-    # A request that a middleware refused has no user.
-    if context["for_developers"] and hasattr(request, "user") and request.user.is_staff:
-        context["record_url"] = f"{reverse('admin:find')}?q={reference}"
     if application:
         context["message"] = _(APPLICATION_WORDS[fault]) % {"name": application.name}
-    elif is_sign_in:
+    elif message == SIGN_IN_MESSAGE:
         context["advice"] = _(SIGN_IN_ADVICE)
     return render(request, "error.html", context, status=status)

@@ -8,6 +8,7 @@ from typing import cast
 
 from oauth2_provider.settings import oauth2_settings
 
+from accounts.models import User
 from config.infrastructure import events
 from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.events import Event
@@ -24,16 +25,11 @@ from oauth_bridge.openid.request import Granted
 VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")  # RFC 7636 §4.1
 
 
-Exchanged = tuple[dict[str, str | int], code_redemption.Redemption]
+def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
+    """Exchange the code in the form for an access token, and return the members of the answer.
 
-
-def exchange_code(form: dict[str, str], address: str) -> Exchanged:
-    """Exchange the code in the form for an access token. Returns the members of the answer and the rows.
-
-    Success takes two statements. For a code with `openid` the signing key takes one more. At most once a minute,
-    `client_secrets.authenticate` adds one statement. Failures are counted by `address`, the client's network address.
-    Raises RequestError: a parameter is missing or wrong, the client is not authenticated, the code can't be redeemed,
-    or a limit is reached.
+    Two statements; for `openid` one more, and one each minute for the use of the secret. Failures count by `address`.
+    Raises RequestError: the form, the client or the code is refused, or a limit is reached.
     """
     require(form, "grant_type", "client_id")
     if form["grant_type"] != "authorization_code":
@@ -44,14 +40,14 @@ def exchange_code(form: dict[str, str], address: str) -> Exchanged:
     subject().client_id, subject().is_proven = client.client_id, not client.is_public
     throttling.before_exchange(client.pk, is_public=client.is_public)
     try:
-        exchanged = _redeem(form, client)
+        members = _redeem(form, client)
     except RequestError:
         if client.is_public:
             throttling.token_failure(address, client.client_id)
         raise
     if client.is_public:
         throttling.exchange_of_public(client.pk)
-    return exchanged
+    return members
 
 
 def authenticated_client(
@@ -75,8 +71,7 @@ def authenticated_client(
         raise
 
 
-def _redeem(form: dict[str, str], client: client_secrets.Client) -> Exchanged:
-    """Redeem the code. Raises RequestError: the code_verifier or the code is refused (`code_redemption.explain`)."""
+def _redeem(form: dict[str, str], client: client_secrets.Client) -> dict[str, str | int]:
     if "code_verifier" in form and not VERIFIER.fullmatch(form["code_verifier"]):
         raise RequestError(OAuthFault.VERIFIER_MALFORMED)
     # The signer is read before the redemption, so that the code stays valid if the key is missing.
@@ -85,13 +80,12 @@ def _redeem(form: dict[str, str], client: client_secrets.Client) -> Exchanged:
     redemption = code_redemption.redeem(form, client.pk, token, is_restricted=client.is_restricted)
     if redemption is not None:
         events.write(Event.CODE_REDEEMED, client_id=client.client_id, person=redemption.person_id)
-        members = {
+        return {
             "access_token": token,
             "token_type": "Bearer",
             "expires_in": oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS,
             **_openid_members(client, redemption, token, signer),
         }
-        return members, redemption
     refusal = code_redemption.explain(form, client.pk) or code_redemption.Refusal(
         OAuthFault.CODE_RACED, cause="reason_unknown"
     )
@@ -116,7 +110,7 @@ def _openid_members(
     if redemption.openid is None or signer is None:
         return {}
     granted = Granted.from_json(redemption.openid)
-    code = redemption.code
+    names = granted.id_token
     signed = id_token.make(
         granted,
         client_id=client.client_id,
@@ -124,16 +118,13 @@ def _openid_members(
         person_id=redemption.person_id,
         access_token=token,
         now=int(time.time()),
-        person_claims=claims.values(code.user, granted.id_token, client.pk) if granted.id_token else {},
+        person_claims=claims.values(User.objects.get(pk=redemption.person_id), names, client.pk) if names else {},
     )
-    return {"id_token": signed, "scope": code.scope}
+    return {"id_token": signed, "scope": redemption.scope}
 
 
 def _end_token(code: AuthorizationCode, client: client_secrets.Client, age: float) -> None:
-    """Revoke the token that was issued for the code, and tell the person and the application's owners.
-
-    `age` is the time since the first redemption, in seconds. The client is the one that sent the code again.
-    """
+    """Revoke the token that was issued for the code, and tell person and owners. `age` is in seconds."""
     tokens.revoke(bytes(code.token_digest or b""))
     client_id, person = client.client_id, code.user_id
     events.write(Event.CODE_REPLAYED, client_id=client_id, person=person, code_row=code.pk, age_seconds=age)

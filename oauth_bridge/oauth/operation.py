@@ -10,16 +10,14 @@ from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.utils.translation import gettext_noop
 from django.views.decorators.csrf import csrf_exempt
 
 from config.infrastructure import paths
-from config.infrastructure.errors import RequestError, SiteFault, TranslatableText, subject
+from config.infrastructure.errors import RequestError, SiteFault, subject
 from oauth_bridge.oauth import error_responses
 
 View = Callable[[HttpRequest], HttpResponseBase]
 
-KNOWN_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 PREFLIGHT_SECONDS = "7200"  # browsers cache the answer for two hours, the maximum of Chromium
 
 
@@ -31,8 +29,7 @@ def operation(
 ) -> View:
     """Limit the view to `methods`, and answer every RequestError with a page or JSON.
 
-    `step` is the step of a sign-in at which the activity log records the errors; empty: they are not recorded.
-    `challenge` adds headers such as `WWW-Authenticate`, or private facts, to the error.
+    Without a `step`, errors are not recorded. `challenge` adds headers or private facts to an error.
     """
 
     @csrf_exempt  # the view itself checks the CSRF token later
@@ -44,9 +41,8 @@ def operation(
         try:
             if request.method in methods:
                 return view(request)
-            is_known, allow = request.method in KNOWN_METHODS, ", ".join(methods)
-            method = request.method if is_known else TranslatableText(gettext_noop("this method"))
-            raise RequestError(SiteFault.METHOD, {"Allow": allow}, method=method, allow=allow)
+            allow = ", ".join(methods)
+            raise RequestError(SiteFault.METHOD, {"Allow": allow}, method=request.method, allow=allow)
         except RequestError as error:
             if challenge:
                 challenge(request, error)
@@ -56,7 +52,6 @@ def operation(
 
 
 def is_preflight(request: HttpRequest) -> bool:
-    """Return whether the request is a CORS preflight. Fetch Standard, "CORS-preflight request"."""
     sent = request.META
     return (
         request.method == "OPTIONS"
@@ -67,11 +62,7 @@ def is_preflight(request: HttpRequest) -> bool:
 
 
 def preflight_response(methods: tuple[str, ...]) -> HttpResponse:
-    """Answer a preflight. No rate limit counts preflights.
-
-    Scripts of tracing and products add headers of their own, such as `traceparent`, to each request. The answer names
-    `Authorization`, because "*" does not include it (Fetch Standard, "CORS-preflight fetch").
-    """
+    """Answer a preflight. "*" does not include `Authorization` (Fetch Standard, "CORS-preflight fetch")."""
     response = HttpResponse(
         headers={
             "Access-Control-Allow-Methods": ", ".join(methods),

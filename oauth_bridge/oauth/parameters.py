@@ -8,7 +8,7 @@ from binascii import unhexlify
 from collections.abc import Collection, Iterable
 from urllib.parse import quote_from_bytes
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext_noop
 
 from config.infrastructure.errors import RequestError, SiteFault, TranslatableText
@@ -17,15 +17,13 @@ from oauth_bridge.errors import OAuthFault
 BODY_LIMIT_BYTES = 64 * 1024
 POSTED_LIMIT_BYTES = 12 * 1024
 JSON_LIMIT_BYTES = 8 * 1024
-# A body above BODY_LIMIT_BYTES is read up to this length. If a part of the body stayed unread, the server would parse
-# this part as the next request.
+# If a part of a body stayed unread, the server would parse this part as the next request.
 READ_BYTES = 1024 * 1024
 # Error sentences do not quote a longer media type.
 MAX_QUOTED_LENGTH = 40
 # People paste these values, often with a line end.
 PASTED_PARAMETERS = ("client_id", "client_secret")
-# The fields that the operations and pages read from a form body. Other fields are ignored, even if repeated (RFC 6749
-# §3.1, §3.2): clients send `resource` or `audience` for other services.
+# The fields that the operations and pages read. Others are ignored, even if repeated (RFC 6749 §3.1, §3.2).
 FORM_FIELDS = (
     "client_id",
     "client_secret",
@@ -39,7 +37,6 @@ FORM_FIELDS = (
     "pending",
     "decision",
     "remember",
-    "leaving",
 )
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -98,11 +95,7 @@ class Parameters:
         return b"+" in value or (b"?" in value and any(each and each not in known for each in followers))
 
     def texts(self) -> dict[str, str]:
-        """The parameters of FORM_FIELDS that have a value.
-
-        Raises RequestError: one of them is repeated, is not UTF-8, or contains a control character; or the client_id or
-        the client_secret begins or ends with white space.
-        """
+        """The parameters of FORM_FIELDS that have a value. Raises RequestError: one is repeated or malformed."""
         if name := self.repeated(FORM_FIELDS):
             raise RequestError(OAuthFault.REPEATED, name=name)
         texts = {}
@@ -144,12 +137,12 @@ def of_query(request: HttpRequest) -> Parameters:
     return Parameters(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"))
 
 
-def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str | None:
-    """Convert a request that an application's page posted as a form, and return it as a query.
+def as_link(request: HttpRequest, *, unless: str, needs: str = "") -> HttpResponse | None:
+    """Redirect a request that an application's page posted as a form to the same request as a link.
 
-    None: the request posts no form, the form has the field `unless`, or the form lacks the field `needs`.
-
-    Raises RequestError: the query is longer than POSTED_LIMIT_BYTES, which is too long for a URL.
+    Browsers send no cookies with such a post (OpenID Connect Core 1.0 §3.1.2.1), so without the redirect nobody would
+    appear signed in. None: the request posts no form, the form has the field `unless`, which a page of this service
+    adds, or the form lacks the field `needs`. Raises RequestError: the query is too long for a URL.
     """
     if request.method != "POST" or request.META.get("QUERY_STRING") or not _is_form(request):
         return None
@@ -163,11 +156,11 @@ def posted_request(request: HttpRequest, *, unless: str, needs: str = "") -> str
     query = quote_from_bytes(body, safe="%&=+-._~!$'()*,;:@/?")
     if len(query) > POSTED_LIMIT_BYTES:
         raise RequestError(SiteFault.TOO_LARGE, limit=POSTED_LIMIT_BYTES)
-    return query
+    return HttpResponseRedirect(f"{request.path}?{query}" if query else request.path, status=303)
 
 
 def has_body(request: HttpRequest) -> bool:
-    """Return whether the request has a body. A chunked form, which states no length, counts as a body."""
+    """Return whether the request has a body. A chunked form states no length."""
     if request.method != "POST":
         return False
     is_chunked = "HTTP_TRANSFER_ENCODING" in request.META
@@ -204,8 +197,7 @@ def read_form(request: HttpRequest, *, has_been_read: bool = False) -> Parameter
 
 
 def _read(request: HttpRequest, most: int) -> bytes:
-    # Django reads only Content-Length bytes. A chunked body has no length, so this function reads the server's stream
-    # if the server marks the end of the body.
+    # Django reads only Content-Length bytes, and a chunked body has no length.
     terminated = request.META.get("wsgi.input_terminated")
     return (request.META["wsgi.input"] if terminated else request).read(most)
 

@@ -39,13 +39,9 @@ FACTS = dict.fromkeys(SCOPES["profile"], "nickname") | {
     "picture": "avatar",
     "avatar": "avatar",
     "email": "email",
-    "email_verified": "email_verified",
+    "email_verified": "email",
     "groups": "groups",
-    "updated_at": "updated_at",
 }
-# The second fact of each pair includes the first. The fact `nickname` includes the time of the last change of the
-# profile. The fact `email` includes the confirmation of the address.
-INCLUDED = {"updated_at": "nickname", "email_verified": "email"}
 
 _VALUES: Mapping[str, Callable[[User], object]] = {
     "sub": lambda person: str(person.pk),
@@ -64,7 +60,7 @@ def is_openid(scope: str) -> bool:
 
 
 def is_nearly_openid(scope: str) -> bool:
-    """Return whether the scope `openid` is meant, but not named: in capitals, or joined to another scope."""
+    """Return whether `openid` is in capitals, or joined to another scope."""
     return bool(scope) and not is_openid(scope) and OPENID in re.split(r"[\s,;+]", unquote(scope).lower())
 
 
@@ -83,8 +79,7 @@ def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
 def asked_by_parameter(parameter: str, where: str) -> list[str]:
     """The known claims in the member `where` ("userinfo" or "id_token") of the parameter `claims`. §5.5.
 
-    `essential` has no effect here, because a missing claim is not an error (§5.5.1). `wanted_values` reads the
-    requested values. Raises ValueError: the parameter is not a JSON object.
+    Raises ValueError: the parameter is not a JSON object.
     """
     if not parameter:
         return []
@@ -97,8 +92,7 @@ def asked_by_parameter(parameter: str, where: str) -> list[str]:
 def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
     """The values that `claims` requests for this claim in the ID token, and whether the claim is essential. §5.5.1.
 
-    An empty list of values means that any value is accepted. Call this function only for a parameter that
-    `asked_by_parameter` accepts.
+    An empty list means that any value is accepted. `asked_by_parameter` must accept the parameter.
     """
     asked = (json.loads(parameter).get("id_token") or {}).get(name) if parameter else None
     if not isinstance(asked, dict):
@@ -124,9 +118,8 @@ def values(person: User, names: Collection[str] = PLAIN, application_id: int | N
 
 
 def facts(names: Collection[str]) -> list[str]:
-    """The facts that these claims disclose, in the order of NAMES. A fact is left out if another one includes it."""
-    found = list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))
-    return [fact for fact in found if INCLUDED.get(fact) not in found]
+    """The facts that these claims disclose, in the order of NAMES."""
+    return list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))
 
 
 PLAIN_FACTS = facts(PLAIN)

@@ -17,7 +17,7 @@ from oauth_bridge.openid import signing_keys
 from oauth_bridge.openid.request import Granted
 
 LIFETIME_SECONDS = 3600
-# `verified` reads at most this number of characters. The limit is large, because an ID token may name many groups.
+# An ID token may name many groups.
 MAX_LENGTH = 8000
 KID = re.compile(r"[A-Za-z0-9_-]{43}")
 
@@ -32,10 +32,7 @@ def make(
     now: int,
     person_claims: Mapping[str, Any],
 ) -> str:
-    """Make a signed ID token. `now` is a Unix time in seconds.
-
-    `person_claims` has the values of the claims that `granted.id_token` names.
-    """
+    """Make a signed ID token. `now` is a Unix time in seconds. `person_claims`: the values of `granted.id_token`."""
     half_digest = hashlib.sha256(access_token.encode()).digest()[:16]  # §3.1.3.6
     content: dict[str, Any] = {
         **person_claims,
@@ -68,13 +65,10 @@ class NotOurs(Exception):
 
 
 def verified(token: str) -> dict[str, Any]:
-    """The claims of an ID token of this service, even if it is expired. The key determines the algorithm.
-
-    Raises NotOurs: the text is not an ID token of this service.
-    """
+    """The claims of an ID token of this service, even if it is expired. Raises NotOurs."""
     token = token[:MAX_LENGTH]  # a text that is cut has a wrong signature
     try:
-        # Before the signature is verified, the header is used only to find the key.
+        # The header is used only to find the key, which determines the algorithm.
         kid = str(jws.extract_compact(token.encode()).headers().get("kid"))
         found = signing_keys.verification_key(kid) if KID.fullmatch(kid) else None
         if found is None:

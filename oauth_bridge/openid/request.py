@@ -48,9 +48,8 @@ class Granted:
 class Asked:
     """The requirements of a request on the person and the sign-in. `max_age` is in seconds.
 
-    `subs` are the `sub` values of `id_token_hint` and of the parameter `claims`; the person's `sub` must equal each of
-    these values. `needs_two_factors`: a sign-in without two factors is answered with an error (OpenID Connect Core 1.0
-    §5.5.1.1).
+    The person's `sub` must equal each of `subs`, from `id_token_hint` and `claims`. `needs_two_factors`: a sign-in
+    without two factors is answered with an error (OpenID Connect Core 1.0 §5.5.1.1).
     """
 
     prompts: frozenset[str] = frozenset()
@@ -78,7 +77,6 @@ class Asked:
 
     @property
     def is_silent(self) -> bool:
-        """Return whether the service must answer without showing a page."""
         return "none" in self.prompts
 
 
@@ -86,16 +84,13 @@ NOTHING = Asked()
 
 
 def is_posted(parameters: Mapping[str, str]) -> bool:
-    """Return whether a form posts the answer to an http or https address. OAuth 2.0 Form Post Response Mode."""
+    """Return whether a form posts the answer. OAuth 2.0 Form Post Response Mode."""
     is_web = parameters.get("redirect_uri", "").startswith(("https:", "http:"))
     return is_web and parameters.get("response_mode") == "form_post"
 
 
 def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
-    """The first fault of the parameters in NAMES, of `scope`, and of those that both protocols have; None: no fault.
-
-    A plain OAuth 2.0 request does not read the parameters in NAMES.
-    """
+    """The first fault of `scope`, of NAMES, and of the parameters that both protocols have; None: no fault."""
     scope = parameters.get("scope", "")
     if "request" in parameters:
         return OAuthFault.REQUEST_OBJECT
@@ -124,7 +119,7 @@ def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
 
 
 def facts(parameters: Mapping[str, str]) -> list[str]:
-    """The facts that the person agrees to. No answer contains other facts."""
+    """The facts that the person agrees to."""
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):
         return claims.PLAIN_FACTS
@@ -137,8 +132,7 @@ def granted(
 ) -> Granted | None:
     """Make the grant that is stored with the code. For plain OAuth 2.0, return None, and do not call `read_proof`.
 
-    `profile_in_id_token`: the ID token also contains the claims of the scopes. User info contains them anyway, so
-    the person agrees to the same facts.
+    `profile_in_id_token`: the ID token also contains the claims of the scopes.
     """
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):

@@ -30,16 +30,12 @@ Key = RSAKey | ECKey
 PURPOSE = "oauth_bridge signing key"
 ALGORITHMS = ("RS256", "ES256")
 
-# How long applications and caches may keep the published keys.
 PUBLISHED_FOR = timedelta(minutes=5)
-# How long a new key is published before it signs.
 PUBLISHED_BEFORE = 2 * PUBLISHED_FOR
-# How long a key is published after its last signature: the lifetime of an ID token, plus time for a caller's slow
-# clock.
+# After the last signature: the lifetime of an ID token, plus time for a caller's slow clock.
 PUBLISHED_AFTER = timedelta(hours=1, minutes=10)
 REPLACED_AFTER = timedelta(days=90)
-# How long a key is kept after its last signature. A caller may send an expired ID token as `id_token_hint`, so the key
-# must still verify such a token.
+# After the last signature: an expired ID token may be sent as `id_token_hint`.
 KEPT_FOR = timedelta(days=400)
 
 TABLE = SigningKey._meta.db_table
@@ -51,9 +47,6 @@ SIGNERS = f"""
        AND (signs_until IS NULL OR signs_until > %(now)s)
      ORDER BY signs_from DESC
 """  # noqa: S608 - the name of the table only
-
-
-MOST_LOADED = 8
 _loaded: dict[str, Key] = {}
 
 
@@ -94,15 +87,9 @@ def verification_key(kid: str) -> tuple[str, Key] | None:
     return (row.algorithm, cast(Key, JWKRegistry.import_key(json.loads(row.public)))) if row else None
 
 
-# Managing -------------------------------------------------------------------------------------------------------------
-
-
 @transaction.atomic
 def rotate(algorithm: str) -> SigningKey:
-    """Make a key that begins to sign after PUBLISHED_BEFORE. Older keys stop signing at that time.
-
-    By that time, applications have loaded the new key.
-    """
+    """Make a key that begins to sign after PUBLISHED_BEFORE. Older keys stop signing at that time."""
     signs_from = timezone.now() + PUBLISHED_BEFORE
     older = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None)
     list(older.select_for_update().order_by("made_at"))  # wait for another rotation, so that its key ends too
@@ -142,7 +129,7 @@ def tidy(now: datetime) -> None:
 
 
 def _make(algorithm: str, signs_from: datetime) -> tuple[SigningKey, Key]:
-    """Make a key. Two workers that make the first key at the same time make two keys; both are published."""
+    """Two workers that make the first key at the same time make two keys; both are published."""
     key = _generated(algorithm)
     kid = key.thumbprint()
     public = {**key.as_dict(private=False), "kid": kid, "alg": algorithm, "use": "sig"}  # RFC 7517 §4
@@ -169,11 +156,8 @@ def _load(kid: str, algorithm: str, row_id: bytes, sealed: bytes) -> Key | None:
     if content is None:
         logger.error("signing key can't be opened: SECRET_KEY has changed without a fallback", extra={"kid": kid})
         return None
-    # The check of the primes, which would take 34 ms, is not needed: this service made the key, and AES-GCM shows that
-    # the key is unchanged.
+    # The check of the primes would take 34 ms: this service made the key, and AES-GCM shows that it is unchanged.
     native: Any = load_der_private_key(content, None, unsafe_skip_rsa_key_validation=True)
-    if len(_loaded) >= MOST_LOADED:
-        _loaded.clear()
     _loaded[kid] = key = RSAKey.import_key(native) if algorithm == "RS256" else ECKey.import_key(native)
     return key
 

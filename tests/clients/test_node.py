@@ -12,17 +12,15 @@ from typing import Any
 import pytest
 
 from oauth_bridge.api_docs import snippets
-from tests.clients.conftest import Answer, expected, outcome_of
-from tests.contract_coverage import contract
+from tests.clients.conftest import Answer, outcome_of
 from tests.factories import ApplicationFactory, Registered
 from tests.server import Server
 
 SOURCES = Path(__file__).resolve().parent / "node"
 INSTALL_SECONDS = 600
 Run = Callable[..., dict[str, Any]]
-# Document (none: the file stands here), name of the code, how it is driven, path of the callback.
+# Document, name of the code, how it is driven, path of the callback.
 SNIPPETS = [
-    ("", "authjs_oauth", "authjs", "/api/auth/callback/service"),
     ("guide", "client", "functions", "/callback"),
     ("connect", "authjs", "authjs", "/api/auth/callback/service"),
     ("connect", "better-auth", "betterAuth", "/api/auth/callback/service"),
@@ -62,17 +60,6 @@ def run(programs: Path, provider: Server, answer: Answer) -> Run:
     return run
 
 
-@contract("1.4", "1.5", "5.2", "4.3", "4.4", "D9.s256", "D12.basic", "3.4", "4.2/error", "7/callback")
-def test_the_whole_flow_and_a_refusal(run: Run, application: Registered, alice: Any) -> None:
-    """With openid-client and plain OAuth."""
-    outcome = run("openid_client.mjs", application)
-    assert (outcome["type"].lower(), outcome["expires_in"]) == ("bearer", 3600)
-    assert outcome["profile"] == expected(alice, outcome["profile"])
-    outcome = run("openid_client.mjs", application, "refuse")
-    assert "profile" not in outcome
-    assert outcome["error"] == "access_denied"
-
-
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
 def test_openid_connect_with_all_checks(run: Run, provider: Server, alice: Any, algorithm: str) -> None:
     """Discovery, signature, nonce, max_age, PKCE, `iss`; user info, introspection, revocation."""
@@ -90,11 +77,8 @@ def test_the_code_of_the_documents(
 ) -> None:
     application = ApplicationFactory(redirect_uris=f"https://client.example{path}")
     file = programs / f"{application.client_id}.mjs"
-    if document:
-        code = snippets.fill_for(snippets.blocks(document, "js")[name], application.row).replace(WITHOUT_HTTPS, "")
-        file.write_text(code.replace("{CLIENT_SECRET}", application.secret), encoding="utf-8")
-    else:
-        file = programs / f"{name}.mjs"
+    code = snippets.fill_for(snippets.blocks(document, "js")[name], application.row).replace(WITHOUT_HTTPS, "")
+    file.write_text(code.replace("{CLIENT_SECRET}", application.secret), encoding="utf-8")
     profile = run("snippet.mjs", application, SNIPPET=str(file), KIND=kind)["profile"]
     assert (profile["sub"], profile["email"]) == (str(alice.pk), alice.email)
     assert alice.nickname in (profile.get("nickname"), profile.get("name"))

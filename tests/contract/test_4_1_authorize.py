@@ -256,7 +256,7 @@ def test_neither_head_nor_a_speculative_request_nor_one_of_a_frame_gets_a_code(s
     link = signed_in.authorization_url(trusted)
     opened = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     for purpose in ("prefetch", "prefetch;prerender", "Prefetch; anonymous-client-ip"):
-        for name in ("Sec-Purpose", "Purpose", "X-Purpose", "X-Moz"):
+        for name in ("Sec-Purpose", "Purpose"):
             answer = signed_in.get(link, headers={name: purpose, **opened})
             assert (answer.status_code, answer.headers["Cache-Control"]) == (503, "no-store"), name
             assert int(answer.headers["Retry-After"]) >= 1

@@ -147,14 +147,14 @@ def test_without_a_hint_the_person_is_asked(driver: OAuthDriver, leaving: Regist
 
 
 @contract("I9.asked")
-def test_nothing_but_the_signed_field_and_the_token_of_its_page_is_believed(
-    driver: OAuthDriver, leaving: Registered, alice: Any
-) -> None:
+def test_nothing_but_the_fields_of_its_page_is_believed(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
     driver.signed_in(alice.email, PASSWORD)
     form = question(logout(driver, client_id=leaving.client_id, post_logout_redirect_uri=BACK))
     assert driver.submit(form, csrfmiddlewaretoken="x" * 64, follow=False).status_code == 403
-    for sealed in ("", "x", form.fields["leaving"][:-2] + "zz"):
-        answer = driver.submit(form, leaving=sealed, post_logout_redirect_uri="https://evil.example/", follow=False)
+    for leaving_person in ("", "x", form.fields["leaving"][:-2] + "zz"):
+        answer = driver.submit(
+            form, leaving=leaving_person, post_logout_redirect_uri="https://evil.example/", follow=False
+        )
         assert answer.headers["Location"].startswith("/oauth/logout")
     assert is_signed_in(driver)
 
@@ -170,7 +170,7 @@ def test_the_hint_or_the_page_of_another_person_asks(
     hers = question(logout(another_driver, **asked)).fields["leaving"]
     driver.signed_in(alice.email, PASSWORD)
     question(logout(driver, id_token_hint=hint, post_logout_redirect_uri=BACK))
-    form = question(logout(driver, client_id=leaving.client_id))
+    form = question(logout(driver, **asked))
     answer = driver.submit(form, leaving=hers, follow=False)
     assert answer.status_code == 303
     assert is_signed_in(driver)

@@ -8,21 +8,19 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
-from oauth_bridge.models import NAME_MAX_LENGTH, Application, AuthorizationCode, Consent
+from oauth_bridge.models import Application, Consent
+from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
 
 pytestmark = pytest.mark.django_db
 PAGE = "/accounts/applications"
-AWKWARD_NAMES = ["👩‍👩‍👧 Familie & <b>Söhne</b> ".ljust(NAME_MAX_LENGTH, "x"), "%(name)s %s {{ name }}"]
 
 
 def application(**fields: Any) -> Application:
@@ -30,10 +28,10 @@ def application(**fields: Any) -> Application:
     return row
 
 
-def listed(browser: Client) -> tuple[list[str], list[str]]:
+def listed(browser: Client) -> tuple[list[str], ...]:
     """The names under "You are not asked again" and under "You are asked every time"."""
     context = browser.get(PAGE).context
-    return [row["name"] for row in context["unasked"]], [row["name"] for row in context["asked"]]
+    return tuple([each.application.name for each in context[part]] for part in ("unasked", "asked"))
 
 
 def text(browser: Client) -> str:
@@ -45,6 +43,7 @@ def sign_in_to(row: Application, person: User, days_ago: float = 0) -> None:
     CodeFactory(application=row, user=person, issued_at=at, redeemed_at=at)
 
 
+@contract("D7.revoked")
 def test_an_application_is_listed_once_it_was_allowed_until_it_is_disconnected(browser: Client, alice: User) -> None:
     row = application()
     assert listed(browser) == ([], [])
@@ -141,41 +140,3 @@ def test_what_is_switched_off_can_be_disconnected_and_what_is_deleted_is_gone(br
     Application.objects.filter(pk=row.pk).delete()
     assert listed(browser) == ([kept.name], [])
     assert browser.post(PAGE, {"disconnect": row.client_id}).status_code == 303
-
-
-def test_any_name_is_shown_as_it_is(browser: Client, alice: User) -> None:
-    for name in AWKWARD_NAMES:
-        row = application(name=name)
-        consents.remember(alice, row)
-        assert name in text(browser)
-        for button, said in (("ask_again", f"{name} will ask again."), ("disconnect", f"{name} is disconnected.")):
-            answer = browser.post(PAGE, {button: row.client_id}, follow=True)
-            assert [str(each) for each in answer.context["messages"]] == [said]
-
-
-def test_the_page_costs_the_same_however_many_applications_there_are(browser: Client, alice: User) -> None:
-    def cost() -> int:
-        with CaptureQueriesContext(connection) as captured:
-            browser.get(PAGE)
-        return len(captured)
-
-    browser.get(PAGE)
-    costs = []
-    for _ in range(5):
-        row = application()
-        consents.remember(alice, row)
-        sign_in_to(row, alice)
-        costs.append(cost())
-    assert costs == [costs[0]] * 5
-
-
-@pytest.mark.integration
-def test_to_disconnect_is_all_or_nothing(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    row = application()
-    consents.remember(alice, row)
-    CodeFactory(application=row, user=alice)
-    monkeypatch.setattr(consents.tokens, "revoke_all", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        consents.disconnect(alice, row)
-    assert AuthorizationCode.objects.count() == 1
-    assert consents.is_remembered(alice, row)

@@ -66,7 +66,7 @@ def test_an_application_that_is_switched_off_is_named_and_nobody_is_told_to_try_
         assert "evil.example" not in person + developer
     sent = {"client_id": application.client_id, "post_logout_redirect_uri": "https://app.example/after"}
     person, _ = layers(html_of(Client().get("/oauth/logout", sent, headers=PAGE)))
-    assert "is switched off. If you were signed in here, you still are." in person
+    assert "The application is switched off." in person
     assert "mistake" not in person
 
 

@@ -103,8 +103,7 @@ def test_a_code_is_redeemed_exactly_when_no_fault_is_found(drawn: Drawn) -> None
         assert [query["sql"].split()[0] for query in captured] == ["SELECT"] * (1 if drawn.is_known else 2)
         assert AccessToken.objects.count() == int(redemption is not None)
         if redemption:
-            assert AccessToken.objects.filter(digest=redemption.token.digest, user_id=code.row.user_id).exists()
-            assert AuthorizationCode.objects.get(pk=redemption.code.pk).redeemed_at is not None
-            assert redemption.code == code.row
-            assert redemption.code.user_id == code.row.user_id
+            assert AccessToken.objects.filter(user=redemption.person_id, attempt=code.row.attempt).exists()
+            assert AuthorizationCode.objects.get(pk=code.row.pk).redeemed_at is not None
+            assert redemption == (code.row.user_id, code.row.scope, None)
         transaction.set_rollback(True)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import time_machine
 
-from config.infrastructure.errors import RequestError, SiteFault
+from config.infrastructure.errors import RequestError
 from oauth_bridge.credentials import secret_rotation, tokens
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.errors import OAuthFault
@@ -16,6 +16,7 @@ from oauth_bridge.management import purging
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.models.secrets import State
 from oauth_bridge.oauth import exchange
+from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, TokenFactory, registered
 from tests.pages import admin_page, html_of, proven, secret_on, text_of
 
@@ -46,7 +47,7 @@ def exchanged(application: Application, secret: str) -> str:
     code = CodeFactory(application=application, application_version=application.credentials_version).raw
     form = {"grant_type": "authorization_code", "code": code}
     form |= {"client_id": application.client_id, "client_secret": secret}
-    return str(exchange.exchange_code(form, "192.0.2.1")[0]["access_token"])
+    return str(exchange.exchange_code(form, "192.0.2.1")["access_token"])
 
 
 def ended_by(token: str) -> str:
@@ -181,21 +182,6 @@ def test_the_use_of_the_secret_that_was_sent_and_let_in_is_noted_once_a_minute(m
     assert application.secrets.last().last_used_at is None
 
 
-def test_the_use_of_an_expired_secret_counts_as_a_failed_authentication_and_is_recorded(made, clock, settings, caplog):
-    """What the limit refuses is not recorded, so that nobody fills the log with it."""
-    settings.RATES = {"token_failures": "2/m"}
-    application, old = made
-    rotation = secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
-    clock.move_to(START + timedelta(seconds=90))
-    faults = [fault_of(application, old) for _ in range(3)]
-    assert faults == [*[OAuthFault.CLIENT_SECRET_EXPIRED] * 2, SiteFault.RATE_LIMITED]
-    first, _second = [record for record in caplog.records if record.getMessage() == "expired client secret used"]
-    assert (first.client_id, first.secret_row) == (application.client_id, rotation.older[0].pk)
-    assert first.expired_seconds == 90.0
-    assert old not in str(vars(first))
-    assert fault_of(application, rotation.secret) is None
-
-
 def test_what_holds_a_credential_does_not_show_it(made):
     rotation = secret_rotation.rotate(made[0])
     application, code = ApplicationFactory(), CodeFactory()
@@ -259,6 +245,7 @@ def test_a_form_that_makes_no_secret_says_why(admin_client, made):
     assert len(working(application)) == secret_rotation.MOST_WORKING
 
 
+@contract("D15.dump")
 def test_both_pages_tell_of_each_secret_what_is_known(admin_client, made, clock):
     application, old = made
     application.secrets.update(last_used_at=START - timedelta(minutes=5))

@@ -87,22 +87,6 @@ def test_each_of_two_tabs_at_the_second_factor_leads_to_its_own_request(client: 
     first.ends()
 
 
-def test_lost_cookies_at_the_factor_and_at_the_consent_lead_to_the_sign_in(client: Client, account: Account) -> None:
-    tab = Tab(client)
-    tab.sign_in(account.person)
-    client.cookies.clear()
-    tab.submit(code=account.codes[0])
-    for code in account.codes[:2]:
-        tab.names_the_application(SIGN_IN)
-        tab.sign_in(account.person)
-        tab.submit(code=code)
-        assert "Allow" in tab.text
-        if code == account.codes[0]:
-            client.cookies.clear()
-            tab.open(answer(client, tab.html)["Location"])
-    tab.ends()
-
-
 def test_a_person_who_is_deactivated_at_the_consent_is_told_so(client: Client) -> None:
     person, tab = PersonFactory(), Tab(client)
     tab.sign_in(person)

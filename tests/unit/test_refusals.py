@@ -79,12 +79,8 @@ def often(path: str, times: int, **form: str) -> Callable[[Attempt], Any]:
 MULTIPART = "multipart/form-data; boundary=b"
 # The code, whether the answer is a page that shows the reference, and the request.
 WAYS: list[tuple[str, bool, Callable[[Attempt], Any]]] = [
-    ("missing", False, lambda given: given.post("/oauth/token", {"code": "x"})),
-    ("token_missing", False, get("/oauth/userinfo")),
     ("token_unknown", False, get("/oauth/userinfo", HTTP_AUTHORIZATION="Bearer x")),
     ("client_unknown", True, link(client_id="x")),
-    ("redirect_uri_mismatch", True, link(redirect_uri="https://www.client.example/callback")),
-    ("response_type", False, link(response_type="x")),
     ("refused", False, lambda given: given.answer(decision="refuse")),
     ("consent_page_outdated", False, of_another_session),
     ("attempt_finished", False, redeemed),

@@ -14,7 +14,7 @@ from django.conf import settings as live_settings
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
-from oauth_bridge.models import Application, SigningKey
+from oauth_bridge.models import SigningKey
 from oauth_bridge.openid import signing_keys
 from oauth_bridge.openid.signing_keys import PUBLISHED_AFTER, PUBLISHED_BEFORE
 from tests.contract_coverage import contract
@@ -123,12 +123,3 @@ def test_a_code_is_not_spent_while_no_key_can_sign(monkeypatch: pytest.MonkeyPat
         with pytest.raises(OSError):  # noqa: PT011 - without a message
             redeem(application, code)
     assert redeem(application, code).json()["id_token"]
-
-
-def test_the_commands_choose_the_signature() -> None:
-    callback = ("--redirect-uri", "https://reading.example/callback")
-    call_command("application", "create", "Reading List", *callback, "--id-token-alg", "ES256", stdout=StringIO())
-    application = Application.objects.get()
-    assert application.id_token_alg == "ES256"
-    with pytest.raises(CommandError, match="--id-token-alg"):
-        call_command("application", "set", application.client_id, "--id-token-alg", "none")

@@ -40,11 +40,7 @@ const kinds = {
   },
   authjs: async () => {
     const { Auth } = await import("@auth/core");
-    const found = {
-      jwt: ({ token, account }) => (account ? { ...token, sub: account.providerAccountId } : token),
-      session: ({ session, token }) => ({ ...session, user: { ...session.user, id: token.sub } }),
-    };
-    const { service, callbacks = found } = snippet;
+    const { service, callbacks } = snippet;
     const config = { providers: [service], callbacks, secret: SECRET, trustHost: true, basePath: "/api/auth" };
     const handle = (request) => Auth(request, config);
     const { csrfToken } = await (await visit(handle, "/api/auth/csrf")).json();
