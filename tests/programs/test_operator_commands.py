@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import subprocess
@@ -12,10 +11,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from django.core.management import call_command
 
 from accounts.models import Session, User
-from oauth_bridge.management import purging
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, Consent
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
@@ -153,16 +150,3 @@ def test_after_a_restore_what_else_is_back_is_listed_with_what_to_do(manage: Man
     told = manage("after-restore").stdout
     for text in (f"{replaced.client_id}  {replaced.row.name}: 2 working", root.email, *answer["to_do"].values()):
         assert text in told
-
-
-# Purge ----------------------------------------------------------------------------------------------------------------
-
-
-def test_at_a_terminal_a_purge_draws_a_bar(committed: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    batches = [purging.Batch("a", 0, 0, 0.5), purging.Batch("a", 2000, 0, 1)]
-    monkeypatch.setattr(purging, "batches", lambda _now: iter(batches))
-    terminal = io.StringIO()
-    monkeypatch.setattr(terminal, "isatty", lambda: True)
-    call_command("purge", stdout=terminal)
-    assert f"{'#' * 30}] 100%  deleted rows: 2,000" in terminal.getvalue()
-    assert "The purge is finished after " in terminal.getvalue()
