@@ -44,8 +44,7 @@ def live(request: HttpRequest) -> JsonResponse:
 def ready(request: HttpRequest) -> JsonResponse:
     """Return 200 if the database answers, is migrated and can be written, otherwise 503.
 
-    This view writes nothing itself: a thread of each worker does. Redis and the purge do not matter.
-    The answer contains the version, which the OpenAPI document publishes too.
+    Redis and the purge do not matter. The answer contains the version, which the OpenAPI document publishes too.
     """
     database = _database()
     is_ready = database == "ok"

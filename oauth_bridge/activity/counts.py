@@ -5,9 +5,9 @@ records of an hour: those of one caller of an application, and those of all call
 client_ids together count as one application. Requests beyond a limit are only counted. New records never replace old
 records, because a flood could then remove earlier records.
 
-A thread of each worker writes counts, successes and first profile reads about once a second. A crash loses the entries
-of the last second. The same thread records the codes that no application exchanged, because no request shows this
-failure, and proves that the database can be written: readiness reads the result.
+A thread of each worker writes counts, successes and first profile reads about once a second. A crash or an unreachable
+database loses the entries of the last second. The same thread records the codes that no application exchanged, because
+no request shows this failure.
 """
 
 from __future__ import annotations
@@ -37,16 +37,13 @@ from oauth_bridge.models import WriteProof
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
 
 FLUSH_SECONDS = 1.0
-# While the database is unreachable, at most this number of entries of each kind is kept. Further entries are lost.
-MOST_WAITING = 10_000
+MOST_SEEN = 10_000  # of the reads that are known to be no first ones
 _HOUR_SECONDS = 3600
 # The thread looks for expired codes this often, at first for those of the last day. One statement claims MOST_CLAIMED.
 CLAIM_EVERY = timedelta(seconds=20)
 UNRECORDED_FOR = timedelta(days=1)
 MOST_CLAIMED = 500
 PROOF_SECONDS = 5.0
-# The database counts as read-only if the latest proof is older. A proof that waits for the database takes this long.
-PROOF_AGE_SECONDS = 15.0
 
 _COLUMNS = tuple(field.attname for field in ActivityRecord._meta.concrete_fields if not field.primary_key)
 # The lock waits for a deletion of the person that has begun, so no record outlives its person.
@@ -110,13 +107,13 @@ _waiting = Waiting()
 _seen_reads: set[ProfileRead] = set()
 _worker: Worker | None = None
 _claimed_at: datetime | None = None
+_proved_at: float | None = None  # time.monotonic(); None after a failure
 
 
 def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str = "") -> None:
     """Add one to the count of the hour."""
     with _lock:
-        if len(_waiting.counts) < MOST_WAITING:
-            _waiting.counts[client_id, int(at.timestamp()) // _HOUR_SECONDS, step, outcome, cause] += 1
+        _waiting.counts[client_id, int(at.timestamp()) // _HOUR_SECONDS, step, outcome, cause] += 1
 
 
 def add_later(record: ActivityRecord) -> None:
@@ -124,8 +121,7 @@ def add_later(record: ActivityRecord) -> None:
     if record.outcome == Outcome.SUCCEEDED:
         count(record.at, record.client_id, Step(record.step), Outcome.SUCCEEDED)
     with _lock:
-        if len(_waiting.records) < MOST_WAITING:
-            _waiting.records.append(record)
+        _waiting.records.append(record)
 
 
 def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: datetime) -> None:
@@ -134,34 +130,22 @@ def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: dateti
     if read in _seen_reads:
         return
     with _lock:
-        if len(_seen_reads) >= MOST_WAITING:
+        if len(_seen_reads) >= MOST_SEEN:
             _seen_reads.clear()
         _seen_reads.add(read)
-        if len(_waiting.reads) < MOST_WAITING:
-            _waiting.reads.setdefault(read, (client_id, at))
+        _waiting.reads[read] = client_id, at
 
 
 def flush() -> None:
-    """Write all entries. After a database Error, the unwritten entries are kept."""
+    """Write all entries. After a database Error, they are lost."""
     global _waiting
     with _lock:
         taken, _waiting = _waiting, Waiting()
-    try:
-        if taken.records:
-            with transaction.atomic():
-                for record in taken.records:
-                    add(record)
-            taken.records.clear()
-        if taken.counts or taken.reads:
-            with transaction.atomic():
-                _add_counts(taken)
-    except Error:
-        with _lock:
-            taken.counts.update(_waiting.counts)
-            taken.records = (taken.records + _waiting.records)[:MOST_WAITING]
-            taken.reads = taken.reads | _waiting.reads
-            _waiting = taken
-        raise
+    if taken.records or taken.counts or taken.reads:
+        with transaction.atomic():
+            for record in taken.records:
+                add(record)
+            _add_counts(taken)
 
 
 def _add_counts(taken: Waiting) -> None:
@@ -183,62 +167,34 @@ def record_never_exchanged(since: datetime) -> bool:
 
     Possible causes: the callback did not answer, the application lost its `state`, or a firewall stopped the exchange.
     """
+    failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
     with transaction.atomic():
         claimed, codes = code_history.claim_never_exchanged(since, MOST_CLAIMED)
-    failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
-    for client_id, person_id, attempt, at in codes:
-        count(at, client_id, **failed)
-        if has_room(client_id, "person", str(person_id)):
-            add_later(ActivityRecord(at=at, client_id=client_id, person_id=person_id, attempt=attempt, **failed))
-    flush()
+        for client_id, person_id, attempt, at in codes:
+            count(at, client_id, **failed)
+            if has_room(client_id, "person", str(person_id)):
+                add(ActivityRecord(at=at, client_id=client_id, person_id=person_id, attempt=attempt, **failed))
     return claimed == MOST_CLAIMED
 
 
-class Proof:
-    """Whether this process could write to the database, and when it last found out."""
-
-    def __init__(self) -> None:
-        self.is_known = threading.Event()
-        self.succeeded_at: float | None = None  # time.monotonic(); None after a failure
-
-    def is_recent(self, seconds: float) -> bool:
-        return self.succeeded_at is not None and time.monotonic() - self.succeeded_at < seconds
-
-    def renew(self) -> None:
-        """Write one row if the latest proof is PROOF_SECONDS old. Raises Error: the database can't be written."""
-        if self.is_recent(PROOF_SECONDS):
-            return
+def is_writable() -> bool:
+    """Return whether this process can write to the database, which it tries at most once in PROOF_SECONDS."""
+    global _proved_at
+    now = time.monotonic()
+    if _proved_at is None or now - _proved_at >= PROOF_SECONDS:
         try:
             with connection.cursor() as cursor:
                 cursor.execute(_PROVE, adapted({"now": timezone.now()}))
-            self.succeeded_at = time.monotonic()
         except Error:
-            self.succeeded_at = None
+            _proved_at = None
             connection.close()  # an SQLite file that was opened read-only stays read-only on that connection
-            raise
-        finally:
-            self.is_known.set()
-
-
-_proof = Proof()
-
-
-def is_writable() -> bool:
-    """Return whether the thread of this worker could write to the database in the last PROOF_AGE_SECONDS.
-
-    In a process without the thread, as in development, the caller writes, at most once in PROOF_SECONDS.
-    """
-    if _worker is None:
-        with suppress(Error):
-            _proof.renew()
-    else:
-        _proof.is_known.wait(FLUSH_SECONDS)  # the worker has just started
-    return _proof.is_recent(PROOF_AGE_SECONDS)
+            return False
+        _proved_at = now
+    return True
 
 
 def _work() -> bool:
     global _claimed_at
-    _proof.renew()
     flush()
     now = timezone.now()
     if _claimed_at and now < _claimed_at + CLAIM_EVERY:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError, connection
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -19,7 +19,7 @@ from accounts.models import User
 from oauth_bridge.activity import counts as activity_counts
 from oauth_bridge.consent.account_pages import stored_about
 from oauth_bridge.models import Application, AuthorizationCode
-from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
+from oauth_bridge.models.activity import ActivityCount, ActivityRecord
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import HTML, Attempt
 from tests.pages import browser_of, text_of
@@ -280,30 +280,6 @@ def test_a_flood_is_bounded_and_takes_no_record_from_others(
     for tried in (*[attacked] * 20, other):
         tried.exchange(grant_type=None)
     assert (kept(attacked), kept(other)) == (11, 2)
-
-
-@pytest.mark.integration
-@pytest.mark.parametrize("failing", ["fetch_one", "adapted"])
-def test_what_waited_for_the_database_is_written_when_it_is_back(failing: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records and counts have a transaction each."""
-    most = 20
-    monkeypatch.setattr(activity_counts, "MOST_WAITING", most)
-    now = timezone.now()
-    for _ in range(most + 5):
-        activity_counts.add_later(ActivityRecord(at=now, step=Step.SIGN_IN, outcome=Outcome.SUCCEEDED))
-    with monkeypatch.context() as patch:
-        patch.setattr(activity_counts, failing, raises)
-        with pytest.raises(OperationalError):
-            activity_counts.flush()
-    ActivityRecord.objects.create(at=now, step=Step.EXCHANGE, outcome=Outcome.FAILED)
-    for _ in range(2):
-        activity_counts.flush()
-        assert ActivityRecord.objects.filter(step=Step.SIGN_IN).count() == most
-        assert ActivityCount.objects.get().number == most + 5
-
-
-def raises(*_: object, **__: object) -> None:
-    raise OperationalError
 
 
 @pytest.mark.integration

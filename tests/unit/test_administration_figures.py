@@ -99,6 +99,7 @@ def test_every_page_counts_the_same_failures_and_sign_ins(grace: Client) -> None
     expired = timezone.now() - timedelta(minutes=1)
     CodeFactory(application=application, issued_at=expired - timedelta(minutes=10))
     counts.record_never_exchanged(expired - timedelta(days=1))
+    counts.flush()
     said = text_of(grace.get("/admin/"))
     assert "4 failures, 2 finished sign-ins. Day before: 5 failures, 0 finished sign-ins" in said
     assert "4 failures, 2 finished sign-ins" in text_of(grace.get("/admin/activity/"))
