@@ -133,7 +133,7 @@ def login_marks(address: str) -> list[bytes]:
     """HMACs of a typed e-mail address that has no account. The records contain the first, and never the address.
 
     The first mark is under SECRET_KEY, the others are under SECRET_KEY_FALLBACKS, as in older records. An administrator
-    who enters the address finds the records. When a person confirms the address, they become records of the person.
+    who enters the address finds the records.
     """
     return [bytes.fromhex(each)[:_MARK_BYTES] for each in sealing.digests("oauth_bridge.activity.login", address)]
 

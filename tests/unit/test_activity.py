@@ -22,7 +22,7 @@ from oauth_bridge.models import Application, AuthorizationCode
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import HTML, Attempt
-from tests.pages import browser_of, text_of
+from tests.pages import text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -141,21 +141,8 @@ def test_a_typed_login_name_is_stored_as_a_mark_of_a_well_formed_address_only(se
 OLD = "old@example.com"
 
 
-def type_in(address: str, password: str = "wrong") -> Any:
-    answer = Client().post("/accounts/sign-in", {"login": address, "password": password}, **HTML)
-    activity_counts.flush()
-    return answer
-
-
-@pytest.mark.parametrize("is_confirmed", [True, False])
-def test_who_signs_in_with_an_address_gets_its_records_if_it_is_confirmed(is_confirmed: bool) -> None:
-    """They are in the file of the person's data."""
-    type_in(OLD)
-    assert ActivityRecord.objects.get().login_mark
-    person = PersonFactory(email=OLD, **({} if is_confirmed else {"email_verified_at": None}))
-    type_in(OLD, PASSWORD)
-    data = browser_of(person).post("/accounts/export").json() if is_confirmed else stored_about(person, 100)
-    assert ("account_unknown" in [entry["cause"] for entry in data["activity"]]) is is_confirmed
+def type_in(address: str) -> None:
+    Client().post("/accounts/sign-in", {"login": address, "password": "wrong"}, **HTML)
 
 
 @pytest.mark.integration
