@@ -16,7 +16,7 @@ from django.contrib.auth.models import Permission
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from accounts import audit_trail, rights
@@ -27,10 +27,9 @@ from accounts.rights import LastAdministrator
 from accounts.sessions.credential_changes import set_active, set_password
 from accounts.sign_in.sign_up import invite
 from accounts.sign_in.verification import mark_verified
-from config.infrastructure.texts import command_error, json_list, refuse_control_characters, shown
+from config.infrastructure.texts import command_error, refuse_control_characters, shown
 
 LISTED = 100
-_BATCH = 1_000
 
 
 class Command(BaseCommand):
@@ -102,18 +101,17 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps({"email": email, "url": url}) if options["as_json"] else url)
 
     def _list(self, options: dict[str, Any]) -> None:
-        """Print at most `--limit` accounts, by address. Rows are read in batches while accounts are printed."""
+        """Print at most `--limit` accounts, by address."""
         limit, people = options["limit"], _people(options)
         if options["unusable_passkeys"]:
-            stranded = sum(not factors.types_of(person) for person in people.iterator(chunk_size=_BATCH))
+            stranded = sum(not factors.types_of(person) for person in people.iterator())
             self.stderr.write(
                 f"Accounts with a passkey of another host than {factors.passkey_host()}: {people.count()}. "
                 f"Those of them without a second factor that works: {stranded}."
             )
-        found = (brief(person) for person in people[:limit].iterator(chunk_size=_BATCH))
+        found = (brief(person) for person in people[:limit].iterator())
         if options["as_json"]:
-            for piece in json_list(found):
-                self.stdout.write(piece, ending="")
+            self.stdout.write(json.dumps(list(found), ensure_ascii=False))
         else:
             for each in found:
                 self.stdout.write(_line(each))
@@ -134,8 +132,6 @@ class Command(BaseCommand):
             user.save(force_insert=True)
         except ValidationError as error:
             raise CommandError(_sentence(error)) from error
-        except IntegrityError as error:
-            raise CommandError("Somebody already uses this address.") from error
         audit_trail.write("account_created", audit_trail.of_person(user))
         if not options["unverified"]:
             mark_verified(user)
@@ -213,8 +209,6 @@ def _password(options: dict[str, Any], user: User) -> str:
     """Read the password from the first line of standard input, and check it against the password rules."""
     if not options["password_stdin"]:
         raise CommandError("Give the password on standard input, with --password-stdin.")
-    if sys.stdin is None:
-        raise CommandError("Standard input is closed: the password is read from it.")
     password = sys.stdin.readline().rstrip("\r\n")
     if not password:
         raise CommandError("The password on standard input is empty.")
@@ -242,14 +236,7 @@ def _permissions(names: list[str]) -> list[Permission]:
 
 
 def _people(options: dict[str, Any]) -> QuerySet[User]:
-    """Return the people of `account list`. Raises CommandError: an option is malformed; the message names it."""
     search, people = options["search"].strip(), User.objects.order_by("email")
-    if not 1 <= options["limit"] < 2**31:
-        raise CommandError("--limit: a number of 1 or more is needed.")
-    try:
-        refuse_control_characters(search)
-    except ValidationError as problem:
-        raise command_error(ValidationError({"--search": problem.messages})) from None
     if search:
         found = Q(email__icontains=search) | Q(email=looked_up_email(search)) | Q(nickname__icontains=search)
         with suppress(ValueError):
