@@ -43,16 +43,6 @@ TITLES = {
 LISTED = {"guide": 2, "connect": 3, "reference": 2, "errors": 2}
 ERRORS_MARK = "<!-- every error: written here when the page is served -->"
 DOCUMENT_LINK = re.compile(r"(\w+)\.md(#.*)?")
-# On a narrow screen the CSS shows tables as blocks. Browsers ignore the roles of such a table, so the HTML states the
-# roles.
-ROLES = {
-    "table_open": "table",
-    "thead_open": "rowgroup",
-    "tbody_open": "rowgroup",
-    "tr_open": "row",
-    "th_open": "columnheader",
-    "td_open": "cell",
-}
 
 
 class Heading(NamedTuple):
@@ -100,7 +90,7 @@ def html_of(text: str) -> Rendered:
     """Render Markdown. HTML in it is shown as text. The first line is the title, which the body omits.
 
     Links to NAME.md become links to pages. A picture has a dark copy beside it, which dark pages show. A heading gets
-    an anchor made of its words. A cell gets the name of its column, which the CSS for narrow screens shows in the cell.
+    an anchor made of its words.
     """
     from markdown_it import MarkdownIt
 
@@ -110,11 +100,7 @@ def html_of(text: str) -> Rendered:
     tokens = parser.parse(text)
     title, tokens = tokens[1].content, tokens[3:]
     headings: list[Heading] = []
-    columns: list[str] = []
-    cells = 0
     for token, inline in pairwise(tokens):
-        if token.type in ROLES:
-            token.attrSet("role", ROLES[token.type])
         for child in token.children or ():
             if child.type == "link_open" and (link := DOCUMENT_LINK.fullmatch(str(child.attrGet("href")))):
                 child.attrSet("href", f"/docs{'' if link[1] == INDEX else '/' + link[1]}{link[2] or ''}")
@@ -123,14 +109,7 @@ def html_of(text: str) -> Rendered:
             headings.append(Heading(int(token.tag[1]), anchor(words), words))
             token.attrSet("id", anchor(words))
         elif token.type == "table_open":
-            columns = []
-        elif token.type == "th_open":
-            columns.append(inline.content)
-        elif token.type == "tr_open":
-            cells = 0
-        elif token.type == "td_open":
-            token.attrSet("data-column", columns[cells])
-            cells += 1
+            token.attrSet("tabindex", "0")  # the keyboard scrolls a table on a narrow screen
     body = parser.renderer.render(tokens, parser.options, {})
     return Rendered(title, mark_safe(body), headings)  # noqa: S308  (a document of the repository)
 

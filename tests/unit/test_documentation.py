@@ -90,8 +90,8 @@ def test_every_error_is_in_the_tables_with_its_sentence_and_what_to_do() -> None
             cells = [f"<code>{fault.error}</code>", escape(problem), escape(fix)]
             if at is not callback:
                 cells.insert(0, str(fault.status))
-            row = "".join(rf'<td role="cell" data-column="[^"]*">{re.escape(cell)}</td>\s*' for cell in cells)
-            assert re.search(rf'<tr role="row">\s*{row}</tr>', page), fault.name
+            row = "".join(rf"<td>{re.escape(cell)}</td>\s*" for cell in cells)
+            assert re.search(rf"<tr>\s*{row}</tr>", page), fault.name
 
 
 def test_the_reference_has_each_parameter_and_each_answer() -> None:
