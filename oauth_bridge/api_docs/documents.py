@@ -39,8 +39,6 @@ TITLES = {
     "reference": pgettext_lazy("documentation", "Reference"),
     "errors": _("Errors"),
 }
-# The deepest level of headings in the table of contents of a page.
-LISTED = {"guide": 2, "connect": 3, "reference": 2, "errors": 2}
 ERRORS_MARK = "<!-- every error: written here when the page is served -->"
 DOCUMENT_LINK = re.compile(r"(\w+)\.md(#.*)?")
 
@@ -67,7 +65,6 @@ def page(request: HttpRequest, name: str = INDEX) -> HttpResponse:
     document = _rendered(name, settings.AUTH_URL, settings.BASE_URL, settings.SERVICE_NAME)
     context = {
         "document": document,
-        "listed": [heading for heading in document.headings if heading.level <= LISTED.get(name, 1)],
         "pages": [
             {"name": each, "title": title, "url": reverse("docs", args=[] if each == INDEX else [each])}
             for each, title in TITLES.items()
