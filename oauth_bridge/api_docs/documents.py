@@ -39,7 +39,6 @@ TITLES = {
     "reference": pgettext_lazy("documentation", "Reference"),
     "errors": _("Errors"),
 }
-ERRORS_MARK = "<!-- every error: written here when the page is served -->"
 DOCUMENT_LINK = re.compile(r"(\w+)\.md(#.*)?")
 
 
@@ -78,8 +77,6 @@ def page(request: HttpRequest, name: str = INDEX) -> HttpResponse:
 def _rendered(name: str, *_settings: str) -> Rendered:
     """Render a document. The settings are part of the cache key, so that a test may change a setting."""
     text = openapi.reference() if name == "reference" else snippets.source(name)
-    if name == "errors":
-        text = text.replace(ERRORS_MARK, openapi.errors())
     return html_of(snippets.fill(text))
 
 
