@@ -15,7 +15,7 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from oauth_bridge.activity.causes import NEVER_EXCHANGED
-from oauth_bridge.activity.reading import Filters, newest, person_with, records
+from oauth_bridge.activity.reading import Filters, person_with, records
 from oauth_bridge.credentials import code_history
 from oauth_bridge.credentials.code_history import IssuedCode
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
@@ -29,6 +29,8 @@ RECORDS_PER_ATTEMPT = 4
 LOOKED_THROUGH = 5_000
 # At most this number of records is shown for an attempt of one person.
 MOST_SHOWN = 20
+# The place of a record among those of its attempt and person, from the newest.
+PLACE = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
 
 # An attempt, and the person whose steps are shown; for a record without an attempt, None and its primary key.
 _Key = tuple[UUID | None, UUID | int | None]
@@ -187,8 +189,7 @@ def _combined(
 
 def _newest_of_attempts(rows: QuerySet[ActivityRecord], limit: int) -> list[ActivityRecord]:
     """The newest rows, at most RECORDS_PER_ATTEMPT of an attempt of one person."""
-    place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
-    found = ActivityRecord.objects.filter(pk__in=newest(rows, LOOKED_THROUGH).values("pk")).annotate(place=place)
+    found = ActivityRecord.objects.filter(pk__in=rows.values("pk")[:LOOKED_THROUGH]).annotate(place=PLACE)
     return list(found.filter(Q(attempt=None) | Q(place__lte=RECORDS_PER_ATTEMPT)).order_by("-at", "-id")[:limit])
 
 
@@ -196,8 +197,7 @@ def _with_siblings(
     found: list[ActivityRecord], keys: Collection[UUID], client_ids: Collection[str] | None
 ) -> list[ActivityRecord]:
     """The records, and the newest MOST_SHOWN of each of these attempts and people, the oldest first."""
-    place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
-    siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=place)
+    siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=PLACE)
     all_records = {record.pk: record for record in (*siblings.filter(place__lte=MOST_SHOWN), *found)}
     return [all_records[key] for key in sorted(all_records)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -90,8 +91,8 @@ def described(entry: ActivityRecord, sight: Sight) -> dict[str, Any]:
 
 
 def entries(filters: Filters) -> list[ActivityRecord]:
-    """The records, newest first, at most `filters.limit`. One statement; two if `who` is an e-mail address."""
-    return list(newest(records(filters), min(filters.limit, MOST)))
+    """The records, at most `filters.limit`, in the reverse order of their times. Some are written a second later."""
+    return sorted(records(filters)[: min(filters.limit, MOST)], key=attrgetter("at"), reverse=True)
 
 
 def entry(pk: int, client_ids: Collection[str] | None = None) -> ActivityRecord | None:
@@ -143,12 +144,3 @@ def person_with(address: str) -> UUID | None:
     people = get_user_model().objects.filter(email=address) if "@" in address else get_user_model().objects.none()
     found: UUID | None = people.values_list("pk", flat=True).first()
     return found
-
-
-def newest(rows: QuerySet[ActivityRecord], limit: int) -> QuerySet[ActivityRecord]:
-    """The newest rows by time. A row may be written a second or two after its time, so ids ascend only nearly in time.
-
-    The rows are searched among the newest by id, which have an index.
-    """
-    among = rows.order_by("-id").values("pk")[: limit + MOST]
-    return ActivityRecord.objects.filter(pk__in=among).order_by("-at", "-id")[:limit]
