@@ -59,6 +59,13 @@ def test_create_answers_json_or_a_sentence_and_the_password_is_the_first_line(ty
     assert led == ["/accounts/profile"] * 2 + ["/accounts/confirm-email"]
 
 
+@contract("O.account.verified")
+def test_createsuperuser_counts_as_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", PASSWORD)
+    call_command("createsuperuser", "--noinput", "--email=root@example.com", "--nickname=Root", stdout=io.StringIO())
+    assert sign_in(Client(), "root@example.com")["Location"] == "/accounts/profile"
+
+
 def test_create_says_in_a_sentence_what_is_wrong(type_password: Any) -> None:
     PersonFactory(email="taken@example.com")
     for email, nickname, stdin, sentence in (

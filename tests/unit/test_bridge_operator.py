@@ -1,9 +1,10 @@
-"""`manage.py application`: `create`, `set`, groups, `export` and `apply`. Contract, operator's interface."""
+"""`manage.py application`, and `after-restore`. Contract, operator's interface."""
 
 from __future__ import annotations
 
 import io
 import json
+import re
 from tempfile import NamedTemporaryFile
 from typing import Any
 
@@ -12,15 +13,23 @@ from django.contrib.auth.models import Group
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from accounts.models import AuditEntry
+from accounts.models import AuditEntry, User
 from oauth_bridge.applications import registry
 from oauth_bridge.applications.fields import FIELDS, SECTIONS
+from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.models import Application, ApplicationSecret
 from tests.contract_coverage import contract
-from tests.factories import ApplicationFactory, Registered, TokenFactory
-from tests.grants import Log
-from tests.pages import admin_page
+from tests.factories import (
+    ApplicationFactory,
+    CodeFactory,
+    ConsentFactory,
+    PersonFactory,
+    Registered,
+    TokenFactory,
+)
+from tests.grants import Log, read, redeem
+from tests.pages import admin_page, browser_of
 
 pytestmark = pytest.mark.django_db
 
@@ -66,12 +75,14 @@ def registered() -> Registered:
     return made
 
 
-@contract("O.application.list", "O.application.show", "D15.digests")
+@contract("O.application.create", "O.application.trusted", "O.application.list", "O.application.show")
+@contract("D15.digests", "D15.entropy")
 def test_only_the_command_that_makes_a_secret_prints_it() -> None:
-    created = described("create", "Inner", "--redirect-uri", URI, "--trusted")
+    uris = [URI, "http://127.0.0.1:9000/b"]
+    created = described("create", "Printer ☃", *(f"--redirect-uri={uri}" for uri in uris), "--trusted")
     assert set(created) == {"client_id", "client_secret", "name", "redirect_uris"}
-    assert created["redirect_uris"] == [URI]
-    assert len(created["client_secret"]) >= 43
+    assert (created["name"], created["redirect_uris"]) == ("Printer ☃", uris)
+    assert re.fullmatch(r"[A-Za-z0-9_-]{43,}", created["client_secret"])
     assert bytes(ApplicationSecret.objects.get().digest) == digest_of(created["client_secret"])
     assert Application.objects.get().is_trusted
     public = described("create", "Kiosk", "--redirect-uri", URI, "--public")
@@ -85,17 +96,41 @@ def test_only_the_command_that_makes_a_secret_prints_it() -> None:
             assert hidden not in text
 
 
-@contract("O.application.disable")
+@contract("O.application.disable", "O.application.delete")
 def test_disable_enable_and_delete_say_what_is_now_and_an_unknown_client_id_is_named() -> None:
     token = TokenFactory()
     client_id = token.row.application.client_id
-    for action in ("disable", "enable"):
-        assert described(action, client_id)["enabled"] is (action == "enable")
-        assert Client().get("/oauth/userinfo", headers={"Authorization": f"Bearer {token.raw}"}).status_code == 401
-    assert "deleted" in run("delete", client_id)[0]
+    for action in ("disable", "enable", "delete"):
+        assert described(action, client_id)["enabled"] is (action != "disable")
+        assert read(token.raw).status_code == 401
+    assert not ApplicationSecret.objects.exists()
     for action in ("show", "rotate-secret", "disable", "enable", "delete"):
         with pytest.raises(CommandError, match=f"no application with the client_id {client_id}"):
             run(action, client_id)
+
+
+@contract("O.after-restore")
+def test_after_a_restore_all_credentials_end_and_what_else_is_back_is_listed(alice: User) -> None:
+    kept, replaced, off = ApplicationFactory(), ApplicationFactory(), ApplicationFactory(is_enabled=False)
+    secret_rotation.rotate(replaced.row)
+    secret_rotation.rotate(off.row, secret_rotation.REVOKE_NOW)
+    token, code = (made(application=kept, user=alice) for made in (TokenFactory, CodeFactory))
+    PersonFactory(is_superuser=True, is_active=False)
+    root, browser = PersonFactory(is_superuser=True), browser_of(alice)
+    ConsentFactory(user=root, application=kept.row, fingerprint="x")
+    out = io.StringIO()
+    call_command("after-restore", "--json", stdout=out)
+    found = json.loads(out.getvalue())
+    assert found["ended"].items() >= {"sessions": 1, "codes": 1, "access_tokens": 1}.items()
+    assert browser.get("/accounts/profile").status_code == 302
+    assert (read(token.raw).status_code, redeem(kept, code).status_code) == (401, 400)
+    secrets = {each["client_id"]: (each["working_secrets"], each["enabled"]) for each in found["applications"]}
+    assert secrets == {kept.client_id: (1, True), replaced.client_id: (2, True), off.client_id: (1, False)}
+    assert (found["administrators"], found["remembered_consents"]) == ([root.email], 1)
+    assert found["people"] == {"active": 2, "deactivated": 1}
+    call_command("after-restore", stdout=out)
+    for text in (f"{replaced.client_id}  {replaced.row.name}: 2 working", root.email, *found["to_do"].values()):
+        assert text in out.getvalue()
 
 
 # The values of `create` and `set` -------------------------------------------------------------------------------------
