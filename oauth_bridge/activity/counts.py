@@ -12,12 +12,11 @@ no request shows this failure.
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import Counter
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -25,10 +24,9 @@ from django.db import Error, connection, transaction
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
-from accounts.models import User
 from config.infrastructure import rate_limits
 from config.infrastructure.network import site_of
-from config.infrastructure.sql import adapted, fetch_one, is_postgresql
+from config.infrastructure.sql import adapted
 from config.infrastructure.worker import Worker
 from oauth_bridge.activity.causes import NEVER_EXCHANGED
 from oauth_bridge.credentials import code_history
@@ -38,37 +36,20 @@ from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome,
 
 FLUSH_SECONDS = 1.0
 MOST_SEEN = 10_000  # of the reads that are known to be no first ones
-_HOUR_SECONDS = 3600
 # The thread looks for expired codes this often, at first for those of the last day. One statement claims MOST_CLAIMED.
 CLAIM_EVERY = timedelta(seconds=20)
 UNRECORDED_FOR = timedelta(days=1)
 MOST_CLAIMED = 500
 PROOF_SECONDS = 5.0
 
-_COLUMNS = tuple(field.attname for field in ActivityRecord._meta.concrete_fields if not field.primary_key)
-# The lock waits for a deletion of the person that has begun, so no record outlives its person.
-_ADD_RECORD = f"""
-    INSERT INTO {ActivityRecord._meta.db_table} ({", ".join(_COLUMNS)})
-    SELECT {", ".join(f"%({name})s{'{json}' if name == 'detail' else ''}" for name in _COLUMNS)}
-     WHERE %(is_nobodys)s OR EXISTS (SELECT 1 FROM {User._meta.db_table} WHERE id = %(person_id)s {{lock}})
- RETURNING id
-"""  # noqa: S608 - names of tables and columns only
 _ADD_COUNT = f"""
     INSERT INTO {ActivityCount._meta.db_table} (hour, client_id, step, outcome, cause, number)
     VALUES (%(hour)s, %(client_id)s, %(step)s, %(outcome)s, %(cause)s, %(number)s)
     ON CONFLICT (client_id, hour, step, outcome, cause) DO UPDATE
        SET number = {ActivityCount._meta.db_table}.number + excluded.number
 """  # noqa: S608 - the name of a table only
-_PROVE = f"""
-    INSERT INTO {WriteProof._meta.db_table} (id, written_at) VALUES (1, %(now)s)
-    ON CONFLICT (id) DO UPDATE SET written_at = excluded.written_at
-"""  # noqa: S608 - the name of a table only
-
-# The key of a count: client_id, number of hours since 1970, step, outcome, cause. Making this tuple takes a quarter of
-# the time of making an object with a datetime.
-Key = tuple[str, int, Step, Outcome, str]
-
-
+# The key of a count: client_id, hour, step, outcome, cause.
+Key = tuple[str, datetime, Step, Outcome, str]
 # Kinds of callers, each with a budget of its own. "proven": the caller sent a valid secret, code or token.
 Kind = Literal["stranger", "person", "proven"]
 
@@ -83,14 +64,6 @@ def has_room(client_id: str, kind: Kind, caller: str) -> bool:
     own = rate_limits.Counter("records_of_caller", f"{client_id} {kind} {site_of(caller) or caller}")
     # While the wide limit is full, no counters of new callers are made.
     return not (rate_limits.exceeded(of_all) or rate_limits.count(own, of_all))
-
-
-def add(record: ActivityRecord) -> None:
-    """Write the record in one statement, unless its person is deleted meanwhile."""
-    values = {name: getattr(record, name) for name in _COLUMNS}
-    values |= {"detail": json.dumps(record.detail), "is_nobodys": record.person_id is None}
-    json_type, lock = ("::jsonb", "FOR KEY SHARE") if is_postgresql() else ("", "")
-    fetch_one(_ADD_RECORD.format(json=json_type, lock=lock), **values)
 
 
 class Waiting:
@@ -113,7 +86,7 @@ _proved_at: float | None = None  # time.monotonic(); None after a failure
 def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str = "") -> None:
     """Add one to the count of the hour."""
     with _lock:
-        _waiting.counts[client_id, int(at.timestamp()) // _HOUR_SECONDS, step, outcome, cause] += 1
+        _waiting.counts[client_id, _hour_of(at), step, outcome, cause] += 1
 
 
 def add_later(record: ActivityRecord) -> None:
@@ -143,23 +116,25 @@ def flush() -> None:
         taken, _waiting = _waiting, Waiting()
     if taken.records or taken.counts or taken.reads:
         with transaction.atomic():
-            for record in taken.records:
-                add(record)
+            ActivityRecord.objects.bulk_create(taken.records)
             _add_counts(taken)
+
+
+def _hour_of(at: datetime) -> datetime:
+    return at.replace(minute=0, second=0, microsecond=0)
 
 
 def _add_counts(taken: Waiting) -> None:
     """Add the counts and the first profile reads to the database."""
-    counts, times = Counter(taken.counts), {read: at for read, (_, at) in taken.reads.items()}
+    times = {read: at for read, (_, at) in taken.reads.items()}
     for read in code_history.note_profile_reads(times) if times else ():
         client_id, at = taken.reads[read]
-        counts[client_id, int(at.timestamp()) // _HOUR_SECONDS, Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
+        taken.counts[client_id, _hour_of(at), Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
     with connection.cursor() as cursor:
-        for key, number in sorted(counts.items()):  # in a fixed order, so that two workers do not deadlock
+        for key, number in sorted(taken.counts.items()):  # in a fixed order, so that two workers do not deadlock
             client_id, hour, step, outcome, cause = key
-            at = datetime.fromtimestamp(hour * _HOUR_SECONDS, UTC)
-            values = {"client_id": client_id, "hour": at, "step": step.value, "outcome": outcome.value, "cause": cause}
-            cursor.execute(_ADD_COUNT, adapted({**values, "number": number}))
+            values = {"client_id": client_id, "hour": hour, "step": step.value, "outcome": outcome.value}
+            cursor.execute(_ADD_COUNT, adapted({**values, "cause": cause, "number": number}))
 
 
 def record_never_exchanged(since: datetime) -> bool:
@@ -173,7 +148,8 @@ def record_never_exchanged(since: datetime) -> bool:
         for client_id, person_id, attempt, at in codes:
             count(at, client_id, **failed)
             if has_room(client_id, "person", str(person_id)):
-                add(ActivityRecord(at=at, client_id=client_id, person_id=person_id, attempt=attempt, **failed))
+                known = {"client_id": client_id, "person_id": person_id, "attempt": attempt}
+                ActivityRecord.objects.create(at=at, **known, **failed)
     return claimed == MOST_CLAIMED
 
 
@@ -183,8 +159,7 @@ def is_writable() -> bool:
     now = time.monotonic()
     if _proved_at is None or now - _proved_at >= PROOF_SECONDS:
         try:
-            with connection.cursor() as cursor:
-                cursor.execute(_PROVE, adapted({"now": timezone.now()}))
+            WriteProof(pk=1, written_at=timezone.now()).save()
         except Error:
             _proved_at = None
             connection.close()  # an SQLite file that was opened read-only stays read-only on that connection

@@ -119,7 +119,7 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     login = looked_up_email(str(error.private.get("login", "")))
     made.login_mark = login_marks(login)[0] if login and not person else None
     made.detail, made.is_proven = _detail(request, step, error), known.is_proven
-    counts.add(made)
+    made.save(force_insert=True)
 
 
 def _record_of(request: HttpRequest, step: Step, outcome: Outcome, cause: str, **known: Any) -> ActivityRecord:

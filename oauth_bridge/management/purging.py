@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import FailedFactor, OutgoingMail, Session, User
@@ -60,6 +60,8 @@ def expired(now: datetime) -> list[Expired]:
         ApplicationSecret.objects.filter(expires_at__lte=now - EXPIRED_KEPT_FOR),
         Session.objects.filter(expire_date__lte=now),
         records.filter(at__lte=now - timedelta(days=settings.ACTIVITY_DAYS)),
+        # The person was deleted while the record was written.
+        records.exclude(Exists(User.objects.filter(pk=OuterRef("person")))).exclude(person=None),
         ActivityCount.objects.filter(hour__lte=now - COUNTS_KEPT_FOR),
         FailedFactor.objects.filter(expires_at__lte=now),
         # `accounts.mail.outbox` deletes expired rows and logs unsent e-mails. The purge finds expired rows only if no
