@@ -20,7 +20,6 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import connections
 
 from accounts.models import User
 from accounts.sessions.credential_changes import set_password
@@ -155,9 +154,6 @@ def prepare(demo_url: str) -> dict[str, Any]:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)
     path.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
-    if settings.EMAIL_FILE_PATH:
-        Path(settings.EMAIL_FILE_PATH).mkdir(parents=True, exist_ok=True)
-    connections.close_all()
     return values
 
 
