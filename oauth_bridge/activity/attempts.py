@@ -23,12 +23,10 @@ from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 STEPS = list(Step)
 # An attempt without a new event for this time is unfinished.
 OVER_AFTER = timedelta(hours=1)
-# An attempt may have several records. To find attempts, at most this number of each is read, among LOOKED_THROUGH.
-# So an attempt with very many records hides no other.
+# To find attempts, at most this number of records of each is read, so that one with very many hides no other.
 RECORDS_PER_ATTEMPT = 4
 LOOKED_THROUGH = 5_000
-# At most this number of records is shown for an attempt of one person.
-MOST_SHOWN = 20
+MOST_SHOWN = 20  # records of an attempt and person
 # The place of a record among those of its attempt and person, from the newest.
 PLACE = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
 
@@ -128,10 +126,7 @@ class Attempt:
 
 
 def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
-    """The attempts with a record or code that fits the filters, the latest first. Four statements.
-
-    If two people opened the same link, each person has an attempt.
-    """
+    """The attempts with a record or code that fits, the latest first. Two people with one link have two attempts."""
     before = before or timezone.now()
     rows = _newest_of_attempts(records(filters).filter(at__lt=before), limit * RECORDS_PER_ATTEMPT)
     codes = []
@@ -151,7 +146,6 @@ def of(record: ActivityRecord, client_ids: Collection[str] | None = None) -> Att
 
 
 def _with_chosen(each: Attempt, looked_for: Collection[int]) -> Attempt:
-    """The attempt with the last failure among the records with these primary keys as `chosen`."""
     own = (event for event in reversed(each.events) if event.pk in looked_for)
     failures = (event for event in own if event.outcome != Outcome.SUCCEEDED and not each.is_over(event))
     return replace(each, chosen=next(failures, None))
@@ -188,7 +182,6 @@ def _combined(
 
 
 def _newest_of_attempts(rows: QuerySet[ActivityRecord], limit: int) -> list[ActivityRecord]:
-    """The newest rows, at most RECORDS_PER_ATTEMPT of an attempt of one person."""
     found = ActivityRecord.objects.filter(pk__in=rows.values("pk")[:LOOKED_THROUGH]).annotate(place=PLACE)
     return list(found.filter(Q(attempt=None) | Q(place__lte=RECORDS_PER_ATTEMPT)).order_by("-at", "-id")[:limit])
 

@@ -67,10 +67,7 @@ STEPS_OF_ROUTES = dict.fromkeys(SIGN_IN_ROUTES, Step.SIGN_IN) | {"mfa_authentica
 
 
 def record(request: HttpRequest, written: Sequence[tuple[Event, dict[str, Member]]]) -> None:
-    """Record each reported error and each event that belongs to a step of a sign-in.
-
-    This function never raises an error, because the answer is already made.
-    """
+    """Record each reported error and each event that belongs to a step of a sign-in. Never raises an error."""
     try:
         for error in subject().errors:
             _record_error(request, error)
@@ -152,7 +149,6 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
 
 
 def _pending(request: HttpRequest) -> PendingRequest | None:
-    """Return the authorization request that continues after the sign-in; None if there is none."""
     return PendingRequest.of_path(return_path.found(request))
 
 

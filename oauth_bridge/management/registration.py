@@ -274,7 +274,6 @@ def _entries(contents: list[Any]) -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 def _problem(name: str, value: object) -> str:
-    """Return why the file may not have this member; empty if it may."""
     if name not in BY_NAME:
         return "there is no such field. `application export` prints the fields that exist."
     wanted = BY_NAME[name].type
@@ -284,6 +283,5 @@ def _problem(name: str, value: object) -> str:
 
 
 def _refuse(problems: Iterable[str]) -> None:
-    """Raise CommandError if there are problems."""
     if lines := [shown(problem) for problem in problems]:
         raise CommandError("\n".join(["Nothing was changed.", *lines]))

@@ -92,7 +92,6 @@ class Command(BaseCommand):
             raise CommandError(f"A sign-in to {shown(result['name'])} would fail.")
 
     def _result(self, action: str, options: dict[str, Any]) -> Any:
-        """Perform the action. Return its result for JSON."""
         if action == "create":
             return secret_commands.with_secret(*registration.create(options, self.stderr))
         if action == "apply":
@@ -196,7 +195,6 @@ def _follow(filters: Filters) -> Iterator[dict[str, Any]]:
 
 
 def _found(client_id: str) -> Application:
-    """Return the application. Raises CommandError: no application has this client_id."""
     application = Application.objects.filter(client_id=client_id).first()
     if application is None:
         raise CommandError(f"There is no application with the client_id {client_id}. See `application list`.")
@@ -225,7 +223,6 @@ def _json(result: Any, indent: int | None = None) -> str:
 
 
 def _entry(entry: dict[str, Any]) -> str:
-    """Format a record: the facts, then the advice."""
     at, cause = entry["time"][:19].replace("T", " "), f": {entry['cause']}" if entry["cause"] else ""
     parts = [
         f"{at} UTC  {entry['reference'] or '-':8}  {entry['step']} {entry['outcome']}{cause}",
@@ -249,7 +246,6 @@ def _listed(one: dict[str, Any]) -> str:
 
 
 def _changed(each: dict[str, Any]) -> str:
-    """Format a change of `apply`, field by field."""
     is_new = each["action"] == "register"
     lines = [f"{'new' if is_new else 'change'} {each['client_id']}  {shown(each['name'])}"]
     for name, after in each["after"].items():
