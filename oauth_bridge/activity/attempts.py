@@ -26,9 +26,6 @@ OVER_AFTER = timedelta(hours=1)
 # To find attempts, at most this number of records of each is read, so that one with very many hides no other.
 RECORDS_PER_ATTEMPT = 4
 LOOKED_THROUGH = 5_000
-MOST_SHOWN = 20  # records of an attempt and person
-# The place of a record among those of its attempt and person, from the newest.
-PLACE = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
 
 # An attempt, and the person whose steps are shown; for a record without an attempt, None and its primary key.
 _Key = tuple[UUID | None, UUID | int | None]
@@ -160,11 +157,12 @@ def _combined(
     stolen code.
     """
     keys = {record.attempt for record in found if record.attempt} | {code.attempt for code in codes}
-    all_records = _with_siblings(found, keys, client_ids)
+    siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys)
+    all_records = sorted({*siblings, *found}, key=attrgetter("pk"))
     # The search for codes needs the people, because the index for attempts begins with the person.
     people = {record.person_id for record in all_records if record.person_id}
-    siblings = code_history.of_attempts(people, keys)
-    all_codes = {*codes, *(code for code in siblings if client_ids is None or code.client_id in client_ids)}
+    others = code_history.of_attempts(people, keys)
+    all_codes = {*codes, *(code for code in others if client_ids is None or code.client_id in client_ids)}
     sole = _sole_people(all_records, all_codes)
 
     def key_of(record: ActivityRecord) -> _Key:
@@ -182,17 +180,9 @@ def _combined(
 
 
 def _newest_of_attempts(rows: QuerySet[ActivityRecord], limit: int) -> list[ActivityRecord]:
-    found = ActivityRecord.objects.filter(pk__in=rows.values("pk")[:LOOKED_THROUGH]).annotate(place=PLACE)
+    place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
+    found = ActivityRecord.objects.filter(pk__in=rows.values("pk")[:LOOKED_THROUGH]).annotate(place=place)
     return list(found.filter(Q(attempt=None) | Q(place__lte=RECORDS_PER_ATTEMPT)).order_by("-at", "-id")[:limit])
-
-
-def _with_siblings(
-    found: list[ActivityRecord], keys: Collection[UUID], client_ids: Collection[str] | None
-) -> list[ActivityRecord]:
-    """The records, and the newest MOST_SHOWN of each of these attempts and people, the oldest first."""
-    siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=PLACE)
-    all_records = {record.pk: record for record in (*siblings.filter(place__lte=MOST_SHOWN), *found)}
-    return [all_records[key] for key in sorted(all_records)]
 
 
 def _sole_people(found: Iterable[ActivityRecord], codes: Iterable[IssuedCode]) -> dict[UUID | None, UUID]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -85,8 +84,8 @@ def described(entry: ActivityRecord, sight: Sight) -> dict[str, Any]:
 
 
 def entries(filters: Filters) -> list[ActivityRecord]:
-    """The records, at most `filters.limit`, in the reverse order of their times. Some are written a second later."""
-    return sorted(records(filters)[: min(filters.limit, MOST)], key=attrgetter("at"), reverse=True)
+    """The records, at most `filters.limit`, the latest first."""
+    return list(records(filters)[: min(filters.limit, MOST)])
 
 
 def entry(pk: int, client_ids: Collection[str] | None = None) -> ActivityRecord | None:

@@ -17,7 +17,6 @@ from django.utils import timezone
 
 from accounts.models import User
 from oauth_bridge.activity import counts as activity_counts
-from oauth_bridge.consent.account_pages import stored_about
 from oauth_bridge.models import Application, AuthorizationCode
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord
 from tests.factories import PASSWORD, PersonFactory
@@ -189,19 +188,6 @@ def test_a_reference_without_a_record_is_answered_with_where_it_is(grace: Client
     call_command("application", "activity", "--reference", "7K3M9QXT", stdout=StringIO(), stderr=told)
     for text in (told.getvalue(), text_of(grace.get("/admin/find/", {"q": "7K3M9QXT"}))):
         assert "every reference" in text
-
-
-def test_what_was_written_late_stands_where_it_belongs_in_time() -> None:
-    """In the listing, and in the file of the person's data."""
-    tried, now = Tried(), timezone.now()
-    client_id = tried.application.client_id
-    for minutes in (3, 1, 4, 2):
-        at, values = now - timedelta(minutes=minutes), {"step": "sign_in", "outcome": "refused"}
-        reference = f"{minutes}" * 8
-        ActivityRecord.objects.create(at=at, client_id=client_id, person=tried.person, reference=reference, **values)
-    order = ["1" * 8, "2" * 8, "3" * 8, "4" * 8]
-    assert [entry["reference"] for entry in listing()] == order
-    assert [entry["reference"] for entry in stored_about(tried.person, 3)["activity"]] == order[:3]
 
 
 # How much is kept -----------------------------------------------------------------------------------------------------
