@@ -106,7 +106,7 @@ def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: dateti
         if len(_seen_reads) >= MOST_SEEN:
             _seen_reads.clear()
         _seen_reads.add(read)
-        _waiting.reads[read] = client_id, at
+        _waiting.reads.setdefault(read, (client_id, at))
 
 
 def flush() -> None:

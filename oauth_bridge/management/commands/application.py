@@ -122,8 +122,8 @@ class Command(BaseCommand):
         if action == "check":
             findings = checks.of_application(application)
             about = {"client_id": client_id, "name": application.name}
-            about |= {"would_fail": any(each.would_fail for each in findings)}
-            return {**about, "findings": [each._asdict() for each in findings]}
+            would_fail = any(each.would_fail for each in findings)
+            return {**about, "would_fail": would_fail, "findings": [each._asdict() for each in findings]}
         if action == "rotate-secret":
             return secret_commands.rotate(application, options)
         if action == "revoke-secret":
