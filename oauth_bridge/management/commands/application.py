@@ -7,7 +7,7 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -20,6 +20,7 @@ from config.infrastructure.texts import shown
 from oauth_bridge.activity import reading
 from oauth_bridge.activity.reading import MOST, OPERATOR, Filters, described
 from oauth_bridge.administration import checks
+from oauth_bridge.administration.activity import time_of
 from oauth_bridge.applications import fields, registry
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.management import registration, secret_commands
@@ -168,15 +169,13 @@ def _filters_of(options: dict[str, Any]) -> Filters:
 def _since(text: str) -> datetime | None:
     if not text:
         return None
-    if (ago := secret_commands.duration(text)) is not None:
-        return timezone.now() - ago
-    try:
-        given = datetime.fromisoformat(text)
-    except ValueError:
+    ago = secret_commands.duration(text)
+    since = time_of(text) if ago is None else timezone.now() - ago
+    if since is None:
         raise CommandError(
             "--since is a number and a unit, m, h or d, such as 24h, or a time such as 2026-11-23T16:00Z."
-        ) from None
-    return given if given.tzinfo else given.replace(tzinfo=UTC)
+        )
+    return since
 
 
 def _follow(filters: Filters) -> Iterator[dict[str, Any]]:
