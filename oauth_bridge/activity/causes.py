@@ -6,6 +6,7 @@ is the public sentences of its fault, whose lower-case name is then the name of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import Enum, auto
@@ -363,6 +364,36 @@ _DELETED = _(
 _FAULTS: dict[str, Fault] = {
     fault.name.lower(): fault for kind in (SiteFault, AccountFault, OAuthFault) for fault in kind
 }
+# For each term in titles and advice, as a regular expression for their English texts, what it means.
+WORDS = {
+    r"callback address|\bredirect_uri": _(
+        "Callback address: where people go back to in the application after the sign-in."
+    ),
+    "client.id": _("Client ID: the public name by which this service knows the application."),
+    r"\bsecrets?\b": _("Client secret: the application’s password here."),
+    "PKCE|verifier|challenge": _(
+        "PKCE: a proof that the program that begins a sign-in also ends it. It sends a challenge first, and at the end "
+        "the verifier that fits."
+    ),
+    "exchange|token request|token operation": _(
+        "Exchange: the application sends the one-time code that the person brought back, and gets access for it."
+    ),
+    "grant": _("Grant type: what an application offers for access. Here this is always a code."),
+    "response type": _("Response type: what an application gets from a sign-in. Here this is always a code."),
+    r"(?<!ID )\btokens?\b": _("Access token: what an application shows to read a profile. It works for an hour."),
+    "OpenID|ID token": _("OpenID Connect: a standard for signing in. Its ID token is a signed note of who signed in."),
+    "scope": _("Scope: the facts that an application asks for."),
+    "prompt=none": _("prompt=none: the application wants an answer without a page for the person."),
+}
+
+
+def words_of(cause: str) -> list[str]:
+    """Return what the terms in the title and in the advice mean, in the active language."""
+    if cause not in CAUSES:
+        return []
+    row = CAUSES[cause]
+    text = f"{row.title} {row.fix or _FAULTS[cause].problem}"
+    return [gettext(meaning) for term, meaning in WORDS.items() if re.search(term, text, re.IGNORECASE)]
 
 
 def title_of(cause: str) -> str:

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 
 from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.attempts import ending_of
-from oauth_bridge.activity.causes import name_of, title_of
+from oauth_bridge.activity.causes import name_of, title_of, words_of
 from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import application_acts, person, record_facts, rights, shown, shown_attempts
 from oauth_bridge.administration.shown import Names
@@ -44,6 +44,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         "entry": entry,
         "acts": [] if is_mended else _acts(request, entry, application),
         "fix": fix,
+        "words": words_of(entry.cause) if is_refusal else [],
         "hints": [] if is_mended else record_facts.hints(request, entry, application),
         "limit_ends_at": record_facts.limit_ends_at(entry),
         "for_developer": "" if is_mended else record_facts.for_developer(request, entry, fix),

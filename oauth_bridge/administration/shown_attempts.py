@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
 from oauth_bridge.activity.attempts import STEPS, Attempt, Ending, ending_of
-from oauth_bridge.activity.causes import name_of, title_of
+from oauth_bridge.activity.causes import name_of, title_of, words_of
 from oauth_bridge.administration.shown import Names, browser_of, record_url
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
@@ -69,6 +69,7 @@ def attempt(each: Attempt, names: Names) -> dict[str, Any]:
         "record_url": record_url(failure),
         "title": title_of(failure.cause) if failure else "",
         "fix": names.fix_of(failure) if failure else "",
+        "words": words_of(failure.cause) if failure else [],
         "steps": _steps(each),
     }
 
