@@ -358,6 +358,10 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
 # fmt: on
 CAUSES = {name: Cause(name, *row, mender) for mender, rows in _TABLE.items() for name, row in rows.items()}
 # Advice that contains facts of the record.
+_DELETED_BY = _(
+    "The application %(deleted_name)s was deleted on %(deleted_at)s by %(deleted_by)s."
+    " Register it again, and change its client_id there."
+)
 _DELETED = _(
     "The application %(deleted_name)s was deleted on %(deleted_at)s. Register it again, and change its client_id there."
 )
@@ -408,7 +412,7 @@ def fix_of(cause: str, facts: Mapping[str, object] | None = None) -> str:
     """
     facts = facts or {}
     if cause == "client_deleted" and "deleted_name" in facts:
-        return gettext(_DELETED) % facts
+        return gettext(_DELETED_BY if "deleted_by" in facts else _DELETED) % facts
     if cause not in CAUSES:
         return ""
     if CAUSES[cause].fix:

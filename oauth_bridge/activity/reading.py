@@ -47,14 +47,19 @@ class Sight(NamedTuple):
     all_applications: bool
     people: bool
 
+    def cut(self, detail: dict[str, Any]) -> dict[str, Any]:
+        """The details of a record without the names that the reader may not see."""
+        hidden = set() if self.all_applications else OF_OTHERS
+        hidden = hidden if self.people else hidden | {"deleted_by"}
+        return {name: value for name, value in detail.items() if name not in hidden}
+
 
 OPERATOR = Sight(all_applications=True, people=True)
-OF_OTHERS = {"deleted_name", "deleted_at"}  # the details that describe a deleted application
+OF_OTHERS = {"deleted_name", "deleted_at", "deleted_by"}  # the details that describe a deleted application
 
 
 def fix(entry: ActivityRecord, sight: Sight) -> str:
-    hidden = set() if sight.all_applications else OF_OTHERS
-    facts = {name: value for name, value in entry.detail.items() if name not in hidden}
+    facts = sight.cut(entry.detail)
     return reason(facts.get("differs", ())) or fix_of(entry.cause, facts)
 
 
@@ -65,7 +70,8 @@ def described(entry: ActivityRecord, sight: Sight) -> dict[str, Any]:
     applications gets `detail`, which may name another application's secret.
     """
     of_the_address = {name: entry.detail[name] for name in ("sent", "nearest", "differs") if name in entry.detail}
-    others = {name: value for name, value in entry.detail.items() if name not in of_the_address}
+    detail = sight.cut(entry.detail) if sight.all_applications else {}
+    detail = {name: value for name, value in detail.items() if name not in of_the_address}
     return {
         "time": entry.at.isoformat(),
         "step": entry.step,
@@ -79,7 +85,7 @@ def described(entry: ActivityRecord, sight: Sight) -> dict[str, Any]:
         "reference": entry.reference or None,
         "attempt": entry.attempt and str(entry.attempt),
         **of_the_address,
-        **({"detail": others} if others and sight.all_applications else {}),
+        **({"detail": detail} if detail else {}),
     }
 
 

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 # The names of the public and private details that a record contains. Each detail is cut to DETAIL_LENGTH characters.
 DETAILS = (
     *("name", "scheme", "kind", "age", "given", "seconds", "secret_row", "secret_of", "expired_seconds", "code_of"),
-    *("deleted_name", "deleted_at"),
+    *("deleted_name", "deleted_at", "deleted_by"),
 )
 DETAIL_LENGTH = 100
 # The parameters of authorize whose values are recorded if SHOWN_VALUE matches. Every credential is longer than such a

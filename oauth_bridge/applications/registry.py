@@ -50,7 +50,7 @@ AUDITED = (*(field.column for field in FIELDS if field.name not in ("enabled", "
 
 # `add_deletion` adds these columns of a deletion's audit entry to an error, as private facts. A client_id is never
 # reused, so the deletion is the last entry of an application.
-DELETION = Rows(AuditEntry, "at", "name")
+DELETION = Rows(AuditEntry, "at", "actor_name", "name")
 FIND_DELETION = f"""
     SELECT {DELETION.columns("e")} FROM {AuditEntry._meta.db_table} e
      WHERE e.kind = 'application' AND e.key = %(deleted_client_id)s AND e.action = 'application_deleted'
@@ -216,5 +216,5 @@ def explain_unknown(error: RequestError, client_id: str) -> None:
 def add_deletion(error: RequestError, row: Sequence[Any]) -> None:
     """Add private facts about a deletion to the error. `row` has the columns of DELETION."""
     entry = DELETION.instance(row)
-    deleted_at = f"{entry.at:{audit_trail.TIME_FORMAT}}"
-    error.about(cause="client_deleted", deleted_name=entry.name, deleted_at=deleted_at)
+    at = f"{entry.at:{audit_trail.TIME_FORMAT}}"
+    error.about(cause="client_deleted", deleted_name=entry.name, deleted_at=at, deleted_by=entry.actor_name)

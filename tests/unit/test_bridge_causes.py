@@ -183,7 +183,8 @@ def test_a_failed_authentication_has_its_cause_and_reads_the_same_for_all(
         assert ["LEFT JOIN (" in query["sql"] for query in captured][:2] == [False, True]
     if cause == "client_deleted":
         entry = AuditEntry.objects.get()
-        assert (detail["deleted_name"], detail["deleted_at"]) == (entry.name, f"{entry.at:%Y-%m-%d %H:%M} UTC")
+        deleted = entry.name, entry.actor_name, f"{entry.at:%Y-%m-%d %H:%M} UTC"
+        assert (detail["deleted_name"], detail["deleted_by"], detail["deleted_at"]) == deleted
         assert fix_of(cause, detail).startswith(f"The application {entry.name} was deleted on 2")
         assert fix_of(cause) == CAUSES[cause].fix
     if cause == "secret_of_another":
