@@ -23,9 +23,12 @@ from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 STEPS = list(Step)
 # An attempt without a new event for this time is unfinished.
 OVER_AFTER = timedelta(hours=1)
-# To find attempts, at most this number of records of each is read, so that one with very many hides no other.
+# An attempt may have several records. To find attempts, at most this number of each is read, among LOOKED_THROUGH.
+# So an attempt with very many records hides no other.
 RECORDS_PER_ATTEMPT = 4
 LOOKED_THROUGH = 5_000
+# At most this number of records is shown for an attempt of one person.
+MOST_SHOWN = 20
 
 # An attempt, and the person whose steps are shown; for a record without an attempt, None and its primary key.
 _Key = tuple[UUID | None, UUID | int | None]
@@ -123,7 +126,10 @@ class Attempt:
 
 
 def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
-    """The attempts with a record or code that fits, the latest first. Two people with one link have two attempts."""
+    """The attempts with a record or code that fits the filters, the latest first. Four statements.
+
+    If two people opened the same link, each person has an attempt.
+    """
     before = before or timezone.now()
     rows = _newest_of_attempts(records(filters).filter(at__lt=before), limit * RECORDS_PER_ATTEMPT)
     codes = []
@@ -143,6 +149,7 @@ def of(record: ActivityRecord, client_ids: Collection[str] | None = None) -> Att
 
 
 def _with_chosen(each: Attempt, looked_for: Collection[int]) -> Attempt:
+    """The attempt with the last failure among the records with these primary keys as `chosen`."""
     own = (event for event in reversed(each.events) if event.pk in looked_for)
     failures = (event for event in own if event.outcome != Outcome.SUCCEEDED and not each.is_over(event))
     return replace(each, chosen=next(failures, None))
@@ -157,12 +164,11 @@ def _combined(
     stolen code.
     """
     keys = {record.attempt for record in found if record.attempt} | {code.attempt for code in codes}
-    siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys)
-    all_records = sorted({*siblings, *found}, key=attrgetter("pk"))
+    all_records = _with_siblings(found, keys, client_ids)
     # The search for codes needs the people, because the index for attempts begins with the person.
     people = {record.person_id for record in all_records if record.person_id}
-    others = code_history.of_attempts(people, keys)
-    all_codes = {*codes, *(code for code in others if client_ids is None or code.client_id in client_ids)}
+    siblings = code_history.of_attempts(people, keys)
+    all_codes = {*codes, *(code for code in siblings if client_ids is None or code.client_id in client_ids)}
     sole = _sole_people(all_records, all_codes)
 
     def key_of(record: ActivityRecord) -> _Key:
@@ -180,9 +186,20 @@ def _combined(
 
 
 def _newest_of_attempts(rows: QuerySet[ActivityRecord], limit: int) -> list[ActivityRecord]:
+    """The newest rows, at most RECORDS_PER_ATTEMPT of an attempt of one person."""
     place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
     found = ActivityRecord.objects.filter(pk__in=rows.values("pk")[:LOOKED_THROUGH]).annotate(place=place)
     return list(found.filter(Q(attempt=None) | Q(place__lte=RECORDS_PER_ATTEMPT)).order_by("-at", "-id")[:limit])
+
+
+def _with_siblings(
+    found: list[ActivityRecord], keys: Collection[UUID], client_ids: Collection[str] | None
+) -> list[ActivityRecord]:
+    """The records, and the newest MOST_SHOWN of each of these attempts and people, the oldest first."""
+    place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
+    siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=place)
+    all_records = {record.pk: record for record in (*siblings.filter(place__lte=MOST_SHOWN), *found)}
+    return [all_records[key] for key in sorted(all_records)]
 
 
 def _sole_people(found: Iterable[ActivityRecord], codes: Iterable[IssuedCode]) -> dict[UUID | None, UUID]:

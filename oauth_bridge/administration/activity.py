@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -178,9 +177,7 @@ def _counts(query: Query) -> dict[str, Any]:
     """The template's variables for the numbers of the period: the steps and causes of the filters, and the totals."""
     only = [query.client_id] if query.client_id else query.client_ids
     since = query.filters.since or timezone.now()
-    merged: Counter[Failing] = Counter()
-    for each, number in statistics.failures(since, None, only).items():
-        merged[each._replace(client_id="")] += number
+    merged, finished = statistics.totals(since, only)
     steps = {step: sum(number for each, number in merged.items() if each.step == step) for step in Step}
     if query.cause and not any(each.cause == query.cause for each in merged):
         merged[Failing("", query.step or Step.AUTHORIZE.value, query.cause)] = 0
@@ -190,7 +187,7 @@ def _counts(query: Query) -> dict[str, Any]:
         "causes": causes,
         "top_causes": causes[:MOST_CAUSES],
         "failed": sum(number for each, number in merged.items() if needs_mending(each.step, each.cause)),
-        "finished": statistics.sign_ins(since, only).total(),
+        "finished": finished,
         "chosen_number": sum(number for each, number in merged.items() if query.chooses(each)),
     }
 

@@ -16,8 +16,8 @@ from oauth_bridge.activity.reading import Filters
 from oauth_bridge.consent.account_pages import stored_about
 from oauth_bridge.management import purging
 from oauth_bridge.models import AuthorizationCode
-from oauth_bridge.models.activity import ActivityCount, ActivityRecord
-from tests.factories import PASSWORD
+from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
+from tests.factories import PASSWORD, PersonFactory
 from tests.pages import Account, code_of, html_of, text_of
 from tests.unit.test_activity import Tried, listing
 
@@ -157,6 +157,19 @@ def test_a_refusal_after_allowing_is_no_failure_of_the_application() -> None:
     tried.post("/oauth/authorize", {**form, "decision": "refuse"})
     AuthorizationCode.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
     assert [entry["cause"] for entry in listing()] == ["refused"]
+
+
+@pytest.mark.integration
+def test_a_record_is_on_its_page_whatever_came_later_and_without_the_steps_of_others(grace: Client) -> None:
+    ada, bob = PersonFactory(), PersonFactory()
+    row = {"step": Step.SIGN_IN, "outcome": Outcome.REFUSED, "attempt": UUID(int=8)}
+    for number in range(60):
+        person, at = ada if number < 30 else bob, timezone.now() + timedelta(seconds=number)
+        cause = "account_inactive" if number == 0 else "password_wrong"
+        ActivityRecord.objects.create(at=at, person=person, cause=cause, **row)
+    said = text_of(grace.get(record_page(cause="account_inactive"))).partition("The attempt")[2]
+    assert "Wrong password (20 times)" in said
+    assert said.index("switched off") < said.index("Wrong password")
 
 
 def test_an_attempt_with_very_many_records_hides_no_other() -> None:
