@@ -67,7 +67,10 @@ STEPS_OF_ROUTES = dict.fromkeys(SIGN_IN_ROUTES, Step.SIGN_IN) | {"mfa_authentica
 
 
 def record(request: HttpRequest, written: Sequence[tuple[Event, dict[str, Member]]]) -> None:
-    """Record each reported error and each event that belongs to a step of a sign-in. Never raises an error."""
+    """Record each reported error and each event that belongs to a step of a sign-in.
+
+    This function never raises an error, because the answer is already made.
+    """
     try:
         for error in subject().errors:
             _record_error(request, error)

@@ -128,6 +128,8 @@ def test_after_a_restore_all_credentials_end_and_what_else_is_back_is_listed(ali
     assert secrets == {kept.client_id: (1, True), replaced.client_id: (2, True), off.client_id: (1, False)}
     assert (found["administrators"], found["remembered_consents"]) == ([root.email], 1)
     assert found["people"] == {"active": 2, "deactivated": 1}
+    assert found["newest"]["access_token"] == token.row.issued_at.isoformat()
+    assert found["newest_of_all"] == max(filter(None, found["newest"].values()))
     call_command("after-restore", stdout=out)
     for text in (f"{replaced.client_id}  {replaced.row.name}: 2 working", root.email, *found["to_do"].values()):
         assert text in out.getvalue()

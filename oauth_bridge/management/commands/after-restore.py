@@ -1,30 +1,43 @@
 """`manage.py after-restore`: end credentials and list the rows to check. Contract, operator's interface.
 
 The database lost all changes that were made after the backup, so this module cannot decide which secret or account
-should be valid. It lists the rows that are valid now. Unsent e-mails with a code or a link are deleted too.
+should be valid. It lists the rows that are valid now, and the newest times in the backup. Unsent e-mails with a code or
+a link are deleted too.
 """
 
 from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand
 from django.db import models, transaction
-from django.db.models import Count, F, Q
+from django.db.models import Count, F, Max, Q
 from django.utils import timezone
 
 from accounts.mail import outbox
 from accounts.models import Session, User
-from oauth_bridge.models import AccessToken, Application, AuthorizationCode, Consent
+from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
 from oauth_bridge.openid import signing_keys
 
 ENDED: dict[str, models.QuerySet[Any]] = {
     "sessions": Session.objects.all(),
     "codes": AuthorizationCode.objects.all(),
     "access_tokens": AccessToken.objects.all(),
+}
+# The newest time in these columns shows when the backup was made.
+WRITTEN_AT: dict[str, tuple[type[models.Model], str]] = {
+    "session": (Session, "created_at"),
+    "sign_in": (User, "last_login"),
+    "account": (User, "created_at"),
+    "code": (AuthorizationCode, "issued_at"),
+    "access_token": (AccessToken, "issued_at"),
+    "consent": (Consent, "given_at"),
+    "application": (Application, "updated"),
+    "client_secret": (ApplicationSecret, "created_at"),
+    "client_secret_used": (ApplicationSecret, "last_used_at"),
 }
 TO_DO = {
     "client_secrets": (
@@ -65,15 +78,20 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, as_json: bool, **options: Any) -> None:
         with transaction.atomic():
+            report = found(timezone.now())
             ended = {kind: rows.delete()[0] for kind, rows in ENDED.items()}
             outbox.drop_credentials()
-            ended["signing_keys"] = signing_keys.revoke_all()
-            report = {"ended": ended, **found(timezone.now())}
-        self.stdout.write(json.dumps(report, ensure_ascii=False) if as_json else _plain(report))
+            report["ended"] = {**ended, "signing_keys": signing_keys.revoke_all()}
+        text = json.dumps(report, ensure_ascii=False, default=datetime.isoformat) if as_json else _plain(report)
+        self.stdout.write(text)
 
 
 def found(now: datetime) -> dict[str, Any]:
-    """Return what the operator checks: the rows that are valid now, and what to do about each kind."""
+    """Return what the operator checks: the rows that are valid now, and what to do about each kind.
+
+    `newest_of_all` is the newest time of a row: the backup was made then or later, unless rows were written after the
+    restore.
+    """
     works = Q(secrets__is_revoked=False) & (Q(secrets__expires_at=None) | Q(secrets__expires_at__gt=now))
     applications = Application.objects.order_by("name", "pk").values(
         "client_id",
@@ -81,10 +99,16 @@ def found(now: datetime) -> dict[str, Any]:
         enabled=F("is_enabled"),
         trusted=F("is_trusted"),
         working_secrets=Count("secrets", filter=works),
+        newest_secret=Max("secrets__created_at", filter=works),
     )
     administrators = User.objects.filter(Q(is_staff=True) | Q(is_superuser=True), is_active=True).order_by("email")
     consents = Consent.objects.filter(expires_at__gt=now, person_version=F("user__credentials_version"))
+    newest = {
+        kind: model._default_manager.aggregate(at=Max(column))["at"] for kind, (model, column) in WRITTEN_AT.items()
+    }
     return {
+        "newest_of_all": max(filter(None, newest.values()), default=None),
+        "newest": newest,
         "applications": list(applications),
         "people": User.objects.aggregate(
             active=Count("pk", filter=Q(is_active=True)), deactivated=Count("pk", filter=Q(is_active=False))
@@ -97,7 +121,11 @@ def found(now: datetime) -> dict[str, Any]:
 
 def _plain(report: dict[str, Any]) -> str:
     applications, people = report["applications"], report["people"]
-    secrets = [f"\n  {each['client_id']}  {each['name']}: {each['working_secrets']} working" for each in applications]
+    secrets = [
+        f"\n  {each['client_id']}  {each['name']}: {each['working_secrets']} working, "
+        f"the newest made {_time(each['newest_secret'])}"
+        for each in applications
+    ]
     shown = {
         "client_secrets": "".join(secrets),
         "applications": f"{sum(each['enabled'] for each in applications):,} enabled of {len(applications):,}",
@@ -109,7 +137,13 @@ def _plain(report: dict[str, Any]) -> str:
     ended = ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in report["ended"].items())
     lines = [
         f"Ended: {ended}. Everybody signs in again.",
+        f"The newest time in the database is {_time(report['newest_of_all'])}. The backup was made then or later, "
+        "if nothing was written since the restore.",
         "All changes after the backup are lost, and the database has no record of them. Check:",
     ]
     lines += [f"\n{each.replace('_', ' ').capitalize()}: {shown[each]}\n  {TO_DO[each]}" for each in TO_DO]
     return "\n".join(lines)
+
+
+def _time(time: datetime | None) -> str:
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if time else "an unknown time"
