@@ -39,6 +39,8 @@ TITLES = {
     "reference": pgettext_lazy("documentation", "Reference"),
     "errors": _("Errors"),
 }
+# On a narrow screen a table scrolls, also by keyboard.
+TABLE = '<div class="scrolled" role="group" aria-label="Table" tabindex="0"><table>\n'
 DOCUMENT_LINK = re.compile(r"(\w+)\.md(#.*)?")
 
 
@@ -91,6 +93,8 @@ def html_of(text: str) -> Rendered:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("fence", _fence)
     parser.add_render_rule("image", _picture)
+    parser.add_render_rule("table_open", lambda *_: TABLE)
+    parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
     tokens = parser.parse(text)
     title, tokens = tokens[1].content, tokens[3:]
     headings: list[Heading] = []
@@ -102,8 +106,6 @@ def html_of(text: str) -> Rendered:
             words = inline.content.replace("`", "")
             headings.append(Heading(int(token.tag[1]), anchor(words), words))
             token.attrSet("id", anchor(words))
-        elif token.type == "table_open":
-            token.attrSet("tabindex", "0")  # the keyboard scrolls a table on a narrow screen
     body = parser.renderer.render(tokens, parser.options, {})
     return Rendered(title, mark_safe(body), headings)  # noqa: S308  (a document of the repository)
 
