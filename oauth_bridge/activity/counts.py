@@ -35,7 +35,8 @@ from oauth_bridge.models import WriteProof
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
 
 FLUSH_SECONDS = 1.0
-MOST_SEEN = 10_000  # of the reads that are known to be no first ones
+# While the thread waits for the database, at most this number of entries of each kind is kept. Others are lost.
+MOST_WAITING = 10_000
 # The thread looks for expired codes this often, at first for those of the last day. One statement claims MOST_CLAIMED.
 CLAIM_EVERY = timedelta(seconds=20)
 UNRECORDED_FOR = timedelta(days=1)
@@ -86,7 +87,8 @@ _proved_at: float | None = None  # time.monotonic(); None after a failure
 def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str = "") -> None:
     """Add one to the count of the hour."""
     with _lock:
-        _waiting.counts[client_id, _hour_of(at), step, outcome, cause] += 1
+        if len(_waiting.counts) < MOST_WAITING:
+            _waiting.counts[client_id, _hour_of(at), step, outcome, cause] += 1
 
 
 def add_later(record: ActivityRecord) -> None:
@@ -94,7 +96,8 @@ def add_later(record: ActivityRecord) -> None:
     if record.outcome == Outcome.SUCCEEDED:
         count(record.at, record.client_id, Step(record.step), Outcome.SUCCEEDED)
     with _lock:
-        _waiting.records.append(record)
+        if len(_waiting.records) < MOST_WAITING:
+            _waiting.records.append(record)
 
 
 def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: datetime) -> None:
@@ -103,21 +106,27 @@ def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: dateti
     if read in _seen_reads:
         return
     with _lock:
-        if len(_seen_reads) >= MOST_SEEN:
+        if len(_seen_reads) >= MOST_WAITING:
             _seen_reads.clear()
-        _seen_reads.add(read)
-        _waiting.reads.setdefault(read, (client_id, at))
+        if len(_waiting.reads) < MOST_WAITING:
+            _seen_reads.add(read)
+            _waiting.reads.setdefault(read, (client_id, at))
 
 
 def flush() -> None:
-    """Write all entries. After a database Error, they are lost."""
+    """Write all entries. After a database Error, they are lost, and another read counts as the first again."""
     global _waiting
     with _lock:
         taken, _waiting = _waiting, Waiting()
-    if taken.records or taken.counts or taken.reads:
-        with transaction.atomic():
-            ActivityRecord.objects.bulk_create(taken.records)
-            _add_counts(taken)
+    try:
+        if taken.records or taken.counts or taken.reads:
+            with transaction.atomic():
+                ActivityRecord.objects.bulk_create(taken.records)
+                _add_counts(taken)
+    except Error:
+        with _lock:
+            _seen_reads.difference_update(taken.reads)
+        raise
 
 
 def _hour_of(at: datetime) -> datetime:
