@@ -108,8 +108,9 @@ def test_it_serves_a_demo_from_nothing_and_runs_again_with_the_same_passwords(
     typed, address = "a password that Dana chose", "demo@example.org"
     manage("account", "set-password", address, "--password-stdin", stdin=typed, DATABASE_URL=quickstart.database)
     second = quickstart.start()
-    assert re.findall(r"(?:, password|client_secret) (\S+)", second) == credentials
-    assert address in sign_in_to_demo(quickstart, address, credentials[0])
+    assert f"{address}, with the password that was set for it elsewhere\n" in second
+    assert re.findall(r"(?:, password|client_secret) (\S+)", second) == credentials[1:]
+    assert address in sign_in_to_demo(quickstart, address, typed)
 
     children = {Path(f"/proc/{pid}/cmdline").read_text(): pid for pid in children_of(quickstart.process.pid)}
     os.kill(next(pid for command, pid in children.items() if "demo_application" in command), signal.SIGKILL)
@@ -133,5 +134,6 @@ def test_a_port_that_cannot_be_used_and_another_machine_are_refused(
     with socket.create_server(("127.0.0.1", port)):
         refused(port, another, f"Port {port} can't be used.*--port")
     refused(port, port, f"Port {port} can't be used.*--demo-port")
+    refused(99999, port, "Port 99999 can't be used.*--port")
     settings.AUTH_URL = "https://auth.example.com"
     refused(port, another, "quickstart is for this machine only")

@@ -22,7 +22,6 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from accounts.models import User
-from accounts.sessions.credential_changes import set_password
 from accounts.sign_in.verification import mark_verified
 from config.infrastructure.errors import RequestError
 from config.infrastructure.network import LOOPBACK_HOSTS
@@ -118,10 +117,10 @@ def check_ports(ports: dict[str, int]) -> None:
         for option, port in ports.items():
             try:
                 opened.enter_context(socket.create_server((HOST, port)))
-            except OSError as error:
+            except (OSError, OverflowError) as error:
+                reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else "it is no port"
                 raise CommandError(
-                    f"Port {port} can't be used ({os.strerror(error.errno or 0)}); "
-                    f"end what uses it or choose another by {option}."
+                    f"Port {port} can't be used ({reason}); end what uses it or choose another by {option}."
                 ) from None
 
 
@@ -158,14 +157,21 @@ def prepare(demo_url: str) -> dict[str, Any]:
 
 
 def demo_account(email: str, nickname: str, kept: dict[str, str], **fields: bool) -> str:
-    """Create or update the account. Returns a text for the terminal: the address and the password of the last run."""
-    defaults = {"nickname": nickname, "is_active": True, **fields}
-    person, _is_new = User.objects.update_or_create(email=email, defaults=defaults)
+    """Create or update the account. Returns a text for the terminal: the address and the password.
+
+    Only a new account gets a password.
+    """
+    person = User.objects.filter(email=email).first()
+    if person is None:
+        kept[email] = secrets.token_urlsafe(12)
+        person = User.objects.create_user(email, kept[email], nickname=nickname)
+    for name, value in {"is_active": True, **fields}.items():
+        setattr(person, name, value)
+    person.save()
     mark_verified(person)
-    password = kept.setdefault(email, secrets.token_urlsafe(12))
-    if not person.check_password(password):
-        set_password(person, password)
-    return f"{email}, password {password}"
+    if person.check_password(kept.get(email, "")):
+        return f"{email}, password {kept[email]}"
+    return f"{email}, with the password that was set for it elsewhere"
 
 
 def demo_application(demo_url: str, kept: dict[str, str]) -> Application:
