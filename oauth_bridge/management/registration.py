@@ -189,7 +189,9 @@ def change(client_id: str, options: dict[str, Any], warnings: OutputWrapper) -> 
     given = _given(options)
     if not given:
         raise CommandError("Nothing to change was given. See `application set --help`.")
-    application = locked([client_id])[client_id]
+    application = locked([client_id]).get(client_id)
+    if application is None:
+        raise CommandError(f"There is no application with the client_id {client_id}. See `application list`.")
     _store_one(application, given, warnings)
     return application
 

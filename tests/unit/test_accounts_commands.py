@@ -110,6 +110,8 @@ def test_the_list_is_searched_and_bounded_and_says_when_there_are_more() -> None
     assert [each["email"] for each in json.loads(out)] == ["0@example.com", "1@example.com"]
     assert errors == "There are more than 2. Raise --limit, or use --search.\n"
     assert run("list", "--limit", "3")[1] == ""
+    with pytest.raises(CommandError, match="--limit: "):
+        run("list", "--limit=-1")
 
 
 def test_show_says_all_that_is_known_and_neither_a_secret_nor_what_could_steer_a_terminal(account: Account) -> None:

@@ -178,7 +178,7 @@ def test_the_command_lists_the_newest_first_and_filters_and_names_what_is_wrong(
     assert len(listing("--address", "127.0.0.1")) == 3
     spoken = mine[0]["reference"].lower().replace("0", "o").replace("1", "l")
     assert [entry["cause"] for entry in listing("--reference", f"{spoken[:4]}-{spoken[4:]}")] == ["secret_wrong"]
-    for wrong, *arguments in (("client_id", "feed"), ("--since", "--since", "soon")):
+    for wrong, *arguments in (("client_id", "feed"), ("--since", "--since", "soon"), ("--limit", "--limit=-1")):
         with pytest.raises(CommandError, match=wrong):
             listing(*arguments)
 

@@ -236,7 +236,10 @@ def _permissions(names: list[str]) -> list[Permission]:
 
 
 def _people(options: dict[str, Any]) -> QuerySet[User]:
+    """Return the people of `account list`. Raises CommandError: the limit is malformed."""
     search, people = options["search"].strip(), User.objects.order_by("email")
+    if not 1 <= options["limit"] < 2**31:
+        raise CommandError("--limit: a number of 1 or more is needed.")
     if search:
         found = Q(email__icontains=search) | Q(email=looked_up_email(search)) | Q(nickname__icontains=search)
         with suppress(ValueError):

@@ -160,7 +160,9 @@ def _add_filters(parser: ArgumentParser) -> None:
 
 
 def _filters_of(options: dict[str, Any]) -> Filters:
-    """Return the filters that the options choose. Raises CommandError: the time is malformed."""
+    """Return the filters that the options choose. Raises CommandError: an option is malformed."""
+    if not 1 <= options["limit"] <= MOST:
+        raise CommandError(f"--limit is a number from 1 to {MOST}.")
     names = ("client_id", "cause", "step", "reference", "limit")
     who = looked_up_email(options["address"]) or options["address"]
     return Filters(who=who, since=_since(options["since"]), **{name: options[name] for name in names})
