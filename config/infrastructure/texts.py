@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError
@@ -61,12 +60,3 @@ def command_error(problem: ValidationError, options: Mapping[str, str] | None = 
 def shown(text: str) -> str:
     """Return the text for a terminal. A number replaces each invisible character and each control character."""
     return "".join(each if each.isprintable() or each in _JOINERS else f"\\u{ord(each):04x}" for each in text)
-
-
-def json_list(elements: Iterable[object]) -> Iterator[str]:
-    """Yield the JSON text of a list in pieces, one element a line, so that a long list needs no more memory."""
-    separator = "[\n"
-    for element in elements:
-        yield separator + json.dumps(element, ensure_ascii=False)
-        separator = ",\n"
-    yield "[]\n" if separator == "[\n" else "\n]\n"

@@ -15,7 +15,7 @@ from django.db.models.functions import RowNumber
 from django.utils import timezone
 
 from oauth_bridge.activity.causes import NEVER_EXCHANGED
-from oauth_bridge.activity.reading import Filters, newest, person_with, records
+from oauth_bridge.activity.reading import Filters, person_with, records
 from oauth_bridge.credentials import code_history
 from oauth_bridge.credentials.code_history import IssuedCode
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
@@ -188,7 +188,7 @@ def _combined(
 def _newest_of_attempts(rows: QuerySet[ActivityRecord], limit: int) -> list[ActivityRecord]:
     """The newest rows, at most RECORDS_PER_ATTEMPT of an attempt of one person."""
     place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
-    found = ActivityRecord.objects.filter(pk__in=newest(rows, LOOKED_THROUGH).values("pk")).annotate(place=place)
+    found = ActivityRecord.objects.filter(pk__in=rows.values("pk")[:LOOKED_THROUGH]).annotate(place=place)
     return list(found.filter(Q(attempt=None) | Q(place__lte=RECORDS_PER_ATTEMPT)).order_by("-at", "-id")[:limit])
 
 

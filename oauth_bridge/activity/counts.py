@@ -5,19 +5,18 @@ records of an hour: those of one caller of an application, and those of all call
 client_ids together count as one application. Requests beyond a limit are only counted. New records never replace old
 records, because a flood could then remove earlier records.
 
-A thread of each worker writes counts, successes and first profile reads about once a second. A crash loses the entries
-of the last second. The same thread records the codes that no application exchanged, because no request shows this
-failure, and proves that the database can be written: readiness reads the result.
+A thread of each worker writes counts, successes and first profile reads about once a second. A crash or an unreachable
+database loses the entries of the last second. The same thread records the codes that no application exchanged, because
+no request shows this failure.
 """
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections import Counter
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -25,10 +24,9 @@ from django.db import Error, connection, transaction
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
-from accounts.models import User
 from config.infrastructure import rate_limits
 from config.infrastructure.network import site_of
-from config.infrastructure.sql import adapted, fetch_one, is_postgresql
+from config.infrastructure.sql import adapted
 from config.infrastructure.worker import Worker
 from oauth_bridge.activity.causes import NEVER_EXCHANGED
 from oauth_bridge.credentials import code_history
@@ -37,41 +35,22 @@ from oauth_bridge.models import WriteProof
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
 
 FLUSH_SECONDS = 1.0
-# While the database is unreachable, at most this number of entries of each kind is kept. Further entries are lost.
+# While the thread waits for the database, at most this number of entries of each kind is kept. Others are lost.
 MOST_WAITING = 10_000
-_HOUR_SECONDS = 3600
 # The thread looks for expired codes this often, at first for those of the last day. One statement claims MOST_CLAIMED.
 CLAIM_EVERY = timedelta(seconds=20)
 UNRECORDED_FOR = timedelta(days=1)
 MOST_CLAIMED = 500
 PROOF_SECONDS = 5.0
-# The database counts as read-only if the latest proof is older. A proof that waits for the database takes this long.
-PROOF_AGE_SECONDS = 15.0
 
-_COLUMNS = tuple(field.attname for field in ActivityRecord._meta.concrete_fields if not field.primary_key)
-# The lock waits for a deletion of the person that has begun, so no record outlives its person.
-_ADD_RECORD = f"""
-    INSERT INTO {ActivityRecord._meta.db_table} ({", ".join(_COLUMNS)})
-    SELECT {", ".join(f"%({name})s{'{json}' if name == 'detail' else ''}" for name in _COLUMNS)}
-     WHERE %(is_nobodys)s OR EXISTS (SELECT 1 FROM {User._meta.db_table} WHERE id = %(person_id)s {{lock}})
- RETURNING id
-"""  # noqa: S608 - names of tables and columns only
 _ADD_COUNT = f"""
     INSERT INTO {ActivityCount._meta.db_table} (hour, client_id, step, outcome, cause, number)
     VALUES (%(hour)s, %(client_id)s, %(step)s, %(outcome)s, %(cause)s, %(number)s)
     ON CONFLICT (client_id, hour, step, outcome, cause) DO UPDATE
        SET number = {ActivityCount._meta.db_table}.number + excluded.number
 """  # noqa: S608 - the name of a table only
-_PROVE = f"""
-    INSERT INTO {WriteProof._meta.db_table} (id, written_at) VALUES (1, %(now)s)
-    ON CONFLICT (id) DO UPDATE SET written_at = excluded.written_at
-"""  # noqa: S608 - the name of a table only
-
-# The key of a count: client_id, number of hours since 1970, step, outcome, cause. Making this tuple takes a quarter of
-# the time of making an object with a datetime.
-Key = tuple[str, int, Step, Outcome, str]
-
-
+# The key of a count: client_id, hour, step, outcome, cause.
+Key = tuple[str, datetime, Step, Outcome, str]
 # Kinds of callers, each with a budget of its own. "proven": the caller sent a valid secret, code or token.
 Kind = Literal["stranger", "person", "proven"]
 
@@ -88,14 +67,6 @@ def has_room(client_id: str, kind: Kind, caller: str) -> bool:
     return not (rate_limits.exceeded(of_all) or rate_limits.count(own, of_all))
 
 
-def add(record: ActivityRecord) -> None:
-    """Write the record in one statement, unless its person is deleted meanwhile."""
-    values = {name: getattr(record, name) for name in _COLUMNS}
-    values |= {"detail": json.dumps(record.detail), "is_nobodys": record.person_id is None}
-    json_type, lock = ("::jsonb", "FOR KEY SHARE") if is_postgresql() else ("", "")
-    fetch_one(_ADD_RECORD.format(json=json_type, lock=lock), **values)
-
-
 class Waiting:
     """The unwritten entries of this process."""
 
@@ -110,13 +81,14 @@ _waiting = Waiting()
 _seen_reads: set[ProfileRead] = set()
 _worker: Worker | None = None
 _claimed_at: datetime | None = None
+_proved_at: float | None = None  # time.monotonic(); None after a failure
 
 
 def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str = "") -> None:
     """Add one to the count of the hour."""
     with _lock:
         if len(_waiting.counts) < MOST_WAITING:
-            _waiting.counts[client_id, int(at.timestamp()) // _HOUR_SECONDS, step, outcome, cause] += 1
+            _waiting.counts[client_id, _hour_of(at), step, outcome, cause] += 1
 
 
 def add_later(record: ActivityRecord) -> None:
@@ -136,46 +108,42 @@ def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: dateti
     with _lock:
         if len(_seen_reads) >= MOST_WAITING:
             _seen_reads.clear()
-        _seen_reads.add(read)
         if len(_waiting.reads) < MOST_WAITING:
+            _seen_reads.add(read)
             _waiting.reads.setdefault(read, (client_id, at))
 
 
 def flush() -> None:
-    """Write all entries. After a database Error, the unwritten entries are kept."""
+    """Write all entries. After a database Error, they are lost, and another read counts as the first again."""
     global _waiting
     with _lock:
         taken, _waiting = _waiting, Waiting()
     try:
-        if taken.records:
+        if taken.records or taken.counts or taken.reads:
             with transaction.atomic():
-                for record in taken.records:
-                    add(record)
-            taken.records.clear()
-        if taken.counts or taken.reads:
-            with transaction.atomic():
+                ActivityRecord.objects.bulk_create(taken.records)
                 _add_counts(taken)
     except Error:
         with _lock:
-            taken.counts.update(_waiting.counts)
-            taken.records = (taken.records + _waiting.records)[:MOST_WAITING]
-            taken.reads = taken.reads | _waiting.reads
-            _waiting = taken
+            _seen_reads.difference_update(taken.reads)
         raise
+
+
+def _hour_of(at: datetime) -> datetime:
+    return at.replace(minute=0, second=0, microsecond=0)
 
 
 def _add_counts(taken: Waiting) -> None:
     """Add the counts and the first profile reads to the database."""
-    counts, times = Counter(taken.counts), {read: at for read, (_, at) in taken.reads.items()}
+    times = {read: at for read, (_, at) in taken.reads.items()}
     for read in code_history.note_profile_reads(times) if times else ():
         client_id, at = taken.reads[read]
-        counts[client_id, int(at.timestamp()) // _HOUR_SECONDS, Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
+        taken.counts[client_id, _hour_of(at), Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
     with connection.cursor() as cursor:
-        for key, number in sorted(counts.items()):  # in a fixed order, so that two workers do not deadlock
+        for key, number in sorted(taken.counts.items()):  # in a fixed order, so that two workers do not deadlock
             client_id, hour, step, outcome, cause = key
-            at = datetime.fromtimestamp(hour * _HOUR_SECONDS, UTC)
-            values = {"client_id": client_id, "hour": at, "step": step.value, "outcome": outcome.value, "cause": cause}
-            cursor.execute(_ADD_COUNT, adapted({**values, "number": number}))
+            values = {"client_id": client_id, "hour": hour, "step": step.value, "outcome": outcome.value}
+            cursor.execute(_ADD_COUNT, adapted({**values, "cause": cause, "number": number}))
 
 
 def record_never_exchanged(since: datetime) -> bool:
@@ -183,62 +151,34 @@ def record_never_exchanged(since: datetime) -> bool:
 
     Possible causes: the callback did not answer, the application lost its `state`, or a firewall stopped the exchange.
     """
+    failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
     with transaction.atomic():
         claimed, codes = code_history.claim_never_exchanged(since, MOST_CLAIMED)
-    failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
-    for client_id, person_id, attempt, at in codes:
-        count(at, client_id, **failed)
-        if has_room(client_id, "person", str(person_id)):
-            add_later(ActivityRecord(at=at, client_id=client_id, person_id=person_id, attempt=attempt, **failed))
-    flush()
+        for client_id, person_id, attempt, at in codes:
+            count(at, client_id, **failed)
+            if has_room(client_id, "person", str(person_id)):
+                known = {"client_id": client_id, "person_id": person_id, "attempt": attempt}
+                ActivityRecord.objects.create(at=at, **known, **failed)
     return claimed == MOST_CLAIMED
 
 
-class Proof:
-    """Whether this process could write to the database, and when it last found out."""
-
-    def __init__(self) -> None:
-        self.is_known = threading.Event()
-        self.succeeded_at: float | None = None  # time.monotonic(); None after a failure
-
-    def is_recent(self, seconds: float) -> bool:
-        return self.succeeded_at is not None and time.monotonic() - self.succeeded_at < seconds
-
-    def renew(self) -> None:
-        """Write one row if the latest proof is PROOF_SECONDS old. Raises Error: the database can't be written."""
-        if self.is_recent(PROOF_SECONDS):
-            return
-        try:
-            with connection.cursor() as cursor:
-                cursor.execute(_PROVE, adapted({"now": timezone.now()}))
-            self.succeeded_at = time.monotonic()
-        except Error:
-            self.succeeded_at = None
-            connection.close()  # an SQLite file that was opened read-only stays read-only on that connection
-            raise
-        finally:
-            self.is_known.set()
-
-
-_proof = Proof()
-
-
 def is_writable() -> bool:
-    """Return whether the thread of this worker could write to the database in the last PROOF_AGE_SECONDS.
-
-    In a process without the thread, as in development, the caller writes, at most once in PROOF_SECONDS.
-    """
-    if _worker is None:
-        with suppress(Error):
-            _proof.renew()
-    else:
-        _proof.is_known.wait(FLUSH_SECONDS)  # the worker has just started
-    return _proof.is_recent(PROOF_AGE_SECONDS)
+    """Return whether this process can write to the database, which it tries at most once in PROOF_SECONDS."""
+    global _proved_at
+    now = time.monotonic()
+    if _proved_at is None or now - _proved_at >= PROOF_SECONDS:
+        try:
+            WriteProof(pk=1, written_at=timezone.now()).save()
+        except Error:
+            _proved_at = None
+            connection.close()  # an SQLite file that was opened read-only stays read-only on that connection
+            return False
+        _proved_at = now
+    return True
 
 
 def _work() -> bool:
     global _claimed_at
-    _proof.renew()
     flush()
     now = timezone.now()
     if _claimed_at and now < _claimed_at + CLAIM_EVERY:

@@ -90,8 +90,8 @@ def described(entry: ActivityRecord, sight: Sight) -> dict[str, Any]:
 
 
 def entries(filters: Filters) -> list[ActivityRecord]:
-    """The records, newest first, at most `filters.limit`. One statement; two if `who` is an e-mail address."""
-    return list(newest(records(filters), min(filters.limit, MOST)))
+    """The records, at most `filters.limit`, the latest first."""
+    return list(records(filters)[: min(filters.limit, MOST)])
 
 
 def entry(pk: int, client_ids: Collection[str] | None = None) -> ActivityRecord | None:
@@ -133,7 +133,7 @@ def login_marks(address: str) -> list[bytes]:
     """HMACs of a typed e-mail address that has no account. The records contain the first, and never the address.
 
     The first mark is under SECRET_KEY, the others are under SECRET_KEY_FALLBACKS, as in older records. An administrator
-    who enters the address finds the records. When a person confirms the address, they become records of the person.
+    who enters the address finds the records.
     """
     return [bytes.fromhex(each)[:_MARK_BYTES] for each in sealing.digests("oauth_bridge.activity.login", address)]
 
@@ -143,12 +143,3 @@ def person_with(address: str) -> UUID | None:
     people = get_user_model().objects.filter(email=address) if "@" in address else get_user_model().objects.none()
     found: UUID | None = people.values_list("pk", flat=True).first()
     return found
-
-
-def newest(rows: QuerySet[ActivityRecord], limit: int) -> QuerySet[ActivityRecord]:
-    """The newest rows by time. A row may be written a second or two after its time, so ids ascend only nearly in time.
-
-    The rows are searched among the newest by id, which have an index.
-    """
-    among = rows.order_by("-id").values("pk")[: limit + MOST]
-    return ActivityRecord.objects.filter(pk__in=among).order_by("-at", "-id")[:limit]

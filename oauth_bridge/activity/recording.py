@@ -18,7 +18,6 @@ from django.http import HttpRequest
 
 from accounts import return_path
 from accounts.email_addresses import looked_up_email
-from accounts.models import User
 from accounts.sessions import user_agents
 from config.infrastructure import network
 from config.infrastructure.errors import RequestError, subject
@@ -120,7 +119,7 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     login = looked_up_email(str(error.private.get("login", "")))
     made.login_mark = login_marks(login)[0] if login and not person else None
     made.detail, made.is_proven = _detail(request, step, error), known.is_proven
-    counts.add(made)
+    made.save(force_insert=True)
 
 
 def _record_of(request: HttpRequest, step: Step, outcome: Outcome, cause: str, **known: Any) -> ActivityRecord:
@@ -140,35 +139,19 @@ def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) 
     """Count a successful consent or exchange; record a sign-in or second factor that succeeded or waits for a code."""
     if step := COUNTED.get(event):
         counts.count(request.received_at, str(members["client_id"]), step, Outcome.SUCCEEDED)  # type: ignore[attr-defined]
-    person = members.get("person")
-    person_id = person if isinstance(person, UUID) else None
-    # If an operator confirmed the address, there was no ADDRESS_CONFIRMED.
-    is_new = event is Event.ADDRESS_CONFIRMED or (event is Event.SIGNED_IN and not members["in_known_browser"])
-    if person_id and is_new:
-        _assign_marked(person_id)
-    is_sign_in = members.get("is_sign_in", True) and not (
-        event is Event.ADDRESS_CODE_SENT and request.user.is_authenticated
-    )
-    if event in RECORDED and is_sign_in:
-        step, cause = RECORDED[event]
-        pending = _pending(request)
-        if cause == FACTOR_AWAITED and pending is None:  # no later record would show that the person typed the code
-            return
-        known = {"attempt": UUID(pending.attempt), "client_id": pending.client_id} if pending else {}
-        outcome = Outcome.UNFINISHED if cause else Outcome.SUCCEEDED
-        counts.add_later(_record_of(request, step, outcome, cause, person_id=person_id, **known))
-
-
-def _assign_marked(person_id: UUID) -> None:
-    """If the person's address is confirmed, assign the records with its marks to the person."""
-    confirmed = User.objects.filter(pk=person_id, email_verified_at__isnull=False)
-    if address := confirmed.values_list("email", flat=True).first():
-        marked = ActivityRecord.objects.filter(login_mark__in=login_marks(address))
-        marked.update(person=person_id, login_mark=None)
+    is_new_address = event is Event.ADDRESS_CODE_SENT and request.user.is_authenticated
+    if event not in RECORDED or is_new_address or not members.get("is_sign_in", True):
+        return
+    step, cause = RECORDED[event]
+    pending = _pending(request)
+    if cause == FACTOR_AWAITED and pending is None:  # no later record would show that the person typed the code
+        return
+    known = {"attempt": UUID(pending.attempt), "client_id": pending.client_id} if pending else {}
+    outcome = Outcome.UNFINISHED if cause else Outcome.SUCCEEDED
+    counts.add_later(_record_of(request, step, outcome, cause, person_id=members["person"], **known))
 
 
 def _pending(request: HttpRequest) -> PendingRequest | None:
-    """Return the authorization request that continues after the sign-in; None if there is none."""
     return PendingRequest.of_path(return_path.found(request))
 
 

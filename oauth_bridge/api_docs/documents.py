@@ -39,20 +39,9 @@ TITLES = {
     "reference": pgettext_lazy("documentation", "Reference"),
     "errors": _("Errors"),
 }
-# The deepest level of headings in the table of contents of a page.
-LISTED = {"guide": 2, "connect": 3, "reference": 2, "errors": 2}
-ERRORS_MARK = "<!-- every error: written here when the page is served -->"
+# On a narrow screen a table scrolls, also by keyboard.
+TABLE = '<div class="scrolled" role="group" aria-label="Table" tabindex="0"><table>\n'
 DOCUMENT_LINK = re.compile(r"(\w+)\.md(#.*)?")
-# On a narrow screen the CSS shows tables as blocks. Browsers ignore the roles of such a table, so the HTML states the
-# roles.
-ROLES = {
-    "table_open": "table",
-    "thead_open": "rowgroup",
-    "tbody_open": "rowgroup",
-    "tr_open": "row",
-    "th_open": "columnheader",
-    "td_open": "cell",
-}
 
 
 class Heading(NamedTuple):
@@ -77,7 +66,6 @@ def page(request: HttpRequest, name: str = INDEX) -> HttpResponse:
     document = _rendered(name, settings.AUTH_URL, settings.BASE_URL, settings.SERVICE_NAME)
     context = {
         "document": document,
-        "listed": [heading for heading in document.headings if heading.level <= LISTED.get(name, 1)],
         "pages": [
             {"name": each, "title": title, "url": reverse("docs", args=[] if each == INDEX else [each])}
             for each, title in TITLES.items()
@@ -91,8 +79,6 @@ def page(request: HttpRequest, name: str = INDEX) -> HttpResponse:
 def _rendered(name: str, *_settings: str) -> Rendered:
     """Render a document. The settings are part of the cache key, so that a test may change a setting."""
     text = openapi.reference() if name == "reference" else snippets.source(name)
-    if name == "errors":
-        text = text.replace(ERRORS_MARK, openapi.errors())
     return html_of(snippets.fill(text))
 
 
@@ -100,21 +86,19 @@ def html_of(text: str) -> Rendered:
     """Render Markdown. HTML in it is shown as text. The first line is the title, which the body omits.
 
     Links to NAME.md become links to pages. A picture has a dark copy beside it, which dark pages show. A heading gets
-    an anchor made of its words. A cell gets the name of its column, which the CSS for narrow screens shows in the cell.
+    an anchor made of its words.
     """
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("fence", _fence)
     parser.add_render_rule("image", _picture)
+    parser.add_render_rule("table_open", lambda *_: TABLE)
+    parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
     tokens = parser.parse(text)
     title, tokens = tokens[1].content, tokens[3:]
     headings: list[Heading] = []
-    columns: list[str] = []
-    cells = 0
     for token, inline in pairwise(tokens):
-        if token.type in ROLES:
-            token.attrSet("role", ROLES[token.type])
         for child in token.children or ():
             if child.type == "link_open" and (link := DOCUMENT_LINK.fullmatch(str(child.attrGet("href")))):
                 child.attrSet("href", f"/docs{'' if link[1] == INDEX else '/' + link[1]}{link[2] or ''}")
@@ -122,15 +106,6 @@ def html_of(text: str) -> Rendered:
             words = inline.content.replace("`", "")
             headings.append(Heading(int(token.tag[1]), anchor(words), words))
             token.attrSet("id", anchor(words))
-        elif token.type == "table_open":
-            columns = []
-        elif token.type == "th_open":
-            columns.append(inline.content)
-        elif token.type == "tr_open":
-            cells = 0
-        elif token.type == "td_open":
-            token.attrSet("data-column", columns[cells])
-            cells += 1
     body = parser.renderer.render(tokens, parser.options, {})
     return Rendered(title, mark_safe(body), headings)  # noqa: S308  (a document of the repository)
 

@@ -2,7 +2,7 @@
 
 The members `x-…` of the file say what is inserted: `x-faults` the errors of an operation (names of faults, or of the
 lists at the end of the file), `x-examples` the example values for the placeholders in their sentences, `x-headers` the
-headers of every response that is not `x-cacheable`. The reference and the tables of errors are Markdown made from it.
+headers of every response that is not `x-cacheable`. The reference is Markdown made from it.
 """
 
 from __future__ import annotations
@@ -132,32 +132,6 @@ def _sentence(problem: str, fix: str) -> str:
 
 
 # As Markdown ----------------------------------------------------------------------------------------------------------
-
-
-def errors() -> str:
-    """Return the tables of errors, one for each place where they appear."""
-    described = source()
-    paths, lines = described["paths"], []
-    token, callback = paths["/oauth/token"]["post"], described["x-callback"]
-    places = {
-        "On a page, before the person comes back": paths["/oauth/authorize"]["get"],
-        "At your callback address": callback,
-        "From `/oauth/token`": token,
-        "From `/oauth/userinfo`": paths["/oauth/userinfo"]["get"],
-        "On a page of `/oauth/logout`": paths["/oauth/logout"]["get"],
-        "From any of them": {**token, "x-faults": ["anywhere"]},
-    }
-    for heading, marks in places.items():
-        common = [] if marks["x-faults"] == ["anywhere"] else described["x-faults"]["anywhere"]
-        rows = [("status", "`error`", "when", "what to do"), ("---",) * 4]
-        rows += [
-            (str(fault.status), f"`{fault.error}`", problem, fix)
-            for fault, problem, fix in errors_of(described, marks)
-            if fault.name not in common
-        ]
-        first = 1 if marks is callback else 0  # a callback has no status
-        lines += [f"### {heading}", "", *(f"| {' | '.join(row[first:])} |" for row in rows), ""]
-    return "\n".join(lines)
 
 
 def reference() -> str:

@@ -8,16 +8,13 @@ Only this module, `codes` and `after-restore` delete codes and tokens.
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from ipaddress import ip_address, ip_network
 from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import FailedFactor, OutgoingMail, Session, User
@@ -33,7 +30,6 @@ from oauth_bridge.openid import signing_keys
 COUNTS_KEPT_FOR = timedelta(days=400)
 # After this time, the network address in a record is replaced by its network, because it identifies a person.
 WHOLE_ADDRESS_FOR = timedelta(days=7)
-PREFIXES = {4: 24, 6: 48}
 # A sign-up that nobody confirmed is deleted after this time. The time is long enough, because the page that asks for
 # the code expires after half an hour.
 UNCONFIRMED_KEPT_FOR = timedelta(days=30)
@@ -64,6 +60,8 @@ def expired(now: datetime) -> list[Expired]:
         ApplicationSecret.objects.filter(expires_at__lte=now - EXPIRED_KEPT_FOR),
         Session.objects.filter(expire_date__lte=now),
         records.filter(at__lte=now - timedelta(days=settings.ACTIVITY_DAYS)),
+        # The person was deleted while the record was written.
+        records.exclude(Exists(User.objects.filter(pk=OuterRef("person")))).exclude(person=None),
         ActivityCount.objects.filter(hour__lte=now - COUNTS_KEPT_FOR),
         FailedFactor.objects.filter(expires_at__lte=now),
         # `accounts.mail.outbox` deletes expired rows and logs unsent e-mails. The purge finds expired rows only if no
@@ -79,15 +77,11 @@ def expired(now: datetime) -> list[Expired]:
 
 
 def _shorten_addresses(keys: list[int]) -> int:
-    """Replace the address of each record by its /24 (IPv4) or /48 (IPv6) network, or by nothing if it is malformed."""
-    records: defaultdict[str, list[int]] = defaultdict(list)
-    for key, address in ActivityRecord.objects.filter(pk__in=keys).values_list("pk", "address"):
-        try:
-            network = str(ip_network(f"{address}/{PREFIXES[ip_address(address).version]}", strict=False))
-        except ValueError:
-            network = ""
-        records[network].append(key)
-    return sum(ActivityRecord.objects.filter(pk__in=own).update(address=network) for network, own in records.items())
+    """Replace each IPv4 address by its /24 network, and remove other addresses. A record has only networks of IPv6."""
+    rows = ActivityRecord.objects.filter(pk__in=keys)
+    for address in set(rows.values_list("address", flat=True)):
+        rows.filter(address=address).update(address=f"{address.rpartition('.')[0]}.0/24" if "." in address else "")
+    return len(keys)
 
 
 class Ranges(NamedTuple):
@@ -121,46 +115,22 @@ RANGES = {
 }
 
 
-class Batch(NamedTuple):
-    """The result of one batch. `done` is the share of all tables that the run has read so far, from 0 to 1."""
-
-    table: str
-    rows: int
-    seconds: float
-    done: float
-
-
-def batches(now: datetime) -> Iterator[Batch]:
-    """Purge all tables once. Each batch is one transaction."""
+def batches(now: datetime) -> Iterator[tuple[str, int]]:
+    """Purge all tables once. Each batch is one transaction. Yield its table and the number of its purged rows."""
     ranges = RANGES[connection.vendor]
-    bounds = [(each, *_bounds(ranges, each)) for each in expired(now)]
-    passed, total = 0, sum(end - first for _, first, end in bounds)
-    for each, first, end in bounds:
+    for rows, purge in expired(now):
+        table = rows.model._meta.db_table
+        with connection.cursor() as cursor:
+            cursor.execute(ranges.bounds.format(table=table))
+            first, end = cursor.fetchone()
         for start in range(first, end, ranges.size):
-            stop = min(start + ranges.size, end)
+            positions = [ranges.position.format(each) for each in (start, start + ranges.size)]
+            batch = rows.extra(where=[ranges.condition], params=positions)  # noqa: S610 - constants and numbers
             with transaction.atomic():
-                began = time.perf_counter()  # excludes the time that SQLite waits for the write lock
-                rows = _purge(ranges, each, start, stop)
-            passed += stop - start
-            yield Batch(each[0].model._meta.db_table, rows, time.perf_counter() - began, passed / total)
-
-
-def _bounds(ranges: Ranges, each: Expired) -> tuple[int, int]:
-    with connection.cursor() as cursor:
-        cursor.execute(ranges.bounds.format(table=each[0].model._meta.db_table))
-        first, end = cursor.fetchone()
-    return first, end
-
-
-def _purge(ranges: Ranges, each: Expired, start: int, stop: int) -> int:
-    """Purge the rows of the range. Locked rows are skipped, so that no deadlock occurs. The next run finds them."""
-    rows, purge = each
-    positions = [ranges.position.format(start), ranges.position.format(stop)]
-    found = rows.extra(where=[ranges.condition], params=positions)  # noqa: S610 - constants and numbers
-    keys = list(found.select_for_update(skip_locked=True).values_list("pk", flat=True))
-    if not keys:
-        return 0
-    return purge(keys) if purge else rows.model._default_manager.filter(pk__in=keys).delete()[0]
+                # Locked rows are skipped, so that no deadlock occurs. The next run finds them.
+                keys = list(batch.select_for_update(skip_locked=True).values_list("pk", flat=True))
+                purged = purge(keys) if purge else rows.model._default_manager.filter(pk__in=keys).delete()[0]
+            yield table, purged
 
 
 def record_finished() -> None:

@@ -10,8 +10,7 @@ import json
 import re
 import sys
 from argparse import ArgumentParser, BooleanOptionalAction
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,12 +26,10 @@ from oauth_bridge.administration.application_form import ApplicationForm
 from oauth_bridge.applications import fields as application_fields
 from oauth_bridge.applications import look_alikes, registry
 from oauth_bridge.applications.fields import BY_NAME, FIELDS, NAMES
-from oauth_bridge.callback_addresses.registration import split_lines
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application
 
 CLIENT_ID = re.compile("[0-9a-f]{32}")  # the format of `models.new_client_id`
-SECRETS = ("client_secret", "secret", "secrets")
 TYPES = {str: "a text", list: "a list of texts", bool: "true or false"}
 
 
@@ -107,9 +104,6 @@ def store(application: Application, values: dict[str, Any]) -> Change:
     elif "restricted" in given:
         given["groups"] = before["groups"]
     lines = {name: "\n".join(value) for name, value in given.items() if isinstance(value, list) and name != "groups"}
-    for name in lines:  # otherwise one value could register two addresses
-        if given[name] != [""] and any(len(split_lines(uri)) != 1 for uri in given[name]):
-            change.problems[name] = ["An address is empty or has a line break."]
     form = CommandForm(application, {BY_NAME[name].column: value for name, value in (given | lines).items()})
     for column, messages in form.errors.items():
         change.problems.setdefault(NAMES.get(column, column), []).extend(map(str, messages))
@@ -142,18 +136,16 @@ def locked(client_ids: Collection[str]) -> dict[str, Application]:
 
 def compare_names(changes: Iterable[Change]) -> None:
     """Add a problem to each stored change whose name looks like a trusted application's, a note for other names."""
-    renamed = [each for each in changes if {"name", "trusted"} & each.after.keys()]
-    alike: dict[str, list[Application]] = defaultdict(list)
-    for each in Application.objects.only("client_id", "name", "is_trusted") if renamed else ():
-        alike[look_alikes.skeleton(each.name)].append(each)
-    for change in renamed:
-        name = change.application.name
-        others = [each for each in alike[look_alikes.skeleton(name)] if each.pk != change.application.pk]
-        try:
-            look_alikes.refuse(others, is_trusted=change.application.is_trusted, seen=None)
-        except ValidationError as problem:
-            change.problems["name"] = problem.messages
-        change.notes += [f"People could take “{each.name}” ({each.client_id}) for “{name}”." for each in others]
+    for change in changes:
+        if {"name", "trusted"} & change.after.keys():
+            application = change.application
+            alike = look_alikes.find(application.name, application.pk)
+            try:
+                look_alikes.refuse(alike, is_trusted=application.is_trusted, seen=None)
+            except ValidationError as problem:
+                change.problems["name"] = problem.messages
+            like = (f"People could take “{each.name}” ({each.client_id}) for “{application.name}”." for each in alike)
+            change.notes.extend(like)
 
 
 def _write_notes(changes: Iterable[Change], warnings: OutputWrapper) -> None:
@@ -187,7 +179,7 @@ def create(options: dict[str, Any], warnings: OutputWrapper) -> tuple[Applicatio
     """
     kind = Application.CLIENT_PUBLIC if options["public"] else Application.CLIENT_CONFIDENTIAL
     application = Application()
-    _store_one(application, _given(options) | {"client_type": kind}, warnings, {"name": "NAME"})
+    _store_one(application, _given(options) | {"client_type": kind}, warnings)
     return application, "" if application.is_public else secret_rotation.rotate(application).secret
 
 
@@ -197,37 +189,27 @@ def change(client_id: str, options: dict[str, Any], warnings: OutputWrapper) -> 
     given = _given(options)
     if not given:
         raise CommandError("Nothing to change was given. See `application set --help`.")
-    application = locked([client_id])[client_id]
-    _store_one(application, given, warnings, {})
+    application = locked([client_id]).get(client_id)
+    if application is None:
+        raise CommandError(f"There is no application with the client_id {client_id}. See `application list`.")
+    _store_one(application, given, warnings)
     return application
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the values that the options name. `--group` alone decides whether the application is restricted."""
-    given = {each.name: options[each.name] for each in FIELDS if options.get(each.name) is not None}
-    if "groups" in given:
-        given["restricted"] = any(map(str.strip, given["groups"]))
-    return given
+    return {each.name: options[each.name] for each in FIELDS if options.get(each.name) is not None}
 
 
-def _store_one(
-    application: Application, values: dict[str, Any], warnings: OutputWrapper, names: dict[str, str]
-) -> None:
+def _store_one(application: Application, values: dict[str, Any], warnings: OutputWrapper) -> None:
     stored = store(application, values)
     compare_names([stored])
     if stored.problems:
         options = {each.name: each.option for each in FIELDS if each.option}
-        raise command_error(ValidationError(stored.problems), options | names)
+        raise command_error(ValidationError(stored.problems), options | ({"name": "NAME"} if stored.is_new else {}))
     _write_notes([stored], warnings)
 
 
-# `export` and `apply` -------------------------------------------------------------------------------------------------
-
-
-def exported() -> Iterator[dict[str, Any]]:
-    """Return all applications in the format that `apply` reads."""
-    rows = Application.objects.order_by("client_id").prefetch_related("groups")
-    return map(application_fields.registered, rows)
+# `apply` --------------------------------------------------------------------------------------------------------------
 
 
 def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Change]:
@@ -235,19 +217,14 @@ def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Chang
 
     Raises CommandError: the file cannot be read, or a value cannot be stored. In both cases nothing is changed.
     """
-    entries, problems = _entries(_read(path))
-    _refuse(problems)
-    changes: list[Change] = []
+    entries = _entries(_read(path))
     try:
         with transaction.atomic():
             stored = locked(entries)
-            for client_id, (_label, values) in sorted(entries.items()):
-                application = stored.get(client_id) or Application(client_id=client_id)
-                if application.pk or CLIENT_ID.fullmatch(client_id):
-                    changes.append(store(application, values))
-                else:
-                    problem = "no application has it, and a new one needs 32 digits and letters from a to f."
-                    changes.append(Change(application, is_new=True, problems={"client_id": [problem]}))
+            changes = [
+                store(stored.get(client_id) or Application(client_id=client_id), values)
+                for client_id, (_label, values) in sorted(entries.items())
+            ]
             compare_names(changes)
             _refuse(
                 f"{entries[each.application.client_id][0]}: {name}: {' '.join(sentences)}"
@@ -270,22 +247,22 @@ def _read(path: str) -> list[Any]:
         found = json.loads(content.decode("utf-8-sig"))
     except OSError as error:
         raise CommandError(f"FILE: it can't be read: {error.strerror or error}.") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise CommandError(f"FILE: it is not JSON in UTF-8: {shown(str(error)[:200])}.") from None
     if not isinstance(found, list):
         raise CommandError("FILE: a JSON list of applications is needed, as `application export` prints it.")
     return found
 
 
-def _entries(contents: list[Any]) -> tuple[dict[str, tuple[str, dict[str, Any]]], list[str]]:
-    """Return the label and the values of each application by client_id, and the problems of the file."""
+def _entries(contents: list[Any]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return the label and the values of each application by client_id. Raises CommandError: an entry is none."""
     entries: dict[str, tuple[str, dict[str, Any]]] = {}
     problems = []
     for number, content in enumerate(contents, 1):
         values = dict(content) if isinstance(content, dict) else {}
         client_id = values.pop("client_id", None)
-        if not isinstance(client_id, str) or not client_id.isprintable() or not 0 < len(client_id) <= 255:
-            problems.append(f"No. {number}: client_id: it is missing, or not one.")
+        if not isinstance(client_id, str) or not CLIENT_ID.fullmatch(client_id):
+            problems.append(f"No. {number}: client_id: it is missing, or not 32 digits and letters from a to f.")
             continue
         label = f"No. {number} ({client_id})"
         if client_id in entries:
@@ -294,13 +271,11 @@ def _entries(contents: list[Any]) -> tuple[dict[str, tuple[str, dict[str, Any]]]
             f"{label}: {name[:80]}: {text}" for name, value in values.items() if (text := _problem(name, value))
         ]
         entries[client_id] = label, values
-    return entries, problems
+    _refuse(problems)
+    return entries
 
 
 def _problem(name: str, value: object) -> str:
-    """Return why the file may not have this member; empty if it may."""
-    if name in SECRETS:
-        return "a secret is never part of a file. `application rotate-secret` makes one."
     if name not in BY_NAME:
         return "there is no such field. `application export` prints the fields that exist."
     wanted = BY_NAME[name].type
@@ -310,6 +285,5 @@ def _problem(name: str, value: object) -> str:
 
 
 def _refuse(problems: Iterable[str]) -> None:
-    """Raise CommandError if there are problems."""
     if lines := [shown(problem) for problem in problems]:
         raise CommandError("\n".join(["Nothing was changed.", *lines]))

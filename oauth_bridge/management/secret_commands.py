@@ -58,7 +58,7 @@ def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
             f"{secret_rotation.MOST_WORKING} secrets of this application still work, which is the maximum. "
             "Wait until one has expired (see `application show`), or end them all with --now."
         ) from None
-    return {**with_secret(application, rotation.secret), "older_secrets": [brief(each) for each in rotation.older]}
+    return {**with_secret(application, rotation.secret), "older_secrets": [described(each) for each in rotation.older]}
 
 
 def revoke(application: Application, options: dict[str, Any], warnings: OutputWrapper) -> dict[str, Any]:
@@ -92,26 +92,19 @@ def with_secret(application: Application, secret: str) -> dict[str, Any]:
     }
 
 
-def brief(secret: ApplicationSecret) -> dict[str, Any]:
-    """Describe a secret briefly for JSON. `id` is the value of `secret_row` in the log."""
+def described(secret: ApplicationSecret) -> dict[str, Any]:
+    """Describe a secret for JSON. `id` is `secret_row` in the log. `maker_sub` is null if a command made the secret."""
     return {
         "id": secret.pk,
-        "created": secret.created_at,
-        "last_used": secret.last_used_at,
-        "expires": secret.expires_at,
-        "works": secret.works,
-    }
-
-
-def described(secret: ApplicationSecret) -> dict[str, Any]:
-    """Describe a secret in full for JSON. `maker_sub` is null if a command made the secret."""
-    return {
-        **brief(secret),
         "number": secret.number,
         "name": secret.name,
         "maker": secret.maker,
         "maker_sub": secret.maker_id and str(secret.maker_id),
         "prefix": secret.prefix,
+        "created": secret.created_at,
+        "last_used": secret.last_used_at,
+        "expires": secret.expires_at,
+        "works": secret.works,
         "state": str(secret.state),
         "warning": "still_used" if secret.is_still_used else "",
     }
@@ -119,16 +112,13 @@ def described(secret: ApplicationSecret) -> dict[str, Any]:
 
 def line(secret: dict[str, Any]) -> str:
     """Format a result of `described` as one line for a terminal."""
-    by = f" by {secret['maker']}" if secret["maker"] else ""
-    facts = [f"No. {secret['number']}", secret["name"], secret["prefix"] and f"{secret['prefix']}…"]
-    return "  ".join(filter(None, [*facts, ends_and_use(secret) + by, secret["warning"].replace("_", " ")]))
-
-
-def ends_and_use(secret: dict[str, Any]) -> str:
     until = f" until {_time(secret['expires'])}" if secret["expires"] else ""
     ends = f"works{until}" if secret["works"] else f"ended {_time(secret['expires'])}"
     used = f"last used {_time(secret['last_used'])}" if secret["last_used"] else "never used"
-    return f"{ends}; {used}; made {_time(secret['created'])}"
+    by = f" by {secret['maker']}" if secret["maker"] else ""
+    facts = [f"No. {secret['number']}", secret["name"], secret["prefix"] and f"{secret['prefix']}…"]
+    facts += [f"{ends}; {used}; made {_time(secret['created'])}{by}", secret["warning"].replace("_", " ")]
+    return "  ".join(filter(None, facts))
 
 
 def _time(time: datetime) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django import template
-from django.utils import timezone
+from django.utils.timesince import timeuntil
 from django.utils.translation import ngettext
 
-from accounts.templatetags.times import DAY, comma
+from accounts.templatetags.times import comma
 from oauth_bridge.models import MISTYPED_CLIENT_ID
 
 register = template.Library()
@@ -23,12 +23,8 @@ def listed(parts: Iterable[str]) -> str:
 
 @register.filter
 def until(at: datetime) -> str:
-    """Return the time until `at` in hours or days."""
-    left = at - timezone.now()
-    if left < DAY:
-        hours = max(1, left // timedelta(hours=1))
-        return ngettext("%(count)d hour", "%(count)d hours", hours) % {"count": hours}
-    return ngettext("%(count)d day", "%(count)d days", left.days) % {"count": left.days}
+    """Return the time until `at` in its largest unit, such as 6 days."""
+    return timeuntil(at, depth=1)
 
 
 @register.filter

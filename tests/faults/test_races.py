@@ -205,11 +205,11 @@ def test_the_same_new_applications_are_registered_once_and_files_in_another_orde
         return at_once(*(partial(applied, tmp_path / str(number)) for number in range(len(operators))))
 
     said = apply_at_once([""] * 4)
-    assert sum("20 new" in each for each in said) == 1
+    assert sum(each.count("\nnew ") == 19 for each in said) == 1
     for each in said:
-        assert "20 new" in each or each == "no changes\n" or "Another program registered one" in each
+        assert each.startswith("new ") or each == "no changes\n" or "Another program registered one" in each
     said = apply_at_once(["One", "Two", "Three", "Four"])
-    assert all("20 changed" in each for each in said)
+    assert all(each.count("\nchange ") == 19 for each in said)
     assert len({row.operator for row in rows}) == 1
 
 

@@ -156,7 +156,7 @@ def deactivated_by_hand_and_activated(owner: User, _patch: pytest.MonkeyPatch) -
     return PASSWORD
 
 
-@contract("D17.password", "D17.activated")
+@contract("D17.password", "D17.activated", "O.account.set-password", "O.account.deactivate")
 @pytest.mark.integration
 @pytest.mark.parametrize(
     "end",

@@ -25,7 +25,7 @@ _ACCOUNT = {"accounts.User", "account.EmailAddress", "accounts.Session"}
 # use up".
 STORED = {
     ("GET", "/accounts/sign-in/passkey"): {"accounts.Session"},  # the challenge
-    ("GET", "/health/ready"): {"oauth_bridge.WriteProof"},  # one row, where gunicorn's threads do not write it
+    ("GET", "/health/ready"): {"oauth_bridge.WriteProof"},  # one row
     ("GET", "/oauth/jwks"): {"oauth_bridge.SigningKey"},  # the first keys, one of each algorithm
     ("POST", "/accounts/password/reset"): {"accounts.Session"},  # the return path; limit `reset`
     ("POST", "/accounts/sign-up"): _ACCOUNT,  # limit `sign_up`

@@ -59,6 +59,13 @@ def test_create_answers_json_or_a_sentence_and_the_password_is_the_first_line(ty
     assert led == ["/accounts/profile"] * 2 + ["/accounts/confirm-email"]
 
 
+@contract("O.account.verified")
+def test_createsuperuser_counts_as_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DJANGO_SUPERUSER_PASSWORD", PASSWORD)
+    call_command("createsuperuser", "--noinput", "--email=root@example.com", "--nickname=Root", stdout=io.StringIO())
+    assert sign_in(Client(), "root@example.com")["Location"] == "/accounts/profile"
+
+
 def test_create_says_in_a_sentence_what_is_wrong(type_password: Any) -> None:
     PersonFactory(email="taken@example.com")
     for email, nickname, stdin, sentence in (
@@ -103,8 +110,9 @@ def test_the_list_is_searched_and_bounded_and_says_when_there_are_more() -> None
     assert [each["email"] for each in json.loads(out)] == ["0@example.com", "1@example.com"]
     assert errors == "There are more than 2. Raise --limit, or use --search.\n"
     assert run("list", "--limit", "3")[1] == ""
-    with pytest.raises(CommandError, match="--limit: "):
-        run("list", f"--limit={2**40}")
+    for limit in (-1, 2**40):
+        with pytest.raises(CommandError, match="--limit: "):
+            run("list", f"--limit={limit}")
 
 
 def test_show_says_all_that_is_known_and_neither_a_secret_nor_what_could_steer_a_terminal(account: Account) -> None:

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from oauth_bridge.applications.look_alikes import skeleton
-from oauth_bridge.callback_addresses.registration import shown_host, validate_page, validate_sign_in_start
+from oauth_bridge.callback_addresses.registration import shown_host
 from oauth_bridge.models import Application
 from tests.factories import ApplicationFactory, PersonFactory
 from tests.grants import PAGE, link_of
@@ -60,28 +60,22 @@ def posted(browser: Client, application: Application | None = None, **fields: st
 
 
 def test_no_name_is_near_that_of_a_trusted_application_but_an_older_one_stays(admin_client: Client) -> None:
-    mallorys, refused = ApplicationFactory(name="Holiday", is_enabled=False).row, "and one of the two is trusted"
+    mallorys, refused = ApplicationFactory(name="Photo PrInter", is_enabled=False).row, "and one of the two is trusted"
     ours = ApplicationFactory(name="Photo Printer").row
     trust = admin_page(ours, "act", "trust")
-    with pytest.raises(CommandError, match="one of the two is trusted"):
-        create("photo printer", "--trusted")
-    Application.objects.filter(pk=mallorys.pk).update(name="Photo PrInter")
     assert refused in html_of(admin_client.post(trust, follow=True))
-    assert not Application.objects.filter(is_trusted=True).exists()
     Application.objects.filter(pk=mallorys.pk).update(name="Holiday")
     assert refused not in html_of(admin_client.post(trust, follow=True))
     assert Application.objects.get(is_trusted=True) == ours
-    for name in ("Photo Printer", "Рhоtо Рrіntеr"):
-        with pytest.raises(CommandError, match="People could take “Photo Printer” for this one"):
-            create(name)
-        for application in (None, mallorys):
-            page = posted(admin_client, application, name=name)
-            assert "People could take “Photo Printer” for this one, and one of the two is trusted" in page
+    with pytest.raises(CommandError, match="People could take “Photo Printer” for this one"):
+        create("Рhоtо Рrіntеr")
+    for application in (None, mallorys):
+        page = posted(admin_client, application, name="Рhоtо Рrіntеr")
+        assert "People could take “Photo Printer” for this one, and one of the two is trusted" in page
     assert sorted(Application.objects.values_list("name", flat=True)) == ["Holiday", "Photo Printer"]
     assert refused not in posted(admin_client, ours, name="Photo printer", is_trusted="on")
     Application.objects.filter(pk=mallorys.pk).update(name="Photo PrInter")
     assert refused not in posted(admin_client, mallorys, name="Photo PrInter", operator="Mallory Ltd")
-    assert Application.objects.get(pk=mallorys.pk).operator == "Mallory Ltd"
     admin_client.post(admin_page(ours, "act", "distrust"))
     assert not Application.objects.filter(is_trusted=True).exists()
 
@@ -131,27 +125,21 @@ def test_letters_of_another_alphabet_deceive_nobody_on_any_page(client: Client, 
 NO_PAGES = """javascript:alert(1)|ftp://reading.example/|/privacy|https://|https://bank.example@evil.example/
 https://user:password@reading.example/|https://reading.example:99999/|https://reading.example/a b
 https://xn--a.example\u2044b.example/|https://reading.example/\u202e""".replace("\n", "|").split("|")
+STARTS = ["https://a.example/start?via=oauth", "http://localhost:3000/", "http://127.0.0.1/a", "http://[::1]/"]
+NO_STARTS = ["http://reading.example/start", "http://localhost.example/", "http://127.0.0.2/"]
 
 
-def test_an_address_that_is_no_page_can_not_be_registered() -> None:
-    fields = ("homepage", "policy_uri", "tos_uri", "initiate_login_uri")
-    for address in NO_PAGES:
-        application = Application(name="Reading List", redirect_uris=CALLBACK, **dict.fromkeys(fields, address))
-        with pytest.raises(ValidationError) as refused:
-            application.clean_fields()
-        assert set(refused.value.message_dict) == {*fields}, address
+def refused(**values: str) -> set[str]:
+    """The fields that are refused."""
+    try:
+        Application(name="Reading List", redirect_uris=CALLBACK, **values).clean_fields()
+    except ValidationError as error:
+        return {*error.message_dict}
+    return set()
 
 
 def test_a_page_is_https_or_http_and_a_sign_in_starts_at_https_or_on_this_machine() -> None:
-    for address in ("https://reading.example/", "http://intranet.example/a?b=c#d", WHOLLY_CYRILLIC):
-        validate_page(address)
-    for address in (
-        "https://a.example/start?via=oauth",
-        "http://localhost:3000/",
-        "http://127.0.0.1/a",
-        "http://[::1]/",
-    ):
-        validate_sign_in_start(address)
-    for address in ("http://reading.example/start", "http://localhost.example/", "http://127.0.0.2/"):
-        with pytest.raises(ValidationError, match="Use https"):
-            validate_sign_in_start(address)
+    pages = ("homepage", "policy_uri", "tos_uri", "initiate_login_uri")
+    assert [each for each in NO_PAGES if refused(**dict.fromkeys(pages, each)) != {*pages}] == []
+    assert not refused(homepage="http://intranet.example/a?b=c#d", tos_uri=WHOLLY_CYRILLIC)
+    assert [each for each in STARTS + NO_STARTS if refused(initiate_login_uri=each)] == NO_STARTS

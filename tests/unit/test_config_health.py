@@ -38,27 +38,25 @@ def test_without_a_database_the_service_lives_and_is_not_ready(client: Client, m
     assert response.json()["purge"] == {"last_finished": None, "age_seconds": None}
 
 
-@pytest.fixture
-def proof(monkeypatch: pytest.MonkeyPatch) -> counts.Proof:
-    """A process that has not yet found out whether it can write."""
-    own = counts.Proof()
-    monkeypatch.setattr(counts, "_proof", own)
-    return own
-
-
 def state_of(client: Client) -> tuple[int, str]:
     response = client.get("/health/ready")
     return response.status_code, response.json()["database"]
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_database_that_answers_and_can_not_be_written_is_not_ready(client: Client, proof: counts.Proof) -> None:
+def test_a_database_that_answers_and_can_not_be_written_is_not_ready(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A standby, a read-only session, an SQLite file of another user. The next connection is tried at once."""
+    monkeypatch.setattr(counts, "_proved_at", None)
     is_postgresql = connection.vendor == "postgresql"
     with connection.cursor() as cursor:
         cursor.execute("SET default_transaction_read_only = on" if is_postgresql else "PRAGMA query_only = on")
     assert state_of(client) == (503, "read-only")
     assert state_of(client) == (200, "ok")
+    written_at = WriteProof.objects.get().written_at
+    assert state_of(client) == (200, "ok")
+    assert WriteProof.objects.get().written_at == written_at, "a flood of probes writes once in five seconds"
 
 
 @pytest.mark.django_db

@@ -16,7 +16,7 @@ from django.contrib.auth.models import Permission
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from accounts import audit_trail, rights
@@ -130,8 +130,6 @@ class Command(BaseCommand):
             user.save(force_insert=True)
         except ValidationError as error:
             raise CommandError(_sentence(error)) from error
-        except IntegrityError as error:
-            raise CommandError("Somebody already uses this address.") from error
         audit_trail.write("account_created", audit_trail.of_person(user))
         if not options["unverified"]:
             mark_verified(user)
@@ -209,8 +207,6 @@ def _password(options: dict[str, Any], user: User) -> str:
     """Read the password from the first line of standard input, and check it."""
     if not options["password_stdin"]:
         raise CommandError("Give the password on standard input, with --password-stdin.")
-    if sys.stdin is None:
-        raise CommandError("Standard input is closed: the password is read from it.")
     password = sys.stdin.readline().rstrip("\r\n")
     if not password:
         raise CommandError("The password on standard input is empty.")

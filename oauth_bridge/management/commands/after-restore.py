@@ -1,7 +1,8 @@
 """`manage.py after-restore`: end credentials and list the rows to check. Contract, operator's interface.
 
 The database lost all changes that were made after the backup, so this module cannot decide which secret or account
-should be valid. The module counts the rows that are valid now, and reports the newest times in the backup.
+should be valid. It lists the rows that are valid now, and the newest times in the backup. Unsent e-mails with a code or
+a link are deleted too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand
-from django.db import connection, models, transaction
+from django.db import models, transaction
 from django.db.models import Count, F, Max, Q
 from django.utils import timezone
 
@@ -21,10 +22,10 @@ from accounts.models import Session, User
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
 from oauth_bridge.openid import signing_keys
 
-ENDED: dict[str, type[models.Model]] = {
-    "sessions": Session,
-    "codes": AuthorizationCode,
-    "access_tokens": AccessToken,
+ENDED: dict[str, models.QuerySet[Any]] = {
+    "sessions": Session.objects.all(),
+    "codes": AuthorizationCode.objects.all(),
+    "access_tokens": AccessToken.objects.all(),
 }
 # The newest time in these columns shows when the backup was made.
 WRITTEN_AT: dict[str, tuple[type[models.Model], str]] = {
@@ -76,32 +77,21 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", dest="as_json", help="print JSON")
 
     def handle(self, *args: Any, as_json: bool, **options: Any) -> None:
-        report = end_credentials_and_report()
+        with transaction.atomic():
+            report = found(timezone.now())
+            ended = {kind: rows.delete()[0] for kind, rows in ENDED.items()}
+            outbox.drop_credentials()
+            report["ended"] = {**ended, "signing_keys": signing_keys.revoke_all()}
         text = json.dumps(report, ensure_ascii=False, default=datetime.isoformat) if as_json else _plain(report)
         self.stdout.write(text)
 
 
-def end_credentials_and_report() -> dict[str, Any]:
-    """End all sessions, codes, access tokens and signing keys. Return the report for the operator.
+def found(now: datetime) -> dict[str, Any]:
+    """Return what the operator checks: the rows that are valid now, and what to do about each kind.
 
-    Unsent e-mails with a code or a link are deleted too. `newest_of_all` is the newest time of a row: the backup was
-    made then or later, unless rows were written after the restore.
+    `newest_of_all` is the newest time of a row: the backup was made then or later, unless rows were written after the
+    restore.
     """
-    is_postgresql = connection.vendor == "postgresql"
-    with transaction.atomic(), connection.cursor() as cursor:
-        if is_postgresql:
-            cursor.execute("SET LOCAL statement_timeout = 0")  # counting takes long, because it reads whole tables
-        report = _report(timezone.now())
-    for model in ENDED.values():  # no other table refers to them; each has its own transaction, against deadlocks
-        table = connection.ops.quote_name(model._meta.db_table)
-        with connection.cursor() as cursor:
-            cursor.execute(f"TRUNCATE {table}" if is_postgresql else f"DELETE FROM {table}")  # noqa: S608 - a name
-    outbox.drop_credentials()
-    report["ended"]["signing_keys"] = signing_keys.revoke_all()
-    return report
-
-
-def _report(now: datetime) -> dict[str, Any]:
     works = Q(secrets__is_revoked=False) & (Q(secrets__expires_at=None) | Q(secrets__expires_at__gt=now))
     applications = Application.objects.order_by("name", "pk").values(
         "client_id",
@@ -117,7 +107,6 @@ def _report(now: datetime) -> dict[str, Any]:
         kind: model._default_manager.aggregate(at=Max(column))["at"] for kind, (model, column) in WRITTEN_AT.items()
     }
     return {
-        "ended": {kind: model._default_manager.count() for kind, model in ENDED.items()},
         "newest_of_all": max(filter(None, newest.values()), default=None),
         "newest": newest,
         "applications": list(applications),
@@ -137,7 +126,7 @@ def _plain(report: dict[str, Any]) -> str:
         f"the newest made {_time(each['newest_secret'])}"
         for each in applications
     ]
-    found = {
+    shown = {
         "client_secrets": "".join(secrets),
         "applications": f"{sum(each['enabled'] for each in applications):,} enabled of {len(applications):,}",
         "people": f"{people['active']:,} active, {people['deactivated']:,} deactivated",
@@ -146,18 +135,14 @@ def _plain(report: dict[str, Any]) -> str:
         "remembered_consents": f"{report['remembered_consents']:,}",
     }
     ended = ", ".join(f"{number:,} {kind.replace('_', ' ')}" for kind, number in report["ended"].items())
-    return "\n".join(
-        [
-            f"Ended: {ended}. Everybody signs in again.",
-            f"The newest time in the database is {_time(report['newest_of_all'])}. The backup was made then or later, "
-            "if nothing was written since the restore.",
-            "All changes after the backup are lost, and the database has no record of them. Check:",
-            *(
-                f"\n{topic.replace('_', ' ').capitalize()}: {found[topic]}\n  {advice}"
-                for topic, advice in TO_DO.items()
-            ),
-        ]
-    )
+    lines = [
+        f"Ended: {ended}. Everybody signs in again.",
+        f"The newest time in the database is {_time(report['newest_of_all'])}. The backup was made then or later, "
+        "if nothing was written since the restore.",
+        "All changes after the backup are lost, and the database has no record of them. Check:",
+    ]
+    lines += [f"\n{each.replace('_', ' ').capitalize()}: {shown[each]}\n  {TO_DO[each]}" for each in TO_DO]
+    return "\n".join(lines)
 
 
 def _time(time: datetime | None) -> str:

@@ -6,9 +6,8 @@ import json
 import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -17,19 +16,24 @@ from django.utils import timezone
 
 from accounts import audit_trail
 from accounts.email_addresses import looked_up_email
-from config.infrastructure.texts import json_list, shown
+from config.infrastructure.texts import shown
 from oauth_bridge.activity import reading
 from oauth_bridge.activity.reading import MOST, OPERATOR, Filters, described
 from oauth_bridge.administration import checks
+from oauth_bridge.administration.activity import time_of
 from oauth_bridge.applications import fields, registry
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.management import registration, secret_commands
 from oauth_bridge.management.registration import Change
 from oauth_bridge.models import Application
-from oauth_bridge.models.activity import ActivityRecord, Step
+from oauth_bridge.models.activity import Step
 
 AUDITED = 1000
 FOLLOW_SECONDS = 1.0
+NOT_RECORDED = (
+    "Nothing is recorded with this reference: the record is deleted, or was one of very many refusals in an hour, of"
+    " which only the first have one. The log of the service has every reference."
+)
 
 # The actions, with the help of each.
 ACTIONS = {
@@ -73,90 +77,72 @@ class Command(BaseCommand):
                 one.add_argument("--dry-run", action="store_true", help="print what differs, and store nothing")
 
     def handle(self, *args: Any, action: str, as_json: bool, **options: Any) -> None:
-        if action == "export":
-            for piece in json_list(registration.exported()):
-                self.stdout.write(piece, ending="")
-        elif action == "activity":
-            self._list_activity(as_json, options)
-        elif action == "check":
-            self._check(_found(options["client_id"]), as_json)
+        if options.get("follow"):
+            for entry in _follow(_filters_of(options)):
+                self.stdout.write(_json(entry) if as_json else _entry(entry))
+                self.stdout.flush()
+        with audit_trail.by_command():
+            result = self._result(action, options)
+        if as_json or action == "export":
+            text = _json(result, indent=2 if action == "export" else None)
         else:
-            with audit_trail.by_command():
-                result, text = self._result(action, options)
-            self.stdout.write(
-                json.dumps(result, ensure_ascii=False, default=datetime.isoformat) if as_json else text(result)
-            )
+            found = result["findings"] if action == "check" else result if isinstance(result, list) else [result]
+            text = "\n".join(map(TEXTS.get(action, _plain), found)) or NOTHING.get(action, "")
+        self.stdout.write(text)
+        if action == "check" and result["would_fail"]:
+            raise CommandError(f"A sign-in to {shown(result['name'])} would fail.")
 
-    def _result(self, action: str, options: dict[str, Any]) -> tuple[Any, Callable[[Any], str]]:
-        """Perform the action. Return its result for JSON, and the function that formats the result for a terminal."""
+    def _result(self, action: str, options: dict[str, Any]) -> Any:
         if action == "create":
-            return secret_commands.with_secret(*registration.create(options, self.stderr)), _plain
+            return secret_commands.with_secret(*registration.create(options, self.stderr))
         if action == "apply":
-            is_dry_run = options["dry_run"]
-            changes = registration.apply(options["file"], is_dry_run=is_dry_run, warnings=self.stderr)
-            end = " Nothing was stored: this was a dry run." if is_dry_run else ""
-            return [_change(each) for each in changes], lambda _result: _changed(changes, end)
+            changes = registration.apply(options["file"], is_dry_run=options["dry_run"], warnings=self.stderr)
+            if options["dry_run"]:
+                self.stderr.write("Nothing was stored: this was a dry run.")
+            return [_change(each) for each in changes]
         if action == "list":
-            return [_described(each) for each in Application.objects.prefetch_related("groups")], _listed
+            return [_described(each) for each in Application.objects.prefetch_related("groups")]
+        if action == "export":
+            rows = Application.objects.order_by("client_id").prefetch_related("groups")
+            return [fields.registered(each) for each in rows]
         client_id = options["client_id"]
+        if action == "activity":
+            filters = _filters_of(options)
+            found = reading.entries(filters)
+            if client_id and not found:  # a deleted application may have records
+                _found(client_id)
+            elif filters.reference and not found:
+                self.stderr.write(NOT_RECORDED)
+            return [described(entry, OPERATOR) for entry in found]
         if action == "audit":
             entries = audit_trail.entries("application", client_id, limit=AUDITED)
             if not entries:  # a deleted application may have entries
                 _found(client_id)
-            return [audit_trail.described(entry) for entry in entries], _audited
+            return [audit_trail.described(entry) for entry in entries]
         application = _found(client_id)
+        if action == "check":
+            findings = checks.of_application(application)
+            about = {"client_id": client_id, "name": application.name}
+            would_fail = any(each.would_fail for each in findings)
+            return {**about, "would_fail": would_fail, "findings": [each._asdict() for each in findings]}
         if action == "rotate-secret":
-            return secret_commands.rotate(application, options), _plain
+            return secret_commands.rotate(application, options)
         if action == "revoke-secret":
-            return secret_commands.revoke(application, options, self.stderr), _plain
+            return secret_commands.revoke(application, options, self.stderr)
+        secrets = [secret_commands.described(state) for state in secret_rotation.states(application)]
         if action == "secrets":
-            found = [secret_commands.described(state) for state in secret_rotation.states(application)]
-            return found, lambda secrets: "\n".join(map(secret_commands.line, secrets))
+            return secrets
+        if action == "show":
+            return {**_described(application), "secrets": secrets}
         if action == "set":
             application = registration.change(client_id, options, self.stderr)
-        if action in ("enable", "disable"):
+        elif action in ("enable", "disable"):
             registry.set_enabled(application, action == "enable")
         result = _described(application)
-        if action == "show":
-            result["secrets"] = [secret_commands.brief(secret) for secret in application.secrets.all()]
         if action == "delete":
             registry.delete(application)
             result["deleted"] = True
-        return result, _plain
-
-    def _list_activity(self, as_json: bool, options: dict[str, Any]) -> None:
-        filters = _filters_of(options)
-        if options["follow"]:
-            with suppress(KeyboardInterrupt):
-                for entry in _follow(filters):
-                    self.stdout.write(
-                        json.dumps(described(entry, OPERATOR), ensure_ascii=False) if as_json else _line(entry)
-                    )
-                    self.stdout.flush()
-            return
-        found = reading.entries(filters)
-        if filters.client_id and not found:  # a deleted application may have records
-            _found(filters.client_id)
-        if as_json:
-            self.stdout.write(json.dumps([described(entry, OPERATOR) for entry in found], ensure_ascii=False))
-        else:
-            lines = [_line(entry) for entry in found]
-            self.stdout.write("\n".join(lines) or _nothing(filters))
-
-    def _check(self, application: Application, as_json: bool) -> None:
-        findings = checks.of_application(application)
-        would_fail = any(each.would_fail for each in findings)
-        if as_json:
-            about = {"client_id": application.client_id, "name": application.name, "would_fail": would_fail}
-            report = {**about, "findings": [each._asdict() for each in findings]}
-            self.stdout.write(json.dumps(report, ensure_ascii=False))
-        else:
-            lines = [
-                f"{'would fail' if each.would_fail else 'look at'}: {each.problem} {each.fix}" for each in findings
-            ]
-            self.stdout.write("\n".join(shown(line.rstrip()) for line in lines) or "Nothing is wrong.")
-        if would_fail:
-            raise CommandError(f"A sign-in to {shown(application.name)} would fail.")
+        return result
 
 
 # The activity ---------------------------------------------------------------------------------------------------------
@@ -185,48 +171,21 @@ def _filters_of(options: dict[str, Any]) -> Filters:
 def _since(text: str) -> datetime | None:
     if not text:
         return None
-    if (ago := secret_commands.duration(text)) is not None:
-        return timezone.now() - ago
-    try:
-        given = datetime.fromisoformat(text)
-    except ValueError:
+    ago = secret_commands.duration(text)
+    since = time_of(text) if ago is None else timezone.now() - ago
+    if since is None:
         raise CommandError(
             "--since is a number and a unit, m, h or d, such as 24h, or a time such as 2026-11-23T16:00Z."
-        ) from None
-    return given if given.tzinfo else given.replace(tzinfo=UTC)
+        )
+    return since
 
 
-def _line(entry: ActivityRecord) -> str:
-    """Format an entry for a terminal: the facts, then the advice."""
-    at, cause = f"{entry.at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC", f": {entry.cause}" if entry.cause else ""
-    parts = [
-        f"{at}  {entry.reference or '-':8}  {entry.step} {entry.outcome}{cause}",
-        " ".join(str(each) for each in (entry.client_id, entry.person_id, entry.address) if each),
-    ]
-    if sent := entry.detail.get("sent"):
-        differs = ", ".join(entry.detail.get("differs", ()))
-        parts.append(f"sent {sent}; nearest {entry.detail.get('nearest') or 'none'} ({differs})")
-    if fix := reading.fix(entry, OPERATOR):
-        parts.append(f"Fix: {fix}")
-    return "\n    ".join(parts)
-
-
-def _nothing(filters: Filters) -> str:
-    """Return the text for a listing without entries."""
-    if not filters.reference:
-        return "Nothing is recorded."
-    return (
-        "Nothing is recorded with this reference: the record is deleted, or was one of very many refusals in an hour,"
-        " of which only the first have one. The log of the service has every reference."
-    )
-
-
-def _follow(filters: Filters) -> Iterator[ActivityRecord]:
+def _follow(filters: Filters) -> Iterator[dict[str, Any]]:
     """Yield the present entries, oldest first, then each new entry. This generator never ends."""
     found = reading.entries(filters)
     latest = max((entry.id for entry in found), default=reading.latest_id())
     while True:
-        yield from reversed(found)
+        yield from (described(entry, OPERATOR) for entry in reversed(found))
         time.sleep(FOLLOW_SECONDS)
         connection.close_if_unusable_or_obsolete()
         found = reading.entries(replace(filters, since=None, after_id=latest, limit=MOST))
@@ -237,7 +196,6 @@ def _follow(filters: Filters) -> Iterator[ActivityRecord]:
 
 
 def _found(client_id: str) -> Application:
-    """Return the application. Raises CommandError: no application has this client_id."""
     application = Application.objects.filter(client_id=client_id).first()
     if application is None:
         raise CommandError(f"There is no application with the client_id {client_id}. See `application list`.")
@@ -261,50 +219,76 @@ def _change(change: Change) -> dict[str, Any]:
 # Text for a terminal -------------------------------------------------------------------------------------------------
 
 
-def _listed(found: list[dict[str, Any]]) -> str:
-    lines = (f"{one['client_id']}  {shown(one['name'])}{'' if one['enabled'] else '  (disabled)'}" for one in found)
+def _json(result: Any, indent: int | None = None) -> str:
+    return json.dumps(result, ensure_ascii=False, default=datetime.isoformat, indent=indent)
+
+
+def _entry(entry: dict[str, Any]) -> str:
+    at, cause = entry["time"][:19].replace("T", " "), f": {entry['cause']}" if entry["cause"] else ""
+    parts = [
+        f"{at} UTC  {entry['reference'] or '-':8}  {entry['step']} {entry['outcome']}{cause}",
+        " ".join(entry[name] for name in ("client_id", "person", "address") if entry[name]),
+    ]
+    if "sent" in entry:
+        differs = ", ".join(entry.get("differs", ()))
+        parts.append(f"sent {entry['sent']}; nearest {entry.get('nearest') or 'none'} ({differs})")
+    if entry["fix"]:
+        parts.append(f"Fix: {entry['fix']}")
+    return "\n    ".join(parts)
+
+
+def _finding(each: dict[str, Any]) -> str:
+    kind = "would fail" if each["would_fail"] else "look at"
+    return shown(f"{kind}: {each['problem']} {each['fix']}".rstrip())
+
+
+def _listed(one: dict[str, Any]) -> str:
+    return f"{one['client_id']}  {shown(one['name'])}{'' if one['enabled'] else '  (disabled)'}"
+
+
+def _changed(each: dict[str, Any]) -> str:
+    is_new = each["action"] == "register"
+    lines = [f"{'new' if is_new else 'change'} {each['client_id']}  {shown(each['name'])}"]
+    for name, after in each["after"].items():
+        before = each["before"].get(name)
+        if isinstance(after, list):
+            lines += [f"  {name}: - {_word(value)}" for value in before or () if value not in after]
+            lines += [f"  {name}: + {_word(value)}" for value in after if value not in (before or ())]
+        else:
+            lines.append(f"  {name}: {'' if is_new else _word(before) + ' -> '}{_word(after)}")
+    if is_new and each["after"]["client_type"] == Application.CLIENT_CONFIDENTIAL:
+        lines.append(f"  It has no secret yet: `application rotate-secret {each['client_id']}` makes one.")
     return "\n".join(lines)
-
-
-def _changed(changes: list[Change], end: str) -> str:
-    """Format the changes of `apply`, field by field."""
-    lines = []
-    for each in changes:
-        client_id = each.application.client_id
-        lines.append(f"{'new' if each.is_new else 'change'} {client_id}  {shown(each.application.name)}")
-        for name, after in each.after.items():
-            before = each.before.get(name)
-            if isinstance(after, list):
-                lines += [f"  {name}: - {_word(value)}" for value in before or () if value not in after]
-                lines += [f"  {name}: + {_word(value)}" for value in after if value not in (before or ())]
-            else:
-                lines.append(f"  {name}: {'' if each.is_new else _word(before) + ' -> '}{_word(after)}")
-        if each.is_new and not each.application.is_public:
-            lines.append(f"  It has no secret yet: `application rotate-secret {client_id}` makes one.")
-    new = sum(each.is_new for each in changes)
-    return "\n".join([*lines, f"{new:,} new, {len(changes) - new:,} changed.{end}"]) if changes else "no changes"
 
 
 def _word(value: object) -> str:
     return shown(json.dumps(value, ensure_ascii=False))
 
 
-def _audited(entries: list[dict[str, Any]]) -> str:
-    lines = []
-    for entry in entries:
-        changes = [f"{name}: {entry['before'][name]} -> {after}" for name, after in entry["after"].items()]
-        by = entry["actor"] + (f" from {entry['address']}" if entry["address"] else "")
-        facts = [entry["time"][:19], entry["action"], by, *changes, entry["reference"] or ""]
-        lines.append("  ".join(facts).rstrip())
-    return "\n".join(lines)
+def _audited(entry: dict[str, Any]) -> str:
+    changes = [f"{name}: {entry['before'][name]} -> {after}" for name, after in entry["after"].items()]
+    by = entry["actor"] + (f" from {entry['address']}" if entry["address"] else "")
+    return "  ".join([entry["time"][:19], entry["action"], by, *changes, entry["reference"] or ""]).rstrip()
 
 
 def _plain(result: dict[str, Any]) -> str:
     lines = []
     for name, value in result.items():
         if name in ("secrets", "older_secrets"):
-            lines += [f"secret {one['id']}:".ljust(16) + secret_commands.ends_and_use(one) for one in value]
+            lines += [f"{'secret:':15} {secret_commands.line(one)}" for one in value]
         else:
             text = ", ".join(value) if isinstance(value, list) else "none" if value is None else str(value)
             lines.append(f"{name + ':':15} {shown(text)}")
     return "\n".join(lines)
+
+
+# By action, the text of one element of a result. `_plain` formats the results of the other actions.
+TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
+    "activity": _entry,
+    "apply": _changed,
+    "audit": _audited,
+    "check": _finding,
+    "list": _listed,
+    "secrets": secret_commands.line,
+}
+NOTHING = {"activity": "Nothing is recorded.", "apply": "no changes", "check": "Nothing is wrong."}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import secrets
@@ -11,7 +10,8 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
+from http.client import HTTPConnection, HTTPException
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,8 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import connections
 
 from accounts.models import User
-from accounts.sessions.credential_changes import end_credentials
 from accounts.sign_in.verification import mark_verified
 from config.infrastructure.errors import RequestError
 from config.infrastructure.network import LOOPBACK_HOSTS
@@ -33,7 +31,6 @@ from oauth_bridge.models import Application
 
 DEMO_PACKAGES = ("authlib", "flask", "requests")
 DEMO_NAME = "Demo application"
-START_SECONDS = 60.0
 HOST = "127.0.0.1"
 WELCOME = """
 {name} is running, with an application that uses it.
@@ -50,10 +47,10 @@ WELCOME = """
   E-mails         {emails}
 
 The next run keeps the passwords and the secret, which are stored in
-{credentials}; --new-passwords sets others. Ctrl-C ends both.
+{credentials}. Ctrl-C ends both.
 """
 
-Process = subprocess.Popen[bytes]
+Processes = dict[str, subprocess.Popen[bytes]]
 
 
 class Command(BaseCommand):
@@ -62,14 +59,10 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=8000, help="port of the service (default 8000)")
         parser.add_argument("--demo-port", type=int, default=8001, help="port of the demo application (default 8001)")
-        parser.add_argument("--new-passwords", action="store_true", help="set new passwords for the two demo accounts")
 
-    def handle(self, *args: Any, port: int, demo_port: int, new_passwords: bool, **options: Any) -> None:
+    def handle(self, *args: Any, port: int, demo_port: int, **options: Any) -> None:
         check_prerequisites()
-        if port == demo_port:
-            raise CommandError("--port and --demo-port must differ.")
-        check_port(port, "--port")
-        check_port(demo_port, "--demo-port")
+        check_ports({"--port": port, "--demo-port": demo_port})
         os.umask(0o077)  # of both processes, too: passwords, e-mails and the database are for this user only
         # The service uses a host name and the application an IP address, so that a browser sees two sites, as in
         # production.
@@ -81,18 +74,18 @@ class Command(BaseCommand):
         # SIGINT gets a handler too, because a background process of a shell script ignores this signal by default.
         for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(each, signal.default_int_handler)
-        processes: dict[str, Process] = {}
+        processes: Processes = {}
         log = settings.VAR_DIR / "quickstart.log"
         try:
-            values = prepare(demo_url, new_passwords)
+            values = prepare(demo_url)
             client = {"CLIENT_ID": values["application"].client_id, "CLIENT_SECRET": values["secret"]}
             client |= {"PORT": str(demo_port), "no_proxy": "localhost"}
             log.parent.mkdir(parents=True, exist_ok=True)
             with log.open("ab") as output:
                 processes["service"] = start(serve, port, variables, output)
                 processes["demo application"] = start(demo, demo_port, origins | client, output)
-            for name, number in (("service", port), ("demo application", demo_port)):
-                wait_for(name, number, processes, log)
+            for number in (port, demo_port):
+                wait_for(number, processes, log)
             self.stdout.write(WELCOME.format(**values, service_url=service_url, demo_url=demo_url, log=log))
             self.stdout.flush()
             while True:
@@ -100,8 +93,6 @@ class Command(BaseCommand):
                 time.sleep(0.5)
         except KeyboardInterrupt:
             self.stdout.write("\nEnding both.")
-        except OSError as error:
-            raise CommandError(f"{error.filename or 'A file'} can't be used: {error.strerror}.") from None
         finally:
             for child in processes.values():
                 child.terminate()
@@ -120,23 +111,23 @@ def check_prerequisites() -> None:
         )
 
 
-def check_port(port: int, option: str) -> None:
-    """Raises CommandError: the port is in use or not allowed."""
-    if not 1 <= port <= 65535:
-        raise CommandError(f"{option} must be from 1 to 65535.")
-    try:
-        socket.create_server((HOST, port)).close()
-    except OSError as error:
-        raise CommandError(
-            f"Port {port} can't be used ({os.strerror(error.errno or 0)}); "
-            f"end what uses it or choose another by {option}."
-        ) from None
+def check_ports(ports: dict[str, int]) -> None:
+    """Raises CommandError: one of the ports, by option, is in use or not allowed, or the two are the same."""
+    with ExitStack() as opened:
+        for option, port in ports.items():
+            try:
+                opened.enter_context(socket.create_server((HOST, port)))
+            except (OSError, OverflowError) as error:
+                reason = os.strerror(error.errno or 0) if isinstance(error, OSError) else "it is no port"
+                raise CommandError(
+                    f"Port {port} can't be used ({reason}); end what uses it or choose another by {option}."
+                ) from None
 
 
 # The accounts and the application -------------------------------------------------------------------------------------
 
 
-def prepare(demo_url: str, new_passwords: bool) -> dict[str, Any]:
+def prepare(demo_url: str) -> dict[str, Any]:
     """Migrate, and make or update the accounts and the application. Return the values for WELCOME.
 
     A file keeps the passwords by e-mail address, and the `client_secret`. If the database is SQLite, the file is in the
@@ -152,8 +143,8 @@ def prepare(demo_url: str, new_passwords: bool) -> dict[str, Any]:
     admin = {"is_staff": True, "is_superuser": True}
     values = {
         "name": settings.SERVICE_NAME,
-        "demo": demo_account("demo@example.org", "Dana Demo", kept, new_passwords),
-        "administrator": demo_account("admin@example.org", "Ada Administrator", kept, new_passwords, **admin),
+        "demo": demo_account("demo@example.org", "Dana Demo", kept),
+        "administrator": demo_account("admin@example.org", "Ada Administrator", kept, **admin),
         "application": demo_application(demo_url, kept),
         "secret": kept["client_secret"],
         "credentials": path,
@@ -162,28 +153,21 @@ def prepare(demo_url: str, new_passwords: bool) -> dict[str, Any]:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o600)
     path.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
-    if settings.EMAIL_FILE_PATH:
-        Path(settings.EMAIL_FILE_PATH).mkdir(parents=True, exist_ok=True)
-    connections.close_all()
     return values
 
 
-def demo_account(email: str, nickname: str, kept: dict[str, str], is_new: bool, **fields: bool) -> str:
+def demo_account(email: str, nickname: str, kept: dict[str, str], **fields: bool) -> str:
     """Create or update the account. Returns a text for the terminal: the address and the password.
 
-    An existing account gets a new password only if `is_new` is true.
+    Only a new account gets a password.
     """
     person = User.objects.filter(email=email).first()
     if person is None:
-        person, is_new = User.objects.create_user(email, nickname=nickname), True
+        kept[email] = secrets.token_urlsafe(12)
+        person = User.objects.create_user(email, kept[email], nickname=nickname)
     for name, value in {"is_active": True, **fields}.items():
         setattr(person, name, value)
-    if is_new:
-        kept[email] = secrets.token_urlsafe(12)
-        person.set_password(kept[email])
     person.save()
-    if is_new:
-        end_credentials(person)
     mark_verified(person)
     if person.check_password(kept.get(email, "")):
         return f"{email}, password {kept[email]}"
@@ -210,7 +194,7 @@ def demo_application(demo_url: str, kept: dict[str, str]) -> Application:
 # The two processes ----------------------------------------------------------------------------------------------------
 
 
-def start(arguments: list[str], port: int, variables: dict[str, str], output: Any) -> Process:
+def start(arguments: list[str], port: int, variables: dict[str, str], output: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "gunicorn", *arguments, f"--bind={HOST}:{port}"],
         env={**os.environ, "GUNICORN_CMD_ARGS": "", **variables},
@@ -220,24 +204,18 @@ def start(arguments: list[str], port: int, variables: dict[str, str], output: An
     )
 
 
-def wait_for(name: str, port: int, processes: dict[str, Process], log: Path) -> None:
-    """Return once the process answers. Raises CommandError: a process ended, or START_SECONDS passed."""
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
+def wait_for(port: int, processes: Processes, log: Path) -> None:
+    """Return once a process answers at the port. Raises CommandError: a process ended."""
+    while True:
         check_alive(processes, log)
-        try:
-            connection = http.client.HTTPConnection(HOST, port, timeout=2)
+        with suppress(OSError, HTTPException), closing(HTTPConnection(HOST, port, timeout=2)) as connection:
             connection.request("GET", "/")
             connection.getresponse()
             return
-        except (OSError, http.client.HTTPException):
-            time.sleep(0.1)
-        finally:
-            connection.close()
-    raise CommandError(f"The {name} did not answer within {START_SECONDS:.0f} seconds; the reason is in {log}.")
+        time.sleep(0.1)
 
 
-def check_alive(processes: dict[str, Process], log: Path) -> None:
+def check_alive(processes: Processes, log: Path) -> None:
     """Raises CommandError: a process ended."""
     for name, child in processes.items():
         if child.poll() is not None:
