@@ -1,7 +1,4 @@
-"""The admin site and the base class of its model pages.
-
-Administrators use the service's sign-in page. Searches have a maximum length.
-"""
+"""The admin site and the base class of its model pages. Administrators use the service's sign-in page."""
 
 from __future__ import annotations
 
@@ -19,15 +16,14 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
-from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
+from django.core.exceptions import BadRequest, PermissionDenied
 from django.db import IntegrityError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, URLResolver, reverse
-from django.utils.safestring import SafeString
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -51,7 +47,6 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     view_on_site: Any = False
     list_per_page = list_max_show_all = 30  # DATA_UPLOAD_MAX_NUMBER_FIELDS limits the rows that one action may select
 
-    # Whether a deletion needs a recent proof of identity.
     is_deletion_proven: ClassVar[bool] = False
     # Form fields that another function saves, and columns that `save_model` always saves.
     saved_elsewhere: ClassVar[frozenset[str]] = frozenset()
@@ -80,7 +75,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().response_post_save_change(request, obj)
 
     def are_too_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> bool:
-        """Return whether more than MOST_AT_ONCE objects are chosen, and say so."""
+        """Say so if more than MOST_AT_ONCE objects are chosen."""
         if queryset.count() <= MOST_AT_ONCE:
             return False
         text = _("More than %(count)d are chosen, so nothing is done. Search or filter the list, and choose fewer.")
@@ -88,7 +83,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return True
 
     def may_manage(self, request: HttpRequest, obj: Any) -> bool:
-        """Return whether this administrator may change and delete the object, if the permission allows it at all."""
+        """Whether this administrator may change and delete the object, if the permission allows it at all."""
         return True
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -115,18 +110,6 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         except IntegrityError:  # another request has just stored the same name or address: now the form says so
             return super().changeform_view(request, object_id, form_url, extra_context)
 
-    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:  # type: ignore[override]
-        if "index" in request.POST and ACTION_CHECKBOX_NAME not in request.POST:
-            self.message_user(request, _("Nothing is chosen, so nothing is changed."), messages.WARNING)
-            return redirect(request.get_full_path())
-        try:
-            chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)
-            for key in chosen if request.POST.get("select_across", "0") == "0" else []:
-                self.opts.pk.run_validators(self.opts.pk.to_python(key))
-        except ValidationError as error:
-            raise BadRequest from error
-        return super().changelist_view(request, extra_context)
-
     def act_on_many(
         self,
         request: HttpRequest,
@@ -146,9 +129,8 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         question. `change` gets the answers of the form. `done` has %(count)d.
         """
         count = changing.count()
-        asked = request.POST.get("post", "")  # the page sends the number that it asked about
-        filled = form(request.POST if asked else None)
-        if count and (not filled.is_valid() or (asked.isdigit() and asked != str(count))):
+        filled = form(request.POST if "post" in request.POST else None)
+        if count and not filled.is_valid():
             context = {
                 **self.admin_site.each_context(request),
                 "opts": self.opts,
@@ -200,10 +182,10 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     ) -> HttpResponse:
         """Redirect to the audit trail. Raises PermissionDenied: the administrator may not see the object."""
         obj = self.get_object(request, object_id)
-        if obj is None:
-            return super().history_view(request, object_id, extra_context)
         if not self.has_view_permission(request, obj):
             raise PermissionDenied
+        if obj is None:
+            return super().history_view(request, object_id, extra_context)
         subject = self.audited_as(obj)
         return redirect(f"{reverse('admin:trail')}?{urlencode({'kind': subject.kind, 'key': subject.key})}")
 
@@ -221,12 +203,6 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
         return None
-
-    @admin.display(description="")
-    def action_checkbox(self, obj: Any) -> SafeString:
-        """Return the box that chooses the object. Only the label differs from Django's."""
-        attrs = {"class": "action-select", "aria-label": _("Choose %(name)s") % {"name": obj}}
-        return forms.CheckboxInput(attrs, lambda _value: False).render(ACTION_CHECKBOX_NAME, str(obj.pk))
 
     def get_action_choices(self, request: HttpRequest, default_choices: Any = None) -> list[tuple[str, str]]:
         return super().get_action_choices(request, [("", _("With the chosen ones …"))])
@@ -328,10 +304,6 @@ class AdminSite(admin.AdminSite):
         response = render(request, "admin/too_many_changes.html", context, status=HTTPStatus.TOO_MANY_REQUESTS)
         response["Retry-After"] = str(seconds)
         return response
-
-    def get_urls(self) -> list[URLResolver | URLPattern]:
-        """Leave out Django's redirect to an object's page on another site, because nothing here has such a page."""
-        return [each for each in super().get_urls() if getattr(each, "name", "") != "view_on_site"]
 
     def logout(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
