@@ -27,42 +27,20 @@ from oauth_bridge.administration import (
 
 
 class Section(NamedTuple):
-    """An item of the navigation. Administrators with `permission` see the item.
-
-    The item is marked as current on the routes in `routes`, and on routes that begin with one of these names and "_".
-    """
+    """An item of the navigation, for administrators with `permission`. The paths below its page belong to it."""
 
     route: str
     label: Any
     icon: str
     permission: str
-    routes: tuple[str, ...]
 
 
 SECTIONS = [
-    Section("admin:index", gettext_lazy("Overview"), "overview", "", ("index", "find")),
-    Section(
-        "admin:oauth_bridge_application_changelist",
-        gettext_lazy("Applications"),
-        "applications",
-        rights.VIEW,
-        ("oauth_bridge_application", "application"),
-    ),
-    Section(
-        "admin:accounts_user_changelist",
-        gettext_lazy("People"),
-        "person",
-        rights.PEOPLE,
-        ("accounts_user", "auth_group", "group", "person"),
-    ),
-    Section(
-        "admin:activity",
-        gettext_lazy("Activity"),
-        "activity",
-        rights.ACTIVITY,
-        ("activity", "record"),
-    ),
-    Section("admin:trail", gettext_lazy("Audit trail"), "trail", trail.TRAIL, ("trail",)),
+    Section("admin:index", gettext_lazy("Overview"), "overview", ""),
+    Section("admin:oauth_bridge_application_changelist", gettext_lazy("Applications"), "applications", rights.VIEW),
+    Section("admin:accounts_user_changelist", gettext_lazy("People"), "person", rights.PEOPLE),
+    Section("admin:activity", gettext_lazy("Activity"), "activity", rights.ACTIVITY),
+    Section("admin:trail", gettext_lazy("Audit trail"), "trail", trail.TRAIL),
 ]
 
 
@@ -114,13 +92,8 @@ class Site(AdminSite):
 
 
 def _navigation(request: HttpRequest) -> Any:
-    route = (request.resolver_match and request.resolver_match.url_name) or ""
     for section in SECTIONS:
         if not section.permission or rights.may(request, section.permission):
-            is_current = any(route == each or route.startswith(f"{each}_") for each in section.routes)
-            yield {
-                "url": reverse(section.route),
-                "label": section.label,
-                "icon": section.icon,
-                "is_current": is_current,
-            }
+            url = reverse(section.route)
+            is_current = request.path == url or (bool(section.permission) and request.path.startswith(url))
+            yield {"url": url, "label": section.label, "icon": section.icon, "is_current": is_current}
