@@ -130,7 +130,7 @@ class Command(BaseCommand):
             with suppress(KeyboardInterrupt):
                 for entry in _follow(filters):
                     self.stdout.write(
-                        json.dumps(described(entry, OPERATOR), ensure_ascii=False) if as_json else _line(entry)
+                        json.dumps(described(entry), ensure_ascii=False) if as_json else _line(entry)
                     )
                     self.stdout.flush()
             return
@@ -138,7 +138,7 @@ class Command(BaseCommand):
         if filters.client_id and not found:  # a deleted application may have records
             _found(filters.client_id)
         if as_json:
-            self.stdout.write(json.dumps([described(entry, OPERATOR) for entry in found], ensure_ascii=False))
+            self.stdout.write(json.dumps([described(entry) for entry in found], ensure_ascii=False))
         else:
             lines = [_line(entry) for entry in found]
             self.stdout.write("\n".join(lines) or _nothing(filters))
