@@ -312,7 +312,6 @@ class UserAdmin(ModelAdmin):
         )
 
 
-
 def _stored(person: User) -> dict[str, object]:
     """Return the stored rights, and whether the stored nickname is the nickname of `person`.
 

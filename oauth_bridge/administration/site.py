@@ -22,6 +22,7 @@ from oauth_bridge.administration import (
     person,
     record,
     rights,
+    secret_page,
     trail,
 )
 
@@ -63,8 +64,13 @@ class Site(AdminSite):
             ),
             path(
                 "oauth_bridge/application/<int:pk>/secret/<int:number>/<slug:name>/",
-                self.admin_view(application_acts.secret_act),
+                self.admin_view(application_acts.act),
                 name="application_secret_act",
+            ),
+            path(
+                "oauth_bridge/application/<int:pk>/secret/",
+                self.admin_view(secret_page.new_secret),
+                name="application_secret",
             ),
             path("activity/<int:pk>/add-address/", self.admin_view(application_acts.add_address), name="add_address"),
             path("accounts/user/<uuid:pk>/", self.admin_view(person.person), name="person"),
