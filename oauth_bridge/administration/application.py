@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from django.conf import settings
@@ -13,7 +14,7 @@ from django.utils.translation import gettext as _
 from config.infrastructure import paths
 from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.reading import Filters
-from oauth_bridge.activity.statistics import Days
+from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import application_acts, checks, rights, secret_page, shown, shown_attempts
 from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.checks import Summary
@@ -23,7 +24,7 @@ from oauth_bridge.api_docs import snippets
 from oauth_bridge.callback_addresses.registration import hints
 from oauth_bridge.models import Application, Consent
 
-PLOTTED = 30
+MONTH = 30
 ATTEMPTS = 6
 ELSEWHERE = ("switch-on", "switch-off", "new-secret")  # acts that have their links in other places of the page
 
@@ -32,7 +33,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the page of an application. Raises PermissionDenied, Http404: as `find_application`."""
     found = find_application(request, pk)
     may_see_people = request.user.has_perm(rights.PEOPLE)
-    days = statistics.by_day(found.client_id, PLOTTED)
+    failures = statistics.failures(statistics.start_of(MONTH), None, [found.client_id])
     summary = checks.summaries([found])[found.pk]
     acts = application_acts.offered(request, found)
     context = {
@@ -44,10 +45,8 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "findings": checks.of_registration(found, summary),
         "kind": checks.KINDS[found.client_type],
         "signed_in_month": checks.month(found),
-        "failed_month": sum(day.failed for day in days),
+        "failed_month": sum(checks.to_mend(failures).values()),
         "people": Consent.objects.filter(application=found).count(),
-        "days": days,
-        "plot": plot(days),
         "product_settings": secret_page.product_settings(found),
         "callbacks": [(address, hints(address, is_public=found.is_public)) for address in found.callback_addresses],
         "snippets": ready_snippets(found),
@@ -66,17 +65,16 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "switches": [each for each in acts if each["name"].startswith("switch")],
     }
     if rights.may(request, ACTIVITY, found):
-        context |= _activity(request, found, summary)
+        context |= _activity(request, found, summary, failures)
     return TemplateResponse(request, "administration/application.html", context)
 
 
-def _activity(request: HttpRequest, found: Application, summary: Summary) -> dict[str, Any]:
-    """The template's variables for the causes of the last PLOTTED days, and for the latest attempts."""
-    since = statistics.start_of(PLOTTED)
-    failures = statistics.failures(since, None, [found.client_id])
-    query = {"client_id": found.client_id, "days": PLOTTED}
+def _activity(request: HttpRequest, found: Application, summary: Summary, failures: Counter[Failing]) -> dict[str, Any]:
+    query = {"client_id": found.client_id, "days": MONTH}
     causes = shown.causes(failures, lambda each: shown.page("activity", **query, cause=each.cause, step=each.step))
-    filters = Filters(client_id=found.client_id, client_ids=rights.client_ids(request), since=since)
+    filters = Filters(
+        client_id=found.client_id, client_ids=rights.client_ids(request), since=statistics.start_of(MONTH)
+    )
     latest = attempts.attempts(filters, limit=ATTEMPTS)
     names = Names(request, [found.client_id], (each.person_id for each in latest))
     return {
@@ -88,20 +86,6 @@ def _activity(request: HttpRequest, found: Application, summary: Summary) -> dic
         "activity_url": shown.page("activity", **query),
         "may_see_activity": True,
     }
-
-
-def plot(days: list[Days]) -> list[dict[str, Any]]:
-    """The bars of the chart, one for each day. The height is 100 units. Failures are drawn above finished sign-ins."""
-    largest = max((day.finished + day.failed for day in days), default=0) or 1
-    bars = []
-    for place, day in enumerate(days):
-        numbers = (day.finished, day.failed)
-        done, stopped = (max(round(92 * number / largest, 1), 2.0) if number else 0 for number in numbers)
-        stopped_y = max(0, 99 - done - (2 if done and stopped else 0) - stopped)
-        bars.append(
-            {"x": place * 10 + 2, "done": done, "done_y": 99 - done, "stopped": stopped, "stopped_y": stopped_y}
-        )
-    return bars
 
 
 def ready_snippets(found: Application) -> list[tuple[str, str]]:
