@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth.models import Group
-from django.db.models import Q
 from django.http import HttpRequest
 
 from accounts.models import AuditEntry, User
@@ -40,7 +39,6 @@ ACTOR_NAME_LENGTH = 120
 # not use up the hour.
 MOST_COUNTED = 10
 _BATCH = 1_000
-NO_FILTER = Q()
 _LISTS = (list, tuple, set)
 
 Changes = Mapping[str, tuple[object, object]]
@@ -195,15 +193,6 @@ def of_person(person: User) -> Subject:
 
 def of_group(group: Group) -> Subject:
     return Subject("group", str(group.pk), group.name)
-
-
-def entries(
-    kind: str = "", key: str = "", before_id: int = 0, limit: int = 50, where: Q = NO_FILTER
-) -> list[AuditEntry]:
-    """Return the matching entries, newest first. Empty arguments match every entry."""
-    wanted = {"kind": kind, "key": key, "id__lt": before_id}
-    rows = AuditEntry.objects.filter(where, **{name: value for name, value in wanted.items() if value})
-    return list(rows.order_by("-id")[:limit])
 
 
 def described(entry: AuditEntry) -> dict[str, Any]:

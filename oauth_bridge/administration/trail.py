@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from django.contrib import admin
 from django.contrib.auth.models import Group, Permission
 from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -17,7 +18,6 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
-from accounts import audit_trail
 from accounts.audit_trail import COMMAND_LINE
 from accounts.models import AuditEntry, User
 from oauth_bridge.administration import checks, shown
@@ -100,49 +100,40 @@ def trail(request: HttpRequest) -> HttpResponse:
 
     Raises PermissionDenied: the administrator may see neither the whole audit trail nor the entries of this object.
     """
-    kind, key = request.GET.get("kind", ""), request.GET.get("key", "")
-    is_of_one = kind in OF_ONE and bool(key)
+    kind, key, typed = (request.GET.get(name, "").strip() for name in ("kind", "key", "q"))
+    chosen = {"kind": kind, "key": key} if kind in OF_ONE and key else {}
     may_see_all = request.user.has_perm(TRAIL)
-    if not may_see_all and not (is_of_one and request.user.has_perm(OF_ONE[kind])):
+    if not may_see_all and not (chosen and request.user.has_perm(OF_ONE[kind])):
         raise PermissionDenied
-    before = request.GET.get("before", "")
-    before_id = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else 0
-    chosen = {"kind": kind, "key": key} if is_of_one else {}
-    typed = {name: request.GET.get(name, "").strip() for name in ("who", "action", "what")}
-    where = _where(request, **typed)
-    entries = audit_trail.entries(**chosen, before_id=before_id, limit=ENTRIES + 1, where=where)
-    more = len(entries) > ENTRIES
-    rows = _rows(request, entries[:ENTRIES])
+    found = AuditEntry.objects.filter(_matching(request, typed), **chosen).order_by("-pk")
+    page = Paginator(found, ENTRIES).get_page(request.GET.get("page"))
+    rows = _rows(request, list(page))
     name = rows[0].subject.name if rows else key  # of an object that was deleted or may not be seen
     context = {
         **admin.site.each_context(request),
         "title": _("Audit trail"),
         "rows": rows,
-        "subject": _subjects(request, [(kind, key)]).get((kind, key), Named(name, "")) if is_of_one else None,
-        "older_url": shown.page("trail", **chosen, **typed, before=entries[ENTRIES - 1].pk) if more else "",
-        "newest_url": shown.page("trail", **chosen, **typed) if before_id else "",
+        "subject": _subjects(request, [(kind, key)]).get((kind, key), Named(name, "")) if chosen else None,
+        "older_url": shown.page("trail", **chosen, q=typed, page=page.number + 1) if page.has_next() else "",
+        "newest_url": shown.page("trail", **chosen, q=typed) if page.has_previous() else "",
         "chosen": chosen.items(),
         "typed": typed,
-        "is_filtered": any(typed.values()),
-        "actions": ACTIONS.items(),
-        "sees_actors": _sees_actors(request),
-        "all_url": shown.page("trail") if is_of_one and may_see_all else "",
+        "all_url": shown.page("trail") if chosen and may_see_all else "",
     }
     return TemplateResponse(request, "administration/trail.html", context)
 
 
-def _where(request: HttpRequest, who: str, action: str, what: str) -> Q:
-    """The filters. Who may not see who acted, or may not see people, cannot search by them either."""
-    found = Q(action=action) if action else Q()
-    if who and _sees_actors(request):
-        is_command = who.casefold() in _("command line").casefold()
-        found &= Q(actor_name__icontains=who) | (Q(actor_name__startswith=COMMAND_LINE) if is_command else Q())
-    if what:
-        of_it = Q(name__icontains=what) | Q(key=what)
-        if request.user.has_perm(PEOPLE):
-            people = User.objects.filter(Q(nickname__icontains=what) | Q(email__icontains=what))[:MOST_PEOPLE]
-            of_it |= Q(kind="person", key__in=[str(person.pk) for person in people])
-        found &= of_it
+def _matching(request: HttpRequest, typed: str) -> Q:
+    """Search actions, objects and actors. Who may not see people or actors cannot search by them either."""
+    if not typed:
+        return Q()
+    actions = [action for action, title in ACTIONS.items() if typed.casefold() in str(title).casefold()]
+    found = Q(action__in=actions) | Q(name__icontains=typed) | Q(key=typed)
+    if _sees_actors(request):
+        found |= Q(actor_name__icontains=typed)
+    if request.user.has_perm(PEOPLE):
+        people = User.objects.filter(Q(nickname__icontains=typed) | Q(email__icontains=typed))[:MOST_PEOPLE]
+        found |= Q(kind="person", key__in=[str(person.pk) for person in people])
     return found
 
 

@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from accounts import audit_trail
 from accounts.email_addresses import looked_up_email
+from accounts.models import AuditEntry
 from config.infrastructure.texts import json_list, shown
 from oauth_bridge.activity import reading
 from oauth_bridge.activity.reading import MOST, OPERATOR, Filters, described
@@ -100,7 +101,7 @@ class Command(BaseCommand):
             return [_described(each) for each in Application.objects.prefetch_related("groups")], _listed
         client_id = options["client_id"]
         if action == "audit":
-            entries = audit_trail.entries("application", client_id, limit=AUDITED)
+            entries = AuditEntry.objects.filter(kind="application", key=client_id).order_by("-id")[:AUDITED]
             if not entries:  # a deleted application may have entries
                 _found(client_id)
             return [audit_trail.described(entry) for entry in entries], _audited
@@ -129,9 +130,7 @@ class Command(BaseCommand):
         if options["follow"]:
             with suppress(KeyboardInterrupt):
                 for entry in _follow(filters):
-                    self.stdout.write(
-                        json.dumps(described(entry), ensure_ascii=False) if as_json else _line(entry)
-                    )
+                    self.stdout.write(json.dumps(described(entry), ensure_ascii=False) if as_json else _line(entry))
                     self.stdout.flush()
             return
         found = reading.entries(filters)
