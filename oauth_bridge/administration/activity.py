@@ -48,7 +48,6 @@ class Query:
         self.before = time_of(get("before", ""))
 
     def url(self, **changes: object) -> str:
-        """The URL of the activity page. `changes` replace parameters of this query."""
         chosen: dict[str, Any] = {
             "client_id": self.client_id,
             "cause": self.cause,
@@ -135,7 +134,6 @@ def _is_shown(each: Attempt, query: Query) -> bool:
 
 
 def _counts(query: Query) -> dict[str, Any]:
-    """The numbers of the period: the steps and causes of the filters, and the totals."""
     only = [query.client_id] if query.client_id else query.client_ids
     since = query.filters.since or timezone.now()
     merged, finished = statistics.totals(since, only)

@@ -66,9 +66,9 @@ def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> lis
 
 
 def confirm(request: HttpRequest, act: Act[T], found: T, *, name: str, of: Named, section: Named) -> HttpResponseBase:
-    """Ask for confirmation on GET, and perform the act on POST. Afterwards, redirect to the page of `of`.
+    """Ask on GET; perform the act on POST, and redirect to the page of `of`, which belongs to the list `section`.
 
-    `name` stands in the question. `section`: the label and the URL of the list to which `of` belongs.
+    `name` stands in the question.
     """
     if act.is_proven and (question := proof_first(request)):
         return question

@@ -83,8 +83,7 @@ def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpRespon
 def find_application(request: HttpRequest, pk: int, permission: str = rights.VIEW) -> Application:
     """The application, for an administrator who has `permission` and the permission to view it.
 
-    Raises PermissionDenied: one of the two permissions is missing for all applications. Raises Http404: the application
-    does not exist, or one of the two permissions is missing for this application.
+    Raises PermissionDenied: one of the two is missing for all applications. Raises Http404: for this application.
     """
     if not rights.may(request, rights.VIEW) or not rights.may(request, permission):
         raise PermissionDenied
@@ -118,8 +117,6 @@ def _may(request: HttpRequest, each: Act[Any], found: Application) -> bool:
 
 
 def _counted(ends: Any) -> Callable[[Application], str]:
-    """The text, and how many people and sign-ins the application has."""
-
     def text(found: Application) -> str:
         people, month = Consent.objects.filter(application=found).count(), checks.month(found)
         allowed = ngettext("%(count)d person has allowed it.", "%(count)d people have allowed it.", people)
@@ -136,9 +133,7 @@ def _end_access(_request: HttpRequest, found: Application, _answers: Answers) ->
         "The access of everybody is ended, with the consents of %(count)d people.",
         people,
     )
-    now = Consent.objects.filter(application=found).count()
-    left = ngettext("%(count)d person has allowed it now.", "%(count)d people have allowed it now.", now)
-    return f"{ended % {'count': people}} {left % {'count': now}}"
+    return ended % {"count": people}
 
 
 def why_not_added(sent: str) -> str:
@@ -217,7 +212,6 @@ def _end_secret(secret: ApplicationSecret, *, is_leaked: bool = False) -> None:
 
 
 def _is_last(secret: ApplicationSecret) -> bool:
-    """Return whether no other secret of the application works."""
     return not any(each.works for each in secret.application.secrets.all() if each.pk != secret.pk)
 
 

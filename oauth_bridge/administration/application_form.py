@@ -27,8 +27,6 @@ ADDRESS = {"dir": "ltr"}
 
 
 class PageAddress(forms.URLField):
-    """A form field for the address of a page. An address without a scheme gets https."""
-
     def __init__(self, **options: Any) -> None:
         super().__init__(assume_scheme="https", **options)
 
@@ -121,7 +119,6 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             self.add_error("name", problem)
 
     def _check_removed(self) -> None:
-        """Ask for confirmation before the form removes addresses that sign-ins have used."""
         if self.cleaned_data.get("remove_used"):
             return
         kept = split_lines(self.cleaned_data["redirect_uris"])
@@ -140,11 +137,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
                 self.add_error("redirect_uris", text % {"count": used[address], "address": address})
 
     def check_groups(self) -> None:
-        """Check that groups are chosen exactly if `is_restricted` is set.
-
-        Without this check, an application with groups but without `is_restricted` would admit everybody. A restricted
-        application without groups would admit nobody. A new group restricts the application without the tick.
-        """
+        """Check that groups are chosen exactly if `is_restricted` is set: otherwise everybody or nobody is admitted."""
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
         if is_restricted and groups is not None and not (groups or self.cleaned_data.get("new_group")):
             self.add_error("groups", _("Choose at least one group, or let everybody use it."))

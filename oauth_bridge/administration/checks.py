@@ -98,7 +98,6 @@ def summaries(applications: Collection[Application]) -> dict[int, Summary]:
 
 
 def month(application: Application) -> int:
-    """The number of sign-ins in MONTH days."""
     return statistics.sign_ins(statistics.start_of(MONTH), [application.client_id])[application.client_id]
 
 
@@ -120,12 +119,10 @@ def to_mend(failures: Counter[Failing]) -> Counter[Failing]:
 
 
 def is_of_now(failing: Failing) -> bool:
-    """Return whether an application that is switched on may fail again for this cause."""
     return failing.cause not in OF_SWITCHING_OFF
 
 
 def is_failing(finished: int, failed: int) -> bool:
-    """Return whether more than FAILING_SHARE of the sign-ins failed."""
     return failed > FAILING_SHARE * (finished + failed)
 
 
@@ -224,10 +221,7 @@ def _of_hints(application: Application) -> list[Finding]:
 
 
 def _of_failures(application: Application) -> list[Finding]:
-    """The causes of failures in the last day, the most frequent first. Causes that need no change are left out.
-
-    Anybody can send a wrong link, so past failures do not prove that the next sign-in fails.
-    """
+    """The causes of the last day. Anybody can send a wrong link, so they do not prove that the next sign-in fails."""
     failures = to_mend(statistics.failures(statistics.start_of(1), None, [application.client_id]))
     found = []
     for each, number in failures.most_common(MOST_CAUSES):
@@ -238,6 +232,5 @@ def _of_failures(application: Application) -> list[Finding]:
 
 
 def no_sign_in(application: Application, summary: Summary) -> str:
-    """The sentence that says for how many days nobody has signed in."""
     days = (timezone.now() - (summary.last_at or application.created)).days
     return ngettext("No sign-in for %(number)d day", "No sign-in for %(number)d days", days) % {"number": days}

@@ -156,7 +156,7 @@ def may_change(request: HttpRequest, found: User) -> bool:
 
 
 def _may(request: HttpRequest, found: User, each: Act[User]) -> bool:
-    """Return whether the administrator has the permission for the act, and at least the rights of the person."""
+    """Whether the administrator has the permission for the act, and at least the rights of the person."""
     people: Any = admin.site.get_model_admin(User)
     return people.may_manage(request, found) and request.user.has_perm(each.permission or rights.CHANGE_PEOPLE)
 
@@ -212,7 +212,9 @@ def _end_application(connection: consents.Connection) -> Act[User]:
     name = {"name": connection.application.name}
 
     def change(_request: HttpRequest, found: User, _answers: Answers) -> str:
-        _end_access(found, connection)
+        consents.disconnect(found, connection.application)
+        changes = {"application": (connection.application.client_id, None)}
+        audit_trail.write("access_ended", audit_trail.of_person(found), changes)
         return _("The access of %(name)s is ended.") % name
 
     return Act(
@@ -224,12 +226,6 @@ def _end_application(connection: consents.Connection) -> Act[User]:
         ),
         change=change,
     )
-
-
-def _end_access(person: User, connection: consents.Connection) -> None:
-    consents.disconnect(person, connection.application)
-    changes = {"application": (connection.application.client_id, None)}
-    audit_trail.write("access_ended", audit_trail.of_person(person), changes)
 
 
 def _send_reset(request: HttpRequest, found: User, _answers: Answers) -> str:
@@ -251,18 +247,6 @@ def _sign_out(_request: HttpRequest, found: User, _answers: Answers) -> str:
         number,
     )
     return text % {"count": number}
-
-
-def _end_all(_request: HttpRequest, found: User, _answers: Answers) -> str:
-    connections = [each for each in consents.connections(found) if each.consent]
-    for each in connections:
-        _end_access(found, each)
-    text = ngettext(
-        "The access of %(count)d application is ended.",
-        "The access of %(count)d applications is ended.",
-        len(connections),
-    )
-    return text % {"count": len(connections)}
 
 
 def _sessions_end(found: User) -> str:
@@ -333,12 +317,6 @@ ACTS: dict[str, Act[User]] = {
         ends=_sessions_end,
         question=gettext_lazy("Sign %(name)s out everywhere?"),
         change=_sign_out,
-    ),
-    "end-all": Act(
-        label=gettext_lazy("End all consents"),
-        ends=gettext_lazy("Ends the access of every application, at once. Each asks again. Browsers stay signed in."),
-        question=gettext_lazy("End all consents of %(name)s?"),
-        change=_end_all,
     ),
     "confirm": Act(
         label=gettext_lazy("Confirm the address"),

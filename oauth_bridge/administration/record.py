@@ -79,7 +79,6 @@ def _acts(request: HttpRequest, entry: ActivityRecord, application: Application 
 
 
 def _difference(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> dict[str, Any]:
-    """Compare an unregistered callback address with the nearest registered one, and offer to add it."""
     sent, nearest = entry.detail.get("sent"), entry.detail.get("nearest")
     if not sent or entry.cause != "redirect_uri_mismatch":
         return {}

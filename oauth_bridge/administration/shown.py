@@ -47,11 +47,7 @@ def name_of_person(person: User) -> str:
 
 
 class Names:
-    """The names of the applications and people that a page shows.
-
-    One statement reads the applications, and another reads the people. Applications and people that the administrator
-    may not see have no names.
-    """
+    """The names of the applications and people of a page, without those that the administrator may not see."""
 
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
         self.applications: dict[str, Named] = {}
@@ -112,7 +108,6 @@ def off_since(request: HttpRequest, application: Application) -> str:
 
 
 def browser_of(entry: ActivityRecord) -> str:
-    """The browser and its operating system; empty if unknown."""
     return user_agents.shown(entry.browser) if entry.browser.strip("/") else ""
 
 

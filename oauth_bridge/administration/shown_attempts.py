@@ -75,10 +75,7 @@ def attempt(each: Attempt, names: Names) -> dict[str, Any]:
 
 
 def _runs(each: Attempt) -> list[tuple[ActivityRecord, int]]:
-    """The events in their order, without steps that waited for the person and went on.
-
-    Equal events that follow each other are one: the last of them, and their number.
-    """
+    """The events, without finished waits. Equal ones that follow each other are the last of them, and their number."""
     events = [event for event in each.events if not each.is_over(event)]
     runs = [list(run) for _, run in groupby(events, key=lambda event: (event.step, event.cause))]
     return [(run[-1], len(run)) for run in runs]
