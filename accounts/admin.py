@@ -52,7 +52,6 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         labels: ClassVar = {
             "is_superuser": _("With every right"),
             "user_permissions": _("Chosen rights"),
-            "last_login": _("Last sign-in"),
         }
         help_texts: ClassVar = {
             "is_superuser": _("May see and change everything here, and give rights to others."),
@@ -178,12 +177,10 @@ class UserAdmin(ModelAdmin):
     is_deletion_proven = True
     ordering = ("email",)
     actions = ("deactivate", delete_selected)
-    readonly_fields = ("id", "email", "email_verified_at", "created_at", "last_login")
     fieldsets = (
-        (None, {"fields": ("id", "email", "email_verified_at", "nickname")}),
+        (None, {"fields": ("nickname",)}),
         (_("Groups"), {"fields": ("groups",)}),
         (_("Administration"), {"fields": PRIVILEGES}),
-        (_("Dates"), {"fields": ("created_at", "last_login")}),
     )
 
     def view_on_site(self, obj: User) -> str:
@@ -194,13 +191,9 @@ class UserAdmin(ModelAdmin):
         return request.user.is_superuser or not (obj.is_staff or obj.is_superuser)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
-        if obj is None:
-            return ()
-        privileges = () if request.user.is_superuser else PRIVILEGES
-        return (*self.readonly_fields, *privileges)
+        return PRIVILEGES if obj and not request.user.is_superuser else ()
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """For a new person, offer groups only to those who may change people, and only if there are any."""
         if obj:
             return self.fieldsets
         may_choose = self.has_change_permission(request) and self.offered_groups(request).exists()
@@ -266,7 +259,7 @@ class UserAdmin(ModelAdmin):
         return self._unless_last(request, lambda: super(UserAdmin, self).changelist_view(request, extra_context))
 
     def _unless_last(self, request: HttpRequest, view: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-        """Run the view in a transaction. If no administrator would remain, roll back and show a message."""
+        """If no administrator would remain, roll back and show a message."""
         try:
             with transaction.atomic():
                 return view()
@@ -313,10 +306,7 @@ class UserAdmin(ModelAdmin):
 
 
 def _stored(person: User) -> dict[str, object]:
-    """Return the stored rights, and whether the stored nickname is the nickname of `person`.
-
-    An audit entry never contains the nickname itself, because entries are never deleted.
-    """
+    """The rights, and only whether the nickname is that of `person`: entries of the audit trail are never deleted."""
     row = User.objects.values("nickname", "is_staff", "is_superuser").get(pk=person.pk)
     return {**row, "nickname": row["nickname"] == person.nickname}
 

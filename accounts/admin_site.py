@@ -61,7 +61,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         obj.save(update_fields=columns & {*form.changed_data, *self.saved_with_form})
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Remove the links that Django shows beside a select box: they open new windows."""
+        """Without the links beside a select box, which open new windows."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field and isinstance(field.widget, RelatedFieldWidgetWrapper):
             field.widget = field.widget.widget
@@ -93,7 +93,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().has_delete_permission(request, obj) and (obj is None or self.may_manage(request, obj))
 
     def needs_proof(self, request: HttpRequest, object_id: str | None) -> bool:
-        """Return whether the page of the object requires a recent proof of identity."""
+        """Whether the page of the object requires a recent proof of identity."""
         return False
 
     def changeform_view(  # type: ignore[override]
@@ -159,7 +159,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return None
 
     def typed_to_delete(self, obj: Any) -> str:
-        """Return the text that an administrator must type to delete an object that people have used; otherwise ""."""
+        """The text that an administrator must type to delete an object that people have used; otherwise empty."""
         return ""
 
     def delete_view(  # type: ignore[override]
@@ -190,7 +190,6 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return redirect(f"{reverse('admin:trail')}?{urlencode({'kind': subject.kind, 'key': subject.key})}")
 
     def audited_as(self, obj: Any) -> audit_trail.Subject:
-        """Return the subject that the audit trail stores for the object."""
         raise NotImplementedError
 
     # The audit trail replaces Django's log, whose rows keep the name or address of a deleted person.
@@ -313,5 +312,4 @@ class AdminSite(admin.AdminSite):
     def password_change(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Redirect to the service's page, which asks for the current password and ends all other sessions."""
         return redirect("account_change_password")

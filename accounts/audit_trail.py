@@ -124,55 +124,40 @@ def write(action: str, subject: Subject, changes: Changes | None = None) -> None
 
     Fields whose two values are equal are left out. If `changes` has fields and none changed, nothing is written.
     """
-    actor = _actor.get()
-    if actor is None:
+    if _actor.get() is None:
         return
     kept = {name: _difference(before, after) for name, (before, after) in (changes or {}).items() if before != after}
     kept = {name: pair for name, pair in kept.items() if pair[0] != pair[1]}
-    if changes and not kept:
-        return
-    actor.count()
-    _entry(actor, action, subject, kept).save()
-    _tell(actor, action, subject, kept)
+    if kept or not changes:
+        _store(action, [subject], kept)
 
 
 def write_all(action: str, kind: str, keys: Sequence[str], changes: Changes | None = None) -> None:
     """Write an entry with the same changes for each key if there is an actor. All of them count as one change."""
+    kept = {name: _difference(before, after) for name, (before, after) in (changes or {}).items()}
+    _store(action, [Subject(kind, key, "") for key in keys], kept)
+
+
+def _store(action: str, subjects: Sequence[Subject], kept: dict[str, Any]) -> None:
     actor = _actor.get()
     if actor is None:
         return
     actor.count()
-    kept = {name: _difference(before, after) for name, (before, after) in (changes or {}).items()}
-    for start in range(0, len(keys), _BATCH):
-        subjects = [Subject(kind, key, "") for key in keys[start : start + _BATCH]]
-        AuditEntry.objects.bulk_create([_entry(actor, action, subject, kept) for subject in subjects])
-        for subject in subjects:
-            _tell(actor, action, subject, kept)
-
-
-def _entry(actor: Actor, action: str, subject: Subject, kept: dict[str, Any]) -> AuditEntry:
-    return AuditEntry(
-        actor=actor.pk,
-        actor_name=actor_name(),
-        address=actor.address,
-        action=action,
-        kind=subject.kind,
-        key=subject.key,
-        name=subject.name[:120],
-        changes=kept,
-        reference=network.reference.get(),
-    )
-
-
-def _tell(actor: Actor, action: str, subject: Subject, kept: dict[str, Any]) -> None:
-    events.write(
-        Event.ADMINISTERED,
-        actor=actor.pk or actor_name(),
-        action=action,
-        kind=subject.kind,
-        key=subject.key,
-        fields=" ".join(kept) or None,
-    )
+    same: dict[str, Any] = {
+        "actor": actor.pk,
+        "actor_name": actor_name(),
+        "address": actor.address,
+        "action": action,
+        "changes": kept,
+    }
+    for start in range(0, len(subjects), _BATCH):
+        AuditEntry.objects.bulk_create(
+            AuditEntry(**same, **subject._asdict() | {"name": subject.name[:120]}, reference=network.reference.get())
+            for subject in subjects[start : start + _BATCH]
+        )
+    for subject in subjects:
+        facts: dict[str, Any] = {"kind": subject.kind, "key": subject.key, "fields": " ".join(kept) or None}
+        events.write(Event.ADMINISTERED, actor=actor.pk or actor_name(), action=action, **facts)
 
 
 @contextmanager
