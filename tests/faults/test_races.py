@@ -108,7 +108,7 @@ def deactivate(_person: User, other: User) -> Callable[[], object]:
 
 
 def demote_in_admin(person: User, other: User) -> Callable[[], object]:
-    form = {"nickname": "Other", "is_active": "on", "is_staff": "on"}
+    form = {"nickname": "Other", "is_staff": "on"}
     return partial(proven(with_session(person)).post, f"/admin/accounts/user/{other.pk}/change/", form)
 
 

@@ -94,7 +94,7 @@ def test_she_cannot_enter_the_admin_or_make_a_secret(
     driver: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any
 ) -> None:
     """Nor can whoever may enter it without the right."""
-    secret = f"/admin/oauth_bridge/application/{application.row.pk}/secret/"
+    secret = f"/admin/oauth_bridge/application/{application.row.pk}/act/new-secret/"
     driver.signed_in(mallory.email, PASSWORD)
     for path in ("/admin/", "/admin/oauth_bridge/application/", secret, "/admin/accounts/user/", "/admin/login/"):
         answer = driver.open(path)
@@ -103,7 +103,7 @@ def test_she_cannot_enter_the_admin_or_make_a_secret(
         assert "Site administration" not in answer.text
     for browser in (driver, another_driver.signed_in(PersonFactory(is_staff=True).email, PASSWORD)):
         form = Page(browser.open("/accounts/profile")).forms[0]
-        form.action, form.fields = f"{driver.auth_url}{secret}", {"overlap": "0", "confirmed": "on", **form.fields}
+        form.action, form.fields = f"{driver.auth_url}{secret}", {"overlap": "0", **form.fields}
         answer = browser.submit(form, follow=False)
         assert answer.status_code in (302, 403, 404)
         assert "secret" not in answer.headers.get("Location", "").rpartition("?")[0]

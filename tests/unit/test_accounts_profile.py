@@ -150,7 +150,7 @@ def profile(**fields: Any) -> Callable[[User], object]:
 
 def administration(**fields: Any) -> Callable[[User], object]:
     path = "admin:accounts_user_change"
-    return lambda person: admin_browser().post(reverse(path, args=[person.pk]), {"is_active": "on", **fields})
+    return lambda person: admin_browser().post(reverse(path, args=[person.pk]), fields)
 
 
 def another_address(person: User, *, is_confirmed: bool = True) -> None:

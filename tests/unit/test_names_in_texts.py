@@ -116,7 +116,7 @@ def test_a_name_is_never_a_template(named: tuple[Application, User, Group]) -> N
     posted(reverse("admin:auth_group_change", args=[group.pk]), name=f"{GROUP}!")
     posted(reverse("admin:auth_group_add"), name=GROUP)
     posted(reverse("admin:auth_group_delete", args=[group.pk]), post="yes")
-    posted(reverse("admin:accounts_user_change", args=[person.pk]), nickname=PERSON, is_active="on")
+    posted(reverse("admin:accounts_user_change", args=[person.pk]), nickname=PERSON)
     posted("/admin/accounts/user/", action="deactivate", _selected_action=str(person.pk))
     posted(reverse("admin:accounts_user_delete", args=[person.pk]), post="yes", typed=EMAIL)
     mails.code_replayed(person.pk, application.pk)
