@@ -90,23 +90,22 @@ def record_of(application: Registered) -> ActivityRecord:
 def test_ownership_ends_with_the_right_it_was_given_under(hers: Registered, mallory: User) -> None:
     """Whichever way the right ends, another right later gives nothing back. Each end is in the audit trail."""
     grace = admin_browser()
-    change = reverse("admin:accounts_user_change", args=[mallory.pk])
-    form = {"nickname": "Mallory"}
+    change, form = reverse("admin:accounts_user_change", args=[mallory.pk]), {"nickname": "Mallory"}
 
-    def unticked() -> None:
-        assert grace.post(change, form)["Location"] == reverse("admin:person", args=[mallory.pk])
+    def saved(**fields: str) -> Callable[[], object]:
+        return lambda: grace.post(change, {**form, **fields})
 
-    def command(*permissions: str) -> None:
-        given = [f"--permission={each}" for each in permissions]
-        call_command("account", "make-administrator", mallory.email, *given, stdout=io.StringIO())
+    def command(*permissions: str) -> Callable[[], object]:
+        words = "account", "make-administrator", mallory.email, *(f"--permission={each}" for each in permissions)
+        return lambda: call_command(*words, stdout=io.StringIO())
 
     ways: list[tuple[list[Callable[[], object]], bool]] = [
-        ([unticked, command], False),
-        ([unticked, lambda: grace.post(change, {**form, "is_staff": "on"})], False),
-        ([lambda: command("auth.view_group")], False),
-        ([lambda: User.objects.filter(pk=mallory.pk).update(is_staff=False), command], False),
-        ([lambda: grace.post(change, {**form, "is_staff": "on"})], True),
-        ([command], True),
+        ([saved(), command()], False),
+        ([saved(), saved(is_staff="on")], False),
+        ([command("auth.view_group")], False),
+        ([lambda: User.objects.filter(pk=mallory.pk).update(is_staff=False), command()], False),
+        ([saved(is_staff="on")], True),
+        ([command()], True),
     ]
     for steps, is_kept in ways:
         User.objects.filter(pk=mallory.pk).update(is_staff=True, is_superuser=False)
@@ -122,8 +121,7 @@ def test_ownership_ends_with_the_right_it_was_given_under(hers: Registered, mall
         assert {browser.get(page(name, hers), follow=True).status_code for name in PAGES} == {200 if is_kept else 403}
         out = io.StringIO()
         call_command("account", "show", mallory.email, "--json", stdout=out)
-        owns = [{"client_id": hers.client_id, "name": "Hers"}] * is_kept
-        assert json.loads(out.getvalue())["owns"] == owns
+        assert json.loads(out.getvalue())["owns"] == [{"client_id": hers.client_id, "name": "Hers"}] * is_kept
         assert ("Owner of Hers" in text_of(grace.get(reverse("admin:person", args=[mallory.pk])))) is is_kept
 
 
@@ -273,52 +271,55 @@ def test_the_attempt_of_a_code_that_another_sent_shows_only_her_own(
             assert hidden not in text_of(each)
 
 
-def test_a_deleted_or_a_trusted_application_is_named_to_those_who_may_see_it(
+def test_a_deleted_application_is_named_to_those_who_may_see_it(
     hers: Registered, mallory: User, other: Registered
 ) -> None:
-    """Pages, downloads and refused forms name it, and who deleted it, by the same rights."""
+    """Pages name it, and who deleted it, by the same rights."""
     grace = PersonFactory(nickname="Grace Hopper", is_staff=True, is_superuser=True)
-    ApplicationFactory(name="Trusty", is_trusted=True)
-    proven(with_session(grace)).post(
-        page("oauth_bridge_application_delete", other), {"post": "yes", "typed": "Sunflower"}
-    )
+    delete = page("oauth_bridge_application_delete", other)
+    proven(with_session(grace)).post(delete, {"post": "yes", "typed": "Sunflower"})
     assert redeem(other, CodeFactory(application=hers, user=PersonFactory())).status_code == 401
     counts.flush()
     record = ActivityRecord.objects.get(cause="client_deleted", client_id=hers.client_id)
-    everything = {"view_application", "change_application", "view_activityrecord", "view_user", "trust_application"}
-    for names, sees_all, sees_people in (
-        (set(), False, False),
-        ({"view_user"}, False, True),
-        ({"view_activityrecord"}, True, False),
-        ({"view_application"}, True, False),
-        (everything, True, True),
-    ):
+    history = f"/admin/trail/?kind=application&key={other.client_id}"
+
+    def browser(*names: str) -> Client:
         mallory.user_permissions.set(Permission.objects.filter(codename__in=names))
-        browser = proven(with_session(User.objects.get(pk=mallory.pk)))
+        return proven(with_session(User.objects.get(pk=mallory.pk)))
+
+    for names, sees_all, sees_people in (
+        ([], False, False),
+        (["view_user"], False, True),
+        (["view_activityrecord"], True, False),
+        (["view_application"], True, False),
+        (["view_application", "view_activityrecord", "view_user"], True, True),
+    ):
+        own = browser(*names)
         for address in (
             "/admin/activity/?days=30",
             reverse("admin:record", args=[record.pk]),
             page("application", hers),
         ):
-            said = html_of(browser.get(address))
+            said = html_of(own.get(address))
             assert ("Sunflower" in said) is sees_all, (names, address)
             assert ("Grace Hopper" in said) is (sees_all and sees_people), (names, address)
-        for name in ("T r u s t y", "TRUSTY!"):
-            form = {**FORM, "name": name}
-            said = html_of(browser.post(page("oauth_bridge_application_change", hers), form))
-            assert "could take" in said
-            assert ("“Trusty”" in said) is ("view_application" in names)
-        if names == everything:
-            history = f"/admin/trail/?kind=application&key={other.client_id}"
-            assert "Grace Hopper" in html_of(browser.get(history))
-            mallory.user_permissions.remove(Permission.objects.get(codename="view_user"))
-            said = html_of(proven(with_session(User.objects.get(pk=mallory.pk))).get(history))
-            assert "Grace Hopper" not in said
-            assert "Deleted the application" in said
+    assert "Grace Hopper" in html_of(own.get(history))
+    said = html_of(browser("view_application").get(history))
+    assert ("Grace Hopper" in said, "Deleted the application" in said) == (False, True)
+
+
+def test_a_refused_name_names_the_trusted_application_only_to_those_who_may_see_it(
+    browser: Client, hers: Registered, mallory: User
+) -> None:
+    ApplicationFactory(name="Trusty", is_trusted=True)
+    change, form = page("oauth_bridge_application_change", hers), {**FORM, "name": "TRUSTY!"}
+    said = html_of(browser.post(change, form))
+    assert ("could take" in said, "“Trusty”" in said) == (True, False)
+    assert "“Trusty”" in html_of(allowed("view_application", "change_application").post(change, form))
     Application.objects.filter(pk=hers.row.pk).update(name="trusty.")
     mallory.user_permissions.set(Permission.objects.filter(codename="trust_application"))
-    browser = proven(with_session(User.objects.get(pk=mallory.pk)))
-    said = text_of(browser.post(page("application_act", hers, "trust"), follow=True))
+    trust = proven(with_session(User.objects.get(pk=mallory.pk)))
+    said = text_of(trust.post(page("application_act", hers, "trust"), follow=True))
     assert "People could take another application for this one, and one of the two is trusted." in said
     assert "Trusty" not in said
 

@@ -55,15 +55,6 @@ def names(person: User) -> set[str]:
     return set(person.groups.values_list("name", flat=True))
 
 
-def test_a_new_administrator_reads_what_groups_are_for_and_that_one_was_added(admin_client: Client) -> None:
-    listed = text_of(admin_client.get(GROUPS))
-    assert "Nothing here yet Groups say who may use an application." in listed
-    assert "Groups say" not in text_of(admin_client.get(f"{PEOPLE}add/"))
-    added = text_of(admin_client.post(f"{GROUPS}add/", {"name": "readers"}, follow=True))
-    assert "The group “ readers ” was added successfully." in added
-    assert "Groups say" in text_of(admin_client.get(f"{PEOPLE}add/"))
-
-
 @contract("D23.superuser")
 def test_only_a_superuser_puts_people_into_a_group_with_permissions_and_takes_them_out(
     helper: Client, admin_client: Client, alice: User, readers: Group, keepers: Group
@@ -107,13 +98,11 @@ def test_only_a_superuser_gives_a_group_permissions_and_manages_one_with_permiss
 
 def test_a_name_of_a_group_is_one_line_of_visible_text(admin_client: Client, keepers: Group, alice: User) -> None:
     change = f"{GROUPS}{keepers.pk}/change/"
-    for name in ("a\nb", "a\r\nb", "a\u2028b", "a\x07b", "a\u202eb", "\u200b"):
-        for address in (f"{GROUPS}add/", change):
-            assert "This holds characters that can't be used here." in text_of(
-                admin_client.post(address, {"name": name})
-            )
-        with pytest.raises(CommandError, match=r"^--group: "):
-            call_command("account", "set", alice.email, "--group", name)
+    for address in (f"{GROUPS}add/", change):
+        said = text_of(admin_client.post(address, {"name": "a\u202eb"}))
+        assert "This holds characters that can't be used here." in said
+    with pytest.raises(CommandError, match=r"^--group: "):
+        call_command("account", "set", alice.email, "--group", "a\nb")
     assert [group.name for group in Group.objects.all()] == ["keepers"]
     assert admin_client.post(change, {"name": "Köpfe – 100 %"}).status_code == 302
 
