@@ -240,22 +240,21 @@ def test_no_page_shows_another_application_or_a_person(
     for of, step, cause in ((hers, Step.EXCHANGE, "code_of_other"), (other, Step.PROFILE, "token_expired")):
         ActivityRecord.objects.create(client_id=of.row.client_id, step=step, cause=cause, at=now, **facts)
     record, applications = record_of(other), reverse("admin:oauth_bridge_application_changelist")
-    typed = (record.reference, client_id, alice.email)
     names = ("Sunflower", page("application", other), "secret.example", title_of("token_expired"))
     hidden = (*names, "Alice", "liddell", str(alice.pk), "Grace", grace.email)
     for address in (
-        *(page(name, hers) for name in PAGES),
         "/admin/",
         applications,
         f"{applications}?q=Sun",
         "/admin/activity/?days=30",
-        *(f"/admin/activity/?days=30&reference={each}" for each in typed),
+        f"/admin/activity/?days=30&reference={record.reference}",
         *(f"/admin/activity/?days=30&who={each}" for each in (record.address, alice.email)),
-        *(f"/admin/find/?q={each}" for each in typed),
+        *(f"/admin/find/?q={each}" for each in (record.reference, client_id, alice.email)),
         reverse("admin:record", args=[record_of(hers).pk]),
+        *(page(name, hers) for name in reversed(PAGES)),
     ):
         answer = browser.get(address)
-        said = re.sub(r'(value="|=|%3D)' + f"({'|'.join(map(re.escape, typed))})", "", html_of(answer))
+        said = re.sub(f'="?{re.escape(alice.email)}', "", html_of(answer))  # what was typed
         assert (answer.status_code, [each for each in hidden if each in said]) == (200, []), address
     assert "Sold" in said
     assert browser.get(f"/admin/activity/?client_id={client_id}").status_code == 404
