@@ -24,8 +24,8 @@ from accounts.admin_site import ModelAdmin, delete_selected
 from accounts.form_fields import EmailField, NicknameField
 from accounts.mail import composing
 from accounts.models import Session, StoredPicture, User
-from accounts.sessions.credential_changes import deactivate_all, set_active
-from accounts.sign_in import sign_up, verification
+from accounts.sessions.credential_changes import deactivate_all
+from accounts.sign_in import sign_up
 from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure import events
 from config.infrastructure.events import Event
@@ -48,11 +48,10 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = User
-        fields = ("nickname", "is_active", "groups", *PRIVILEGES)
+        fields = ("nickname", "groups", *PRIVILEGES)
         labels: ClassVar = {
             "is_superuser": _("With every right"),
             "user_permissions": _("Chosen rights"),
-            "last_login": _("Last sign-in"),
         }
         help_texts: ClassVar = {
             "is_superuser": _("May see and change everything here, and give rights to others."),
@@ -60,7 +59,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Preselect the offered groups that contain the person. `clean_groups` keeps the person's other groups."""
+        """Offer the groups that the administrator may choose; `clean_groups` keeps the person's others."""
         super().__init__(*args, **kwargs)
         if "groups" in self.fields:
             offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
@@ -71,7 +70,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         return [*self.cleaned_data["groups"], *self.instance.groups.exclude(pk__in=offered)]
 
     def clean(self) -> dict[str, Any] | None:
-        """Refuse to demote or deactivate the last administrator. The page calls this method in its transaction."""
+        """Refuse to demote the last administrator. The page calls this method in its transaction."""
         if any(self.cleaned_data.get(name) is False for name in rights.REQUIRED):
             try:
                 rights.keep_one([self.instance.pk])
@@ -82,7 +81,6 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
 
 class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
     def label_from_instance(self, obj: Permission) -> str:
-        """Return only the translated name of the permission: the page's select boxes cut off longer labels."""
         return gettext(obj.name)
 
 
@@ -123,7 +121,6 @@ class GroupAdmin(ModelAdmin):
         return self.response_post_save_change(request, obj)
 
     def needs_proof(self, request: HttpRequest, object_id: str | None) -> bool:
-        """A superuser can change permissions on this page."""
         return bool(request.user.is_superuser)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
@@ -179,35 +176,24 @@ class UserAdmin(ModelAdmin):
     add_form_template = "admin/accounts/user/invite.html"
     is_deletion_proven = True
     ordering = ("email",)
-    saved_elsewhere = frozenset({"is_active"})  # `set_active` saves `is_active`
-    actions = ("confirm_addresses", "deactivate", delete_selected)
-    readonly_fields = ("id", "email", "email_verified_at", "created_at", "last_login")
+    actions = ("deactivate", delete_selected)
     fieldsets = (
-        (None, {"fields": ("id", "email", "email_verified_at", "nickname", "is_active")}),
+        (None, {"fields": ("nickname",)}),
         (_("Groups"), {"fields": ("groups",)}),
         (_("Administration"), {"fields": PRIVILEGES}),
-        (_("Dates"), {"fields": ("created_at", "last_login")}),
     )
 
     def view_on_site(self, obj: User) -> str:
         return reverse("admin:person", args=[obj.pk])
-
-    # Permissions -------------------------------------------------------------------------------------------------
 
     def may_manage(self, request: HttpRequest, obj: User) -> bool:
         """Only a superuser may change, deactivate or delete the account of an administrator."""
         return request.user.is_superuser or not (obj.is_staff or obj.is_superuser)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
-        if obj is None:
-            return ()
-        privileges = () if request.user.is_superuser else PRIVILEGES
-        return (*self.readonly_fields, *privileges)
-
-    # Adding and changing -----------------------------------------------------------------------------------------
+        return PRIVILEGES if obj and not request.user.is_superuser else ()
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        """For a new person, offer groups only to those who may change people, and only if there are any."""
         if obj:
             return self.fieldsets
         may_choose = self.has_change_permission(request) and self.offered_groups(request).exists()
@@ -235,7 +221,6 @@ class UserAdmin(ModelAdmin):
         if not change:
             self.message_user(request, composing.invitation(request, obj, sign_up.invite(obj)), messages.SUCCESS)
             return
-        set_active(obj, obj.is_active)
         with audit_trail.changes("account_changed", audit_trail.of_person(obj), lambda: _stored(obj)):
             super().save_model(request, obj, form, change)
             lost_every_right = "is_superuser" in form.changed_data and not obj.is_superuser
@@ -256,7 +241,6 @@ class UserAdmin(ModelAdmin):
         return audit_trail.of_person(obj)
 
     def needs_proof(self, request: HttpRequest, object_id: str | None) -> bool:
-        """A superuser can change rights on the page of a person."""
         return bool(object_id and request.user.is_superuser)
 
     def typed_to_delete(self, obj: User) -> str:
@@ -275,7 +259,7 @@ class UserAdmin(ModelAdmin):
         return self._unless_last(request, lambda: super(UserAdmin, self).changelist_view(request, extra_context))
 
     def _unless_last(self, request: HttpRequest, view: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-        """Run the view in a transaction. If no administrator would remain, roll back and show a message."""
+        """If no administrator would remain, roll back and show a message."""
         try:
             with transaction.atomic():
                 return view()
@@ -304,7 +288,7 @@ class UserAdmin(ModelAdmin):
     @admin.action(description=_("Switch off …"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
         """Raises LastAdministrator: no administrator would remain, so no account is deactivated."""
-        people = self._manageable(request, queryset)
+        people = queryset if request.user.is_superuser else queryset.filter(is_staff=False, is_superuser=False)
         return self.act_on_many(
             request,
             queryset,
@@ -319,27 +303,6 @@ class UserAdmin(ModelAdmin):
             ),
             permitted=people,
         )
-
-    @admin.action(description=_("Count the address as confirmed …"), permissions=["change"])
-    def confirm_addresses(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
-        if self.are_too_many(request, queryset):
-            return None
-        people = self._manageable(request, queryset)
-        waiting = people.filter(email_verified_at=None, invited_at=None)
-        return self.act_on_many(
-            request,
-            queryset,
-            waiting,
-            lambda _answers: list(map(verification.mark_verified, list(waiting))),
-            label=_("Count the address as confirmed"),
-            ends=_("Without a code from a mail, if you know whose address it is. Ends nothing."),
-            done=ngettext_lazy("%(count)d address is confirmed.", "%(count)d addresses are confirmed.", "count"),
-            permitted=people,
-        )
-
-    @staticmethod
-    def _manageable(request: HttpRequest, people: QuerySet[User]) -> QuerySet[User]:
-        return people if request.user.is_superuser else people.filter(is_staff=False, is_superuser=False)
 
 
 def _stored(person: User) -> dict[str, object]:

@@ -1,7 +1,4 @@
-"""The admin site and the base class of its model pages.
-
-Administrators use the service's sign-in page. Searches have a maximum length.
-"""
+"""The admin site and the base class of its model pages. Administrators use the service's sign-in page."""
 
 from __future__ import annotations
 
@@ -27,7 +24,6 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, reverse
-from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -51,7 +47,6 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     view_on_site: Any = False
     list_per_page = list_max_show_all = 30  # DATA_UPLOAD_MAX_NUMBER_FIELDS limits the rows that one action may select
 
-    # Whether a deletion needs a recent proof of identity.
     is_deletion_proven: ClassVar[bool] = False
     # Form fields that another function saves, and columns that `save_model` always saves.
     saved_elsewhere: ClassVar[frozenset[str]] = frozenset()
@@ -66,7 +61,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         obj.save(update_fields=columns & {*form.changed_data, *self.saved_with_form})
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Remove the links that Django shows beside a select box: they open new windows."""
+        """Without the links beside a select box, which open new windows."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field and isinstance(field.widget, RelatedFieldWidgetWrapper):
             field.widget = field.widget.widget
@@ -80,7 +75,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().response_post_save_change(request, obj)
 
     def are_too_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> bool:
-        """Return whether more than MOST_AT_ONCE objects are chosen, and say so."""
+        """Say so if more than MOST_AT_ONCE objects are chosen."""
         if queryset.count() <= MOST_AT_ONCE:
             return False
         text = _("More than %(count)d are chosen, so nothing is done. Search or filter the list, and choose fewer.")
@@ -88,7 +83,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return True
 
     def may_manage(self, request: HttpRequest, obj: Any) -> bool:
-        """Return whether this administrator may change and delete the object, if the permission allows it at all."""
+        """Whether this administrator may change and delete the object, if the permission allows it at all."""
         return True
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -98,7 +93,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().has_delete_permission(request, obj) and (obj is None or self.may_manage(request, obj))
 
     def needs_proof(self, request: HttpRequest, object_id: str | None) -> bool:
-        """Return whether the page of the object requires a recent proof of identity."""
+        """Whether the page of the object requires a recent proof of identity."""
         return False
 
     def changeform_view(  # type: ignore[override]
@@ -116,9 +111,6 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
             return super().changeform_view(request, object_id, form_url, extra_context)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:  # type: ignore[override]
-        if "index" in request.POST and ACTION_CHECKBOX_NAME not in request.POST:
-            self.message_user(request, _("Nothing is chosen, so nothing is changed."), messages.WARNING)
-            return redirect(request.get_full_path())
         try:
             chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)
             for key in chosen if request.POST.get("select_across", "0") == "0" else []:
@@ -177,7 +169,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return None
 
     def typed_to_delete(self, obj: Any) -> str:
-        """Return the text that an administrator must type to delete an object that people have used; otherwise ""."""
+        """The text that an administrator must type to delete an object that people have used; otherwise empty."""
         return ""
 
     def delete_view(  # type: ignore[override]
@@ -200,15 +192,14 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     ) -> HttpResponse:
         """Redirect to the audit trail. Raises PermissionDenied: the administrator may not see the object."""
         obj = self.get_object(request, object_id)
-        if obj is None:
-            return super().history_view(request, object_id, extra_context)
         if not self.has_view_permission(request, obj):
             raise PermissionDenied
+        if obj is None:
+            return super().history_view(request, object_id, extra_context)
         subject = self.audited_as(obj)
         return redirect(f"{reverse('admin:trail')}?{urlencode({'kind': subject.kind, 'key': subject.key})}")
 
     def audited_as(self, obj: Any) -> audit_trail.Subject:
-        """Return the subject that the audit trail stores for the object."""
         raise NotImplementedError
 
     # The audit trail replaces Django's log, whose rows keep the name or address of a deleted person.
@@ -221,12 +212,6 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
         return None
-
-    @admin.display(description="")
-    def action_checkbox(self, obj: Any) -> SafeString:
-        """Return the box that chooses the object. Only the label differs from Django's."""
-        attrs = {"class": "action-select", "aria-label": _("Choose %(name)s") % {"name": obj}}
-        return forms.CheckboxInput(attrs, lambda _value: False).render(ACTION_CHECKBOX_NAME, str(obj.pk))
 
     def get_action_choices(self, request: HttpRequest, default_choices: Any = None) -> list[tuple[str, str]]:
         return super().get_action_choices(request, [("", _("With the chosen ones …"))])
@@ -341,5 +326,4 @@ class AdminSite(admin.AdminSite):
     def password_change(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """Redirect to the service's page, which asks for the current password and ends all other sessions."""
         return redirect("account_change_password")

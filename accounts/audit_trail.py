@@ -48,10 +48,7 @@ Changes = Mapping[str, tuple[object, object]]
 
 @dataclass
 class Actor:
-    """The person who makes a change. `pk` is None for a command. `name` and network `address` outlive the account.
-
-    `counted` is the number of entries of this request or command.
-    """
+    """Who makes a change; `pk` is None for a command. `counted` is the number of entries of this request or command."""
 
     pk: UUID | None
     name: str
@@ -72,8 +69,7 @@ def _counter(person: UUID, *, is_act: bool) -> Counter:
 def seconds_to_wait(person: UUID, *, is_act: bool) -> int:
     """Return 0, or the seconds until the person may make changes as an administrator again.
 
-    `is_act`: the change is an act, such as switching off an application. An act is small and may be urgent, so its
-    limit is wider.
+    `is_act`: the change is an act, such as switching off an application. It may be urgent, so its limit is wider.
     """
     return rate_limits.exceeded(_counter(person, is_act=is_act))
 
@@ -126,55 +122,40 @@ def write(action: str, subject: Subject, changes: Changes | None = None) -> None
 
     Fields whose two values are equal are left out. If `changes` has fields and none changed, nothing is written.
     """
-    actor = _actor.get()
-    if actor is None:
+    if _actor.get() is None:
         return
     kept = {name: _difference(before, after) for name, (before, after) in (changes or {}).items() if before != after}
     kept = {name: pair for name, pair in kept.items() if pair[0] != pair[1]}
-    if changes and not kept:
-        return
-    actor.count()
-    _entry(actor, action, subject, kept).save()
-    _tell(actor, action, subject, kept)
+    if kept or not changes:
+        _store(action, [subject], kept)
 
 
 def write_all(action: str, kind: str, keys: Sequence[str], changes: Changes | None = None) -> None:
     """Write an entry with the same changes for each key if there is an actor. All of them count as one change."""
+    kept = {name: _difference(before, after) for name, (before, after) in (changes or {}).items()}
+    _store(action, [Subject(kind, key, "") for key in keys], kept)
+
+
+def _store(action: str, subjects: Sequence[Subject], kept: dict[str, Any]) -> None:
     actor = _actor.get()
     if actor is None:
         return
     actor.count()
-    kept = {name: _difference(before, after) for name, (before, after) in (changes or {}).items()}
-    for start in range(0, len(keys), _BATCH):
-        subjects = [Subject(kind, key, "") for key in keys[start : start + _BATCH]]
-        AuditEntry.objects.bulk_create([_entry(actor, action, subject, kept) for subject in subjects])
-        for subject in subjects:
-            _tell(actor, action, subject, kept)
-
-
-def _entry(actor: Actor, action: str, subject: Subject, kept: dict[str, Any]) -> AuditEntry:
-    return AuditEntry(
-        actor=actor.pk,
-        actor_name=actor_name(),
-        address=actor.address,
-        action=action,
-        kind=subject.kind,
-        key=subject.key,
-        name=subject.name[:120],
-        changes=kept,
-        reference=network.reference.get(),
-    )
-
-
-def _tell(actor: Actor, action: str, subject: Subject, kept: dict[str, Any]) -> None:
-    events.write(
-        Event.ADMINISTERED,
-        actor=actor.pk or actor_name(),
-        action=action,
-        kind=subject.kind,
-        key=subject.key,
-        fields=" ".join(kept) or None,
-    )
+    same: dict[str, Any] = {
+        "actor": actor.pk,
+        "actor_name": actor_name(),
+        "address": actor.address,
+        "action": action,
+        "changes": kept,
+    }
+    for start in range(0, len(subjects), _BATCH):
+        AuditEntry.objects.bulk_create(
+            AuditEntry(**same, **subject._asdict() | {"name": subject.name[:120]}, reference=network.reference.get())
+            for subject in subjects[start : start + _BATCH]
+        )
+    for subject in subjects:
+        facts: dict[str, Any] = {"kind": subject.kind, "key": subject.key, "fields": " ".join(kept) or None}
+        events.write(Event.ADMINISTERED, actor=actor.pk or actor_name(), action=action, **facts)
 
 
 @contextmanager
@@ -223,7 +204,7 @@ def described(entry: AuditEntry) -> dict[str, Any]:
 
 
 def _difference(before: object, after: object) -> list[object]:
-    """Return the two values for JSON. Of two lists, the first is what was removed and the second what was added."""
+    """The two values for JSON. Of two lists, the first is what was removed and the second what was added."""
     if isinstance(before, _LISTS) and isinstance(after, _LISTS):
         old, new = ({str(each) for each in values} for values in (before, after))
         return [_cut(sorted(old - new)), _cut(sorted(new - old))]
@@ -241,10 +222,7 @@ def _shown(value: object) -> object:
 
 
 def _cut(texts: list[str]) -> list[str]:
-    """Return the first texts, of about VALUE_LENGTH characters together, and the number of the others.
-
-    Long texts are cut, so that one long text does not hide the others.
-    """
+    """The first texts, of about VALUE_LENGTH characters, each cut so that it hides no other, and how many more."""
     longest = max(VALUE_LENGTH // max(len(texts), 1), SHORTEST_CUT)
     texts = [text if len(text) <= longest else f"{text[: longest - 1]}…" for text in texts]
     kept = [text for text, length in zip(texts, accumulate(map(len, texts)), strict=True) if length <= VALUE_LENGTH]

@@ -41,26 +41,17 @@ class LastAdministrator(Exception):
 def keep_one(leaving: Iterable[UUID] | QuerySet[User]) -> None:
     """Check that an administrator remains if the people in `leaving` are deleted, deactivated or demoted.
 
-    A queryset of any number of people is passed to the database as a subquery, so no statement has their ids.
-
-    Lock the rows of `leaving`, and the rows of all administrators if `leaving` contains an administrator. The locks
-    last until the transaction ends. So two simultaneous transactions cannot remove the last two administrators. All
-    transactions lock the rows of administrators in the same order, which avoids deadlocks. Raises LastAdministrator: no
-    administrator would remain.
+    If an administrator leaves, lock the rows of all until the transaction ends, so that two simultaneous transactions
+    cannot remove the last two. The locks have one order, which avoids deadlocks. Raises LastAdministrator.
     """
-    going = leaving if isinstance(leaving, QuerySet) else set(leaving)
-    locked = _lock_all() if _administrators.filter(pk__in=going).exists() else set()
-    rows = User.objects.filter(pk__in=going).order_by("pk").select_for_update(no_key=True)
-    people = {pk: all(flags) for pk, *flags in rows.values_list("pk", *REQUIRED)}
-    # Somebody in `leaving` may have become an administrator since the first check.
-    if {pk for pk, is_administrator in people.items() if is_administrator} - locked:
-        locked = _lock_all()
-    if locked and locked <= people.keys():
-        raise LastAdministrator
+    if _administrators.filter(pk__in=leaving).exists():
+        list(_administrators.select_for_update(no_key=True))
+        if not _administrators.exclude(pk__in=leaving).exists():
+            raise LastAdministrator
 
 
 def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
-    """Return the permissions for the models that are registered in the admin site, and for its own pages."""
+    """The permissions for the models that are registered in the admin site, and for its own pages."""
     shown = ContentType.objects.get_for_models(*filter(site.is_registered, apps.get_models()))
     own = getattr(site, "own_permissions", ())
     return Permission.objects.filter(Q(content_type__in=shown.values()) | Q(codename__in=own))
@@ -70,8 +61,7 @@ def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
 def make(person: User, permissions: Collection[Permission]) -> int:
     """Make the person an administrator with only these permissions, or a superuser if `permissions` is empty.
 
-    Returns the number of applications that the person does not own any more. Raises LastAdministrator: the person is
-    the last administrator with superuser status, and would lose this status.
+    Returns the number of applications that the person does not own any more. Raises LastAdministrator.
     """
     if permissions:
         keep_one([person.pk])
@@ -105,15 +95,11 @@ def _rights(person: User) -> dict[str, object]:
     return {**flags, "permissions": sorted(person.user_permissions.values_list("codename", flat=True))}
 
 
-def _lock_all() -> set[UUID]:
-    return {each.pk for each in _administrators.select_for_update(no_key=True)}
-
-
 # Groups ---------------------------------------------------------------------------------------------------------------
 
 
 def groups_without_permissions() -> QuerySet[Group]:
-    """Return the groups whose members may also be chosen by administrators who are not superusers."""
+    """The groups whose members may also be chosen by administrators who are not superusers."""
     return Group.objects.filter(permissions=None)
 
 

@@ -123,7 +123,7 @@ def secret_on(page: Any) -> str | None:
 
 def admin_page(row: Application, name: str = "", *more: Any) -> str:
     """The path of a page about this application: the one of that name, such as `secret_act`, or its own."""
-    prefix = "oauth_bridge_application_" if name in ("change", "delete", "history", "secret") else "application_"
+    prefix = "oauth_bridge_application_" if name in ("change", "delete", "history") else "application_"
     return reverse(f"admin:{prefix}{name}" if name else "admin:application", args=[row.pk, *more])
 
 

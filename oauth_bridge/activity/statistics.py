@@ -1,4 +1,4 @@
-"""Count the steps of sign-ins by outcome, cause and day, for the pages of the administration.
+"""Count the steps of sign-ins by outcome and cause, for the pages of the administration.
 
 The counts of the activity log are complete even in a flood, unlike the records, from which only numbers of people come.
 """
@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from django.db.models import Count, Max, Q, Sum
-from django.db.models.functions import TruncDate
 from django.utils import timezone
 
-from oauth_bridge.activity.causes import needs_mending
 from oauth_bridge.activity.reading import Filters, records
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
 
@@ -29,14 +27,6 @@ class Failing(NamedTuple):
     client_id: str
     step: str
     cause: str
-
-
-class Days(NamedTuple):
-    """Finished sign-ins of a day, and failures for which `needs_mending` is true."""
-
-    day: date
-    finished: int
-    failed: int
 
 
 def start_of(days: int) -> datetime:
@@ -89,22 +79,6 @@ def people(since: datetime, failing: Failing) -> int:
     newest = records(Filters(client_ids=[failing.client_id])).values("pk")[:MOST_RECORDS]
     found = ActivityRecord.objects.filter(pk__in=newest, at__gte=since, step=failing.step, cause=failing.cause)
     return found.aggregate(number=Count("person", distinct=True))["number"]  # type: ignore[no-any-return]
-
-
-def by_day(client_id: str, days: int) -> list[Days]:
-    """The numbers of the last `days` days in UTC, the oldest day first."""
-    today = timezone.now().date()
-    counts = _counts(start_of(days), None, [client_id]).annotate(day=TruncDate("hour"))
-    rows = counts.values_list("day", "step", "outcome", "cause").annotate(total=Sum("number"))
-    finished: Counter[date] = Counter()
-    failed: Counter[date] = Counter()
-    for day, step, outcome, cause, total in rows:
-        if outcome != Outcome.SUCCEEDED and needs_mending(step, cause):
-            failed[day] += total
-        elif (step, outcome) == (Step.EXCHANGE, Outcome.SUCCEEDED):
-            finished[day] += total
-    each = [today - number * DAY for number in reversed(range(days))]
-    return [Days(day, finished[day], failed[day]) for day in each]
 
 
 def _counts(since: datetime, until: datetime | None, client_ids: Collection[str] | None):  # type: ignore[no-untyped-def]

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest
 from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
 from accounts.email_addresses import looked_up_email
-from accounts.models import User
-from config.infrastructure.network import is_ip_address
-from oauth_bridge.activity import attempts, reading, statistics
+from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.attempts import Attempt
 from oauth_bridge.activity.causes import fix_of, name_of, needs_mending, title_of
-from oauth_bridge.activity.reading import Filters, described
+from oauth_bridge.activity.reading import Filters
 from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import rights, shown, shown_attempts
 from oauth_bridge.administration.rights import ACTIVITY, PEOPLE
@@ -30,16 +27,11 @@ from oauth_bridge.models.activity import Step
 PERIODS = {"1": gettext_lazy("24 hours"), "7": gettext_lazy("7 days"), "30": gettext_lazy("30 days")}
 SHOWS = {"": gettext_lazy("All"), "unfinished": gettext_lazy("Not finished"), "failed": gettext_lazy("Failed")}
 ATTEMPTS = 20
-DOWNLOADED = 1000
 MOST_CAUSES = 6  # that are links above the list
 
 
 class Query:
-    """The query parameters of the activity page. Unknown values are ignored.
-
-    `who` is a network address, or the e-mail address of the person with the typed name. `is_of_many`: several people
-    have the typed name.
-    """
+    """The query parameters of the activity page. Unknown values are ignored. `who` is an e-mail or network address."""
 
     def __init__(self, request: HttpRequest) -> None:
         get = request.GET.get
@@ -48,10 +40,7 @@ class Query:
         self.cause = get("cause", "")
         self.step = get("step", "") if get("step") in list(Step) else ""
         self.who = looked_up_email(get("who", "")) or get("who", "").strip()
-        self.is_of_many = False
-        if request.user.has_perm(PEOPLE):
-            self._find_person()
-        elif "@" in self.who and self.client_ids is not None:
+        if "@" in self.who and self.client_ids is not None and not request.user.has_perm(PEOPLE):
             self.who = ""
         self.reference = get("reference", "")
         self.show = get("show", "") if get("show") in SHOWS else ""
@@ -59,15 +48,7 @@ class Query:
         self.before = time_of(get("before", ""))
         self.waits_since = time_of(get("live", ""))
 
-    def _find_person(self) -> None:
-        if not self.who or "@" in self.who or is_ip_address(self.who):
-            return
-        found = User.objects.filter(nickname__icontains=self.who).values_list("email", flat=True)[:2]
-        self.is_of_many = len(found) > 1
-        self.who = found[0] if len(found) == 1 else self.who
-
     def url(self, **changes: object) -> str:
-        """The URL of the activity page. `changes` replace parameters of this query."""
         chosen: dict[str, Any] = {
             "client_id": self.client_id,
             "cause": self.cause,
@@ -104,18 +85,17 @@ class Query:
 
     @property
     def is_of_some(self) -> bool:
-        """Only the attempts of one address, person or reference are listed. The counts are those of everybody."""
+        """Only the attempts of one address or reference are listed. The counts are those of everybody."""
         return bool(self.who or self.reference)
 
     def chooses(self, failing: Failing) -> bool:
         return self.cause in ("", failing.cause) and self.step in ("", failing.step)
 
 
-def activity(request: HttpRequest) -> HttpResponse:
+def activity(request: HttpRequest) -> TemplateResponse:
     """Show the activity of one application or of all. For one application, the board shows each step as it happens.
 
     With `live`, the counts of the period are left out; a time in it is when an administrator began to wait.
-    With `format=json`, return the records in the JSON format of the command `application activity`.
 
     Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the administrator may not
     see the activity of this application.
@@ -125,8 +105,6 @@ def activity(request: HttpRequest) -> HttpResponse:
     query = Query(request)
     if query.client_id and query.client_ids is not None and query.client_id not in query.client_ids:
         raise Http404
-    if request.GET.get("format") == "json":
-        return _download(request, query)
     application = Application.objects.filter(client_id=query.client_id).first() if query.client_id else None
     found = attempts.attempts(query.filters, before=query.before, limit=ATTEMPTS + 1)
     names = Names(request, shown.client_ids_of(found), (each.person_id for each in found))
@@ -148,22 +126,11 @@ def activity(request: HttpRequest) -> HttpResponse:
         "all_url": query.url(cause="", step="", who="", reference="", show=""),
         "older_url": query.url(before=found[ATTEMPTS - 1].latest_at.isoformat()) if len(found) > ATTEMPTS else "",
         "newer_url": query.url() if query.before else "",
-        "json_url": query.url(format="json"),
         "since": query.filters.since,
-        # The title of the cause, or the name of the step, that the query selects.
         "chosen": title_of(query.cause) if query.cause else name_of(query.step) if query.step else "",
         "chosen_fix": fix_of(query.cause),
     }
     return TemplateResponse(request, "administration/activity.html", context)
-
-
-def _download(request: HttpRequest, query: Query) -> HttpResponse:
-    """The records as a file, with what the administrator may see of each."""
-    sight = rights.sight(request)
-    records = [described(entry, sight) for entry in reading.entries(replace(query.filters, limit=DOWNLOADED))]
-    answer = JsonResponse(records, safe=False, json_dumps_params={"indent": 2})
-    answer["Content-Disposition"] = 'attachment; filename="activity.json"'
-    return answer
 
 
 def _is_shown(each: Attempt, query: Query) -> bool:
@@ -174,7 +141,6 @@ def _is_shown(each: Attempt, query: Query) -> bool:
 
 
 def _counts(query: Query) -> dict[str, Any]:
-    """The template's variables for the numbers of the period: the steps and causes of the filters, and the totals."""
     only = [query.client_id] if query.client_id else query.client_ids
     since = query.filters.since or timezone.now()
     merged, finished = statistics.totals(since, only)

@@ -30,22 +30,21 @@ T = TypeVar("T")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act(Generic[T]):
     """`question` and `done`, the sentence about the result, have %(name)s. `ends` is the text below the question, or a
-    function that returns it; `brief` is a shorter text for the list of acts. `shows` is a value that the question is
-    about, such as an address; `warnings` are sentences about it.
+    function that returns it. `shows` is a value that the question is about, such as an address; `warnings` are
+    sentences about it.
 
-    `fits`: the act would change something. `change` performs the act, and may return another sentence than `done`, or
-    raise ValidationError: the form shows it at its first field; without fields, the page of the object shows it.
+    `fits`: the act would change something. `change` performs the act, and may return another sentence than `done`, or a
+    response, or raise ValidationError: the form shows it at its first field; without fields, the page of the object.
     `is_proven`: the act needs a fresh proof (`proof_first`). `initial`: the values of the form.
     """
 
     label: Any
     question: Any
     ends: Any
-    change: Callable[[HttpRequest, T, Answers], str | None]
+    change: Callable[[HttpRequest, T, Answers], str | HttpResponseBase | None]
     done: Any = ""
     permission: str = ""
     button: Any = ""
-    brief: Any = ""
     shows: str = ""
     warnings: tuple[str, ...] = ()
     fits: Callable[[T], bool] = lambda _found: True
@@ -60,16 +59,16 @@ class Act(Generic[T]):
 def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> list[dict[str, Any]]:
     """The acts that would change something, for the template. `url` returns the URL of the act with this name."""
     return [
-        {"name": name, "label": act.label, "brief": act.brief or act.what_ends(found), "url": url(name)}
+        {"name": name, "label": act.label, "ends": act.what_ends(found), "url": url(name)}
         for name, act in acts.items()
         if act.fits(found)
     ]
 
 
 def confirm(request: HttpRequest, act: Act[T], found: T, *, name: str, of: Named, section: Named) -> HttpResponseBase:
-    """Ask for confirmation on GET, and perform the act on POST. Afterwards, redirect to the page of `of`.
+    """Ask on GET; perform the act on POST, and redirect to the page of `of`, which belongs to the list `section`.
 
-    `name` stands in the question. `section`: the label and the URL of the list to which `of` belongs.
+    `name` stands in the question.
     """
     if act.is_proven and (question := proof_first(request)):
         return question
@@ -80,6 +79,8 @@ def confirm(request: HttpRequest, act: Act[T], found: T, *, name: str, of: Named
         try:
             with transaction.atomic():
                 done = act.change(request, found, form.cleaned_data) or act.done % {"name": name}
+            if isinstance(done, HttpResponseBase):
+                return done
             messages.success(request, done)
             return redirect(of.url)
         except ValidationError as problem:

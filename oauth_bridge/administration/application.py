@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from django.conf import settings
@@ -14,29 +15,27 @@ from django.utils.translation import gettext as _
 from config.infrastructure import paths
 from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.reading import Filters
-from oauth_bridge.activity.statistics import Days
-from oauth_bridge.administration import application_acts, checks, rights, shown, shown_attempts
+from oauth_bridge.activity.statistics import Failing
+from oauth_bridge.administration import application_acts, checks, rights, secret_page, shown, shown_attempts
 from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.checks import Summary
 from oauth_bridge.administration.rights import ACTIVITY
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.api_docs import snippets
 from oauth_bridge.callback_addresses.registration import hints
-from oauth_bridge.credentials import secret_rotation
-from oauth_bridge.models import Application, ApplicationSecret, Consent
+from oauth_bridge.models import Application, Consent
 
-OPENID_SCOPE = "openid profile email"
-PLOTTED = 30
+MONTH = 30
 ATTEMPTS = 6
-MOST_CAUSES = 6
+ELSEWHERE = ("switch-on", "switch-off", "new-secret")  # acts that have their links in other places of the page
 
 
 def application(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the page of an application. Raises PermissionDenied, Http404: as `find_application`."""
     found = find_application(request, pk)
     may_see_people = request.user.has_perm(rights.PEOPLE)
-    days = statistics.by_day(found.client_id, PLOTTED)
-    summary, secrets = checks.summaries([found])[found.pk], secret_rotation.states(found)
+    failures = statistics.failures(statistics.start_of(MONTH), None, [found.client_id])
+    summary = checks.summaries([found])[found.pk]
     acts = application_acts.offered(request, found)
     context = {
         **admin.site.each_context(request),
@@ -44,17 +43,17 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "application": found,
         "named": shown.named(found),
         "summary": summary,
-        "findings": checks.of_registration(found, summary, secrets),
+        "findings": checks.of_registration(found, summary),
         "kind": checks.KINDS[found.client_type],
         "signed_in_month": checks.month(found),
-        "failed_month": sum(day.failed for day in days),
+        "failed_month": sum(checks.to_mend(failures).values()),
         "people": Consent.objects.filter(application=found).count(),
-        "days": days,
-        "plot": plot(days),
-        "product_settings": product_settings(found),
+        "product_settings": secret_page.product_settings(found),
         "callbacks": [(address, hints(address, is_public=found.is_public)) for address in found.callback_addresses],
         "snippets": ready_snippets(found),
-        **listed_secrets(secrets),
+        "secrets": summary.secrets,
+        "has_secret": summary.has_secret,
+        "has_ended": not all(each.works for each in summary.secrets),
         "groups": shown.groups(request, found.groups.order_by("name")) if found.is_restricted else [],
         "off_since": shown.off_since(request, found),
         "owners": list(found.owners.order_by("nickname", "email")) if may_see_people else [],
@@ -63,26 +62,24 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "may_change": rights.may(request, rights.CHANGE, found),
         "may_rotate": rights.may(request, rights.ROTATE, found),
         "may_delete": request.user.has_perm(rights.DELETE),
-        "acts": [each for each in acts if not each["name"].startswith("switch")],
+        "acts": [each for each in acts if each["name"] not in ELSEWHERE],
         "switches": [each for each in acts if each["name"].startswith("switch")],
     }
     if rights.may(request, ACTIVITY, found):
-        context |= _activity(request, found, summary)
+        context |= _activity(request, found, summary, failures)
     return TemplateResponse(request, "administration/application.html", context)
 
 
-def _activity(request: HttpRequest, found: Application, summary: Summary) -> dict[str, Any]:
-    """The template's variables for the causes of the last PLOTTED days, and for the latest attempts."""
-    since = statistics.start_of(PLOTTED)
-    failures = statistics.failures(since, None, [found.client_id])
-    query = {"client_id": found.client_id, "days": PLOTTED}
+def _activity(request: HttpRequest, found: Application, summary: Summary, failures: Counter[Failing]) -> dict[str, Any]:
+    query = {"client_id": found.client_id, "days": MONTH}
     causes = shown.causes(failures, lambda each: shown.page("activity", **query, cause=each.cause, step=each.step))
-    filters = Filters(client_id=found.client_id, client_ids=rights.client_ids(request), since=since)
+    filters = Filters(
+        client_id=found.client_id, client_ids=rights.client_ids(request), since=statistics.start_of(MONTH)
+    )
     latest = attempts.attempts(filters, limit=ATTEMPTS)
     names = Names(request, [found.client_id], (each.person_id for each in latest))
     return {
-        "causes": causes[:MOST_CAUSES],
-        "more_causes": len(causes[MOST_CAUSES:]),
+        "causes": causes,
         "attempts": [shown_attempts.attempt(each, names) for each in latest],
         "board": None if summary.last_at else shown_attempts.board(found, latest, names),
         "waiting_url": shown.page("activity", client_id=found.client_id, live=timezone.now().isoformat()),
@@ -90,43 +87,6 @@ def _activity(request: HttpRequest, found: Application, summary: Summary) -> dic
         "activity_url": shown.page("activity", **query),
         "may_see_activity": True,
     }
-
-
-def plot(days: list[Days]) -> list[dict[str, Any]]:
-    """The bars of the chart, one for each day. The height is 100 units. Failures are drawn above finished sign-ins."""
-    largest = max((day.finished + day.failed for day in days), default=0) or 1
-    bars = []
-    for place, day in enumerate(days):
-        numbers = (day.finished, day.failed)
-        done, stopped = (max(round(92 * number / largest, 1), 2.0) if number else 0 for number in numbers)
-        stopped_y = max(0, 99 - done - (2 if done and stopped else 0) - stopped)
-        bars.append(
-            {"x": place * 10 + 2, "done": done, "done_y": 99 - done, "stopped": stopped, "stopped_y": stopped_y}
-        )
-    return bars
-
-
-def listed_secrets(secrets: list[ApplicationSecret]) -> dict[str, Any]:
-    """The template's variables for the list of client secrets."""
-    working = [each.works for each in secrets]
-    return {"secrets": secrets, "has_secret": any(working), "has_ended": not all(working)}
-
-
-def product_settings(found: Application) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The settings that products need besides client ID and secret: first with discovery, then without discovery."""
-    discovered = [
-        (_("Issuer"), settings.BASE_URL),
-        (_("Discovery address"), f"{settings.BASE_URL}{paths.OPENID_CONFIGURATION}"),
-        (_("Scope"), OPENID_SCOPE),
-    ]
-    others = [
-        (_("Authorization"), f"{settings.AUTH_URL}{paths.AUTHORIZE}"),
-        (_("Token"), f"{settings.BASE_URL}{paths.TOKEN}"),
-        (_("User info"), f"{settings.BASE_URL}{paths.USERINFO}"),
-        (_("Keys (JWKS)"), f"{settings.BASE_URL}{paths.JWKS}"),
-        (_("Signature of ID tokens"), found.id_token_alg),
-    ]
-    return [(_("OpenID Connect"), discovered), (_("Without discovery, or for plain OAuth 2.0"), others)]
 
 
 def ready_snippets(found: Application) -> list[tuple[str, str]]:

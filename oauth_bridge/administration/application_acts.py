@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.contrib.auth import get_user_model
-from django.core.exceptions import PermissionDenied
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
@@ -20,12 +19,13 @@ from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.texts import refuse_control_characters
 from oauth_bridge.activity import reading
-from oauth_bridge.administration import acts, checks, rights, shown
+from oauth_bridge.administration import acts, checks, rights, secret_page, shown
 from oauth_bridge.administration.acts import Act, Answers
+from oauth_bridge.administration.secret_page import RotationForm
 from oauth_bridge.administration.shown import Named
 from oauth_bridge.applications import registry
 from oauth_bridge.callback_addresses.masking import MASK
-from oauth_bridge.callback_addresses.registration import MAX_COUNT, registration_problem, shown_host
+from oauth_bridge.callback_addresses.registration import registration_problem, shown_host
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import REASON_MAX_LENGTH, Application, ApplicationSecret, Consent
 from oauth_bridge.models.activity import ActivityRecord
@@ -49,43 +49,45 @@ class OwnersChoice(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
 class OwnersForm(forms.Form):
     owners = OwnersChoice(
         label=gettext_lazy("Owners"),
-        queryset=get_user_model().objects.none(),
+        queryset=User.objects.filter(is_staff=True, is_active=True).order_by("nickname", "email"),
         widget=forms.CheckboxSelectMultiple,
         required=False,
         help_text=gettext_lazy("All who may open the administration."),
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        staff = get_user_model().objects.filter(is_staff=True, is_active=True)
-        self.fields["owners"].queryset = staff.order_by("nickname", "email")  # type: ignore[attr-defined]
 
+def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpResponseBase:
+    """Ask for confirmation on GET, and perform the act on the application, or on its secret with `number`, on POST.
 
-def act(request: HttpRequest, pk: int, name: str) -> HttpResponseBase:
-    """Ask for confirmation on GET, and perform the act on POST.
-
-    Raises PermissionDenied: the permission is missing. Raises Http404: the application or the act does not exist.
+    Raises PermissionDenied: the permission is missing. Raises Http404: the application, secret or act does not exist.
     """
-    chosen = ACTS.get(name)
+    acts_on: dict[str, Act[Any]] = SECRET_ACTS if number else ACTS
+    chosen = acts_on.get(name)
     if chosen is None:
         raise Http404
     found = find_application(request, pk, chosen.permission)
-    if not _may(request, chosen):
+    if not _may(request, chosen, found):
         raise PermissionDenied
     section = Named(_("Applications"), shown.page("oauth_bridge_application_changelist"))
-    return acts.confirm(request, chosen, found, name=found.name, of=shown.named(found), section=section)
+    subject = get_object_or_404(found.secrets.select_related("application"), number=number) if number else found
+    named = str(number) if number else found.name
+    page = "application" if rights.may(request, rights.VIEW, found) else "application_secret"
+    of = Named(found.name, shown.page(page, pk))
+    return acts.confirm(request, chosen, subject, name=named, of=of, section=section)
 
 
 def find_application(request: HttpRequest, pk: int, permission: str = rights.VIEW) -> Application:
-    """The application, for an administrator who has `permission` and the permission to view it.
+    """The application, for an administrator who has `permission` and, except to make or end secrets, may view it.
 
-    Raises PermissionDenied: one of the two permissions is missing for all applications. Raises Http404: the application
-    does not exist, or one of the two permissions is missing for this application.
+    Raises PermissionDenied: one of the two is missing for all applications. Raises Http404: for this application.
     """
-    if not rights.may(request, rights.VIEW) or not rights.may(request, permission):
+    needed = {permission} if permission == rights.ROTATE else {permission, rights.VIEW}
+    if not all(rights.may(request, each) for each in needed):
         raise PermissionDenied
-    with_permission = rights.applications(request, permission).values("pk")
-    return get_object_or_404(rights.applications(request, rights.VIEW).filter(pk__in=with_permission), pk=pk)
+    found = get_object_or_404(rights.applications(request, permission), pk=pk)
+    if not all(rights.may(request, each, found) for each in needed):
+        raise Http404
+    return found
 
 
 def find_record(request: HttpRequest, pk: int) -> tuple[ActivityRecord, Application | None]:
@@ -103,17 +105,17 @@ def find_record(request: HttpRequest, pk: int) -> tuple[ActivityRecord, Applicat
 
 
 def offered(request: HttpRequest, found: Application) -> list[dict[str, Any]]:
-    permitted = {name: each for name, each in ACTS.items() if _may(request, each)}
+    permitted = {name: each for name, each in ACTS.items() if _may(request, each, found)}
     return acts.offered(permitted, found, lambda name: shown.page("application_act", found.pk, name))
 
 
-def _may(request: HttpRequest, each: Act[Application]) -> bool:
-    return rights.may_name_owners(request) if each.form is OwnersForm else request.user.has_perm(each.permission)
+def _may(request: HttpRequest, each: Act[Any], found: Application) -> bool:
+    if each.form is OwnersForm:
+        return rights.may_name_owners(request)
+    return rights.may(request, each.permission, found)
 
 
 def _counted(ends: Any) -> Callable[[Application], str]:
-    """The text, and how many people and sign-ins the application has."""
-
     def text(found: Application) -> str:
         people, month = Consent.objects.filter(application=found).count(), checks.month(found)
         allowed = ngettext("%(count)d person has allowed it.", "%(count)d people have allowed it.", people)
@@ -130,28 +132,19 @@ def _end_access(_request: HttpRequest, found: Application, _answers: Answers) ->
         "The access of everybody is ended, with the consents of %(count)d people.",
         people,
     )
-    now = Consent.objects.filter(application=found).count()
-    left = ngettext("%(count)d person has allowed it now.", "%(count)d people have allowed it now.", now)
-    return f"{ended % {'count': people}} {left % {'count': now}}"
+    return ended % {"count": people}
 
 
-class Addition(NamedTuple):
-    """What an administrator reads before an address is added. If there is a `problem`, it cannot be added."""
-
-    problem: str
-    warnings: list[str]
-
-
-def addition(request: HttpRequest, sent: str, application: Application) -> Addition | None:
-    """Return None if the address is registered. Only administrators who see all applications learn of others."""
-    if application.is_callback(sent):
-        return None
+def why_not_added(sent: str) -> str:
+    """Why the address cannot be registered; empty if it can."""
     if MASK in sent:
-        return Addition(_("Parts of it are masked, so it can’t be added from here"), [])
-    if problem := registration_problem(sent):
-        return Addition(_("It can’t be registered: %(problem)s") % {"problem": problem}, [])
-    if len(application.callback_addresses) >= MAX_COUNT:
-        return Addition(_("There are as many addresses as an application can have"), [])
+        return _("Parts of it are masked, so it can’t be added from here")
+    problem = registration_problem(sent)
+    return _("It can’t be registered: %(problem)s") % {"problem": problem} if problem else ""
+
+
+def warnings_of(request: HttpRequest, sent: str, application: Application) -> tuple[str, ...]:
+    """What to know before the address is added. Only administrators who see all applications learn of others."""
     warnings, host = [], shown_host(sent)
     others = Application.objects.exclude(pk=application.pk).filter(redirect_uris__contains=sent)
     if request.user.has_perm(rights.VIEW) and any(sent in other.callback_addresses for other in others[:100]):
@@ -159,7 +152,7 @@ def addition(request: HttpRequest, sent: str, application: Application) -> Addit
     if host not in {shown_host(address) for address in application.callback_addresses}:
         text = _("Another host. Whoever runs %(host)s gets the sign-ins of everybody who uses %(name)s.")
         warnings.append(text % {"host": host or sent, "name": application.name})
-    return Addition("", warnings)
+    return tuple(warnings)
 
 
 def may_add_address(request: HttpRequest, application: Application) -> bool:
@@ -172,25 +165,22 @@ def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Ask before the callback address of the refused request is added to its application, and add it.
 
     Raises PermissionDenied, Http404: as `find_record`, and if the permission to change the addresses, the application
-    or the callback address is missing, or the address cannot be added.
+    or the callback address is missing, or the address cannot be registered.
     """
     entry, found = find_record(request, pk)
     sent = entry.detail.get("sent", "")
-    if found is None or not sent:
+    if found is None or not sent or why_not_added(sent):
         raise Http404
     if not may_add_address(request, found):
         raise PermissionDenied
-    new = addition(request, sent, found)
-    if new and new.problem:
-        raise Http404
     adding: Act[Application] = Act(
         label=_("Add this address"),
         question=_("Add this address?"),
         button=_("Add it"),
-        fits=lambda _found: new is not None,
+        fits=lambda each: not each.is_callback(sent),
         ends=_("From then on people who sign in to %(name)s may be sent back to it.") % {"name": found.name},
         shows=sent,
-        warnings=tuple(new.warnings) if new else (),
+        warnings=warnings_of(request, sent, found),
         change=lambda _request, each, _answers: _add_address(each, sent),
         done=_("The address is added. %(name)s can use it now."),
         is_proven=True,
@@ -208,25 +198,12 @@ def _add_address(found: Application, sent: str) -> None:
     events.write(Event.APPLICATION_CHANGED, client_id=found.client_id, fields="redirect_uris")
 
 
-def may_make_secret(request: HttpRequest, found: Application) -> bool:
-    return not found.is_public and rights.may(request, rights.ROTATE, found)
-
-
-def secret_act(request: HttpRequest, pk: int, number: int, name: str) -> HttpResponseBase:
-    """Ask before a secret is ended, and end it.
-
-    Raises PermissionDenied: the permission to make secrets is missing. Raises Http404: the act or the secret does not
-    exist, or the permission is missing for this application.
-    """
-    if not rights.may(request, rights.ROTATE):
-        raise PermissionDenied
-    found = get_object_or_404(rights.applications(request, rights.ROTATE), pk=pk)
-    secret = get_object_or_404(found.secrets.select_related("application"), number=number)
-    if name not in SECRET_ACTS:
-        raise Http404
-    section = Named(_("Applications"), shown.page("oauth_bridge_application_changelist"))
-    of = Named(found.name, shown.page("oauth_bridge_application_secret", pk))
-    return acts.confirm(request, SECRET_ACTS[name], secret, name=str(number), of=of, section=section)
+def _rotate(request: HttpRequest, found: Application, answers: Answers) -> HttpResponseBase:
+    try:
+        return secret_page.rotate(request, found, answers["overlap"], answers["name"])
+    except secret_rotation.TooManySecrets:
+        text = _("Too many secrets still work. Wait until one has expired, or end them all at once.")
+        raise ValidationError(text) from None
 
 
 def _end_secret(secret: ApplicationSecret, *, is_leaked: bool = False) -> None:
@@ -234,7 +211,6 @@ def _end_secret(secret: ApplicationSecret, *, is_leaked: bool = False) -> None:
 
 
 def _is_last(secret: ApplicationSecret) -> bool:
-    """Return whether no other secret of the application works."""
     return not any(each.works for each in secret.application.secrets.all() if each.pk != secret.pk)
 
 
@@ -243,9 +219,26 @@ END_ACCESS = gettext_lazy(
     "Ends its access to the profiles of everybody, and every consent, at once. It stays switched on, and asks again."
 )
 ACTS: dict[str, Act[Application]] = {
+    "new-secret": Act(
+        label=gettext_lazy("New secret"),
+        question=gettext_lazy("Make a new secret"),
+        button=gettext_lazy("Make a new secret"),
+        permission=rights.ROTATE,
+        fits=lambda found: not found.is_public,
+        ends=lambda found: (
+            _(
+                "The application goes on with the secret it has until you have given it the new one. "
+                "Meanwhile both work."
+            )
+            if any(each.works for each in found.secrets.all())
+            else _("There is no secret, so nobody can sign in to it.")
+        ),
+        change=_rotate,
+        is_proven=True,
+        form=RotationForm,
+    ),
     "switch-off": Act(
         label=gettext_lazy("Switch off"),
-        brief=gettext_lazy("Nobody can sign in to it then."),
         question=gettext_lazy("Switch %(name)s off?"),
         permission=rights.SWITCH,
         fits=lambda found: found.is_enabled,
@@ -256,7 +249,6 @@ ACTS: dict[str, Act[Application]] = {
     ),
     "switch-on": Act(
         label=gettext_lazy("Switch on"),
-        brief=gettext_lazy("People can sign in to it again then."),
         question=gettext_lazy("Switch %(name)s on?"),
         permission=rights.SWITCH,
         fits=lambda found: not found.is_enabled,
@@ -266,7 +258,6 @@ ACTS: dict[str, Act[Application]] = {
     ),
     "end-access": Act(
         label=gettext_lazy("End all access"),
-        brief=gettext_lazy("It stays switched on, and asks everybody again."),
         question=gettext_lazy("End the access of everybody to %(name)s?"),
         permission=rights.SWITCH,
         fits=lambda found: found.is_enabled,
@@ -275,7 +266,6 @@ ACTS: dict[str, Act[Application]] = {
     ),
     "trust": Act(
         label=gettext_lazy("Trust it"),
-        brief=gettext_lazy("Nobody is asked before a sign-in then."),
         question=gettext_lazy("Trust %(name)s?"),
         permission=rights.TRUST,
         fits=lambda found: not found.is_trusted,
@@ -289,7 +279,6 @@ ACTS: dict[str, Act[Application]] = {
     ),
     "distrust": Act(
         label=gettext_lazy("Trust it no more"),
-        brief=gettext_lazy("Everybody is asked before a sign-in then."),
         question=gettext_lazy("Trust %(name)s no more?"),
         permission=rights.TRUST,
         fits=lambda found: found.is_trusted,
@@ -300,7 +289,6 @@ ACTS: dict[str, Act[Application]] = {
     ),
     "owners": Act(
         label=gettext_lazy("Owners"),
-        brief=gettext_lazy("They look after it without any other right."),
         question=gettext_lazy("Who looks after %(name)s?"),
         button=gettext_lazy("Save the owners"),
         permission=rights.CHANGE,
@@ -320,6 +308,7 @@ SECRET_ACTS: dict[str, Act[ApplicationSecret]] = {
     "end": Act(
         label=gettext_lazy("End this secret"),
         question=gettext_lazy("End client secret No. %(name)s?"),
+        permission=rights.ROTATE,
         fits=lambda secret: secret.works,
         ends=lambda secret: (
             LAST_SECRET
@@ -336,6 +325,7 @@ SECRET_ACTS: dict[str, Act[ApplicationSecret]] = {
     "leaked": Act(
         label=gettext_lazy("It leaked"),
         question=gettext_lazy("Has client secret No. %(name)s leaked?"),
+        permission=rights.ROTATE,
         fits=lambda secret: not secret.is_leaked,
         ends=lambda secret: (
             _(

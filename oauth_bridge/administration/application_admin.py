@@ -3,87 +3,61 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
-from django import forms
-from django.conf import settings
 from django.contrib import admin, messages
 from django.contrib.admin.utils import flatten_fieldsets
 from django.contrib.admin.views.main import ChangeList
-from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.shortcuts import get_object_or_404
 from django.template.loader import render_to_string
-from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.text import capfirst
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, ngettext_lazy
+from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from accounts import audit_trail
 from accounts.admin_site import ModelAdmin
 from accounts.rights import named_groups
-from accounts.sign_in.reauthentication import proof_first
 from accounts.templatetags.times import ago, moment
 from config.infrastructure import events
 from config.infrastructure.events import Event
-from oauth_bridge.administration import checks, rights
-from oauth_bridge.administration.application import listed_secrets, product_settings
+from oauth_bridge.administration import checks, rights, secret_page
 from oauth_bridge.administration.application_acts import ACTS
-from oauth_bridge.administration.application_form import GROUPS, ApplicationForm, RotationForm
+from oauth_bridge.administration.application_form import GROUPS, ApplicationForm
 from oauth_bridge.applications import logos, look_alikes, registry
 from oauth_bridge.applications.fields import SECTIONS
-from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application, ApplicationSecret, Consent
-from oauth_bridge.templatetags.formatting import listed
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 # A registration needs only these fields. All other fields are optional.
 NEEDED = ["name", "client_type", "redirect_uris"]
 NOT_AT_FIRST = [*NEEDED, "remove_logo", "remove_used", "client_id", "created", "updated"]
-SECRET_COOKIE = "new_client_secret"
-SECRET_COOKIE_SECONDS = 120
 
 
 class SummarisedList(ChangeList):
-    """A change list that sets `summary` and `month` on each application of the page."""
+    """A change list that sets `summary` on each application of the page."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        rows = list(self.result_list)
-        found, months = checks.summaries(rows), checks.months(rows)
-        for row in rows:
-            row.summary, row.month = found[row.pk], months[row.client_id]
-        self.result_list = rows
-
-
-class KindFilter(admin.SimpleListFilter):
-    title = gettext_lazy("kind")
-    parameter_name = "client_type"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(value, str(capfirst(words))) for value, words in checks.KINDS.items()]
-
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Application]) -> QuerySet[Application]:
-        return queryset.filter(client_type=self.value()) if self.value() else queryset
+        self.result_list = list(self.result_list)
+        found = checks.summaries(self.result_list)
+        for row in self.result_list:
+            row.summary = found[row.pk]
 
 
 @admin.register(Application)
 class ApplicationAdmin(ModelAdmin):
     """The permissions are from `rights`. The answer for an invisible application is the same as for a missing one."""
 
-    list_display = ("named", "state", "kind", "month", "failed", "secret_ends", "last_sign_in")
+    list_display = ("named", "state", "kind", "failed", "secret_ends", "last_sign_in")
     list_display_links = None
     search_help_text = gettext_lazy("Name, host or client ID")
     form = ApplicationForm
     is_deletion_proven = True
-    list_filter = ["is_enabled", "is_trusted", "is_restricted", KindFilter]
+    list_filter = ["is_enabled", "is_trusted", "is_restricted"]
     search_fields = ["name", "client_id", "homepage", "redirect_uris"]
     actions = ["disable", "enable"]
     readonly_fields = ["client_id", "created", "updated"]
@@ -103,8 +77,6 @@ class ApplicationAdmin(ModelAdmin):
 
     def view_on_site(self, obj: Application) -> str:
         return reverse("admin:application", args=[obj.pk])
-
-    # Permissions -------------------------------------------------------------------------------------------------
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Application]:
         return rights.applications(request, rights.VIEW, rights.CHANGE)
@@ -127,15 +99,6 @@ class ApplicationAdmin(ModelAdmin):
     def has_switch_permission(self, request: HttpRequest) -> bool:
         return rights.may(request, rights.SWITCH)
 
-    def has_trust_permission(self, request: HttpRequest) -> bool:
-        return rights.may(request, rights.TRUST)
-
-    def may_choose_groups(self, request: HttpRequest, obj: Application | None) -> bool:
-        """Return whether the administrator may choose the application's groups. Ownership is not enough."""
-        return request.user.has_perm(rights.CHANGE if obj else rights.ADD)
-
-    # The list ----------------------------------------------------------------------------------------------------
-
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return SummarisedList
 
@@ -154,14 +117,10 @@ class ApplicationAdmin(ModelAdmin):
         trusted = _("trusted")
         return f"{kind}, {trusted}" if application.is_trusted else kind
 
-    @admin.display(description=gettext_lazy("30 days"))
-    def month(self, application: Application) -> str:
-        number = application.month  # type: ignore[attr-defined]
-        return _figure(number, ngettext("sign-in in 30 days", "sign-ins in 30 days", number))
-
     @admin.display(description=gettext_lazy("Failed, 24 h"))
     def failed(self, application: Application) -> str:
-        return _figure(application.summary.failed, gettext_lazy("failed in 24 h"))  # type: ignore[attr-defined]
+        number = application.summary.failed  # type: ignore[attr-defined]
+        return format_html('{}<span class="word"> {}</span>', number, _("failed in 24 h"))
 
     @admin.display(description=gettext_lazy("Secret ends"))
     def secret_ends(self, application: Application) -> str:
@@ -177,8 +136,6 @@ class ApplicationAdmin(ModelAdmin):
         at = application.summary.last_at  # type: ignore[attr-defined]
         return ago(at) if at else "–"
 
-    # Registering and changing ------------------------------------------------------------------------------------
-
     def get_readonly_fields(self, request: HttpRequest, obj: Application | None = None) -> list[str]:
         """The fields that this administrator can't change.
 
@@ -188,9 +145,8 @@ class ApplicationAdmin(ModelAdmin):
         fixed = ["client_id", "created", "updated"]
         if obj:
             fixed.append("client_type")
-            if obj.is_trusted and not self.has_trust_permission(request):
-                fixed += ["redirect_uris", "initiate_login_uri"]
-                fixed += ["post_logout_redirect_uris"]
+            if obj.is_trusted and not rights.may(request, rights.TRUST):
+                fixed += ["redirect_uris", "initiate_login_uri", "post_logout_redirect_uris"]
         return fixed
 
     def get_form(
@@ -206,7 +162,7 @@ class ApplicationAdmin(ModelAdmin):
         hidden = set() if obj and obj.logo else {"remove_logo"}
         if request.method != "POST":  # only a submitted form can remove addresses
             hidden.add("remove_used")
-        if not self.may_choose_groups(request, obj):
+        if not request.user.has_perm(rights.CHANGE if obj else rights.ADD):  # ownership is not enough
             hidden |= GROUPS
         if not request.user.has_perm("auth.add_group"):
             hidden.add("new_group")
@@ -244,96 +200,16 @@ class ApplicationAdmin(ModelAdmin):
     def audited_as(self, obj: Application) -> audit_trail.Subject:
         return registry.subject(obj)
 
-    def get_urls(self) -> list[URLPattern]:
-        secret = path(
-            "<int:pk>/secret/", self.admin_site.admin_view(self.secret_view), name="oauth_bridge_application_secret"
-        )
-        return [secret, *super().get_urls()]
-
-    def response_add(
+    def response_add(  # type: ignore[override]
         self, request: HttpRequest, obj: Application, post_url_continue: str | None = None
-    ) -> HttpResponse:
+    ) -> HttpResponseBase:
         if obj.is_public:
             text = _("Its client ID is %(client_id)s.") % {"client_id": obj.client_id}
             self.message_user(request, text, messages.SUCCESS)
             if self.has_view_permission(request, obj):
                 return HttpResponseRedirect(self.view_on_site(obj))
             return super().response_add(request, obj, post_url_continue)
-        return self._to_secret_page(request, obj, secret_rotation.rotate(obj, maker=_maker(request)).secret)
-
-    # Secrets -----------------------------------------------------------------------------------------------------
-
-    def secret_view(self, request: HttpRequest, pk: int) -> HttpResponseBase:
-        """Show a new secret once. With the permission to rotate, also list the secrets, or create one.
-
-        The service never stores the secret. A signed cookie, only for this path, contains the secret. The
-        response that creates the secret sets the cookie; the response that shows the secret deletes the cookie.
-        """
-        new_secret = _secret_of(request, pk)
-        application = self._of_secrets(request, pk, is_new=bool(new_secret) and request.method != "POST")
-        may_rotate = rights.may(request, rights.ROTATE, application)
-        if (request.method == "POST" or not new_secret) and (question := proof_first(request)):
-            return question
-        if application.is_public:
-            self.message_user(request, _("This application has no secret."), messages.WARNING)
-            return HttpResponseRedirect(reverse("admin:oauth_bridge_application_change", args=[pk]))
-        form = RotationForm(request.POST if request.method == "POST" else None)
-        if request.method == "POST" and (secret := self._rotate(request, application, form)):
-            return self._to_secret_page(request, application, secret)
-        context = {
-            **self.admin_site.each_context(request),
-            "title": _("Client secrets"),
-            "application": application,
-            "form": form,
-            "client_secret": new_secret,
-            "product_settings": product_settings(application),
-            **listed_secrets(secret_rotation.states(application) if may_rotate else []),
-            "may_rotate": may_rotate,
-            "may_see_people": request.user.has_perm(rights.PEOPLE),
-            "may_view": self.has_view_permission(request, application),
-        }
-        response = TemplateResponse(request, "admin/oauth_bridge/application/secret.html", context)
-        response.delete_cookie(SECRET_COOKIE, path=request.path)
-        return response
-
-    @staticmethod
-    def _of_secrets(request: HttpRequest, pk: int, *, is_new: bool) -> Application:
-        """Return the application whose secrets the administrator may see. `is_new`: the permission to add is enough.
-
-        Raises PermissionDenied: the person may see no secrets. Raises Http404: the person may not see secrets of `pk`.
-        """
-        permissions = [rights.ROTATE, *([rights.ADD] if is_new else [])]
-        if not any(rights.may(request, each) for each in permissions):
-            raise PermissionDenied
-        return get_object_or_404(rights.applications(request, *permissions), pk=pk)
-
-    def _rotate(self, request: HttpRequest, application: Application, form: forms.Form) -> str:
-        """Create a secret and return it. If this fails, return an empty string; the form contains the error."""
-        if not form.is_valid():
-            return ""
-        overlap, name = form.cleaned_data["overlap"], form.cleaned_data["name"]
-        try:
-            return secret_rotation.rotate(application, overlap, name=name, maker=_maker(request)).secret
-        except secret_rotation.TooManySecrets:
-            form.add_error(None, _("Too many secrets still work. Wait until one has expired, or end them all at once."))
-            return ""
-
-    def _to_secret_page(self, request: HttpRequest, application: Application, secret: str) -> HttpResponse:
-        url = reverse("admin:oauth_bridge_application_secret", args=[application.pk])
-        response = HttpResponseRedirect(url, status=303)
-        response.set_signed_cookie(
-            SECRET_COOKIE,
-            secret,
-            salt=_salt(request, application.pk),
-            max_age=SECRET_COOKIE_SECONDS,
-            path=url,
-            secure=settings.IS_HTTPS,
-            httponly=True,
-            samesite="Strict",
-        )
-        return response
-
-    # Enabling, disabling, deleting -------------------------------------------------------------------------------
+        return secret_page.rotate(request, obj)
 
     @admin.action(description=gettext_lazy("Switch off …"), permissions=["switch"])
     def disable(self, request: HttpRequest, chosen: QuerySet[Application]) -> HttpResponse | None:
@@ -374,27 +250,4 @@ class ApplicationAdmin(ModelAdmin):
         return " ".join(obj.name.split()) if is_used else ""
 
     def delete_model(self, request: HttpRequest, obj: Application) -> None:
-        had = listed(f"{name}: {number}" for name, number in self.get_deleted_objects([obj], request)[1].items())
         registry.delete(obj)
-        self.message_user(request, _("What it had: %(counts)s.") % {"counts": had}, messages.SUCCESS)
-
-
-def _salt(request: HttpRequest, pk: int) -> str:
-    """Bind the cookie to application and person, so that another user of the browser does not see the secret."""
-    return f"oauth_bridge.admin.secret.{pk}.{request.user.pk}"
-
-
-def _maker(request: HttpRequest) -> secret_rotation.Maker:
-    person = cast("User", request.user)
-    return secret_rotation.Maker(person.pk, person.display_name)
-
-
-def _secret_of(request: HttpRequest, pk: int) -> str | None:
-    try:
-        return request.get_signed_cookie(SECRET_COOKIE, salt=_salt(request, pk), max_age=SECRET_COOKIE_SECONDS)
-    except (KeyError, signing.BadSignature):
-        return None
-
-
-def _figure(number: int, word: object) -> str:
-    return format_html('{}<span class="word"> {}</span>', number, word)

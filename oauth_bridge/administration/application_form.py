@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import timedelta
 from typing import Any
 
 from django import forms
@@ -19,9 +18,8 @@ from config.infrastructure.texts import refuse_control_characters
 from oauth_bridge.applications import look_alikes
 from oauth_bridge.applications.fields import BY_NAME, FIELDS
 from oauth_bridge.callback_addresses.registration import split_lines, without_loopback_port
-from oauth_bridge.credentials import code_history, secret_rotation
+from oauth_bridge.credentials import code_history
 from oauth_bridge.models import Application
-from oauth_bridge.models.secrets import NAME_MAX_LENGTH
 
 # Addresses run from left to right on all pages. Without this attribute, a page in a right-to-left language would show
 # the final slash of an address first.
@@ -29,8 +27,6 @@ ADDRESS = {"dir": "ltr"}
 
 
 class PageAddress(forms.URLField):
-    """A form field for the address of a page. An address without a scheme gets https."""
-
     def __init__(self, **options: Any) -> None:
         super().__init__(assume_scheme="https", **options)
 
@@ -123,7 +119,6 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             self.add_error("name", problem)
 
     def _check_removed(self) -> None:
-        """Ask for confirmation before the form removes addresses that sign-ins have used."""
         if self.cleaned_data.get("remove_used"):
             return
         kept = split_lines(self.cleaned_data["redirect_uris"])
@@ -156,20 +151,3 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean_new_logo(self) -> bytes | None:
         upload = self.cleaned_data["new_logo"]
         return reencode(upload, self.person) if upload else None
-
-
-class RotationForm(forms.Form):
-    """The form that rotates a secret. A rotation that ends the older secrets at once must be `confirmed`."""
-
-    overlap = forms.TypedChoiceField(
-        coerce=lambda hours: timedelta(hours=int(hours)),
-        choices=[(hours, hours) for hours in ("1", "24", "168", "0")],  # the template has the labels
-        error_messages={"required": gettext_lazy("Choose how long the older secrets go on working.")},
-    )
-    name = forms.CharField(max_length=NAME_MAX_LENGTH, required=False, validators=[refuse_control_characters])
-    confirmed = forms.BooleanField(required=False)
-
-    def clean(self) -> dict[str, Any]:
-        if self.cleaned_data.get("overlap") == secret_rotation.REVOKE_NOW and not self.cleaned_data["confirmed"]:
-            raise ValidationError(_("Confirm that the older secrets are to end at once."))
-        return self.cleaned_data

@@ -7,11 +7,12 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from django.contrib.auth import get_user_model
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
+from accounts.models import User
 from oauth_bridge.activity import statistics
 from oauth_bridge.activity.causes import fix_of, needs_mending, title_of
 from oauth_bridge.activity.statistics import Failing
@@ -44,7 +45,6 @@ WORKING = State("good", pgettext_lazy("application", "Working"))
 FAILING = State("danger", pgettext_lazy("application", "Failing"))
 RISKY = State("warning", pgettext_lazy("application", "Risky"))
 STALE = State("", pgettext_lazy("application", "Stale"))
-NO_OWNER = State("warning", pgettext_lazy("application", "No owner"))
 UNUSED = State("", pgettext_lazy("application", "Not used yet"))
 OFF = State("", pgettext_lazy("application", "Off"))
 
@@ -53,19 +53,29 @@ class Summary(NamedTuple):
     """The summary of an application: sign-ins and failures in 24 hours.
 
     `last_at` is the time of the last sign-in. Once the authorization code of that sign-in is deleted, the time is
-    accurate only to the hour. `secret_ends_at` is the end of the last secret that works.
+    accurate only to the hour. `secrets`: the latest first.
     """
 
     state: State
     day: int
     failed: int
     last_at: datetime | None
-    has_secret: bool
-    secret_ends_at: datetime | None
+    secrets: list[ApplicationSecret]
+    admits_nobody: bool
+
+    @property
+    def has_secret(self) -> bool:
+        return any(each.works for each in self.secrets)
+
+    @property
+    def secret_ends_at(self) -> datetime | None:
+        """The end of the last secret that works; None if none works, or one of them has no end."""
+        ends = [each.expires_at for each in self.secrets if each.works]
+        return None if None in ends else max((end for end in ends if end), default=None)
 
 
 def summaries(applications: Collection[Application]) -> dict[int, Summary]:
-    """The summary of each application, by primary key. Runs at most seven statements for any number of applications."""
+    """The summary of each application, by primary key. Runs at most six statements for any number of applications."""
     client_ids, keys = [each.client_id for each in applications], [each.pk for each in applications]
     day = statistics.sign_ins(statistics.start_of(1), client_ids)
     failed: Counter[str] = Counter()
@@ -75,40 +85,26 @@ def summaries(applications: Collection[Application]) -> dict[int, Summary]:
         refused[failing.client_id] += 0 if is_of_now(failing) else number
     last = code_history.last_redeemed(keys)
     hours = statistics.last_hours([each.client_id for each in applications if each.pk not in last])
-    unowned = _unowned(keys)
-    secrets: dict[int, list[ApplicationSecret]] = {}
-    for secret in ApplicationSecret.objects.filter(application__in=keys):
-        secrets.setdefault(secret.application_id, []).append(secret)
+    secrets = secret_rotation.states_of(keys)
+    members = User.groups.through.objects.filter(group=OuterRef("group"), user__is_active=True)
+    admitting = Application.groups.through.objects.filter(Exists(members), application__in=keys)
+    admits = {*admitting.values_list("application", flat=True)}
     found = {}
     for each in applications:
         finished, all_failed = day[each.client_id], failed[each.client_id]
         last_at = last.get(each.pk) or hours.get(each.client_id)
         failed_now = all_failed - refused[each.client_id]
-        state = _state(each, finished, failed_now, last_at, is_unowned=each.pk in unowned)
-        found[each.pk] = Summary(state, finished, all_failed, last_at, *_ends(secrets.get(each.pk, [])))
+        state = _state(each, finished, failed_now, last_at)
+        admits_nobody = each.is_restricted and each.pk not in admits
+        found[each.pk] = Summary(state, finished, all_failed, last_at, secrets.get(each.pk, []), admits_nobody)
     return found
 
 
-def months(applications: Collection[Application]) -> Counter[str]:
-    """The number of sign-ins of each application in MONTH days, by client_id."""
-    return statistics.sign_ins(statistics.start_of(MONTH), [each.client_id for each in applications])
-
-
 def month(application: Application) -> int:
-    """The number of sign-ins in MONTH days."""
-    return months([application])[application.client_id]
+    return statistics.sign_ins(statistics.start_of(MONTH), [application.client_id])[application.client_id]
 
 
-def _ends(secrets: list[ApplicationSecret]) -> tuple[bool, datetime | None]:
-    """Return whether a secret works, and when the last working secret ends.
-
-    The time is None if no secret works, or a working secret has no end.
-    """
-    ends = [secret.expires_at for secret in secrets if secret.works]
-    return bool(ends), None if None in ends else max((end for end in ends if end), default=None)
-
-
-def _state(each: Application, day: int, failed: int, last_at: datetime | None, *, is_unowned: bool) -> State:
+def _state(each: Application, day: int, failed: int, last_at: datetime | None) -> State:
     if not each.is_enabled:
         return OFF
     if is_failing(day, failed):
@@ -117,21 +113,7 @@ def _state(each: Application, day: int, failed: int, last_at: datetime | None, *
         return RISKY
     if timezone.now() - (last_at or each.created) > STALE_AFTER:
         return STALE
-    if is_unowned:
-        return NO_OWNER
     return WORKING if last_at else UNUSED
-
-
-def _unowned(applications: Collection[int]) -> set[int]:
-    """The keys of those applications that have no owner who may open the administration.
-
-    The result is empty if no application of the service has an owner.
-    """
-    owners = Application.owners.through.objects
-    if not owners.exists():
-        return set()
-    owned = owners.filter(user__is_active=True, user__is_staff=True, application__in=applications)
-    return {*applications} - {*owned.values_list("application", flat=True)}
 
 
 def to_mend(failures: Counter[Failing]) -> Counter[Failing]:
@@ -140,12 +122,10 @@ def to_mend(failures: Counter[Failing]) -> Counter[Failing]:
 
 
 def is_of_now(failing: Failing) -> bool:
-    """Return whether an application that is switched on may fail again for this cause."""
     return failing.cause not in OF_SWITCHING_OFF
 
 
 def is_failing(finished: int, failed: int) -> bool:
-    """Return whether more than FAILING_SHARE of the sign-ins failed."""
     return failed > FAILING_SHARE * (finished + failed)
 
 
@@ -164,56 +144,44 @@ class Finding(NamedTuple):
 
 
 def of_application(application: Application) -> list[Finding]:
-    """All findings. Problems that make sign-ins fail come first. Executes a few SQL statements."""
+    """All findings. Problems that make sign-ins fail come first."""
     summary = summaries([application])[application.pk]
-    of_state = of_registration(application, summary, secret_rotation.states(application))
-    return [*of_state, *_of_hints(application), *_of_failures(application)]
+    return [*of_registration(application, summary), *_of_hints(application), *_of_failures(application)]
 
 
-def of_registration(application: Application, summary: Summary, secrets: list[ApplicationSecret]) -> list[Finding]:
+def of_registration(application: Application, summary: Summary) -> list[Finding]:
     """The findings about the registration. Problems that make sign-ins fail come first, then risks."""
-    found = [*_of_state(application), *_of_secrets(application, secrets), *_of_addresses(application)]
+    found = [*_of_state(application, summary), *_of_secrets(application, summary), *_of_addresses(application)]
     if timezone.now() - (summary.last_at or application.created) > STALE_AFTER:
         found.append(Finding("unused", False, no_sign_in(application, summary)))
     return sorted(found, key=lambda each: not each.would_fail)
 
 
-def no_secret() -> Finding:
-    fix = _("Make a new one, and copy it into the application.")
-    return Finding("no_secret", True, _("It has no client secret that works."), fix)
-
-
-def nobody_admitted() -> Finding:
-    text = _("It is for people in chosen groups only, and nobody is in one of them.")
-    return Finding("nobody_admitted", True, text, _("Put people into one of its groups, or let everybody use it."))
-
-
-def _of_state(application: Application) -> list[Finding]:
+def _of_state(application: Application, summary: Summary) -> list[Finding]:
     found = []
     if not application.is_enabled:
         text = _("It is switched off: nobody can sign in to it, and it has no access any more.")
         found.append(Finding("switched_off", True, text, _("Switch it on if people should sign in with it.")))
-    members = get_user_model().objects.filter(groups__in=application.groups.all(), is_active=True)
-    if application.is_restricted and not members.exists():
-        found.append(nobody_admitted())
+    if summary.admits_nobody:
+        text = _("It is for people in chosen groups only, and nobody is in one of them.")
+        fix = _("Put people into one of its groups, or let everybody use it.")
+        found.append(Finding("nobody_admitted", True, text, fix))
     return found
 
 
-def _of_secrets(application: Application, secrets: list[ApplicationSecret]) -> list[Finding]:
+def _of_secrets(application: Application, summary: Summary) -> list[Finding]:
     if application.is_public:
         return []
-    working = [each for each in secrets if each.works]
-    if not working:
-        return [no_secret()]
-    now = timezone.now()
-    ends = [each.expires_at for each in working if each.expires_at]
-    if len(ends) == len(working) and (days := _days(max(ends), now)) is not None:
+    fix, now = _("Make a new one, and copy it into the application."), timezone.now()
+    if not summary.has_secret:
+        return [Finding("no_secret", True, _("It has no client secret that works."), fix)]
+    if (end := summary.secret_ends_at) and (days := _days(end, now)) is not None:
         text = ngettext(
             "Its last client secret ends in less than %(count)d day.",
             "Its last client secret ends in less than %(count)d days.",
             days,
         )
-        return [Finding("secret_ends", False, text % {"count": days}, no_secret().fix)]
+        return [Finding("secret_ends", False, text % {"count": days}, fix)]
     return [
         Finding(
             "old_secret_used",
@@ -221,7 +189,7 @@ def _of_secrets(application: Application, secrets: list[ApplicationSecret]) -> l
             _("Client secret No. %(number)d ends soon and is still used.") % {"number": each.number},
             _("Put the newest one into the application."),
         )
-        for each in working
+        for each in summary.secrets
         if each.is_still_used and each.expires_at and _days(each.expires_at, now) is not None
     ]
 
@@ -256,10 +224,7 @@ def _of_hints(application: Application) -> list[Finding]:
 
 
 def _of_failures(application: Application) -> list[Finding]:
-    """The causes of failures in the last day, the most frequent first. Causes that need no change are left out.
-
-    Anybody can send a wrong link, so past failures do not prove that the next sign-in fails.
-    """
+    """The causes of the last day. Anybody can send a wrong link, so they do not prove that the next sign-in fails."""
     failures = to_mend(statistics.failures(statistics.start_of(1), None, [application.client_id]))
     found = []
     for each, number in failures.most_common(MOST_CAUSES):
@@ -270,6 +235,5 @@ def _of_failures(application: Application) -> list[Finding]:
 
 
 def no_sign_in(application: Application, summary: Summary) -> str:
-    """The sentence that says for how many days nobody has signed in."""
     days = (timezone.now() - (summary.last_at or application.created)).days
     return ngettext("No sign-in for %(number)d day", "No sign-in for %(number)d days", days) % {"number": days}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.db.models import Q
@@ -15,11 +13,10 @@ from accounts.email_addresses import looked_up_email
 from accounts.models import User
 from oauth_bridge.activity import reading
 from oauth_bridge.activity.reading import Filters
-from oauth_bridge.activity.statistics import MOST_RECORDS
 from oauth_bridge.administration import person, rights, shown
-from oauth_bridge.administration.record_facts import OF_NO_APPLICATION, with_client_id
+from oauth_bridge.administration.record_facts import with_client_id
 from oauth_bridge.administration.rights import ACTIVITY, PEOPLE, VIEW
-from oauth_bridge.models import MISTYPED_CLIENT_ID, Application
+from oauth_bridge.models import Application
 
 PERMISSIONS = (ACTIVITY, VIEW, PEOPLE)
 MOST_LISTED = 20
@@ -83,15 +80,4 @@ def _url_of(request: HttpRequest, typed: str) -> str:
             return shown.page("record", found[0].id)
         if found:
             return shown.page("activity", reference=typed, days=30)
-    if has(ACTIVITY) and (record := _of_unknown_client(typed)):
-        return shown.page("record", record)
     return ""
-
-
-def _of_unknown_client(client_id: str) -> int | None:
-    """The newest of the last MOST_RECORDS records of a request with this client ID, which no application has."""
-    if not re.fullmatch(MISTYPED_CLIENT_ID, client_id):
-        return None
-    rows = reading.records(Filters(after_id=reading.latest_id() - MOST_RECORDS))
-    found = rows.filter(cause__in=OF_NO_APPLICATION, detail__parameters__client_id=client_id)
-    return found.values_list("pk", flat=True).first()

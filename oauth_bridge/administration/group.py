@@ -54,8 +54,7 @@ def group(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Show the page of a group. POST adds the people with the typed addresses, or asks and removes the chosen people.
 
     Members may be changed by administrators who may change the group and people. If the group gives permissions, they
-    prove their identity first. Raises PermissionDenied: the permission to see groups, or to change the members, is
-    missing. Raises Http404: the group does not exist.
+    prove their identity first.
     """
     if not admin.site.get_model_admin(Group).has_view_permission(request):
         raise PermissionDenied
@@ -109,7 +108,6 @@ def _page(request: HttpRequest, found: Group, form: AddressesForm) -> TemplateRe
 
 
 def _members(request: HttpRequest, found: Group, number: int) -> dict[str, Any]:
-    """The template's variables for a page of the members, in the order of their addresses."""
     typed, after = request.GET.get("q", "").strip(), request.GET.get("after", "")
     people = User.objects.filter(person.matching(typed)) if typed.isprintable() else User.objects.none()
     rows = people.filter(groups=found, email__gt=after)
@@ -151,7 +149,7 @@ def _named(addresses: list[str]) -> str:
 
 
 def _remove(request: HttpRequest, found: Group) -> HttpResponseBase | None:
-    """Ask, and remove the chosen members whom the administrator may change. Raises BadRequest: a malformed user ID."""
+    """Raises BadRequest: a malformed user ID."""
     try:
         chosen = found.user_set.filter(pk__in=request.POST.getlist(ACTION_CHECKBOX_NAME))
     except ValidationError as error:

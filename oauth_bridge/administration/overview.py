@@ -7,46 +7,30 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 
 from django.contrib import admin
-from django.contrib.auth.models import Group
-from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
-from django.utils import timezone
-from django.utils.html import format_html
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
-from accounts.models import User
-from accounts.templatetags.times import ago
 from config.infrastructure import network
 from oauth_bridge.activity import attempts, reading, statistics
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import checks, rights, shown, shown_attempts
-from oauth_bridge.administration.checks import State
+from oauth_bridge.administration.checks import Finding, State
 from oauth_bridge.administration.shown import Named, Names
-from oauth_bridge.models import Application, ApplicationSecret
-from oauth_bridge.templatetags.formatting import until
+from oauth_bridge.models import Application
 
 DAY = timedelta(days=1)
 MOST_CAUSES, MOST_FAILURES = 8, 8
-MOST_SUMMARISED = 200
-MOST_LISTED = 6
-
-SECRET_ENDS = State("warning", gettext_lazy("Secret ends"))
-WHY_DOUBTFUL = {
-    checks.RISKY: gettext_lazy("Trusted, and a callback address without https"),
-    checks.NO_OWNER: gettext_lazy("Nobody who can look after it is named as its owner"),
-}
+MOST_LISTED = 12
 
 
 class Needed(NamedTuple):
-    """An application that somebody must look at. `url`: the page on which the problem is solved."""
+    """An application that somebody must look at."""
 
     application: Named
     state: State
-    text: str
-    url: str
+    finding: Finding
 
 
 def overview(request: HttpRequest) -> TemplateResponse:
@@ -61,14 +45,12 @@ def overview(request: HttpRequest) -> TemplateResponse:
         context |= _failures(request)
     if rights.may(request, rights.VIEW):
         seen = rights.applications(request, rights.VIEW)
-        enabled = seen.filter(is_enabled=True)
-        found = [*_would_fail(enabled), *_ending_secrets(enabled), *_doubtful(enabled)]
-        context |= {"needed": found, "has_any": seen.exists()}
+        context |= {"needed": _needed(seen.filter(is_enabled=True)), "has_any": seen.exists()}
     return TemplateResponse(request, "administration/overview.html", context)
 
 
 def _connection(request: HttpRequest) -> dict[str, Any]:
-    """Return from where the request came, and as what it counts, so that an operator can check the proxies."""
+    """From where the request came, and as what it counts, so that an operator can check the proxies."""
     peer = request.META.get("REMOTE_ADDR", "")
     is_ignored = "X-Forwarded-For" in request.headers and not network.is_proxy(peer)
     return {"peer": peer, "address": network.client_address(request), "is_ignored": is_ignored}
@@ -112,54 +94,19 @@ def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
     return Application.objects.filter(client_id__in=failing, is_enabled=True).count()
 
 
-def _would_fail(enabled: QuerySet[Application]) -> list[Needed]:
-    """The applications to which nobody can sign in: without a secret that works, or for groups without a member."""
-    works = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
-    secrets = ApplicationSecret.objects.filter(works, application=OuterRef("pk"), is_revoked=False)
-    members = User.groups.through.objects.filter(group=OuterRef("pk"), user__is_active=True)
-    groups = list(Group.objects.filter(Exists(members)).values_list("pk", flat=True))
-    admitting = Application.groups.through.objects.filter(application=OuterRef("pk"), group__in=groups)
-    lacks_secret = Q(client_type="confidential") & ~Exists(secrets)
-    found = enabled.annotate(lacks_secret=ExpressionWrapper(lacks_secret, BooleanField())).filter(
-        Q(lacks_secret=True) | (Q(is_restricted=True) & ~Exists(admitting))
-    )
-    needed = []
-    for each in found.order_by("created")[:MOST_LISTED]:
-        finding, named = checks.no_secret() if each.lacks_secret else checks.nobody_admitted(), shown.named(each)
-        needed.append(Needed(named, checks.FAILING, f"{finding.problem} {finding.fix}", named.url))
-    return needed
-
-
-def _ending_secrets(enabled: QuerySet[Application]) -> list[Needed]:
-    """The client secrets that end soon, the earliest end first."""
-    now = timezone.now()
-    soon = ApplicationSecret.objects.filter(
-        expires_at__lt=now + checks.ENDS_SOON, expires_at__gt=now, is_revoked=False, application__in=enabled
-    )
-    found = []
-    for row in soon.select_related("application").order_by("expires_at")[:MOST_LISTED]:
-        has_newer = row.application.secrets.filter(pk__gt=row.pk, is_revoked=False).exists()
-        used = format_html(_("Last used %(ago)s.") % {"ago": "{}"}, ago(row.last_used_at)) if row.last_used_at else ""
-        other = _("A newer one works.") if has_newer else _("The only one.")
-        left = {"number": row.number, "time": until(row.expires_at or now)}
-        ends = _("Client secret No. %(number)d ends in %(time)s.") % left
-        url = shown.page("oauth_bridge_application_secret", row.application.pk)
-        text = format_html("{} {} {}", ends, other, used or _("Never used."))
-        found.append(Needed(shown.named(row.application), SECRET_ENDS, text, url))
-    return found
-
-
-def _doubtful(enabled: QuerySet[Application]) -> list[Needed]:
-    """The risky, stale and ownerless applications, the earliest registered first."""
-    rows = list(enabled.order_by("created")[:MOST_SUMMARISED])
-    summary = checks.summaries(rows)
-    found = [each for each in rows if summary[each.pk].state in (*WHY_DOUBTFUL, checks.STALE)]
-    return [
-        Needed(
-            named := shown.named(each),
-            summary[each.pk].state,
-            str(WHY_DOUBTFUL.get(summary[each.pk].state) or checks.no_sign_in(each, summary[each.pk])),
-            named.url,
-        )
-        for each in found[:MOST_LISTED]
+def _needed(enabled: QuerySet[Application]) -> list[Needed]:
+    """The first finding of each application: where nobody can sign in first, where nobody does last."""
+    rows = list(enabled.order_by("created"))
+    summaries = checks.summaries(rows)
+    needed = [
+        Needed(shown.named(each), _state(finding), finding)
+        for each in rows
+        for finding in checks.of_registration(each, summaries[each.pk])[:1]
     ]
+    return sorted(needed, key=lambda each: (not each.finding.would_fail, each.finding.code == "unused"))[:MOST_LISTED]
+
+
+def _state(finding: Finding) -> State:
+    if finding.would_fail:
+        return checks.FAILING
+    return checks.STALE if finding.code == "unused" else checks.RISKY

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.views.main import SEARCH_VAR, ChangeList
-from django.core.paginator import Paginator
+from django.contrib.admin.views.main import ChangeList
 from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
-from django.utils.functional import cached_property
 from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
@@ -22,8 +20,6 @@ from accounts.pages import person_context
 from accounts.templatetags.times import ago
 from oauth_bridge.administration import person as page
 from oauth_bridge.administration import record_facts, shown
-
-MOST_FOUND = 300  # people whom a search counts
 
 STATES: dict[str, tuple[Any, dict[str, Any]]] = {
     "active": (
@@ -48,28 +44,13 @@ class StateFilter(admin.SimpleListFilter):
         return queryset.filter(**columns)
 
 
-class SearchPaginator(Paginator):  # type: ignore[type-arg]
-    """Reads the table once to count the found rows, at most MOST_FOUND of them, and then reads only these rows."""
-
-    is_cut = False
-
-    @cached_property
-    def count(self) -> int:
-        rows = cast("QuerySet[User]", self.object_list)
-        keys = list(rows.order_by().values_list("pk", flat=True)[: MOST_FOUND + 1])
-        self.is_cut = len(keys) > MOST_FOUND
-        if not self.is_cut:
-            self.object_list = User.objects.filter(pk__in=keys).order_by(*rows.query.order_by)
-        return min(len(keys), MOST_FOUND)
-
-
 class PeopleList(ChangeList):
     """A change list that sets `shown_state` and `invitation` on each person of the page."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
-        rows = list(self.paginator.get_page(self.page_num).object_list)
-        locked_until = record_facts.all_locked_until([row.pk for row in rows])
+        rows = list(self.result_list)
+        locked_until = record_facts.locked_until([row.pk for row in rows])
         invitations = page.invitations(rows)
         for row in rows:
             row.shown_state = page.state(row, locked_until.get(row.pk))
@@ -87,10 +68,6 @@ class PersonAdmin(UserAdmin):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return PeopleList
-
-    def get_paginator(self, request: HttpRequest, queryset: Any, per_page: int, *args: Any, **kwargs: Any) -> Any:
-        kind = SearchPaginator if request.GET.get(SEARCH_VAR) else self.paginator
-        return kind(queryset, per_page, *args, **kwargs)
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[User], search_term: str) -> Any:
         return queryset.filter(page.matching(search_term)), False

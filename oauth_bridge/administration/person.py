@@ -49,11 +49,7 @@ ATTEMPTS, MOST_BROWSERS = 6, 10
 
 
 def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Show the page of a person. With `act` in the query, GET asks for confirmation and POST performs the act.
-
-    Raises PermissionDenied: the permission to see people or to change this person is missing. Raises Http404: the
-    person or the act does not exist.
-    """
+    """Show the page of a person. With `act` in the query, GET asks for confirmation and POST performs the act."""
     if not request.user.has_perm(PEOPLE):
         raise PermissionDenied
     found = User.objects.filter(pk=pk).first()
@@ -61,7 +57,7 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         raise Http404
     if "act" in request.GET:
         return act(request, found, request.GET["act"])
-    locked_until = record_facts.locked_until(found)
+    locked_until = record_facts.locked_until([pk]).get(pk)
     context = {
         **admin.site.each_context(request),
         "title": shown.name_of_person(found),
@@ -156,7 +152,7 @@ def may_change(request: HttpRequest, found: User) -> bool:
 
 
 def _may(request: HttpRequest, found: User, each: Act[User]) -> bool:
-    """Return whether the administrator has the permission for the act, and at least the rights of the person."""
+    """Whether the administrator has the permission for the act, and at least the rights of the person."""
     people: Any = admin.site.get_model_admin(User)
     return people.may_manage(request, found) and request.user.has_perm(each.permission or rights.CHANGE_PEOPLE)
 
@@ -166,10 +162,6 @@ def _acts_on(found: User) -> dict[str, Act[User]]:
 
 
 def act(request: HttpRequest, found: User, name: str) -> HttpResponseBase:
-    """Ask for confirmation on GET, and perform the act on POST.
-
-    Raises PermissionDenied: the administrator may not change this person. Raises Http404: the act does not exist.
-    """
     chosen, named = (ACTS | INVITED_ACTS).get(name), shown.name_of_person(found)
     if name == "end":
         client_id = request.GET.get("client_id", "")
@@ -212,7 +204,9 @@ def _end_application(connection: consents.Connection) -> Act[User]:
     name = {"name": connection.application.name}
 
     def change(_request: HttpRequest, found: User, _answers: Answers) -> str:
-        _end_access(found, connection)
+        consents.disconnect(found, connection.application)
+        changes = {"application": (connection.application.client_id, None)}
+        audit_trail.write("access_ended", audit_trail.of_person(found), changes)
         return _("The access of %(name)s is ended.") % name
 
     return Act(
@@ -224,12 +218,6 @@ def _end_application(connection: consents.Connection) -> Act[User]:
         ),
         change=change,
     )
-
-
-def _end_access(person: User, connection: consents.Connection) -> None:
-    consents.disconnect(person, connection.application)
-    changes = {"application": (connection.application.client_id, None)}
-    audit_trail.write("access_ended", audit_trail.of_person(person), changes)
 
 
 def _send_reset(request: HttpRequest, found: User, _answers: Answers) -> str:
@@ -253,18 +241,6 @@ def _sign_out(_request: HttpRequest, found: User, _answers: Answers) -> str:
     return text % {"count": number}
 
 
-def _end_all(_request: HttpRequest, found: User, _answers: Answers) -> str:
-    connections = [each for each in consents.connections(found) if each.consent]
-    for each in connections:
-        _end_access(found, each)
-    text = ngettext(
-        "The access of %(count)d application is ended.",
-        "The access of %(count)d applications is ended.",
-        len(connections),
-    )
-    return text % {"count": len(connections)}
-
-
 def _sessions_end(found: User) -> str:
     number = browsers(found).count()
     text = ngettext(
@@ -280,7 +256,6 @@ class AddressForm(forms.Form):
 
 
 def _correct(_request: HttpRequest, found: User, answers: Answers) -> None:
-    """Raises ValidationError: the person or somebody else has the address already."""
     taken = ValidationError(_("Somebody already uses this address."))
     if answers["email"] == found.email:
         raise taken
@@ -333,12 +308,6 @@ ACTS: dict[str, Act[User]] = {
         ends=_sessions_end,
         question=gettext_lazy("Sign %(name)s out everywhere?"),
         change=_sign_out,
-    ),
-    "end-all": Act(
-        label=gettext_lazy("End all consents"),
-        ends=gettext_lazy("Ends the access of every application, at once. Each asks again. Browsers stay signed in."),
-        question=gettext_lazy("End all consents of %(name)s?"),
-        change=_end_all,
     ),
     "confirm": Act(
         label=gettext_lazy("Confirm the address"),

@@ -7,7 +7,6 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.utils.translation import gettext as _
 
 from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.attempts import ending_of
@@ -20,8 +19,9 @@ from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord
 
 MONTH = 30
-OF_THE_SECRET = {"secret_wrong", "secret_of_another", "secret_none_left", "secret_expired", "secret_revoked"}
-# For each cause, the act on the person's page that removes the cause; empty for the choice of groups.
+OF_THE_SECRET = ("secret_wrong", "secret_of_another", "secret_none_left", "secret_expired", "secret_revoked")
+# For each cause, the act that removes it: on the application, and on the person (empty for the choice of groups).
+OF_THE_APPLICATION = {"client_disabled": "switch-on", **dict.fromkeys(OF_THE_SECRET, "new-secret")}
 OF_THE_PERSON = {cause: act for cause, (act, _column) in record_facts.OF_THE_PERSON.items()} | {
     **dict.fromkeys(record_facts.OF_THE_ACCOUNT, "unlock"),
     "not_admitted": "",
@@ -70,26 +70,26 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
 def _acts(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> list[tuple[Any, str]]:
     """The label and the URL of each permitted act that removes the cause."""
     found: list[tuple[Any, str]] = []
-    if application and entry.cause == "client_disabled":
+    if application and (name := OF_THE_APPLICATION.get(entry.cause)):
         acts = application_acts.offered(request, application)
-        found += [(each["label"], each["url"]) for each in acts if each["name"] == "switch-on"]
-    if application and entry.cause in OF_THE_SECRET and application_acts.may_make_secret(request, application):
-        found.append((_("New secret"), shown.page("oauth_bridge_application_secret", application.pk)))
+        found += [(each["label"], each["url"]) for each in acts if each["name"] == name]
     if entry.person_id and entry.cause in OF_THE_PERSON:
         found += person.remedies_for(request, entry.person_id, OF_THE_PERSON[entry.cause], application)
     return found
 
 
 def _difference(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> dict[str, Any]:
-    """Compare an unregistered callback address with the nearest registered one, and offer to add it."""
     sent, nearest = entry.detail.get("sent"), entry.detail.get("nearest")
     if not sent or entry.cause != "redirect_uri_mismatch":
         return {}
-    may_add = application and application_acts.may_add_address(request, application)
+    problem = application_acts.why_not_added(sent)
+    may_add = application and not problem and application_acts.may_add_address(request, application)
     return {
         "pieces": side_by_side(sent, nearest) if nearest else [(sent, "", True)],
         "nearest": nearest,
         "registered_count": len(application.callback_addresses) if application else 0,
-        "addition": application_acts.addition(request, sent, application) if application else None,
+        "is_unregistered": application is not None and not application.is_callback(sent),
+        "why_not_added": problem,
+        "warnings": application_acts.warnings_of(request, sent, application) if application and not problem else (),
         "add_url": shown.page("add_address", entry.id) if may_add else "",
     }

@@ -10,7 +10,6 @@ from operator import or_
 from typing import NamedTuple
 from uuid import UUID
 
-from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -58,7 +57,7 @@ def is_mended(entry: ActivityRecord, application: Application | None) -> bool | 
         return Application.objects.filter(client_id=client_id).exists()
     if entry.step in (Step.SIGN_IN, Step.SECOND_FACTOR) and (end := limit_ends_at(entry)):
         return end <= timezone.now() or _is_unlocked(entry)
-    person = get_user_model().objects.filter(pk=entry.person_id).first() if entry.person_id else None
+    person = User.objects.filter(pk=entry.person_id).first() if entry.person_id else None
     if entry.cause in OF_THE_PERSON:
         return person is not None and bool(getattr(person, OF_THE_PERSON[entry.cause][1]))
     if entry.cause == "not_admitted":
@@ -72,18 +71,12 @@ def is_mended(entry: ActivityRecord, application: Application | None) -> bool | 
 
 
 def limit_ends_at(entry: ActivityRecord) -> datetime | None:
-    """Return the end of the limit that refused the request; None for another cause."""
     seconds, is_limit = entry.detail.get("seconds"), "limited" in entry.cause or entry.cause.startswith("throttled")
     return entry.at + timedelta(seconds=seconds) if isinstance(seconds, int) and is_limit else None
 
 
-def locked_until(person: User) -> datetime | None:
-    """Return until when the account is locked after wrong passwords or codes; None if it is not."""
-    return all_locked_until([person.pk]).get(person.pk)
-
-
-def all_locked_until(people: Sequence[UUID]) -> dict[UUID, datetime]:
-    """Return until when each of the accounts is locked. Those that are not locked are left out."""
+def locked_until(people: Sequence[UUID]) -> dict[UUID, datetime]:
+    """Until when each account is locked after wrong passwords or codes. Those that are not locked are left out."""
     rows = reading.records(Filters()).filter(person__in=people, cause__in=OF_THE_ACCOUNT)[: MOST_LIMITS * len(people)]
     now, found = timezone.now(), dict[UUID, datetime]()
     for entry in rows:
@@ -129,7 +122,7 @@ def hints(request: HttpRequest, entry: ActivityRecord, application: Application 
 
 
 def for_developer(request: HttpRequest, entry: ActivityRecord, fix: str) -> str:
-    """The text that the application's developer needs; empty if the developer cannot remove the cause."""
+    """The text for the application's developer; empty if the developer cannot remove the cause."""
     is_theirs = entry.cause in CAUSES and CAUSES[entry.cause].mender is Mender.DEVELOPER
     if not (entry.client_id and fix and is_theirs and needs_mending(entry.step, entry.cause)):
         return ""
@@ -147,7 +140,6 @@ def for_developer(request: HttpRequest, entry: ActivityRecord, fix: str) -> str:
 
 
 def with_callback(seen: QuerySet[Application], sent: str) -> list[Application]:
-    """Return the applications in `seen` that have registered the callback address."""
     if not sent or MASK in sent:
         return []
     rows = seen.filter(redirect_uris__contains=sent)[: 10 * MOST_NEAR]

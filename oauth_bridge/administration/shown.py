@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -48,11 +47,7 @@ def name_of_person(person: User) -> str:
 
 
 class Names:
-    """The names of the applications and people that a page shows.
-
-    One statement reads the applications, and another reads the people. Applications and people that the administrator
-    may not see have no names.
-    """
+    """The names of the applications and people of a page, without those that the administrator may not see."""
 
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
         self.applications: dict[str, Named] = {}
@@ -65,21 +60,13 @@ class Names:
         for row in seen.filter(client_id__in=wanted) if wanted else ():
             self.applications[row.client_id] = named(row) if may_open else named(row)._replace(url="")
             self.why_off[row.client_id] = off_since(request, row)
-        self._tell_apart()
         keys = {key for key in people if key}
         if keys and self.sight.people:
             for person in User.objects.filter(pk__in=keys):
                 self.people[person.pk] = Named(name_of_person(person), page("person", person.pk), person.email)
 
-    def _tell_apart(self) -> None:
-        """Add the first characters of the client_id to names that several applications have."""
-        numbers = Counter(each.name for each in self.applications.values())
-        for client_id, each in self.applications.items():
-            if numbers[each.name] > 1:
-                self.applications[client_id] = each._replace(name=f"{each.name} ({client_id[:6]})")
-
     def application(self, client_id: str) -> Named:
-        """The name of the application. A deleted or invisible application has its client_id as the name."""
+        """A deleted or invisible application has its client_id as the name."""
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
 
     def fix_of(self, entry: ActivityRecord) -> str:
@@ -121,7 +108,6 @@ def off_since(request: HttpRequest, application: Application) -> str:
 
 
 def browser_of(entry: ActivityRecord) -> str:
-    """The browser and its operating system; empty if unknown."""
     return user_agents.shown(entry.browser) if entry.browser.strip("/") else ""
 
 

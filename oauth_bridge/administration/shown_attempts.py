@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -75,10 +75,7 @@ def attempt(each: Attempt, names: Names) -> dict[str, Any]:
 
 
 def _runs(each: Attempt) -> list[tuple[ActivityRecord, int]]:
-    """The events in their order, without steps that waited for the person and went on.
-
-    Equal events that follow each other are one: the last of them, and their number.
-    """
+    """The events, without finished waits. Equal ones that follow each other are the last of them, and their number."""
     events = [event for event in each.events if not each.is_over(event)]
     runs = [list(run) for _, run in groupby(events, key=lambda event: (event.step, event.cause))]
     return [(run[-1], len(run)) for run in runs]
@@ -141,65 +138,36 @@ def _step(step: Step, mark: str, note: str) -> dict[str, Any]:
 
 # An attempt is on the board, and a page looks again by itself, for this time.
 LASTS = timedelta(minutes=15)
-
-
-class Column(NamedTuple):
-    """A column of the board, which combines the `steps` of an attempt. `reached`: the heading if it is the last one."""
-
-    steps: tuple[Step, ...]
-    name: Any
-    explanation: Any
-    reached: Any
-
-
-COLUMNS = [
-    Column(
-        (Step.AUTHORIZE, Step.SIGN_IN, Step.SECOND_FACTOR),
-        gettext_lazy("Start"),
-        gettext_lazy("Its link leads a person here, who signs in."),
+# For each step that every sign-in has: the heading of the board if the step is the last one, and an explanation.
+BOARD: dict[Step, tuple[Any, Any]] = {
+    Step.AUTHORIZE: (
         gettext_lazy("%(name)s has begun a sign-in"),
+        gettext_lazy("Its link leads a person here, who signs in."),
     ),
-    Column(
-        (Step.CONSENT,),
-        gettext_lazy("Way back"),
-        gettext_lazy("The person allows it, and goes back to it with a one-time code."),
+    Step.CONSENT: (
         gettext_lazy("%(name)s got the person back"),
+        gettext_lazy("The person allows it, and goes back to it with a one-time code."),
     ),
-    Column(
-        (Step.EXCHANGE,),
-        gettext_lazy("Access"),
-        gettext_lazy("It proves who it is, and gets access for the code."),
+    Step.EXCHANGE: (
         gettext_lazy("%(name)s came as far as the access"),
+        gettext_lazy("It proves who it is, and gets access for the code."),
     ),
-    Column(
-        (Step.PROFILE,),
-        gettext_lazy("Profile"),
-        gettext_lazy("It reads who signed in."),
-        gettext_lazy("%(name)s came as far as the profile"),
-    ),
-]
-
-
-class Ticked(NamedTuple):
-    """A column, for the latest attempt.
-
-    `mark` is "" (finished), "bad" (failed), "unsure" (waits for the person) or "open" (not reached).
-    """
-
-    name: Any
-    mark: str
-    at: datetime | None
-    text: Any
+    Step.PROFILE: (gettext_lazy("%(name)s came as far as the profile"), gettext_lazy("It reads who signed in.")),
+}
 
 
 def board(application: Application, attempts: Sequence[Attempt], names: Names) -> dict[str, Any]:
     """The template's variables for the first of the attempts. An attempt older than LASTS is not shown."""
     is_recent = bool(attempts) and timezone.now() - attempts[0].latest_at < LASTS
-    latest = attempts[0] if is_recent else None
+    latest = attempt(attempts[0], names) if is_recent else None
+    steps = latest["steps"] if latest else [_step(step, "open", "") for step in BOARD]
+    for step in steps:
+        if step["mark"] in ("", "open") and step["step"] in BOARD:
+            step["note"] = BOARD[step["step"]][1]
     return {
-        "heading": _heading(latest) % {"name": application.name},
-        "columns": [_ticked(column, latest) for column in COLUMNS],
-        "latest": attempt(latest, names) if latest else None,
+        "heading": _heading(attempts[0] if is_recent else None) % {"name": application.name},
+        "steps": steps,
+        "latest": latest,
         "client_id": application.client_id,
         "callbacks": application.callback_addresses,
     }
@@ -211,17 +179,4 @@ def _heading(latest: Attempt | None) -> str:
     if Step.PROFILE in latest.reached:
         return _("%(name)s works: it signed somebody in")
     met = latest.reached | {event.step for event in latest.events}
-    return str(next((column.reached for column in COLUMNS[::-1] if met & {*column.steps}), COLUMNS[0].reached))
-
-
-def _ticked(column: Column, latest: Attempt | None) -> Ticked:
-    if latest is None:
-        return Ticked(column.name, "open", None, column.explanation)
-    failure = latest.failure
-    if failure and failure.step in column.steps:
-        mark = "unsure" if failure.outcome == Outcome.UNFINISHED else "bad"
-        return Ticked(column.name, mark, failure.at, title_of(failure.cause))
-    if not latest.reached & {*column.steps}:
-        return Ticked(column.name, "open", None, column.explanation)
-    done = [each.at for each in latest.events if each.step in column.steps and each.outcome == Outcome.SUCCEEDED]
-    return Ticked(column.name, "", done[-1] if done else None, column.explanation)
+    return str(BOARD[next((step for step in reversed(BOARD) if step in met), Step.AUTHORIZE)][0])

@@ -22,47 +22,27 @@ from oauth_bridge.administration import (
     person,
     record,
     rights,
+    secret_page,
     trail,
 )
 
 
 class Section(NamedTuple):
-    """An item of the navigation. Administrators with `permission` see the item.
-
-    The item is marked as current on the routes in `routes`, and on routes that begin with one of these names and "_".
-    """
+    """An item of the navigation, for administrators with `permission`. It has the paths below its page and `below`."""
 
     route: str
     label: Any
     icon: str
     permission: str
-    routes: tuple[str, ...]
+    below: tuple[str, ...] = ()
 
 
 SECTIONS = [
-    Section("admin:index", gettext_lazy("Overview"), "overview", "", ("index", "find")),
-    Section(
-        "admin:oauth_bridge_application_changelist",
-        gettext_lazy("Applications"),
-        "applications",
-        rights.VIEW,
-        ("oauth_bridge_application", "application"),
-    ),
-    Section(
-        "admin:accounts_user_changelist",
-        gettext_lazy("People"),
-        "person",
-        rights.PEOPLE,
-        ("accounts_user", "auth_group", "group", "person"),
-    ),
-    Section(
-        "admin:activity",
-        gettext_lazy("Activity"),
-        "activity",
-        rights.ACTIVITY,
-        ("activity", "record"),
-    ),
-    Section("admin:trail", gettext_lazy("Audit trail"), "trail", trail.TRAIL, ("trail",)),
+    Section("admin:index", gettext_lazy("Overview"), "overview", ""),
+    Section("admin:oauth_bridge_application_changelist", gettext_lazy("Applications"), "applications", rights.VIEW),
+    Section("admin:accounts_user_changelist", gettext_lazy("People"), "person", rights.PEOPLE, ("/admin/auth/group/",)),
+    Section("admin:activity", gettext_lazy("Activity"), "activity", rights.ACTIVITY),
+    Section("admin:trail", gettext_lazy("Audit trail"), "trail", trail.TRAIL),
 ]
 
 
@@ -85,8 +65,13 @@ class Site(AdminSite):
             ),
             path(
                 "oauth_bridge/application/<int:pk>/secret/<int:number>/<slug:name>/",
-                self.admin_view(application_acts.secret_act),
+                self.admin_view(application_acts.act),
                 name="application_secret_act",
+            ),
+            path(
+                "oauth_bridge/application/<int:pk>/secret/",
+                self.admin_view(secret_page.new_secret),
+                name="application_secret",
             ),
             path("activity/<int:pk>/add-address/", self.admin_view(application_acts.add_address), name="add_address"),
             path("accounts/user/<uuid:pk>/", self.admin_view(person.person), name="person"),
@@ -114,13 +99,9 @@ class Site(AdminSite):
 
 
 def _navigation(request: HttpRequest) -> Any:
-    route = (request.resolver_match and request.resolver_match.url_name) or ""
     for section in SECTIONS:
         if not section.permission or rights.may(request, section.permission):
-            is_current = any(route == each or route.startswith(f"{each}_") for each in section.routes)
-            yield {
-                "url": reverse(section.route),
-                "label": section.label,
-                "icon": section.icon,
-                "is_current": is_current,
-            }
+            url = reverse(section.route)
+            below = (url, *section.below) if section.permission else ()
+            is_current = request.path == url or request.path.startswith(below)
+            yield {"url": url, "label": section.label, "icon": section.icon, "is_current": is_current}

@@ -58,6 +58,8 @@ ACTIONS = {
     "group_created": gettext_lazy("Created the group"),
     "group_changed": gettext_lazy("Changed the group"),
     "group_deleted": gettext_lazy("Deleted the group"),
+    "signing_key_made": gettext_lazy("Made a signing key"),
+    "signing_key_revoked": gettext_lazy("Revoked a signing key"),
 }
 FIELDS = {
     **{each.name: capfirst(each.verbose_name) for each in Application._meta.fields + Application._meta.many_to_many},
@@ -100,49 +102,42 @@ def trail(request: HttpRequest) -> HttpResponse:
 
     Raises PermissionDenied: the administrator may see neither the whole audit trail nor the entries of this object.
     """
-    kind, key = request.GET.get("kind", ""), request.GET.get("key", "")
-    is_of_one = kind in OF_ONE and bool(key)
+    kind, key, typed = (request.GET.get(name, "").strip() for name in ("kind", "key", "q"))
+    chosen = {"kind": kind, "key": key} if kind in OF_ONE and key else {}
     may_see_all = request.user.has_perm(TRAIL)
-    if not may_see_all and not (is_of_one and request.user.has_perm(OF_ONE[kind])):
+    if not may_see_all and not (chosen and request.user.has_perm(OF_ONE[kind])):
         raise PermissionDenied
     before = request.GET.get("before", "")
     before_id = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else 0
-    chosen = {"kind": kind, "key": key} if is_of_one else {}
-    typed = {name: request.GET.get(name, "").strip() for name in ("who", "action", "what")}
-    where = _where(request, **typed)
-    entries = audit_trail.entries(**chosen, before_id=before_id, limit=ENTRIES + 1, where=where)
-    more = len(entries) > ENTRIES
+    entries = audit_trail.entries(**chosen, before_id=before_id, limit=ENTRIES + 1, where=_matching(request, typed))
     rows = _rows(request, entries[:ENTRIES])
+    more = len(entries) > ENTRIES
     name = rows[0].subject.name if rows else key  # of an object that was deleted or may not be seen
     context = {
         **admin.site.each_context(request),
         "title": _("Audit trail"),
         "rows": rows,
-        "subject": _subjects(request, [(kind, key)]).get((kind, key), Named(name, "")) if is_of_one else None,
-        "older_url": shown.page("trail", **chosen, **typed, before=entries[ENTRIES - 1].pk) if more else "",
-        "newest_url": shown.page("trail", **chosen, **typed) if before_id else "",
+        "subject": _subjects(request, [(kind, key)]).get((kind, key), Named(name, "")) if chosen else None,
+        "older_url": shown.page("trail", **chosen, q=typed, before=entries[ENTRIES - 1].pk) if more else "",
+        "newest_url": shown.page("trail", **chosen, q=typed) if before_id else "",
         "chosen": chosen.items(),
         "typed": typed,
-        "is_filtered": any(typed.values()),
-        "actions": ACTIONS.items(),
-        "sees_actors": _sees_actors(request),
-        "all_url": shown.page("trail") if is_of_one and may_see_all else "",
+        "all_url": shown.page("trail") if chosen and may_see_all else "",
     }
     return TemplateResponse(request, "administration/trail.html", context)
 
 
-def _where(request: HttpRequest, who: str, action: str, what: str) -> Q:
-    """The filters. Who may not see who acted, or may not see people, cannot search by them either."""
-    found = Q(action=action) if action else Q()
-    if who and _sees_actors(request):
-        is_command = who.casefold() in _("command line").casefold()
-        found &= Q(actor_name__icontains=who) | (Q(actor_name__startswith=COMMAND_LINE) if is_command else Q())
-    if what:
-        of_it = Q(name__icontains=what) | Q(key=what)
-        if request.user.has_perm(PEOPLE):
-            people = User.objects.filter(Q(nickname__icontains=what) | Q(email__icontains=what))[:MOST_PEOPLE]
-            of_it |= Q(kind="person", key__in=[str(person.pk) for person in people])
-        found &= of_it
+def _matching(request: HttpRequest, typed: str) -> Q:
+    """Search actions, objects and actors. Who may not see people or actors cannot search by them either."""
+    if not typed:
+        return Q()
+    actions = [action for action, title in ACTIONS.items() if typed.casefold() in str(title).casefold()]
+    found = Q(action__in=actions) | Q(name__icontains=typed) | Q(key=typed)
+    if _sees_actors(request):
+        found |= Q(actor_name__icontains=typed)
+    if request.user.has_perm(PEOPLE):
+        people = User.objects.filter(Q(nickname__icontains=typed) | Q(email__icontains=typed))[:MOST_PEOPLE]
+        found |= Q(kind="person", key__in=[str(person.pk) for person in people])
     return found
 
 

@@ -99,7 +99,7 @@ def _tell_owners(kind: str, application: Application, once: str, **context: Any)
     `once` is empty, each call sends an e-mail. No limit counts them: the service itself sends them, or once.
     """
     people = {f"{once} {person.pk}": person for person in owners_of(application)}
-    address = reverse("admin:oauth_bridge_application_secret", args=[application.pk])
+    address = reverse("admin:application", args=[application.pk])
     facts = {"application": application.name, "secrets_address": f"{settings.AUTH_URL}{address}", **context}
     for name in outbox.unknown(list(people)) if once else people:
         mail = _composed(kind, people[name], people[name].language or settings.LANGUAGE_CODE, facts)

@@ -5,6 +5,7 @@ Every change of an application's secrets calls `lock` first, so changes wait for
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -110,10 +111,17 @@ def _delete_expired(application: Application, now: datetime) -> None:
 
 def states(application: Application) -> list[ApplicationSecret]:
     """The secrets of the application, the latest first. One statement."""
-    rows = list(application.secrets.all())
-    for number, row in enumerate(rows):
-        row.is_still_used = row.works and _is_still_used(row, [each for each in rows[:number] if each.works])
-    return rows
+    return states_of([application.pk]).get(application.pk, [])
+
+
+def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret]]:
+    """The secrets of the applications with these primary keys, the latest first. One statement."""
+    found: dict[int, list[ApplicationSecret]] = {}
+    for row in ApplicationSecret.objects.filter(application__in=applications):
+        newer = found.setdefault(row.application_id, [])
+        row.is_still_used = row.works and _is_still_used(row, [each for each in newer if each.works])
+        newer.append(row)
+    return found
 
 
 def _is_still_used(row: ApplicationSecret, newer: list[ApplicationSecret]) -> bool:

@@ -35,12 +35,6 @@ def duration(seconds: float) -> str:
 
 
 @register.filter
-def unlocalized(number: float) -> str:
-    """Return the number with a decimal point, as SVG needs it."""
-    return str(round(number, 1))
-
-
-@register.filter
 def masked_value(value: str) -> str:
     """Return the recorded value. If only the length was recorded, return a sentence with the length.
 

@@ -97,7 +97,7 @@ def administrators() -> list[User]:
 
 
 def demote_in_admin(person: User, other: User) -> Callable[[], object]:
-    form = {"nickname": "Other", "is_active": "on", "is_staff": "on"}
+    form = {"nickname": "Other", "is_staff": "on"}
     return partial(proven(with_session(person)).post, f"/admin/accounts/user/{other.pk}/change/", form)
 
 

@@ -94,7 +94,7 @@ def test_she_cannot_enter_the_admin_or_make_a_secret(
     driver: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any
 ) -> None:
     """Nor can whoever may enter it without the right."""
-    secret = f"/admin/oauth_bridge/application/{application.row.pk}/secret/"
+    secret = f"/admin/oauth_bridge/application/{application.row.pk}/act/new-secret/"
     driver.signed_in(mallory.email, PASSWORD)
     for path in ("/admin/", "/admin/oauth_bridge/application/", secret, "/admin/accounts/user/", "/admin/login/"):
         answer = driver.open(path)

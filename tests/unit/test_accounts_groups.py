@@ -12,7 +12,7 @@ from django.test import Client
 from accounts.models import AuditEntry, User
 from tests.contract_coverage import contract
 from tests.factories import PersonFactory
-from tests.pages import html_of, staff, text_of, with_session
+from tests.pages import staff, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -47,27 +47,12 @@ def bob() -> User:
 
 
 def change(browser: Client, person: User, *groups: Group, **fields: Any) -> Any:
-    form = {"nickname": person.nickname, "is_active": "on", "groups": [group.pk for group in groups]}
+    form = {"nickname": person.nickname, "groups": [group.pk for group in groups]}
     return browser.post(f"{PEOPLE}{person.pk}/change/", {**form, **fields})
 
 
 def names(person: User) -> set[str]:
     return set(person.groups.values_list("name", flat=True))
-
-
-def test_a_new_administrator_reads_what_groups_are_for_and_that_one_was_added(admin_client: Client) -> None:
-    listed = text_of(admin_client.get(GROUPS))
-    assert "Nothing here yet Groups say who may use an application." in listed
-    assert "Groups say" not in text_of(admin_client.get(f"{PEOPLE}add/"))
-    added = text_of(admin_client.post(f"{GROUPS}add/", {"name": "readers"}, follow=True))
-    assert "The group “ readers ” was added successfully." in added
-    assert "Groups say" in text_of(admin_client.get(f"{PEOPLE}add/"))
-
-
-def test_whoever_keeps_something_goes_back_to_its_page(admin_client: Client, readers: Group) -> None:
-    asked = html_of(admin_client.get(f"{GROUPS}{readers.pk}/delete/"))
-    assert f'href="{GROUPS}{readers.pk}/">Keep' in asked
-    assert f'href="{GROUPS}{readers.pk}/change/"' not in asked
 
 
 @contract("D23.superuser")
@@ -113,13 +98,11 @@ def test_only_a_superuser_gives_a_group_permissions_and_manages_one_with_permiss
 
 def test_a_name_of_a_group_is_one_line_of_visible_text(admin_client: Client, keepers: Group, alice: User) -> None:
     change = f"{GROUPS}{keepers.pk}/change/"
-    for name in ("a\nb", "a\r\nb", "a\u2028b", "a\x07b", "a\u202eb", "\u200b"):
-        for address in (f"{GROUPS}add/", change):
-            assert "This holds characters that can't be used here." in text_of(
-                admin_client.post(address, {"name": name})
-            )
-        with pytest.raises(CommandError, match=r"^--group: "):
-            call_command("account", "set", alice.email, "--group", name)
+    for address in (f"{GROUPS}add/", change):
+        said = text_of(admin_client.post(address, {"name": "a\u202eb"}))
+        assert "This holds characters that can't be used here." in said
+    with pytest.raises(CommandError, match=r"^--group: "):
+        call_command("account", "set", alice.email, "--group", "a\nb")
     assert [group.name for group in Group.objects.all()] == ["keepers"]
     assert admin_client.post(change, {"name": "Köpfe – 100 %"}).status_code == 302
 
@@ -161,6 +144,7 @@ def test_the_chosen_people_are_removed_after_a_question(
     chosen = {"action": "remove", "_selected_action": [alice.pk, bob.pk]}
     assert "Remove from readers: 2 chosen" in text_of(post_to(admin_client, readers, **chosen))
     assert len(members(readers)) == 3
+    assert "2 chosen" in text_of(post_to(admin_client, readers, **chosen, post="1")), "the number before another"
     post_to(admin_client, readers, **chosen, post="2")
     assert members(readers) == {mallory.email}
     removed = AuditEntry.objects.get(kind="group").changes["members"]
@@ -227,7 +211,7 @@ def test_members_are_searched_and_shown_page_by_page(admin_client: Client, reade
 
 
 # A form of the page that keeps somebody an administrator.
-KEPT = {"nickname": "Root", "is_active": "on", "is_staff": "on", "is_superuser": "on"}
+KEPT = {"nickname": "Root", "is_staff": "on", "is_superuser": "on"}
 SENTENCE = "Nobody could administer the service then. Make somebody else an administrator with superuser status first."
 
 
@@ -249,11 +233,12 @@ def without(name: str) -> dict[str, str]:
 
 
 WAYS: dict[str, tuple[str, Any]] = {
-    "deactivated": (f"{PEOPLE}{{sub}}/change/", without("is_active")),
+    "deactivated": (f"{PEOPLE}{{sub}}/?act=deactivate", {}),
     "no staff": (f"{PEOPLE}{{sub}}/change/", without("is_staff")),
     "no superuser": (f"{PEOPLE}{{sub}}/change/", without("is_superuser")),
     "deleted": (f"{PEOPLE}{{sub}}/delete/", {"post": "yes"}),
     "deleted with all others": (PEOPLE, {"action": "delete_selected", "post": "yes", "typed": "4"}),
+    "deactivated with all others": (PEOPLE, {"action": "deactivate", "post": "yes"}),
     "left": ("/accounts/delete", {}),
 }
 
@@ -270,7 +255,7 @@ def test_the_last_administrator_stays_and_the_page_says_what_to_do(
     assert (SENTENCE if way != "left" else "You are the only administrator") in page.content.decode()
     assert (User.objects.count(), AuditEntry.objects.count()) == (len(everybody), logged)
     assert is_administrator(admin_user)
-    if way != "deleted with all others":
+    if "all others" not in way:
         administrator()
         admin_client.post(path, form)
         assert not is_administrator(admin_user), "beside another, everybody may go"

@@ -17,7 +17,6 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, User
 from accounts.sign_in import verification
-from oauth_bridge.administration import people
 from oauth_bridge.models.activity import ActivityRecord
 from tests.factories import PersonFactory
 from tests.pages import (
@@ -284,13 +283,3 @@ def test_the_list_shows_the_state_of_each_person_and_the_last_sign_in(grace: Cli
     ):
         assert list(grace.get(PEOPLE, {"state": state}).context["cl"].result_list) == found
     assert len(grace.get(PEOPLE, {"state": "active"}).context["cl"].result_list) == 3  # grace is active, too
-
-
-def test_a_search_that_finds_too_many_says_so(grace: Client, monkeypatch: Any) -> None:
-    monkeypatch.setattr(people, "MOST_FOUND", 2)
-    PersonFactory.create_batch(3, nickname="Ada Lovelace")
-    PersonFactory(nickname="Lovelace, Ada", email="other@example.org")
-    assert "More than 2 fit." in text_of(grace.get(PEOPLE, {"q": "ada LOVELACE"}))
-    page = grace.get(PEOPLE, {"q": "ada other@"})
-    assert [person.email for person in page.context["cl"].result_list] == ["other@example.org"]
-    assert "1 of 5" in text_of(page)

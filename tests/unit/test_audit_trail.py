@@ -19,6 +19,7 @@ from config.infrastructure.events import Event
 from oauth_bridge.administration.trail import ACTIONS
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application
+from oauth_bridge.openid import signing_keys
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory
 from tests.grants import Attempt, Log
 from tests.pages import admin_page, html_of, staff, text_of, with_session
@@ -91,7 +92,7 @@ def test_no_entry_has_a_secret_a_password_or_the_address_or_name_of_a_person(gra
     made = secret_rotation.rotate(Application.objects.get()).secret
     person = User.objects.get(email=NEW_PERSON["email"])
     act(grace, person, "invite")
-    grace.post(reverse("admin:accounts_user_change", args=[person.pk]), {"nickname": "Alicia", "is_active": "on"})
+    grace.post(reverse("admin:accounts_user_change", args=[person.pk]), {"nickname": "Alicia"})
     assert AuditEntry.objects.get(action="account_changed").changes == {"nickname": [False, True]}
     assert AuditEntry.objects.count() >= 5
     stored = json.dumps(list(AuditEntry.objects.values()), default=str)
@@ -115,7 +116,7 @@ ACTS: list[tuple[str, str, dict[str, str]]] = [
     ("application_changed", f"{APPLICATION}act/owners/", {"owners": "{grace}"}),
     ("all_access_ended", f"{APPLICATION}act/end-access/", {}),
     ("application_deleted", f"{APPLICATION}delete/", {"post": "yes", "typed": "Reading List"}),
-    ("secret_made", f"{APPLICATION}secret/", {"overlap": "24"}),
+    ("secret_made", f"{APPLICATION}act/new-secret/", {"overlap": "24"}),
     ("secret_ended", f"{APPLICATION}secret/1/end/", {}),
     ("secret_leaked", f"{APPLICATION}secret/1/leaked/", {}),
     ("account_created", "account create second@example.com --nickname Second --password-stdin", {}),
@@ -124,11 +125,10 @@ ACTS: list[tuple[str, str, dict[str, str]]] = [
     ("account_invited", f"{PEOPLE}{{invited}}/?act=invite", {}),
     ("invitation_withdrawn", f"{PEOPLE}{{invited}}/?act=withdraw", {}),
     ("address_corrected", f"{PERSON}?act=correct-address", {"email": "other@example.com"}),
-    ("account_changed", f"{PERSON}change/", {"nickname": "Alice Ægir", "is_active": "on", "groups": "{group}"}),
+    ("account_changed", f"{PERSON}change/", {"nickname": "Alice Ægir", "groups": "{group}"}),
     ("account_changed", "account set {email} --group Readers", {}),
     ("account_changed", "account make-administrator {email}", {}),
     ("account_deactivated", f"{PERSON}?act=deactivate", {}),
-    ("account_deactivated", f"{PERSON}change/", {"nickname": "Alice Ægir"}),
     ("account_activated", f"{PEOPLE}{{away}}/?act=activate", {}),
     ("account_deleted", f"{PERSON}delete/", {"post": "yes", "typed": "{email}"}),
     ("factors_removed", "account remove-factors {email}", {}),
@@ -137,11 +137,12 @@ ACTS: list[tuple[str, str, dict[str, str]]] = [
     ("signed_out", f"{PERSON}?act=sign-out", {}),
     ("account_unlocked", f"{PERSON}?act=unlock", {}),
     ("access_ended", f"{PERSON}?act=end&client_id={{client_id}}", {}),
-    ("access_ended", f"{PERSON}?act=end-all", {}),
     ("group_created", f"{GROUPS}add/", {"name": "Writers"}),
     ("group_changed", f"{GROUP}change/", {"name": "Lenders"}),
     ("group_changed", GROUP, {"addresses": "{email}"}),
     ("group_deleted", f"{GROUP}delete/", {"post": "yes"}),
+    ("signing_key_made", "signing-key rotate --algorithm ES256", {}),
+    ("signing_key_revoked", "signing-key revoke {kid}", {}),
 ]
 # The actions whose event has another name; the others have theirs, or none.
 EVENTS = {"all_access_ended": "application_access_ended", "secret_leaked": "secret_ended"}
@@ -170,6 +171,7 @@ def test_every_act_leaves_an_entry_and_writes_its_event(
         "invited": PersonFactory(invited_at=timezone.now(), email_verified_at=None).pk,
         "group": Group.objects.create(name="Readers").pk,
         "grace": User.objects.get(is_superuser=True).pk,
+        "kid": signing_keys.rotate("ES256").kid,
     }
     what = what.format(**values)
     if what.startswith("/"):
@@ -227,9 +229,8 @@ def test_the_page_says_what_changed_and_who_did_it_and_goes_on(grace: Client, ap
         assert User.objects.get(is_superuser=True).display_name in said
         assert "<b>Reading" not in page
     mine = User.objects.get(is_superuser=True).display_name
-    for query, fits in ((f"who={mine}", 1), ("who=nobody", 0), ("action=application_changed", 1), ("what=zzz", 0)):
-        rows = grace.get(f"/admin/trail/?{query}").context["rows"]
-        assert bool(rows) == bool(fits), query
+    for typed, fits in ((mine, 1), ("changed the app", 1), ("zzz", 0)):
+        assert len(grace.get("/admin/trail/", {"q": typed}).context["rows"]) == fits, typed
 
 
 def test_the_trail_is_for_those_who_may_see_it_and_a_person_who_may_not_be_seen_is_a_number(

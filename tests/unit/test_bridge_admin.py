@@ -46,10 +46,8 @@ def test_registering_leads_to_a_page_that_shows_the_secret_once(registered, sett
     for path in ("/oauth/token", "/oauth/userinfo", "/.well-known/openid-configuration"):
         assert f">{settings.BASE_URL}{path}</code>" in html_of(page)
     assert "/docs/connect" not in html_of(page), "who leaves the page has lost the secret"
-    assert html_of(page).count('id="client-id"') == html_of(again).count('id="client-id"') == 1
-    assert "What to fill in" not in html_of(again)
-    assert secret_on(again) is None
-    for path in (admin_page(application, "change"), LIST, admin_page(application, "history")):
+    assert again["Location"] == admin_page(application)
+    for path in (admin_page(application), admin_page(application, "change"), LIST, admin_page(application, "history")):
         assert secret not in html_of(browser.get(path))
     assert secret not in answer["Location"]
 
@@ -105,8 +103,7 @@ def test_a_list_answers_no_question_that_its_page_does_not_offer(registered):
     ]
     for lookup in hostile:
         assert registered[0].get(f"/admin/{lookup}").status_code in (302, 400), lookup
-    for offered in ("?is_enabled__exact=1", "?client_type__exact=public&q=x"):
-        assert registered[0].get(f"{LIST}{offered}").status_code == 200
+    assert registered[0].get(f"{LIST}?is_enabled__exact=1&q=x").status_code == 200
 
 
 def test_deleting_counts_what_ends_and_asks_for_the_name_of_what_was_used(registered):
@@ -127,8 +124,7 @@ def test_deleting_counts_what_ends_and_asks_for_the_name_of_what_was_used(regist
         page = browser.post(url, {"post": "yes", **typed}, follow=True)
         assert "What you typed is something else. Nothing is deleted." in text_of(page)
         assert Application.objects.exists()
-    page = browser.post(url, {"post": "yes", "typed": " Reading  List"}, follow=True)
-    assert "What it had: people who have allowed it: 1, client secrets: 1" in text_of(page)
+    browser.post(url, {"post": "yes", "typed": " Reading  List"})
     for model in (Application, ApplicationSecret, Consent):
         assert not model.objects.exists()
     with pytest.raises(RequestError):
@@ -137,7 +133,6 @@ def test_deleting_counts_what_ends_and_asks_for_the_name_of_what_was_used(regist
 
 ALL = [f"{each}_application" for each in ("add", "change", "delete", "view", "trust", "switch")]
 ALL.append("rotate_applicationsecret")
-FORMS = ("change", "delete", "secret")
 ELSEWHERE = {
     **FORM,
     "redirect_uris": "https://mallory.example/",
@@ -153,17 +148,15 @@ def others(name: str) -> list[str]:
 def test_who_may_register_is_shown_the_new_secret_once_and_nothing_else() -> None:
     browser = staff("add_application")
     answer = browser.post(ADD, FORM)
-    assert browser.post(answer["Location"], {"overlap": "24"}).status_code == 403
-    assert ApplicationSecret.objects.count() == 1
     page = browser.get(answer["Location"])
     assert secret_on(page)
-    assert "Never used" not in text_of(page)
-    assert "Make a new secret" not in text_of(page)
     for address in re.findall(r'href="(/admin/[^"]*)"', html_of(page)):
         assert browser.get(address).status_code in (200, 302), address
-    assert browser.get(answer["Location"]).status_code == 403
-    assert browser.post(answer["Location"], {"overlap": "24"}).status_code == 403
-    assert browser.get(admin_page(Application.objects.get(), "change")).status_code == 403
+    assert browser.get(answer["Location"], follow=True).status_code == 403
+    made = Application.objects.get()
+    assert browser.post(admin_page(made, "act", "new-secret"), {"overlap": "24"}).status_code == 403
+    assert browser.get(admin_page(made, "change")).status_code == 403
+    assert ApplicationSecret.objects.count() == 1
     page = browser.post(ADD, {**FORM, "name": "Kiosk", "client_type": "public"}, follow=True)
     public = Application.objects.get(client_type="public")
     assert f"Its client ID is {public.client_id}" in text_of(page)
@@ -188,9 +181,9 @@ def test_a_new_secret_is_shown_to_nobody_else_in_the_same_browser() -> None:
     for browser in (mallory, root, alice):
         browser.cookies["new_client_secret"] = cookie.value
     assert mallory.get(answer["Location"]).status_code == 403
-    assert secret_on(root.get(answer["Location"])) is None
-    assert secret_on(root.get(admin_page(other, "secret"))) is None
-    assert secret_on(alice.get(admin_page(other, "secret"))) is None
+    for path in (answer["Location"], admin_page(other, "secret")):
+        assert secret_on(root.get(path, follow=True)) is None
+    assert alice.get(admin_page(other, "secret")).status_code == 403
 
 
 @contract("D7.trust")
@@ -220,43 +213,19 @@ def test_without_the_permission_codes_of_a_trusted_application_go_nowhere_else()
     assert (application.name, application.is_trusted) == ("Reading List", True)
 
 
-@pytest.mark.parametrize("permission", ["switch_application", ""])
-def test_only_who_may_switch_switches_off_and_on(permission: str) -> None:
-    browser = staff("view_application", permission) if permission else staff(*others("switch_application"))
-    application = ApplicationFactory().row
-    version = application.credentials_version
-    page = html_of(browser.get(admin_page(application)))
-    assert [admin_page(application, "act", name) in page for name in ("switch-off", "end-access")] == [
-        bool(permission)
-    ] * 2
-    for name, state in (("disable", False), ("enable", True), ("switch-off", False), ("switch-on", True)):
-        if "-" in name:
-            assert browser.post(admin_page(application, "act", name)).status_code == (302 if permission else 403)
-        else:
-            browser.post(LIST, {"action": name, "_selected_action": application.pk, "post": "yes"})
-        application.refresh_from_db()
-        assert application.is_enabled is (state or not permission), name
-    history = html_of(browser.get(admin_page(application, "history"), follow=True)).partition("<tbody")[2]
-    for state in ("off", "on"):
-        assert (f"Switched the application {state}" in history) is bool(permission)
-    assert browser.post(admin_page(application, "act", "end-access")).status_code == (302 if permission else 403)
-    application.refresh_from_db()
-    assert (application.credentials_version > version) is bool(permission)
-
-
-@pytest.mark.parametrize("missing", ["add", "change", "delete", "rotate", "all"])
+@pytest.mark.parametrize("missing", ["add", "change", "delete", "rotate", "switch", "all"])
 def test_without_the_permission_nothing_is_shown_registered_changed_or_deleted_and_no_secret_made(missing: str) -> None:
     application = ApplicationFactory().row
-    change, delete, secret = (admin_page(application, name) for name in FORMS)
     forms: dict[str, tuple[str, dict[str, str]]] = {
         "add": (ADD, FORM),
-        "change": (change, {**ELSEWHERE, "is_trusted": "on"}),
-        "delete": (delete, {"post": "yes", "typed": application.name}),
-        "rotate": (secret, {"overlap": "0", "confirmed": "on"}),
+        "change": (admin_page(application, "change"), {**ELSEWHERE, "is_trusted": "on"}),
+        "delete": (admin_page(application, "delete"), {"post": "yes", "typed": application.name}),
+        "rotate": (admin_page(application, "act", "new-secret"), {"overlap": "0", "confirmed": "on"}),
+        "switch": (admin_page(application, "act", "switch-off"), {}),
     }
     before = [*Application.objects.values(), *ApplicationSecret.objects.values()]
     if missing == "all":
-        browser = staff("trust_application", "switch_application")
+        browser = staff("trust_application")
         others = [admin_page(application, "history"), admin_page(application, "secret_act", 1, "end")]
         paths = [LIST, *others, *(path for path, _ in forms.values())]
         assert {browser.get(path).status_code for path in paths} == {403}
@@ -266,4 +235,7 @@ def test_without_the_permission_nothing_is_shown_registered_changed_or_deleted_a
         assert path not in html_of(browser.get(admin_page(application)))
         assert 'name="name"' not in html_of(browser.get(path))
         assert browser.post(path, form).status_code == 403
+    if missing == "switch":
+        assert browser.post(admin_page(application, "act", "end-access")).status_code == 403
+        browser.post(LIST, {"action": "disable", "_selected_action": application.pk, "post": "yes"})
     assert [*Application.objects.values(), *ApplicationSecret.objects.values()] == before

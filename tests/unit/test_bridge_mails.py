@@ -157,7 +157,7 @@ def test_the_mail_names_application_number_end_last_use_and_page(ada: User, made
     assert "the client secret No. 1 of Reading List" in text
     assert "ends on 22 November 2026, 12:00 UTC" in text
     assert "last used on 21 November 2026, 11:00 UTC" in text
-    assert f"http://testserver/admin/oauth_bridge/application/{made.pk}/secret/" in text
+    assert f"http://testserver/admin/oauth_bridge/application/{made.pk}/" in text
     assert new not in text
 
 

@@ -79,16 +79,13 @@ def test_a_reason_for_switching_off_is_shown_to_administrators(admin_client: Cli
     attempt = Attempt()
     reading = attempt.application.row
     token = TokenFactory(application=reading)
+    off, on = (admin_page(reading, "act", f"switch-{state}") for state in ("off", "on"))
     for reason in ("x" * 201, "a\u202eb"):
-        refused = admin_client.post(admin_page(reading, "act", "switch-off"), {"reason": reason})
-        assert 'aria-invalid="true"' in html_of(refused)
-    switch_on = admin_page(reading, "act", "switch-on")
-    assert admin_client.get(switch_on)["Location"] == admin_page(reading), "it is switched on already"
+        assert 'aria-invalid="true"' in html_of(admin_client.post(off, {"reason": reason}))
+    assert admin_client.get(on)["Location"] == admin_page(reading), "it is switched on already"
     assert admin_client.get(admin_page(reading, "act", "explode")).status_code == 404
     assert not AuditEntry.objects.exists()
-    done = text_of(
-        admin_client.post(admin_page(reading, "act", "switch-off"), {"reason": "Sold to <Mallory>"}, follow=True)
-    )
+    done = text_of(admin_client.post(off, {"reason": "Sold to <Mallory>"}, follow=True))
     name = User.objects.get(is_superuser=True).display_name
     assert "is switched off. All its access has ended." in done
     assert re.search(rf"{name} switched it off on .* UTC \. Reason: Sold to <Mallory>", done)
@@ -101,10 +98,8 @@ def test_a_reason_for_switching_off_is_shown_to_administrators(admin_client: Cli
     found = admin_client.get("/admin/find/", {"q": refused["X-Reference"]}, follow=True)
     assert "Reason: Sold to <Mallory>" in text_of(found)
     assert "<Mallory>" not in html_of(found)
-    assert "Reason: Sold to <Mallory>" in text_of(admin_client.get("/admin/activity/"))
-    said = text_of(admin_client.post(switch_on, follow=True))
-    assert "is switched on." in said
-    assert "Sold" not in said
+    said = text_of(admin_client.post(on, follow=True))
+    assert ("is switched on." in said, "Sold" in said) == (True, False)
     reading.refresh_from_db()
     assert (reading.disabled_reason, reading.disabled_at, reading.disabled_by) == ("", None, "")
 
@@ -120,7 +115,7 @@ def test_the_access_of_everybody_is_ended_and_counted_before_and_after(
     assert "2 people have allowed it. It had 0 sign-ins in 30 days." in asked
     assert Consent.objects.count() == 3
     done = text_of(admin_client.post(admin_page(reading, "act", "end-access"), follow=True))
-    assert "with the consents of 2 people. 0 people have allowed it now." in done
+    assert "with the consents of 2 people." in done
     assert Consent.objects.get() == kept
     with pytest.raises(RequestError):
         tokens.read(token.raw)
@@ -132,14 +127,14 @@ def test_the_access_of_everybody_is_ended_and_counted_before_and_after(
 def test_each_dangerous_act_asks_for_a_proof_before_its_page_and_leads_back(reading: Application) -> None:
     person, group = PersonFactory(), Group.objects.create(name="Readers")
     stale = with_session(PersonFactory(is_staff=True, is_superuser=True))
-    secrets = admin_page(reading, "secret")
+    secrets = admin_page(reading, "act", "new-secret")
     dangerous: list[tuple[str, dict[str, Any]]] = [
         (secrets, {"overlap": "24"}),
         (reverse("admin:application_secret_act", args=[reading.pk, 1, "end"]), {}),
         (admin_page(reading, "act", "trust"), {}),
         (admin_page(reading, "act", "owners"), {"owners": []}),
         (admin_page(reading, "delete"), {"post": "yes", "typed": reading.name}),
-        (f"/admin/accounts/user/{person.pk}/change/", {"nickname": "A", "is_active": "on", "is_staff": "on"}),
+        (f"/admin/accounts/user/{person.pk}/change/", {"nickname": "A", "is_staff": "on"}),
         (f"/admin/accounts/user/{person.pk}/delete/", {"post": "yes", "typed": person.email}),
         (reverse("admin:auth_group_change", args=[group.pk]), {"name": "Readers", "permissions": ["1"]}),
         (reverse("admin:auth_group_add"), {"name": "Writers"}),
@@ -174,12 +169,11 @@ def test_an_address_that_was_used_is_removed_only_when_that_is_confirmed(
     assert 'name="remove_used"' in html_of(asked)
     reading.refresh_from_db()
     assert reading.callback_addresses == ["https://a.example/cb", "https://b.example/cb"]
-    assert admin_client.post(change, {**form, "remove_used": "on"}).status_code == 302
-    reading.refresh_from_db()
-    assert reading.callback_addresses == ["https://c.example/cb", "https://b.example/cb"]
-    assert admin_client.post(change, {**form, "redirect_uris": "https://c.example/cb"}).status_code == 302
-    reading.refresh_from_db()
-    assert reading.callback_addresses == ["https://c.example/cb"], "nobody used the other lately"
+    # Nobody used b.example lately.
+    for sent in ({**form, "remove_used": "on"}, {**form, "redirect_uris": "https://c.example/cb"}):
+        assert admin_client.post(change, sent).status_code == 302
+        reading.refresh_from_db()
+        assert reading.callback_addresses == sent["redirect_uris"].split()
 
 
 @pytest.fixture
@@ -187,18 +181,15 @@ def readers() -> Group:
     return Group.objects.create(name="readers")
 
 
-def groups_of(application: Registered) -> tuple[bool, list[str]]:
-    return groups_of_row(Application.objects.get(pk=application.row.pk))
-
-
-def groups_of_row(row: Application) -> tuple[bool, list[str]]:
+def groups_of(application: Registered, **of: str) -> tuple[bool, list[str]]:
+    row = Application.objects.get(**of or {"pk": application.row.pk})
     return row.is_restricted, sorted(row.groups.values_list("name", flat=True))
 
 
 def saved(browser: Client, application: Registered, **fields: Any) -> Any:
     """The errors of the form, if any."""
     row = application.row
-    form = {"name": row.name, "homepage": row.homepage, "redirect_uris": row.redirect_uris, "is_enabled": "on"}
+    form = {"name": row.name, "homepage": row.homepage, "redirect_uris": row.redirect_uris}
     page = browser.post(f"/admin/oauth_bridge/application/{row.pk}/change/", {**form, **fields})
     return [] if page.status_code == 302 else list(page.context["adminform"].form.errors)
 
@@ -211,8 +202,7 @@ def test_the_form_chooses_the_groups_and_half_a_change_is_refused(
     readers = Group.objects.create(name="readers")
     assert "Choose at least one group" in text_of(admin_client.post(add, new))
     admin_client.post(add, {**new, "groups": [readers.pk]})
-    row = Application.objects.get(name="Inner")
-    assert (row.is_restricted, row.groups.get()) == (True, readers)
+    assert groups_of(application, name="Inner") == (True, ["readers"])
     assert saved(admin_client, application, is_restricted="on", groups=[readers.pk]) == []
     assert groups_of(application) == (True, ["readers"])
     assert saved(admin_client, application) == []
@@ -241,14 +231,14 @@ def test_a_new_group_is_made_on_the_form_by_those_who_may_add_groups(application
     assert not Group.objects.exists()
     person.user_permissions.add(Permission.objects.get(codename="add_group"))
     browser.post("/admin/oauth_bridge/application/add/", wanted)
-    assert groups_of_row(Application.objects.get(name="Inner")) == (True, ["Writers"])
+    assert groups_of(application, name="Inner") == (True, ["Writers"])
     assert saved(browser, application, is_restricted="on", new_group="Writers") == []
     assert groups_of(application) == (True, ["Writers"])
     assert not Group.objects.get().permissions.exists()
     assert AuditEntry.objects.get(action="group_created").name == "Writers"
     chosen = {"groups": [Group.objects.get().pk], "new_group": "Readers", "name": "Both"}
     browser.post("/admin/oauth_bridge/application/add/", form | chosen)
-    assert groups_of_row(Application.objects.get(name="Both")) == (True, ["Readers", "Writers"])
+    assert groups_of(application, name="Both") == (True, ["Readers", "Writers"])
 
 
 def test_the_page_of_a_group_lists_the_applications_that_it_opens(

@@ -1,0 +1,148 @@
+"""Make a client secret, and show it once, with the settings that an application needs beside it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, cast
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin
+from django.core import signing
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpRequest, HttpResponseRedirect
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from accounts.models import User
+from config.infrastructure import paths
+from config.infrastructure.texts import refuse_control_characters
+from oauth_bridge.administration import rights, shown
+from oauth_bridge.credentials import secret_rotation
+from oauth_bridge.models import Application
+from oauth_bridge.models.secrets import NAME_MAX_LENGTH
+
+COOKIE, COOKIE_SECONDS = "new_client_secret", 120
+OPENID_SCOPE = "openid profile email"
+
+
+class RotationForm(forms.Form):
+    overlap = forms.TypedChoiceField(
+        label=gettext_lazy("How long older secrets still work"),
+        coerce=lambda hours: timedelta(hours=int(hours)),
+        choices=[
+            ("1", gettext_lazy("1 hour")),
+            ("24", gettext_lazy("24 hours")),
+            ("168", gettext_lazy("7 days")),
+            ("0", gettext_lazy("End all at once")),
+        ],
+        initial="24",
+        widget=forms.RadioSelect,
+        error_messages={"required": gettext_lazy("Choose how long the older secrets go on working.")},
+    )
+    name = forms.CharField(
+        label=gettext_lazy("A note, such as where it is used"),
+        max_length=NAME_MAX_LENGTH,
+        required=False,
+        validators=[refuse_control_characters],
+    )
+    confirmed = forms.BooleanField(
+        label=gettext_lazy("End all at once: nobody can sign in until the application has the new secret"),
+        required=False,
+        help_text=gettext_lazy(
+            "Make a new secret, and end every older one now. Whoever has access keeps it: if a secret has leaked, "
+            "choose “It leaked” beside it."
+        ),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        if self.cleaned_data.get("overlap") == secret_rotation.REVOKE_NOW and not self.cleaned_data["confirmed"]:
+            raise ValidationError({"confirmed": _("Confirm that the older secrets are to end at once.")})
+        return self.cleaned_data
+
+
+def rotate(
+    request: HttpRequest,
+    application: Application,
+    overlap: timedelta = secret_rotation.DEFAULT_OVERLAP,
+    name: str = "",
+) -> HttpResponseBase:
+    """Make a secret, and redirect to the page that shows it.
+
+    The service never stores the secret: a signed cookie, only for this page, has it. Raises TooManySecrets.
+    """
+    person = cast(User, request.user)
+    maker = secret_rotation.Maker(person.pk, person.display_name)
+    secret = secret_rotation.rotate(application, overlap, name=name, maker=maker).secret
+    url = shown.page("application_secret", application.pk)
+    response = HttpResponseRedirect(url, status=303)
+    response.set_signed_cookie(
+        COOKIE,
+        secret,
+        salt=_salt(request, application.pk),
+        max_age=COOKIE_SECONDS,
+        path=url,
+        secure=settings.IS_HTTPS,
+        httponly=True,
+        samesite="Strict",
+    )
+    return response
+
+
+def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
+    """Show the secret in the cookie, and delete the cookie. Without it, redirect to the page with the list of secrets.
+
+    Who may make secrets and not view applications finds the list here. Raises PermissionDenied, Http404: who may not.
+    """
+    try:
+        secret = request.get_signed_cookie(COOKIE, salt=_salt(request, pk), max_age=COOKIE_SECONDS)
+    except (KeyError, signing.BadSignature):
+        secret = ""
+        if not rights.may(request, rights.ROTATE):
+            raise PermissionDenied from None
+    found = Application.objects.all() if secret else rights.applications(request, rights.ROTATE)
+    application = get_object_or_404(found, pk=pk)
+    may_view = rights.may(request, rights.VIEW, application)
+    if not secret and may_view:
+        return redirect("admin:application", pk)
+    secrets = secret_rotation.states(application)
+    context = {
+        **admin.site.each_context(request),
+        "title": _("Client secrets"),
+        "application": application,
+        "client_secret": secret,
+        "product_settings": product_settings(application),
+        "may_view": may_view,
+        "may_rotate": True,
+        "secrets": secrets,
+        "has_secret": any(each.works for each in secrets),
+        "has_ended": not all(each.works for each in secrets),
+    }
+    response = TemplateResponse(request, "administration/secret.html", context)
+    response.delete_cookie(COOKIE, path=request.path)
+    return response
+
+
+def _salt(request: HttpRequest, pk: int) -> str:
+    """Bind the cookie to application and person, so that another user of the browser does not see the secret."""
+    return f"oauth_bridge.admin.secret.{pk}.{request.user.pk}"
+
+
+def product_settings(found: Application) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The settings that products need besides client ID and secret: first with discovery, then without discovery."""
+    discovered = [
+        (_("Issuer"), settings.BASE_URL),
+        (_("Discovery address"), f"{settings.BASE_URL}{paths.OPENID_CONFIGURATION}"),
+        (_("Scope"), OPENID_SCOPE),
+    ]
+    others = [
+        (_("Authorization"), f"{settings.AUTH_URL}{paths.AUTHORIZE}"),
+        (_("Token"), f"{settings.BASE_URL}{paths.TOKEN}"),
+        (_("User info"), f"{settings.BASE_URL}{paths.USERINFO}"),
+        (_("Keys (JWKS)"), f"{settings.BASE_URL}{paths.JWKS}"),
+        (_("Signature of ID tokens"), found.id_token_alg),
+    ]
+    return [(_("OpenID Connect"), discovered), (_("Without discovery, or for plain OAuth 2.0"), others)]
