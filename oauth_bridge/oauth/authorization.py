@@ -174,8 +174,8 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
         raise CallbackError(request, application, OAuthFault.CHALLENGE_NEEDED)
     elif "code_challenge_method" in sent:
         raise CallbackError(request, application, OAuthFault.MISSING, "challenge_missing", name="code_challenge")
-    if fault := openid_request.fault(sent):
-        raise CallbackError(request, application, fault)
+    if of_openid := openid_request.fault(sent):
+        raise CallbackError(request, application, of_openid)
     return application
 
 

@@ -69,7 +69,6 @@ def test_a_new_secret_is_made_once_that_is_confirmed_and_is_saved_as_a_file(
     wrong += flaws(page)
     page.get_by_role("radio", name="End all at once").check()
     press(page, "Make a new secret")
-    assert status(driver, application, first) == 200, "nothing was confirmed"
     page.get_by_role("checkbox").check()
     press(page, "Make a new secret")
     new = page.locator("#client-secret").inner_text()

@@ -19,6 +19,7 @@ from uuid import uuid4
 
 import pytest
 import requests
+from django.conf import settings
 
 from tests import documented
 from tests.databases import Cluster

@@ -20,7 +20,7 @@ from accounts.models import OutgoingMail
 from config import health
 from config.infrastructure.rate_limits import Outage
 from oauth_bridge.activity import counts
-from oauth_bridge.models import PurgeRun, SigningKey
+from oauth_bridge.models import PurgeRun, SigningKey, WriteProof
 from tests.pages import admin_browser, html_of
 
 

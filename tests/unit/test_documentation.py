@@ -56,8 +56,6 @@ def test_the_addresses_are_those_of_this_service_and_nothing_else_is_left_to_fil
         assert set(re.findall(r"\{([A-Z_]+)\}", page)) <= LEFT
 
 
-
-
 def test_the_reference_has_each_parameter_and_each_answer() -> None:
     page = html_of(Client().get("/docs/reference"))
     paths = openapi.document()["paths"]
