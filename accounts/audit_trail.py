@@ -1,10 +1,8 @@
 """The audit trail records each change by an administrator or operator, in the transaction of the change.
 
-Only administration pages (`by_request`) and commands (`by_command`) write entries. Changes by people to their own
-accounts are not recorded here. Nothing in this service changes or deletes an entry, so an entry outlives the actor's
-account and the changed object. No entry contains a secret, a password, a digest, or the name or address of the person
-whose account was changed. `sub` identifies this person while the account exists. Each entry is also logged as a
-security event, which names the changed fields without their values.
+Only administration pages (`by_request`) and commands (`by_command`) write entries. Nothing changes or deletes an entry,
+so it outlives the actor's account and the changed object. No entry contains a secret, a password, a digest, or the name
+or address of the person whose account was changed. Each is also logged as a security event, without the values.
 """
 
 from __future__ import annotations
@@ -46,10 +44,7 @@ Changes = Mapping[str, tuple[object, object]]
 
 @dataclass
 class Actor:
-    """The person who makes a change. `pk` is None for a command. `name` and network `address` outlive the account.
-
-    `counted` is the number of entries of this request or command.
-    """
+    """Who makes a change; `pk` is None for a command. `counted` is the number of entries of this request or command."""
 
     pk: UUID | None
     name: str
@@ -70,8 +65,7 @@ def _counter(person: UUID, *, is_act: bool) -> Counter:
 def seconds_to_wait(person: UUID, *, is_act: bool) -> int:
     """Return 0, or the seconds until the person may make changes as an administrator again.
 
-    `is_act`: the change is an act, such as switching off an application. An act is small and may be urgent, so its
-    limit is wider.
+    `is_act`: the change is an act, such as switching off an application. It may be urgent, so its limit is wider.
     """
     return rate_limits.exceeded(_counter(person, is_act=is_act))
 
@@ -197,7 +191,7 @@ def described(entry: AuditEntry) -> dict[str, Any]:
 
 
 def _difference(before: object, after: object) -> list[object]:
-    """Return the two values for JSON. Of two lists, the first is what was removed and the second what was added."""
+    """The two values for JSON. Of two lists, the first is what was removed and the second what was added."""
     if isinstance(before, _LISTS) and isinstance(after, _LISTS):
         old, new = ({str(each) for each in values} for values in (before, after))
         return [_cut(sorted(old - new)), _cut(sorted(new - old))]
@@ -215,10 +209,7 @@ def _shown(value: object) -> object:
 
 
 def _cut(texts: list[str]) -> list[str]:
-    """Return the first texts, of about VALUE_LENGTH characters together, and the number of the others.
-
-    Long texts are cut, so that one long text does not hide the others.
-    """
+    """The first texts, of about VALUE_LENGTH characters, each cut so that it hides no other, and how many more."""
     longest = max(VALUE_LENGTH // max(len(texts), 1), SHORTEST_CUT)
     texts = [text if len(text) <= longest else f"{text[: longest - 1]}…" for text in texts]
     kept = [text for text, length in zip(texts, accumulate(map(len, texts)), strict=True) if length <= VALUE_LENGTH]

@@ -1,8 +1,6 @@
-"""Administrators, their permissions, and groups.
+"""Administrators, their permissions, and groups, which decide who may use an application and may give permissions.
 
-Every function that deletes, deactivates or demotes an administrator calls `keep_one`. A group decides who may use
-an application, and may also give permissions. Only a superuser may give permissions to a group, or add or remove
-members of a group that has permissions.
+Every function that deletes, deactivates or demotes an administrator calls `keep_one`.
 """
 
 from __future__ import annotations
@@ -61,8 +59,7 @@ def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
 def make(person: User, permissions: Collection[Permission]) -> int:
     """Make the person an administrator with only these permissions, or a superuser if `permissions` is empty.
 
-    Returns the number of applications that the person does not own any more. Raises LastAdministrator: the person is
-    the last administrator with superuser status, and would lose this status.
+    Returns the number of applications that the person does not own any more. Raises LastAdministrator.
     """
     if permissions:
         keep_one([person.pk])

@@ -49,11 +49,7 @@ ATTEMPTS, MOST_BROWSERS = 6, 10
 
 
 def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Show the page of a person. With `act` in the query, GET asks for confirmation and POST performs the act.
-
-    Raises PermissionDenied: the permission to see people or to change this person is missing. Raises Http404: the
-    person or the act does not exist.
-    """
+    """Show the page of a person. With `act` in the query, GET asks for confirmation and POST performs the act."""
     if not request.user.has_perm(PEOPLE):
         raise PermissionDenied
     found = User.objects.filter(pk=pk).first()
@@ -166,10 +162,6 @@ def _acts_on(found: User) -> dict[str, Act[User]]:
 
 
 def act(request: HttpRequest, found: User, name: str) -> HttpResponseBase:
-    """Ask for confirmation on GET, and perform the act on POST.
-
-    Raises PermissionDenied: the administrator may not change this person. Raises Http404: the act does not exist.
-    """
     chosen, named = (ACTS | INVITED_ACTS).get(name), shown.name_of_person(found)
     if name == "end":
         client_id = request.GET.get("client_id", "")
@@ -264,7 +256,6 @@ class AddressForm(forms.Form):
 
 
 def _correct(_request: HttpRequest, found: User, answers: Answers) -> None:
-    """Raises ValidationError: the person or somebody else has the address already."""
     taken = ValidationError(_("Somebody already uses this address."))
     if answers["email"] == found.email:
         raise taken

@@ -72,18 +72,16 @@ def is_mended(entry: ActivityRecord, application: Application | None) -> bool | 
 
 
 def limit_ends_at(entry: ActivityRecord) -> datetime | None:
-    """Return the end of the limit that refused the request; None for another cause."""
     seconds, is_limit = entry.detail.get("seconds"), "limited" in entry.cause or entry.cause.startswith("throttled")
     return entry.at + timedelta(seconds=seconds) if isinstance(seconds, int) and is_limit else None
 
 
 def locked_until(person: User) -> datetime | None:
-    """Return until when the account is locked after wrong passwords or codes; None if it is not."""
     return all_locked_until([person.pk]).get(person.pk)
 
 
 def all_locked_until(people: Sequence[UUID]) -> dict[UUID, datetime]:
-    """Return until when each of the accounts is locked. Those that are not locked are left out."""
+    """Until when each account is locked after wrong passwords or codes. Those that are not locked are left out."""
     rows = reading.records(Filters()).filter(person__in=people, cause__in=OF_THE_ACCOUNT)[: MOST_LIMITS * len(people)]
     now, found = timezone.now(), dict[UUID, datetime]()
     for entry in rows:
@@ -129,7 +127,7 @@ def hints(request: HttpRequest, entry: ActivityRecord, application: Application 
 
 
 def for_developer(request: HttpRequest, entry: ActivityRecord, fix: str) -> str:
-    """The text that the application's developer needs; empty if the developer cannot remove the cause."""
+    """The text for the application's developer; empty if the developer cannot remove the cause."""
     is_theirs = entry.cause in CAUSES and CAUSES[entry.cause].mender is Mender.DEVELOPER
     if not (entry.client_id and fix and is_theirs and needs_mending(entry.step, entry.cause)):
         return ""
@@ -147,7 +145,6 @@ def for_developer(request: HttpRequest, entry: ActivityRecord, fix: str) -> str:
 
 
 def with_callback(seen: QuerySet[Application], sent: str) -> list[Application]:
-    """Return the applications in `seen` that have registered the callback address."""
     if not sent or MASK in sent:
         return []
     rows = seen.filter(redirect_uris__contains=sent)[: 10 * MOST_NEAR]
