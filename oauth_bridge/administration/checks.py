@@ -7,10 +7,12 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext_lazy
 
+from accounts.models import User
 from oauth_bridge.activity import statistics
 from oauth_bridge.activity.causes import fix_of, needs_mending, title_of
 from oauth_bridge.activity.statistics import Failing
@@ -84,15 +86,16 @@ def summaries(applications: Collection[Application]) -> dict[int, Summary]:
     last = code_history.last_redeemed(keys)
     hours = statistics.last_hours([each.client_id for each in applications if each.pk not in last])
     secrets = secret_rotation.states_of(keys)
-    members = Application.groups.through.objects.filter(application__in=keys, group__user__is_active=True)
-    admitting = {*members.values_list("application", flat=True)}
+    members = User.groups.through.objects.filter(group=OuterRef("group"), user__is_active=True)
+    admitting = Application.groups.through.objects.filter(Exists(members), application__in=keys)
+    admits = {*admitting.values_list("application", flat=True)}
     found = {}
     for each in applications:
         finished, all_failed = day[each.client_id], failed[each.client_id]
         last_at = last.get(each.pk) or hours.get(each.client_id)
         failed_now = all_failed - refused[each.client_id]
         state = _state(each, finished, failed_now, last_at)
-        admits_nobody = each.is_restricted and each.pk not in admitting
+        admits_nobody = each.is_restricted and each.pk not in admits
         found[each.pk] = Summary(state, finished, all_failed, last_at, secrets.get(each.pk, []), admits_nobody)
     return found
 
