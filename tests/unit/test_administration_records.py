@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -51,60 +50,50 @@ def person_page(person: User, act: str = "") -> str:
 
 # From a record to its fix --------------------------------------------------------------------------------------------
 
-# By cause: what breaks the sign-in, what mends it, and where the page leads until then.
-Change = Callable[[Application, User], object]
-LEADS: dict[str, tuple[Change, Change, Callable[[Application, User], str]]] = {
-    "client_disabled": (
-        lambda row, _: Application.objects.filter(pk=row.pk).update(is_enabled=False),
-        lambda row, _: Application.objects.filter(pk=row.pk).update(is_enabled=True),
-        lambda row, _: admin_page(row, "act", "switch-on"),
-    ),
-    "secret_none_left": (
-        lambda row, _: row.secrets.update(is_revoked=True),
-        lambda row, _: row.secrets.update(is_revoked=False),
-        lambda row, _: admin_page(row, "secret"),
-    ),
-    **{
-        cause: (
-            lambda _, person: User.objects.filter(pk=person.pk).update(is_active=False),
-            lambda _, person: User.objects.filter(pk=person.pk).update(is_active=True),
-            lambda _, person: person_page(person, "activate"),
-        )
-        for cause in ("account_inactive", "person_deactivated")
-    },
-    **{
-        cause: (
-            lambda _, person: User.objects.filter(pk=person.pk).update(email_verified_at=None),
-            lambda _, person: User.objects.filter(pk=person.pk).update(email_verified_at=timezone.now()),
-            lambda _, person: person_page(person, "confirm"),
-        )
-        for cause in ("address_unconfirmed", "no_verified_email")
-    },
-    "not_admitted": (
-        lambda row, _: set_groups(row, [Group.objects.create(name="Accountants")]),
-        lambda _, person: person.groups.add(Group.objects.get()),
-        lambda _, person: reverse("admin:accounts_user_change", args=[person.pk]),
-    ),
+OFF, UNCONFIRMED = {"is_active": False}, {"email_verified_at": None}
+# By cause: of what the columns break the sign-in, and where the page leads until they are as before.
+LEADS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "client_disabled": ("application", {"is_enabled": False}, "switch-on"),
+    "secret_none_left": ("secrets", {"is_revoked": True}, "new-secret"),
+    "account_inactive": ("person", OFF, "activate"),
+    "person_deactivated": ("person", OFF, "activate"),
+    "address_unconfirmed": ("person", UNCONFIRMED, "confirm"),
+    "no_verified_email": ("person", UNCONFIRMED, "confirm"),
 }
 
 
 @pytest.mark.parametrize("cause", LEADS)
 def test_a_record_leads_whoever_may_to_what_mends_it_until_it_is_mended(grace: Client, cause: str) -> None:
-    breaks, mends, leads_to = LEADS[cause]
+    of, broken, act = LEADS[cause]
     row, person = named("Payroll"), PersonFactory()
-    page, url = page_of(cause, Step.CONSENT, client_id=row.client_id, person=person), f'href="{leads_to(row, person)}"'
-    breaks(row, person)
+    page = page_of(cause, Step.CONSENT, client_id=row.client_id, person=person)
+    url = f'href="{person_page(person, act) if of == "person" else admin_page(row, "act", act)}"'
+    rows: dict[str, Any] = {"secrets": row.secrets.all(), "person": User.objects.filter(pk=person.pk)}
+    changed = rows.get(of, Application.objects.filter(pk=row.pk))
+    before = changed.values(*broken)[0]
+    changed.update(**broken)
     asked = grace.get(page)
-    assert url in html_of(asked)
-    assert "Not yet mended." in text_of(asked)
-    assert ("Its groups: Accountants." in text_of(asked)) is (cause == "not_admitted")
+    assert (url in html_of(asked), "Not yet mended." in text_of(asked)) == (True, True)
     assert url not in html_of(staff(ACTIVITY, VIEW, PEOPLE).get(page))
-    assert "Accountants" not in text_of(staff(ACTIVITY).get(page))
-    mends(row, person)
+    changed.update(**before)
     done = grace.get(page)
-    assert "Mended. The advice was: " in text_of(done) or "Nothing to change any more Mended." in text_of(done)
+    assert "Mended." in text_of(done)
     assert url not in html_of(done)
-    assert "Its groups" not in text_of(done)
+
+
+def test_the_record_of_somebody_who_is_in_none_of_the_groups_names_them_and_leads_to_those_of_the_person(
+    grace: Client,
+) -> None:
+    row, person, group = named("Payroll"), PersonFactory(), Group.objects.create(name="Accountants")
+    page = page_of("not_admitted", Step.CONSENT, client_id=row.client_id, person=person)
+    url = f'href="{reverse("admin:accounts_user_change", args=[person.pk])}"'
+    set_groups(row, [group])
+    for is_admitted in (False, True):
+        answer = grace.get(page)
+        assert (url in html_of(answer), "Its groups: Accountants." in text_of(answer)) == (not is_admitted,) * 2
+        assert ("Mended." in text_of(answer)) is is_admitted
+        assert "Accountants" not in text_of(staff(ACTIVITY).get(page))
+        person.groups.add(group)
 
 
 @pytest.mark.parametrize(
