@@ -68,15 +68,14 @@ def pages(driver: OAuthDriver, application: Registered) -> list[str]:
         reverse("admin:application", args=[application.row.pk]),
         reverse("admin:application", args=[long.pk]),
         f"/admin/activity/?client_id={application.client_id}",
-        f"/admin/activity/?client_id={application.client_id}&live={now.isoformat()[:19]}Z",
+        f"/admin/activity/?client_id={application.client_id}&live=on",
         reverse("admin:oauth_bridge_application_changelist"),
         reverse("admin:oauth_bridge_application_change", args=[application.row.pk]),
         reverse("admin:oauth_bridge_application_add"),
         reverse("admin:oauth_bridge_application_delete", args=[application.row.pk]),
-        reverse("admin:oauth_bridge_application_secret", args=[application.row.pk]),
         *(
             reverse("admin:application_act", args=[application.row.pk, act])
-            for act in ("switch-off", "trust", "owners", "end-access")
+            for act in ("new-secret", "switch-off", "trust", "owners", "end-access")
         ),
         reverse("admin:oauth_bridge_application_history", args=[application.row.pk]),
         reverse("admin:trail"),
