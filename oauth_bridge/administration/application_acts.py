@@ -7,7 +7,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
@@ -50,7 +49,7 @@ class OwnersChoice(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
 class OwnersForm(forms.Form):
     owners = OwnersChoice(
         label=gettext_lazy("Owners"),
-        queryset=get_user_model().objects.none(),
+        queryset=User.objects.none(),
         widget=forms.CheckboxSelectMultiple,
         required=False,
         help_text=gettext_lazy("All who may open the administration."),
@@ -58,7 +57,7 @@ class OwnersForm(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        staff = get_user_model().objects.filter(is_staff=True, is_active=True)
+        staff = User.objects.filter(is_staff=True, is_active=True)
         self.fields["owners"].queryset = staff.order_by("nickname", "email")  # type: ignore[attr-defined]
 
 

@@ -50,7 +50,7 @@ class PeopleList(ChangeList):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         rows = list(self.result_list)
-        locked_until = record_facts.all_locked_until([row.pk for row in rows])
+        locked_until = record_facts.locked_until([row.pk for row in rows])
         invitations = page.invitations(rows)
         for row in rows:
             row.shown_state = page.state(row, locked_until.get(row.pk))

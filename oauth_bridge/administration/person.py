@@ -57,7 +57,7 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         raise Http404
     if "act" in request.GET:
         return act(request, found, request.GET["act"])
-    locked_until = record_facts.locked_until(found)
+    locked_until = record_facts.locked_until([pk]).get(pk)
     context = {
         **admin.site.each_context(request),
         "title": shown.name_of_person(found),

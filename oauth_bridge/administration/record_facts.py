@@ -10,7 +10,6 @@ from operator import or_
 from typing import NamedTuple
 from uuid import UUID
 
-from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -58,7 +57,7 @@ def is_mended(entry: ActivityRecord, application: Application | None) -> bool | 
         return Application.objects.filter(client_id=client_id).exists()
     if entry.step in (Step.SIGN_IN, Step.SECOND_FACTOR) and (end := limit_ends_at(entry)):
         return end <= timezone.now() or _is_unlocked(entry)
-    person = get_user_model().objects.filter(pk=entry.person_id).first() if entry.person_id else None
+    person = User.objects.filter(pk=entry.person_id).first() if entry.person_id else None
     if entry.cause in OF_THE_PERSON:
         return person is not None and bool(getattr(person, OF_THE_PERSON[entry.cause][1]))
     if entry.cause == "not_admitted":
@@ -76,11 +75,7 @@ def limit_ends_at(entry: ActivityRecord) -> datetime | None:
     return entry.at + timedelta(seconds=seconds) if isinstance(seconds, int) and is_limit else None
 
 
-def locked_until(person: User) -> datetime | None:
-    return all_locked_until([person.pk]).get(person.pk)
-
-
-def all_locked_until(people: Sequence[UUID]) -> dict[UUID, datetime]:
+def locked_until(people: Sequence[UUID]) -> dict[UUID, datetime]:
     """Until when each account is locked after wrong passwords or codes. Those that are not locked are left out."""
     rows = reading.records(Filters()).filter(person__in=people, cause__in=OF_THE_ACCOUNT)[: MOST_LIMITS * len(people)]
     now, found = timezone.now(), dict[UUID, datetime]()
