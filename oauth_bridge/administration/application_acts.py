@@ -49,16 +49,11 @@ class OwnersChoice(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
 class OwnersForm(forms.Form):
     owners = OwnersChoice(
         label=gettext_lazy("Owners"),
-        queryset=User.objects.none(),
+        queryset=User.objects.filter(is_staff=True, is_active=True).order_by("nickname", "email"),
         widget=forms.CheckboxSelectMultiple,
         required=False,
         help_text=gettext_lazy("All who may open the administration."),
     )
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        staff = User.objects.filter(is_staff=True, is_active=True)
-        self.fields["owners"].queryset = staff.order_by("nickname", "email")  # type: ignore[attr-defined]
 
 
 def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpResponseBase:
