@@ -306,7 +306,10 @@ class UserAdmin(ModelAdmin):
 
 
 def _stored(person: User) -> dict[str, object]:
-    """The rights, and only whether the nickname is that of `person`: entries of the audit trail are never deleted."""
+    """Return the stored rights, and whether the stored nickname is the nickname of `person`.
+
+    An audit entry never contains the nickname itself, because entries are never deleted.
+    """
     row = User.objects.values("nickname", "is_staff", "is_superuser").get(pk=person.pk)
     return {**row, "nickname": row["nickname"] == person.nickname}
 

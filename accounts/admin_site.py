@@ -16,14 +16,14 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.utils import unquote
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
-from django.core.exceptions import BadRequest, PermissionDenied
+from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.db import IntegrityError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.response import TemplateResponse
-from django.urls import reverse
+from django.urls import URLPattern, URLResolver, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
@@ -110,6 +110,15 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         except IntegrityError:  # another request has just stored the same name or address: now the form says so
             return super().changeform_view(request, object_id, form_url, extra_context)
 
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:  # type: ignore[override]
+        try:
+            chosen = request.POST.getlist(ACTION_CHECKBOX_NAME)
+            for key in chosen if request.POST.get("select_across", "0") == "0" else []:
+                self.opts.pk.run_validators(self.opts.pk.to_python(key))
+        except ValidationError as error:
+            raise BadRequest from error
+        return super().changelist_view(request, extra_context)
+
     def act_on_many(
         self,
         request: HttpRequest,
@@ -129,8 +138,9 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         question. `change` gets the answers of the form. `done` has %(count)d.
         """
         count = changing.count()
-        filled = form(request.POST if "post" in request.POST else None)
-        if count and not filled.is_valid():
+        asked = request.POST.get("post", "")  # the page sends the number that it asked about
+        filled = form(request.POST if asked else None)
+        if count and (not filled.is_valid() or (asked.isdigit() and asked != str(count))):
             context = {
                 **self.admin_site.each_context(request),
                 "opts": self.opts,
@@ -303,6 +313,10 @@ class AdminSite(admin.AdminSite):
         response = render(request, "admin/too_many_changes.html", context, status=HTTPStatus.TOO_MANY_REQUESTS)
         response["Retry-After"] = str(seconds)
         return response
+
+    def get_urls(self) -> list[URLResolver | URLPattern]:
+        """Leave out Django's redirect to an object's page on another site, because nothing here has such a page."""
+        return [each for each in super().get_urls() if getattr(each, "name", "") != "view_on_site"]
 
     def logout(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None

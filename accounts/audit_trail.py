@@ -1,8 +1,10 @@
 """The audit trail records each change by an administrator or operator, in the transaction of the change.
 
-Only administration pages (`by_request`) and commands (`by_command`) write entries. Nothing changes or deletes an entry,
-so it outlives the actor's account and the changed object. No entry contains a secret, a password, a digest, or the name
-or address of the person whose account was changed. Each is also logged as a security event, without the values.
+Only administration pages (`by_request`) and commands (`by_command`) write entries. Changes by people to their own
+accounts are not recorded here. Nothing in this service changes or deletes an entry, so an entry outlives the actor's
+account and the changed object. No entry contains a secret, a password, a digest, or the name or address of the person
+whose account was changed. `sub` identifies this person while the account exists. Each entry is also logged as a
+security event, which names the changed fields without their values.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth.models import Group
+from django.db.models import Q
 from django.http import HttpRequest
 
 from accounts.models import AuditEntry, User
@@ -37,6 +40,7 @@ ACTOR_NAME_LENGTH = 120
 # not use up the hour.
 MOST_COUNTED = 10
 _BATCH = 1_000
+NO_FILTER = Q()
 _LISTS = (list, tuple, set)
 
 Changes = Mapping[str, tuple[object, object]]
@@ -172,6 +176,15 @@ def of_person(person: User) -> Subject:
 
 def of_group(group: Group) -> Subject:
     return Subject("group", str(group.pk), group.name)
+
+
+def entries(
+    kind: str = "", key: str = "", before_id: int = 0, limit: int = 50, where: Q = NO_FILTER
+) -> list[AuditEntry]:
+    """Return the matching entries, newest first. Empty arguments match every entry."""
+    wanted = {"kind": kind, "key": key, "id__lt": before_id}
+    rows = AuditEntry.objects.filter(where, **{name: value for name, value in wanted.items() if value})
+    return list(rows.order_by("-id")[:limit])
 
 
 def described(entry: AuditEntry) -> dict[str, Any]:

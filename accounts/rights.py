@@ -1,6 +1,8 @@
-"""Administrators, their permissions, and groups, which decide who may use an application and may give permissions.
+"""Administrators, their permissions, and groups.
 
-Every function that deletes, deactivates or demotes an administrator calls `keep_one`.
+Every function that deletes, deactivates or demotes an administrator calls `keep_one`. A group decides who may use
+an application, and may also give permissions. Only a superuser may give permissions to a group, or add or remove
+members of a group that has permissions.
 """
 
 from __future__ import annotations

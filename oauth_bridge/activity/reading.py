@@ -63,21 +63,23 @@ def fix(entry: ActivityRecord, sight: Sight) -> str:
     return reason(facts.get("differs", ())) or fix_of(entry.cause, facts)
 
 
-def described(entry: ActivityRecord) -> dict[str, Any]:
-    """The record as values for JSON, for the operator.
+def described(entry: ActivityRecord, sight: Sight) -> dict[str, Any]:
+    """The record as values for JSON, without what the reader may not see.
 
-    Only records about an unregistered callback address have `sent`, `nearest` or `differs`.
+    Only records about an unregistered callback address have `sent`, `nearest` or `differs`. Only a reader who sees all
+    applications gets `detail`, which may name another application's secret.
     """
     of_the_address = {name: entry.detail[name] for name in ("sent", "nearest", "differs") if name in entry.detail}
-    detail = {name: value for name, value in entry.detail.items() if name not in of_the_address}
+    detail = sight.cut(entry.detail) if sight.all_applications else {}
+    detail = {name: value for name, value in detail.items() if name not in of_the_address}
     return {
         "time": entry.at.isoformat(),
         "step": entry.step,
         "outcome": entry.outcome,
         "cause": entry.cause,
-        "fix": fix(entry, OPERATOR),
+        "fix": fix(entry, sight),
         "client_id": entry.client_id or None,
-        "person": str(entry.person_id) if entry.person_id else None,
+        "person": str(entry.person_id) if entry.person_id and sight.people else None,
         "address": entry.address or None,
         "browser": entry.browser.strip("/") or None,
         "reference": entry.reference or None,

@@ -46,6 +46,7 @@ class Query:
         self.show = get("show", "") if get("show") in SHOWS else ""
         self.days = get("days", "1") if get("days") in PERIODS else "1"
         self.before = time_of(get("before", ""))
+        self.waits_since = time_of(get("live", ""))
 
     def url(self, **changes: object) -> str:
         chosen: dict[str, Any] = {
@@ -77,6 +78,12 @@ class Query:
         return bool(self.cause or self.step or self.is_of_some or self.show)
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether the page loads itself again without script: for LASTS after an administrator began to wait."""
+        lasts = shown_attempts.LASTS
+        return bool(self.waits_since and self.waits_since <= timezone.now() < self.waits_since + lasts)
+
+    @property
     def is_of_some(self) -> bool:
         """Only the attempts of one address or reference are listed. The counts are those of everybody."""
         return bool(self.who or self.reference)
@@ -88,7 +95,7 @@ class Query:
 def activity(request: HttpRequest) -> TemplateResponse:
     """Show the activity of one application or of all. For one application, the board shows each step as it happens.
 
-    With `live`, the counts of the period are left out.
+    With `live`, the counts of the period are left out; a time in it is when an administrator began to wait.
 
     Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the administrator may not
     see the activity of this application.

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from config.infrastructure import paths
@@ -81,7 +82,7 @@ def _activity(request: HttpRequest, found: Application, summary: Summary, failur
         "causes": causes,
         "attempts": [shown_attempts.attempt(each, names) for each in latest],
         "board": None if summary.last_at else shown_attempts.board(found, latest, names),
-        "waiting_url": shown.page("activity", client_id=found.client_id, live="on"),
+        "waiting_url": shown.page("activity", client_id=found.client_id, live=timezone.now().isoformat()),
         "refused": sum(number for cause, number in failures.items() if cause.cause == "refused"),
         "activity_url": shown.page("activity", **query),
         "may_see_activity": True,

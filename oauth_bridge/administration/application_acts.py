@@ -71,18 +71,23 @@ def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpRespon
     section = Named(_("Applications"), shown.page("oauth_bridge_application_changelist"))
     subject = get_object_or_404(found.secrets.select_related("application"), number=number) if number else found
     named = str(number) if number else found.name
-    return acts.confirm(request, chosen, subject, name=named, of=shown.named(found), section=section)
+    page = "application" if rights.may(request, rights.VIEW, found) else "application_secret"
+    of = Named(found.name, shown.page(page, pk))
+    return acts.confirm(request, chosen, subject, name=named, of=of, section=section)
 
 
 def find_application(request: HttpRequest, pk: int, permission: str = rights.VIEW) -> Application:
-    """The application, for an administrator who has `permission` and the permission to view it.
+    """The application, for an administrator who has `permission` and, except to make or end secrets, may view it.
 
     Raises PermissionDenied: one of the two is missing for all applications. Raises Http404: for this application.
     """
-    if not rights.may(request, rights.VIEW) or not rights.may(request, permission):
+    needed = {permission} if permission == rights.ROTATE else {permission, rights.VIEW}
+    if not all(rights.may(request, each) for each in needed):
         raise PermissionDenied
-    with_permission = rights.applications(request, permission).values("pk")
-    return get_object_or_404(rights.applications(request, rights.VIEW).filter(pk__in=with_permission), pk=pk)
+    found = get_object_or_404(rights.applications(request, permission), pk=pk)
+    if not all(rights.may(request, each, found) for each in needed):
+        raise Http404
+    return found
 
 
 def find_record(request: HttpRequest, pk: int) -> tuple[ActivityRecord, Application | None]:
@@ -138,7 +143,7 @@ def why_not_added(sent: str) -> str:
     return _("It can’t be registered: %(problem)s") % {"problem": problem} if problem else ""
 
 
-def _warnings(request: HttpRequest, sent: str, application: Application) -> tuple[str, ...]:
+def warnings_of(request: HttpRequest, sent: str, application: Application) -> tuple[str, ...]:
     """What to know before the address is added. Only administrators who see all applications learn of others."""
     warnings, host = [], shown_host(sent)
     others = Application.objects.exclude(pk=application.pk).filter(redirect_uris__contains=sent)
@@ -175,7 +180,7 @@ def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
         fits=lambda each: not each.is_callback(sent),
         ends=_("From then on people who sign in to %(name)s may be sent back to it.") % {"name": found.name},
         shows=sent,
-        warnings=_warnings(request, sent, found),
+        warnings=warnings_of(request, sent, found),
         change=lambda _request, each, _answers: _add_address(each, sent),
         done=_("The address is added. %(name)s can use it now."),
         is_proven=True,

@@ -8,8 +8,9 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.utils import flatten_fieldsets
 from django.contrib.admin.views.main import ChangeList
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -79,6 +80,15 @@ class ApplicationAdmin(ModelAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Application]:
         return rights.applications(request, rights.VIEW, rights.CHANGE)
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Application:
+        """Raises PermissionDenied: no application is visible. Raises Http404: no visible application has this id."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        found: Application | None = super().get_object(request, object_id, from_field)
+        if found is None:
+            raise Http404
+        return found
 
     def has_view_permission(self, request: HttpRequest, obj: Application | None = None) -> bool:
         return rights.may(request, rights.VIEW, obj) or rights.may(request, rights.CHANGE, obj)

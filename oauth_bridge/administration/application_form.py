@@ -137,7 +137,11 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
                 self.add_error("redirect_uris", text % {"count": used[address], "address": address})
 
     def check_groups(self) -> None:
-        """Check that groups are chosen exactly if `is_restricted` is set: otherwise everybody or nobody is admitted."""
+        """Check that groups are chosen exactly if `is_restricted` is set.
+
+        Without this check, an application with groups but without `is_restricted` would admit everybody. A restricted
+        application without groups would admit nobody. A new group restricts the application without the tick.
+        """
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
         if is_restricted and groups is not None and not (groups or self.cleaned_data.get("new_group")):
             self.add_error("groups", _("Choose at least one group, or let everybody use it."))

@@ -8,7 +8,7 @@ from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth.models import Group
-from django.core.exceptions import PermissionDenied, ValidationError
+from django.core.exceptions import BadRequest, PermissionDenied, ValidationError
 from django.db import transaction
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -149,7 +149,11 @@ def _named(addresses: list[str]) -> str:
 
 
 def _remove(request: HttpRequest, found: Group) -> HttpResponseBase | None:
-    chosen = found.user_set.filter(pk__in=request.POST.getlist(ACTION_CHECKBOX_NAME))
+    """Raises BadRequest: a malformed user ID."""
+    try:
+        chosen = found.user_set.filter(pk__in=request.POST.getlist(ACTION_CHECKBOX_NAME))
+    except ValidationError as error:
+        raise BadRequest from error
     removed = [each.pk for each in chosen if person.may_change(request, each)]
     if not removed:
         messages.warning(request, _("Nobody is chosen. Tick the people first."))

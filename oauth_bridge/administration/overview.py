@@ -22,7 +22,7 @@ from oauth_bridge.models import Application
 
 DAY = timedelta(days=1)
 MOST_CAUSES, MOST_FAILURES = 8, 8
-MOST_SUMMARISED, MOST_LISTED = 1_000, 12
+MOST_LISTED = 12
 
 
 class Needed(NamedTuple):
@@ -95,12 +95,18 @@ def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
 
 
 def _needed(enabled: QuerySet[Application]) -> list[Needed]:
-    """What the earliest registered applications need. Those to which nobody can sign in come first."""
-    rows = list(enabled.order_by("created")[:MOST_SUMMARISED])
+    """The first finding of each application: where nobody can sign in first, where nobody does last."""
+    rows = list(enabled.order_by("created"))
     summaries = checks.summaries(rows)
     needed = [
-        Needed(shown.named(each), checks.FAILING if finding.would_fail else summaries[each.pk].state, finding)
+        Needed(shown.named(each), _state(finding), finding)
         for each in rows
-        for finding in checks.of_registration(each, summaries[each.pk])
+        for finding in checks.of_registration(each, summaries[each.pk])[:1]
     ]
-    return sorted(needed, key=lambda each: not each.finding.would_fail)[:MOST_LISTED]
+    return sorted(needed, key=lambda each: (not each.finding.would_fail, each.finding.code == "unused"))[:MOST_LISTED]
+
+
+def _state(finding: Finding) -> State:
+    if finding.would_fail:
+        return checks.FAILING
+    return checks.STALE if finding.code == "unused" else checks.RISKY

@@ -88,6 +88,8 @@ def _difference(request: HttpRequest, entry: ActivityRecord, application: Applic
         "pieces": side_by_side(sent, nearest) if nearest else [(sent, "", True)],
         "nearest": nearest,
         "registered_count": len(application.callback_addresses) if application else 0,
-        "why_not_added": problem if application else "",
+        "is_unregistered": application is not None and not application.is_callback(sent),
+        "why_not_added": problem,
+        "warnings": application_acts.warnings_of(request, sent, application) if application and not problem else (),
         "add_url": shown.page("add_address", entry.id) if may_add else "",
     }

@@ -1,4 +1,8 @@
-"""The rights of administrators: permissions for all applications; OF_OWNERS for the applications that they own."""
+"""The rights of administrators: permissions for all applications, and the rights of owners for their applications.
+
+Lists, pages, forms, the activity, the search and the overview all use this module. An owner who may open the
+administration has the rights in OF_OWNERS for the owned applications, even without a permission.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +40,10 @@ def applications(request: HttpRequest, *permissions: str) -> QuerySet[Applicatio
 
 
 def may(request: HttpRequest, permission: str, application: Application | None = None) -> bool:
-    """Whether the signed-in administrator has the permission for this application; without one, for any."""
+    """Return whether the signed-in administrator has the permission for this application.
+
+    If no application is passed, the permission for one application is enough.
+    """
     if request.user.has_perm(permission):
         return True
     found = applications(request, permission)
@@ -44,13 +51,17 @@ def may(request: HttpRequest, permission: str, application: Application | None =
 
 
 def client_ids(request: HttpRequest) -> list[str] | None:
-    """The applications whose activity the administrator may see. None: all, and records without an application."""
+    """The client_ids of the applications whose activity the administrator may see.
+
+    None: all activity is visible, also records without an application.
+    """
     if request.user.has_perm(ACTIVITY):
         return None
     return list(applications(request, ACTIVITY).values_list("client_id", flat=True))
 
 
 def sight(request: HttpRequest) -> Sight:
+    """What the signed-in administrator may see in records."""
     has = request.user.has_perm
     return Sight(all_applications=has(VIEW) or has(ACTIVITY), people=has(PEOPLE))
 

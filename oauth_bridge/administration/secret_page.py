@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import cast
+from typing import Any, cast
 
 from django import forms
 from django.conf import settings
 from django.contrib import admin
 from django.core import signing
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
@@ -48,6 +49,19 @@ class RotationForm(forms.Form):
         required=False,
         validators=[refuse_control_characters],
     )
+    confirmed = forms.BooleanField(
+        label=gettext_lazy("End all at once: nobody can sign in until the application has the new secret"),
+        required=False,
+        help_text=gettext_lazy(
+            "Make a new secret, and end every older one now. Whoever has access keeps it: if a secret has leaked, "
+            "choose “It leaked” beside it."
+        ),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        if self.cleaned_data.get("overlap") == secret_rotation.REVOKE_NOW and not self.cleaned_data["confirmed"]:
+            raise ValidationError({"confirmed": _("Confirm that the older secrets are to end at once.")})
+        return self.cleaned_data
 
 
 def rotate(
@@ -79,19 +93,33 @@ def rotate(
 
 
 def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Show the secret in the cookie, and delete the cookie. Without it, redirect to the page of the application."""
+    """Show the secret in the cookie, and delete the cookie. Without it, redirect to the page with the list of secrets.
+
+    Who may make secrets and not view applications finds the list here. Raises PermissionDenied, Http404: who may not.
+    """
     try:
         secret = request.get_signed_cookie(COOKIE, salt=_salt(request, pk), max_age=COOKIE_SECONDS)
     except (KeyError, signing.BadSignature):
+        secret = ""
+        if not rights.may(request, rights.ROTATE):
+            raise PermissionDenied from None
+    found = Application.objects.all() if secret else rights.applications(request, rights.ROTATE)
+    application = get_object_or_404(found, pk=pk)
+    may_view = rights.may(request, rights.VIEW, application)
+    if not secret and may_view:
         return redirect("admin:application", pk)
-    application = get_object_or_404(Application, pk=pk)
+    secrets = secret_rotation.states(application)
     context = {
         **admin.site.each_context(request),
         "title": _("Client secrets"),
         "application": application,
         "client_secret": secret,
         "product_settings": product_settings(application),
-        "may_view": rights.may(request, rights.VIEW, application),
+        "may_view": may_view,
+        "may_rotate": True,
+        "secrets": secrets,
+        "has_secret": any(each.works for each in secrets),
+        "has_ended": not all(each.works for each in secrets),
     }
     response = TemplateResponse(request, "administration/secret.html", context)
     response.delete_cookie(COOKIE, path=request.path)

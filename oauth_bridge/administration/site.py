@@ -28,18 +28,19 @@ from oauth_bridge.administration import (
 
 
 class Section(NamedTuple):
-    """An item of the navigation, for administrators with `permission`. The paths below its page belong to it."""
+    """An item of the navigation, for administrators with `permission`. It has the paths below its page and `below`."""
 
     route: str
     label: Any
     icon: str
     permission: str
+    below: tuple[str, ...] = ()
 
 
 SECTIONS = [
     Section("admin:index", gettext_lazy("Overview"), "overview", ""),
     Section("admin:oauth_bridge_application_changelist", gettext_lazy("Applications"), "applications", rights.VIEW),
-    Section("admin:accounts_user_changelist", gettext_lazy("People"), "person", rights.PEOPLE),
+    Section("admin:accounts_user_changelist", gettext_lazy("People"), "person", rights.PEOPLE, ("/admin/auth/group/",)),
     Section("admin:activity", gettext_lazy("Activity"), "activity", rights.ACTIVITY),
     Section("admin:trail", gettext_lazy("Audit trail"), "trail", trail.TRAIL),
 ]
@@ -101,5 +102,6 @@ def _navigation(request: HttpRequest) -> Any:
     for section in SECTIONS:
         if not section.permission or rights.may(request, section.permission):
             url = reverse(section.route)
-            is_current = request.path == url or (bool(section.permission) and request.path.startswith(url))
+            below = (url, *section.below) if section.permission else ()
+            is_current = request.path == url or request.path.startswith(below)
             yield {"url": url, "label": section.label, "icon": section.icon, "is_current": is_current}

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from django.contrib import admin
 from django.contrib.auth.models import Group, Permission
 from django.core.exceptions import PermissionDenied
-from django.core.paginator import Paginator
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -18,6 +17,7 @@ from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext_lazy
 
+from accounts import audit_trail
 from accounts.audit_trail import COMMAND_LINE
 from accounts.models import AuditEntry, User
 from oauth_bridge.administration import checks, shown
@@ -58,6 +58,8 @@ ACTIONS = {
     "group_created": gettext_lazy("Created the group"),
     "group_changed": gettext_lazy("Changed the group"),
     "group_deleted": gettext_lazy("Deleted the group"),
+    "signing_key_made": gettext_lazy("Made a signing key"),
+    "signing_key_revoked": gettext_lazy("Revoked a signing key"),
 }
 FIELDS = {
     **{each.name: capfirst(each.verbose_name) for each in Application._meta.fields + Application._meta.many_to_many},
@@ -105,17 +107,19 @@ def trail(request: HttpRequest) -> HttpResponse:
     may_see_all = request.user.has_perm(TRAIL)
     if not may_see_all and not (chosen and request.user.has_perm(OF_ONE[kind])):
         raise PermissionDenied
-    found = AuditEntry.objects.filter(_matching(request, typed), **chosen).order_by("-pk")
-    page = Paginator(found, ENTRIES).get_page(request.GET.get("page"))
-    rows = _rows(request, list(page))
+    before = request.GET.get("before", "")
+    before_id = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else 0
+    entries = audit_trail.entries(**chosen, before_id=before_id, limit=ENTRIES + 1, where=_matching(request, typed))
+    rows = _rows(request, entries[:ENTRIES])
+    more = len(entries) > ENTRIES
     name = rows[0].subject.name if rows else key  # of an object that was deleted or may not be seen
     context = {
         **admin.site.each_context(request),
         "title": _("Audit trail"),
         "rows": rows,
         "subject": _subjects(request, [(kind, key)]).get((kind, key), Named(name, "")) if chosen else None,
-        "older_url": shown.page("trail", **chosen, q=typed, page=page.number + 1) if page.has_next() else "",
-        "newest_url": shown.page("trail", **chosen, q=typed) if page.has_previous() else "",
+        "older_url": shown.page("trail", **chosen, q=typed, before=entries[ENTRIES - 1].pk) if more else "",
+        "newest_url": shown.page("trail", **chosen, q=typed) if before_id else "",
         "chosen": chosen.items(),
         "typed": typed,
         "all_url": shown.page("trail") if chosen and may_see_all else "",

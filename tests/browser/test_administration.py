@@ -68,7 +68,7 @@ def pages(driver: OAuthDriver, application: Registered) -> list[str]:
         reverse("admin:application", args=[application.row.pk]),
         reverse("admin:application", args=[long.pk]),
         f"/admin/activity/?client_id={application.client_id}",
-        f"/admin/activity/?client_id={application.client_id}&live=on",
+        f"/admin/activity/?client_id={application.client_id}&live={now.isoformat()[:19]}Z",
         reverse("admin:oauth_bridge_application_changelist"),
         reverse("admin:oauth_bridge_application_change", args=[application.row.pk]),
         reverse("admin:oauth_bridge_application_add"),

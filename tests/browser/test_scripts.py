@@ -63,7 +63,7 @@ def status(driver: OAuthDriver, application: Registered, secret: str) -> int:
     return driver.exchange(application, CodeFactory(application=application).raw, client_secret=secret).status_code
 
 
-def test_all_secrets_end_if_that_is_chosen_and_the_new_one_is_saved_as_a_file(
+def test_all_secrets_end_once_that_is_confirmed_and_the_new_one_is_saved_as_a_file(
     administrator: Page, driver: OAuthDriver, application: Registered
 ) -> None:
     """The file is made in the browser: no request is sent, and the address names no secret."""
@@ -72,7 +72,10 @@ def test_all_secrets_end_if_that_is_chosen_and_the_new_one_is_saved_as_a_file(
     wrong = flaws(page)
     press(page, "New secret …")
     wrong += flaws(page)
-    page.get_by_label("End all at once").check()
+    page.get_by_role("radio", name="End all at once").check()
+    press(page, "Make a new secret")
+    assert status(driver, application, first) == 200, "nothing was confirmed"
+    page.get_by_role("checkbox").check()
     press(page, "Make a new secret")
     new = page.locator("#client-secret").inner_text()
     wrong += flaws(page)

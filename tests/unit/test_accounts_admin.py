@@ -113,6 +113,7 @@ def test_a_bulk_act_counts_apart_what_needed_no_change_and_what_is_not_allowed(h
     browser = with_session(helper)
     said = text_of(browser.post(PEOPLE, form, follow=True))
     assert "1 account is switched off, and signed out everywhere. 1 needed no change. 1 you may not change." in said
+    assert browser.post(PEOPLE, form | {"_selected_action": "x"}).status_code == 400
     many = browser.post(PEOPLE, form | {"_selected_action": [str(n) for n in range(70)]})
     assert (many.status_code, "at most 30 at once" in html_of(many)) == (400, True)
 

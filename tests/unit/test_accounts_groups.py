@@ -144,12 +144,14 @@ def test_the_chosen_people_are_removed_after_a_question(
     chosen = {"action": "remove", "_selected_action": [alice.pk, bob.pk]}
     assert "Remove from readers: 2 chosen" in text_of(post_to(admin_client, readers, **chosen))
     assert len(members(readers)) == 3
-    post_to(admin_client, readers, **chosen, post="yes")
+    assert "2 chosen" in text_of(post_to(admin_client, readers, **chosen, post="1")), "the number before another"
+    post_to(admin_client, readers, **chosen, post="2")
     assert members(readers) == {mallory.email}
     removed = AuditEntry.objects.get(kind="group").changes["members"]
     assert removed == [sorted([str(alice.pk), str(bob.pk)]), []]
     for nobody in ([], [alice.pk]):
-        post_to(admin_client, readers, action="remove", _selected_action=nobody, post="yes")
+        post_to(admin_client, readers, action="remove", _selected_action=nobody, post="1")
+    assert post_to(admin_client, readers, action="remove", _selected_action="x").status_code == 400
     assert members(readers) == {mallory.email}
 
 

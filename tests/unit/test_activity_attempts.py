@@ -89,10 +89,12 @@ def test_a_wait_for_the_second_factor_is_no_refusal_and_ends_with_the_next_step(
     for step in ("step=second_factor", "step=second_factor&show=failed"):
         assert "waits for the second factor" not in text_of(grace.get(f"{ACTIVITY}?{step}"))
     assert "refused" not in text_of(grace.get(record))
-    board = {"client_id": tried.application.client_id, "live": "on"}
+    board = {"client_id": tried.application.client_id, "live": (timezone.now() - timedelta(seconds=1)).isoformat()}
     page = grace.get(ACTIVITY, board)
     assert "The sign-in waits for the second factor" in text_of(page)
+    assert '<meta http-equiv="refresh" content="2">' in html_of(page), "it looks again by itself"
     assert "choices-form" not in html_of(page)
+    assert "refresh" not in html_of(grace.get(ACTIVITY, board | {"live": ""}))
     tried.browser.post(asked, {"code": code_of(account.secret)})
     counts.flush()
     said = text_of(grace.get(person))

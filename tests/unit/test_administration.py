@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group
+from django.contrib.contenttypes.models import ContentType
 from django.core import mail
 from django.db import connection
 from django.test import Client
@@ -164,6 +165,12 @@ def test_an_administrator_gets_from_the_error_page_to_the_record(tried: Attempt)
     (url,) = re.findall(r'href="(/admin/find/[^"]+)"', html_of(page))
     assert browser.get(url)["Location"] == reverse("admin:record", args=[ActivityRecord.objects.latest("id").pk])
     assert "/admin/" not in html_of(tried.browser.get(tried.link(redirect_uri=WWW), **HTML))
+
+
+def test_an_address_of_django_that_leads_nowhere_is_a_404(grace: Client) -> None:
+    for kind in (ContentType.objects.get_for_model(User).pk, 10**20, "x"):
+        for key in ("x", "1", User.objects.values_list("pk", flat=True)[0]):
+            assert grace.get(f"/admin/r/{kind}/{key}/").status_code == 404, (kind, key)
 
 
 # People --------------------------------------------------------------------------------------------------------------
@@ -326,12 +333,13 @@ def test_the_overview_has_the_latest_failures_with_person_and_what_somebody_must
         person=PersonFactory(nickname="Ada Lovelace"),
     )
     said = text_of(grace.get("/admin/"))
-    assert "Ends Not used yet Its last client secret ends in less than 3 days. Make a new one" in said
+    assert "Ends Risky Its last client secret ends in less than 3 days. Make a new one" in said
     assert "Lacks Failing It has no client secret that works. Make a new one" in said
     assert "Alone Failing It is for people in chosen groups only, and nobody is in one of them." in said
     assert "Public" not in said
     assert "Access: The client secret is wrong Ada Lovelace · Ends" in said
     Application.objects.filter(pk=ends.pk).update(created=timezone.now() - timedelta(days=200))
+    ends.secrets.update(expires_at=None)
     assert "Ends Stale No sign-in for 200 days" in text_of(grace.get("/admin/"))
 
 

@@ -19,6 +19,7 @@ from config.infrastructure.events import Event
 from oauth_bridge.administration.trail import ACTIONS
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application
+from oauth_bridge.openid import signing_keys
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory
 from tests.grants import Attempt, Log
 from tests.pages import admin_page, html_of, staff, text_of, with_session
@@ -140,6 +141,8 @@ ACTS: list[tuple[str, str, dict[str, str]]] = [
     ("group_changed", f"{GROUP}change/", {"name": "Lenders"}),
     ("group_changed", GROUP, {"addresses": "{email}"}),
     ("group_deleted", f"{GROUP}delete/", {"post": "yes"}),
+    ("signing_key_made", "signing-key rotate --algorithm ES256", {}),
+    ("signing_key_revoked", "signing-key revoke {kid}", {}),
 ]
 # The actions whose event has another name; the others have theirs, or none.
 EVENTS = {"all_access_ended": "application_access_ended", "secret_leaked": "secret_ended"}
@@ -168,6 +171,7 @@ def test_every_act_leaves_an_entry_and_writes_its_event(
         "invited": PersonFactory(invited_at=timezone.now(), email_verified_at=None).pk,
         "group": Group.objects.create(name="Readers").pk,
         "grace": User.objects.get(is_superuser=True).pk,
+        "kid": signing_keys.rotate("ES256").kid,
     }
     what = what.format(**values)
     if what.startswith("/"):

@@ -231,7 +231,7 @@ def test_the_old_secret_works_for_as_long_as_was_chosen(admin_client, admin_user
     assert f"No. 2 {application.secrets.get(number=2).prefix}… Of the <shop> Works" in said
     assert f"made 21 November 2026, 12:00 UTC by {admin_user.display_name}" in said
     assert "made 21 November 2026, 12:00 UTC on the command line" in said
-    newest = secret_on(admin_client.post(rotate, {"overlap": "0"}, follow=True))
+    newest = secret_on(admin_client.post(rotate, {"overlap": "0", "confirmed": "on"}, follow=True))
     assert working(application) == [digest_of(newest)], "at once"
     said = text_of(admin_client.get(admin_page(application, "history"), follow=True))
     assert f"Number 2 The older secrets end {until}" in said
@@ -241,7 +241,7 @@ def test_the_old_secret_works_for_as_long_as_was_chosen(admin_client, admin_user
 def test_a_form_that_makes_no_secret_says_why(admin_client, made):
     application, old = made
     page = admin_page(application, "act", "new-secret")
-    for data in ({}, {"overlap": "2"}, {"overlap": "24", "name": "x" * 81}):
+    for data in ({}, {"overlap": "2"}, {"overlap": "24", "name": "x" * 81}, {"overlap": "0"}):
         assert 'aria-invalid="true"' in html_of(admin_client.post(page, data)), data
         assert working(application) == [digest_of(old)]
     for _ in range(secret_rotation.MOST_WORKING - 1):

@@ -17,7 +17,6 @@ from django.utils import timezone
 
 from accounts import audit_trail
 from accounts.email_addresses import looked_up_email
-from accounts.models import AuditEntry
 from config.infrastructure.texts import json_list, shown
 from oauth_bridge.activity import reading
 from oauth_bridge.activity.reading import MOST, OPERATOR, Filters, described
@@ -101,7 +100,7 @@ class Command(BaseCommand):
             return [_described(each) for each in Application.objects.prefetch_related("groups")], _listed
         client_id = options["client_id"]
         if action == "audit":
-            entries = AuditEntry.objects.filter(kind="application", key=client_id).order_by("-id")[:AUDITED]
+            entries = audit_trail.entries("application", client_id, limit=AUDITED)
             if not entries:  # a deleted application may have entries
                 _found(client_id)
             return [audit_trail.described(entry) for entry in entries], _audited
@@ -130,14 +129,16 @@ class Command(BaseCommand):
         if options["follow"]:
             with suppress(KeyboardInterrupt):
                 for entry in _follow(filters):
-                    self.stdout.write(json.dumps(described(entry), ensure_ascii=False) if as_json else _line(entry))
+                    self.stdout.write(
+                        json.dumps(described(entry, OPERATOR), ensure_ascii=False) if as_json else _line(entry)
+                    )
                     self.stdout.flush()
             return
         found = reading.entries(filters)
         if filters.client_id and not found:  # a deleted application may have records
             _found(filters.client_id)
         if as_json:
-            self.stdout.write(json.dumps([described(entry) for entry in found], ensure_ascii=False))
+            self.stdout.write(json.dumps([described(entry, OPERATOR) for entry in found], ensure_ascii=False))
         else:
             lines = [_line(entry) for entry in found]
             self.stdout.write("\n".join(lines) or _nothing(filters))
