@@ -12,7 +12,7 @@ from django.test import Client
 from accounts.models import AuditEntry, User
 from tests.contract_coverage import contract
 from tests.factories import PersonFactory
-from tests.pages import staff, text_of, with_session
+from tests.pages import html_of, staff, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -88,6 +88,8 @@ def test_only_a_superuser_gives_a_group_permissions_and_manages_one_with_permiss
     assert not Group.objects.get(name="another").permissions.exists()
     for act in ("change", "delete"):
         assert helper.post(f"{GROUPS}{keepers.pk}/{act}/", form).status_code == 403
+    asked = html_of(admin_client.get(f"{GROUPS}{readers.pk}/delete/"))
+    assert f'href="{GROUPS}{readers.pk}/">Keep' in asked, "whoever keeps it goes back to its page"
     helper.post(GROUPS, {"action": "delete_selected", "_selected_action": [str(keepers.pk)], "post": "yes"})
     assert Group.objects.filter(name="keepers").exists()
     assert admin_client.post(f"{GROUPS}{readers.pk}/change/", form).status_code == 302

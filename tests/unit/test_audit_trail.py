@@ -238,6 +238,7 @@ def test_the_trail_is_for_those_who_may_see_it_and_a_person_who_may_not_be_seen_
 ) -> None:
     rosa = PersonFactory(nickname="Rosa")
     act(grace, rosa, "sign-out")
+    grace.post(admin_page(application, "act", "switch-off"))
     paths = "/admin/trail/", f"/admin/trail/?kind=application&key={application.client_id}"
     for permission, expected in (
         ("view_application", [403, 200]),
@@ -246,5 +247,8 @@ def test_the_trail_is_for_those_who_may_see_it_and_a_person_who_may_not_be_seen_
     ):
         browser = staff(permission)
         assert [browser.get(path).status_code for path in paths] == expected
+        if permission == "view_application":
+            found = [browser.get(f"{paths[1]}&q={typed}").context["rows"] for typed in ("off", "Ægir")]
+            assert [len(rows) for rows in found] == [1, 0], "who acted is not shown, and not searched"
     said = text_of(browser.get("/admin/trail/"))
     assert (str(rosa.pk) in said, "Rosa" in said) == (True, False)
