@@ -135,6 +135,8 @@ def test_each_secret_is_told_with_its_times_number_name_and_maker_and_never_show
     manage: Manage, driver: OAuthDriver, application: Registered
 ) -> None:
     (secret,) = shown(manage, application)
+    told = {"number", "name", "maker", "maker_sub", "prefix", "state", "warning"}
+    assert set(secret) == {"id", "created", "last_used", "expires", "works"} | told
     assert (secret["last_used"], secret["expires"], secret["works"]) == (None, None, True)
     new = rotated(manage, application, "--name", "Of the shop")["client_secret"]
     exchange(driver, application, new)
