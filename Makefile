@@ -24,7 +24,7 @@ bench: ## Measure CPU time and instructions of each operation, relative to a bar
 attack: ## Measure how attacks from one machine slow normal requests, directly and behind nginx, with one unit and two; takes minutes
 	$(PYTHON) -m tests.bench attack
 
-fuzz: ## Send 40,000 hostile requests, measure their CPU time and the time of rejections; takes minutes, FUZZ_SEED=… repeats a run
+fuzz: ## Send 25,000 hostile requests, measure their CPU time and the time of rejections; takes minutes, FUZZ_SEED=… repeats a run
 	$(PYTHON) -m pytest -n 0 tests/fuzz -m long -rP
 
 drill: ## Let each machine of docs/high-availability.md fail under load, and run the image, as root; needs Debian's patroni, etcd-server, haproxy, buildah, runc; takes minutes

@@ -70,7 +70,8 @@ class Cluster:
         if self.account:
             subprocess.run(["chown", "postgres", folder], check=True)
         if primary:
-            self.run(f"pg_basebackup --write-recovery-conf --host=127.0.0.1 --port={primary.port} --username=postgres")
+            source = f"--host=127.0.0.1 --port={primary.port} --username=postgres --checkpoint=fast --no-sync"
+            self.run(f"pg_basebackup --write-recovery-conf {source}")
             self.start()
             return
         self.run("initdb --username=postgres --auth=trust --encoding=UTF8 --locale=C.UTF-8 --no-sync")
