@@ -8,12 +8,15 @@ refused at once, so that threads are left for other requests.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from django.conf import settings
 from django.contrib.auth.hashers import Argon2PasswordHasher, make_password
+
+from config.infrastructure import events
 
 T = TypeVar("T")
 
@@ -29,10 +32,16 @@ class HashingBusy(Exception):
 
 def in_turn(function: Callable[[str, str], T], *values: str) -> T:
     """Call the function in the thread that hashes. Raises HashingBusy: half of the threads of requests wait for it."""
+    began = time.perf_counter()
+
+    def run() -> T:
+        events.PASSWORD_WAIT.observe(time.perf_counter() - began)
+        return function(*values)
+
     if not places.acquire(blocking=False):
         raise HashingBusy
     try:
-        return _thread.submit(function, *values).result()
+        return _thread.submit(run).result()
     finally:
         places.release()
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
+import oauth2_provider
 import pytest
+from django.core.management import find_commands
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from oauth2_provider.signals import app_authorized
 
+import manage
 from oauth_bridge.apps import toolkit_is_configured
 from oauth_bridge.models import AccessToken
 from tests.factories import Registered, digest_of
@@ -54,3 +59,12 @@ def test_the_signal_of_the_toolkit_has_the_row_of_the_token_which_is_not_read_ag
     sent = [query["sql"] for query in captured.captured_queries]
     assert not [sql for sql in sent if sql.startswith("SELECT") and "accesstoken" in sql]
     app_authorized.disconnect(receiver)
+
+
+def test_the_command_line_refuses_every_command_of_the_toolkit_and_names_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would store rows that this service does not read, or end in a traceback."""
+    theirs = find_commands(str(Path(oauth2_provider.__file__).parent / "management"))
+    for command in ("changepassword", *theirs):
+        monkeypatch.setattr(sys, "argv", ["manage.py", command])
+        with pytest.raises(SystemExit, match=r"Use manage\.py"):
+            manage.main()
