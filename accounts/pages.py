@@ -15,6 +15,7 @@ from django.views.generic.base import ContextMixin
 from accounts.errors import AccountFault, FormError, duration, refuse
 from accounts.models import User
 from accounts.pictures import current_picture
+from config.infrastructure.texts import first_grapheme
 
 
 class AccountPageMixin(ContextMixin):
@@ -36,7 +37,7 @@ def person_context(person: User) -> dict[str, str]:
     """Return the name, its first letter, the e-mail address and the picture URL of the person for templates."""
     return {
         "display_name": person.display_name,
-        "initial": person.display_name[:1].upper(),
+        "initial": first_grapheme(person.display_name).upper(),
         "email": person.email,
         "avatar_url": current_picture.avatar_url(person),
     }
