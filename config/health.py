@@ -1,4 +1,7 @@
-"""The state of the service, for load balancers and, set by a thread of each worker, for Prometheus."""
+"""The state of the service, for load balancers and Prometheus.
+
+The health checks use no session, and their answers contain no error message. A thread of each worker sets the metrics.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,11 @@ def live(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """Return 200 if the database answers, is migrated and can be written, otherwise 503."""
+    """Return 200 if the database answers, is migrated and can be written, otherwise 503.
+
+    This view writes nothing itself: a thread of each worker does. Redis and the purge do not matter.
+    The answer contains the version, which the OpenAPI document publishes too.
+    """
     database = _database()
     is_ready = database == "ok"
     status = "ok" if is_ready else "unavailable"

@@ -45,7 +45,10 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
 class RequestLogMiddleware:
-    """Gives the request a reference, and logs a line for it, with the route: the path may contain a key."""
+    """Gives the request a reference, and logs a line for it, with the route instead of a path that may contain a key.
+
+    The errors and events go to the activity log after all transactions of the view.
+    """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -149,8 +152,9 @@ class BoundsMiddleware:
 class OriginMiddleware:
     """Serves only the configured origins. No request header determines an origin.
 
-    Pages and cookies exist only at the host of `AUTH_URL`. At another host, the path of a page redirects to `AUTH_URL`,
-    and all other paths are served without cookies, as the operations are everywhere.
+    A request is secure if and only if `AUTH_URL` is https. Pages and cookies exist only at the host of `AUTH_URL`. At
+    another host, the path of a page redirects to `AUTH_URL`, and all other paths are served without cookies, as the
+    operations are everywhere. The host of a path with `paths.Kind.is_for_any_host` is not read.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
