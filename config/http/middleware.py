@@ -76,9 +76,8 @@ class RequestLogMiddleware:
                 recording.record(request, written)
             match, method, seconds = request.resolver_match, known_method(request), time.perf_counter() - started
             route, status = f"/{match.route}" if match else None, response.status_code
-            line: dict[str, object] = {"method": method, "route": route, "status": status, "address": address}
-            line |= {"duration_ms": round(seconds * 1000, 1), **proxy_ids(request)}
-            access_log.info("request", extra=line)
+            took = {"status": status, "duration_ms": round(seconds * 1000, 1), "address": address}
+            access_log.info("request", extra={"method": method, "route": route, **took, **proxy_ids(request)})
             events.ANSWERS.labels(method, route or NO_ROUTE, f"{status // 100}xx").observe(seconds)
             for error in known.errors:
                 events.REFUSALS.labels(route or NO_ROUTE, error.fault.error, error.fault.name.lower()).inc()
