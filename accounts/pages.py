@@ -15,6 +15,7 @@ from django.views.generic.base import ContextMixin
 from accounts.errors import AccountFault, FormError, duration, refuse
 from accounts.models import User
 from accounts.pictures import current_picture
+from config.infrastructure.texts import first_grapheme
 
 
 class AccountPageMixin(ContextMixin):
@@ -34,7 +35,7 @@ class AccountPageMixin(ContextMixin):
 def person_context(person: User) -> dict[str, str]:
     return {
         "display_name": person.display_name,
-        "initial": person.display_name[:1].upper(),
+        "initial": first_grapheme(person.display_name).upper(),
         "email": person.email,
         "avatar_url": current_picture.avatar_url(person),
     }

@@ -12,6 +12,9 @@ class WiringConfig(AppConfig):
 
 
 class AdminConfig(SimpleAdminConfig):
-    """Disables the autodiscovery of Django's admin, which would add pages of libraries that show credentials."""
+    """Disables the autodiscovery of Django's admin. `config.urls` imports our modules of admin classes instead.
+
+    Autodiscovery would add the admin pages of allauth and django-oauth-toolkit, which show credentials.
+    """
 
     default_site = "oauth_bridge.administration.site.Site"

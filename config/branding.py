@@ -31,7 +31,7 @@ WHITE = "#ffffff"
 
 @dataclass(frozen=True)
 class File:
-    """A file whose URL contains a digest of its content."""
+    """A file whose URL contains a digest of its content, so the content at a URL never changes."""
 
     content: bytes
     extension: str

@@ -11,6 +11,7 @@ import difflib
 import os
 import re
 import secrets
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from email.utils import formataddr, parseaddr
@@ -227,12 +228,15 @@ def audit_log(name: str, default: str) -> dict[str, Any]:
 
 def database(name: str, default: str) -> dict[str, Any]:
     """Return the entry of `DATABASES`. On SQLite, writers wait at BEGIN, and no reader waits for a writer."""
-    form = "sqlite:////full/path/of/file or postgres://user:password@host:port/name, perhaps with options of PostgreSQL"
+    form = "sqlite:////full/path/of/file or postgres://user:password@host:port/name"
     with _value(name, default, form) as value:
         if value.partition("://")[0].lower() in ("postgres", "postgresql"):
             from config.infrastructure.sql.base import database_of
 
-            return database_of(value)
+            try:
+                return database_of(value)
+            except ValueError as error:
+                raise ImproperlyConfigured(f"{name} must be {form}{error}.") from None
         path = unquote(_match(r"(?i:sqlite)://(:memory:|/[^\s?#]*)", value)[len("sqlite://") :].removeprefix("/"))
         if path not in ("", ":memory:"):
             private_folder(Path(path).parent)
@@ -315,9 +319,12 @@ def secret_key(name: str, default: str, *, path: Path) -> str:
             return value
     try:
         if not path.exists():
-            path.touch(mode=0o600)
-            path.write_text(secrets.token_urlsafe(64), encoding="ascii")
-        return path.read_text(encoding="ascii")
+            with tempfile.NamedTemporaryFile("w", dir=path.parent) as draft:  # with mode 0600
+                draft.write(secrets.token_urlsafe(64))
+                draft.flush()
+                with suppress(FileExistsError):  # another process was faster
+                    os.link(draft.name, path)
+        return path.read_text(encoding="ascii").strip()
     except OSError as error:
         raise ImproperlyConfigured(
             f"SECRET_KEY is not set, and a generated key cannot be kept in {path} ({error.strerror})."

@@ -69,7 +69,8 @@ accesslog = None
 logconfig_dict = settings.LOGGING
 logger_class = Logger
 
-# A client that sends single bytes still occupies a thread, so docs/operations.md requires a buffering proxy.
+# Without it, a client that sends a part of a request would occupy a thread for ever. One that sends single bytes still
+# does, so docs/operations.md requires a buffering proxy.
 SILENCE_SECONDS = 10
 METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
@@ -116,7 +117,10 @@ def post_fork(server: Arbiter, worker: Worker) -> None:
 
 
 def post_worker_init(worker: Worker) -> None:
-    """Limit the time of statements, and start the threads that send e-mails, write counts and read metrics."""
+    """Limit the time of statements, and start the threads that send e-mails, write counts and read metrics.
+
+    They start in the worker, because a reload must import the new code, and because a fork copies no thread.
+    """
     import config.urls  # noqa: F401 - imports the views, so that the first request need not wait
     from accounts.mail import outbox
     from config import health

@@ -1,4 +1,7 @@
-"""The state of the service, for load balancers and, set by a thread of each worker, for Prometheus."""
+"""The state of the service, for load balancers and Prometheus.
+
+The health checks use no session, and their answers contain no error message. A thread of each worker sets the metrics.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The log: one JSON object per line on standard error, and another place for security events (AUDIT_LOG)."""
+"""The log: one JSON object per line on standard error, and another place for security events (AUDIT_LOG).
+
+It contains no credential. Library loggers that print paths, queries, codes or tokens are silenced.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from config.infrastructure import network
 
 logger = logging.getLogger(__name__)
 
-TEXT_MAX_LENGTH = 300
+TEXT_MAX_LENGTH, CHAIN_MAX_LENGTH = 300, 10
 OWN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _LOGGED_TYPES = (str, int, float, bool, type(None))
@@ -55,7 +58,7 @@ def describe(exception: BaseException) -> list[dict[str, Any]]:
     """Return the exception and its causes, without quoted values."""
     chain: list[dict[str, Any]] = []
     link: BaseException | None = exception
-    while link is not None:
+    while link is not None and len(chain) < CHAIN_MAX_LENGTH:
         frames = traceback.extract_tb(link.__traceback__)
         chain.append(
             {
@@ -78,7 +81,7 @@ def _without_values(text: str) -> str:
 
 
 class GunicornFilter(logging.Filter):
-    """Removes quotes of refused requests."""
+    """Removes quotes of refused requests. A client that connects and sends nothing is no error."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = str(record.msg)

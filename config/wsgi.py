@@ -2,22 +2,49 @@
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from wsgiref.types import StartResponse, WSGIEnvironment
+from wsgiref.types import InputStream, StartResponse, WSGIEnvironment
 
 from django.core.wsgi import get_wsgi_application
+from django.http import UnreadablePostError
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 CONTENT_TYPE_MAX_LENGTH = 256  # characters
 # The nginx of docs/operations.md forwards smaller bodies only.
 DISCARDED_MAX_BYTES = 42 * 1024 * 1024
-DISCARDED_AT_ONCE_BYTES = 64 * 1024
 # The only media type parameter that a view needs.
 BOUNDARY = re.compile(r';\s*boundary=("?)([\w\'()+,./:=? -]{1,70})\1\s*(?=;|$)', re.ASCII | re.IGNORECASE)
 
 django_application = get_wsgi_application()
+
+
+class WholeBody:
+    """A request body of a known length. Raises UnreadablePostError: the body ends before this length."""
+
+    def __init__(self, stream: InputStream, length: int) -> None:
+        self.stream, self.left = stream, length
+
+    def read(self, size: int) -> bytes:
+        return self._whole(self.stream.read, size)
+
+    def readline(self, size: int) -> bytes:
+        return self._whole(self.stream.readline, size, b"\n")
+
+    def discard(self) -> None:
+        """Read what no view has read. Otherwise gunicorn would close a connection that nginx uses again."""
+        with suppress(OSError):
+            while 0 < self.left <= DISCARDED_MAX_BYTES:
+                self.read(min(self.left, 64 * 1024))
+
+    def _whole(self, read: Callable[[int], bytes], size: int, end: bytes | tuple[()] = ()) -> bytes:
+        left, self.left = self.left, 0  # after an error, such as the time-out of a silent client, nothing is discarded
+        data = read(size)
+        if len(data) < min(size, left) and not data.endswith(end):
+            raise UnreadablePostError("the body ended early")
+        self.left = left - len(data)
+        return data
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -29,12 +56,13 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     if content_type := environ.get("CONTENT_TYPE", "")[:CONTENT_TYPE_MAX_LENGTH]:
         boundary = BOUNDARY.search(content_type)
         environ["CONTENT_TYPE"] = content_type.partition(";")[0] + (boundary[0] if boundary else "")
+    try:
+        length = int(environ.get("CONTENT_LENGTH") or 0)
+    except ValueError:  # Django treats a malformed length as 0
+        length = 0
+    environ["wsgi.input"] = body = WholeBody(environ["wsgi.input"], length)
     response = django_application(environ, start_response)
-    # Read what no view has read. Otherwise gunicorn would close a connection that nginx uses again.
-    with suppress(OSError):
-        for _ in range(DISCARDED_MAX_BYTES // DISCARDED_AT_ONCE_BYTES if environ.get("CONTENT_LENGTH") else 0):
-            if not environ["wsgi.input"].read(DISCARDED_AT_ONCE_BYTES):
-                break
+    body.discard()
     return without_body(response) if environ["REQUEST_METHOD"] == "HEAD" else response
 
 

@@ -7,12 +7,15 @@ half of the threads of requests wait for it, so that threads are left for other 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from django.conf import settings
 from django.contrib.auth.hashers import Argon2PasswordHasher, make_password
+
+from config.infrastructure import events
 
 T = TypeVar("T")
 
@@ -37,7 +40,7 @@ def in_turn(function: Callable[[str, str], T], *values: str) -> T:
     if not places.acquire(blocking=False):
         raise HashingBusy
     try:
-        return _thread.submit(function, *values).result()
+        return _thread.submit(run).result()
     finally:
         places.release()
 

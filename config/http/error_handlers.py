@@ -47,6 +47,9 @@ REFUSED = {
         " was carried out."
     ),
 }
+LOOPBACK_PEERS = ("127.0.0.1", "::1", "::ffff:127.0.0.1")
+# Proxies add these headers. If a request has one of these headers, its client may be on another machine.
+FORWARDING_HEADERS = ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_VIA")
 SHOWN_HOST_CHARACTERS = 100
 NO_PART_OF_A_HOST = re.compile(r"[\s/?#@=&,;]")
 # InternalError is the error of a standby database that refuses a write.
@@ -56,8 +59,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
     """Return 400, or 413 for a form that is too large. If the session has ended meanwhile, redirect."""
     if isinstance(exception, DisallowedHost):
-        _logged_host(request, ", ".join(settings.ALLOWED_HOSTS))
-        return error_response(request, RequestError(SiteFault.HOST))
+        return host_not_served(request)
     if isinstance(exception, RequestDataTooBig):
         limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         return error_response(request, RequestError(SiteFault.TOO_LARGE, limit=limit))
@@ -74,6 +76,16 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
     return error_response(request, RequestError(SiteFault.BAD_REQUEST))
 
 
+def host_not_served(request: HttpRequest) -> HttpResponse:
+    """Return 400 for a host outside ALLOWED_HOSTS. With DEBUG, or for a client on this machine, name the hosts."""
+    hosts = ", ".join(settings.ALLOWED_HOSTS)
+    host = _logged_host(request, hosts)
+    is_local = request.META.get("REMOTE_ADDR") in LOOPBACK_PEERS
+    if settings.DEBUG or (is_local and not any(name in request.META for name in FORWARDING_HEADERS)):
+        return error_response(request, RequestError(SiteFault.HOST_NAMED, host=host, hosts=hosts))
+    return error_response(request, RequestError(SiteFault.HOST))
+
+
 def host_changed(request: HttpRequest) -> HttpResponse:
     """Return 400 for a page at the host of AUTH_URL and another port, instead of a redirect to the same request."""
     host = _logged_host(request, urlsplit(settings.AUTH_URL).netloc)
@@ -81,10 +93,7 @@ def host_changed(request: HttpRequest) -> HttpResponse:
 
 
 def _logged_host(request: HttpRequest, allowed: str) -> str:
-    """Return the host of the request, which is also logged.
-
-    If a client omits the line end, the next header, such as Authorization, follows the host.
-    """
+    """Return the host alone. If a client omits the line end, the next header, such as Authorization, follows it."""
     received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
     host = NOT_ALLOWED.sub("?", NO_PART_OF_A_HOST.split(received)[0])[:SHOWN_HOST_CHARACTERS] or "(none)"
     events.write(Event.HOST_NOT_SERVED, host=host, allowed_hosts=allowed)
@@ -104,7 +113,10 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
 
 
 def _open_again(request: HttpRequest, fault: SiteFault) -> HttpResponse | None:
-    """Redirect to the page of the form, which says why. Return None for a browser that seems to send no cookies."""
+    """Redirect to the page of the form, which says why; if another tab has signed in, it continues at `next`.
+
+    Return None for the first forms of a browser that sends no cookies: it would send none with the next form either.
+    """
     return_to = return_path.requested(request)  # raises an exception if the form can't be read
     route, is_signed_in = getattr(request.resolver_match, "url_name", ""), request.user.is_authenticated
     pages = (ACCOUNT_PAGES, reverse("admin:index")) if is_signed_in else (ACCOUNT_PAGES,)

@@ -1,4 +1,7 @@
-"""Choose the language of a page. Answers for programs are always in English."""
+"""Choose the language of a page from the application's request, the person's choice and the browser's preferences.
+
+This module reads two parameters of OAuth, `client_id` and `ui_locales`. Answers for programs are always in English.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,10 @@ def language_middleware(get_response: GetResponse) -> GetResponse:
 
 
 def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
-    """Call `get_response` in the first supported language of `ui_locales` of the application's link (OpenID Connect
-    Core §3.1.2.1), which a cookie keeps for the following pages, the person's choice, Accept-Language, or in English.
+    """Call `get_response` in the language of the request.
+
+    The first source that gives a supported language decides: `ui_locales` of the application's link (OpenID Connect
+    Core §3.1.2.1), which a cookie keeps for the following pages, the person's choice, Accept-Language, English.
     """
     path = request.path_info
     if not paths.kind_of(path).is_translated:
@@ -72,8 +77,10 @@ def _supported(query: str) -> str:
 
 
 def switcher(request: HttpRequest) -> dict[str, Any]:
-    """Return the template context of the language form: the languages, and the address to return to, or "" for no form:
-    at a host without cookies, and after a failed post to authorize or logout.
+    """Return the template context of the language form: the languages, and the address to return to, without which
+    there is no form: at a host without cookies, and after a failed post to authorize or logout.
+
+    `ui_locales` is removed from the address of an application's link, because it would override the choice.
     """
     is_repeatable = request.path_info not in LINKS or request.method in ("GET", "HEAD")
     there = paths.path_as_sent(request) if is_repeatable and is_at_pages(request) else ""

@@ -45,7 +45,10 @@ GetResponse = Callable[[HttpRequest], HttpResponseBase]
 
 
 class RequestLogMiddleware:
-    """Gives the request a reference, and logs a line for it, with the route: the path may contain a key."""
+    """Gives the request a reference, and logs a line for it, with the route instead of a path that may contain a key.
+
+    The errors and events go to the activity log after all transactions of the view.
+    """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -73,9 +76,8 @@ class RequestLogMiddleware:
                 recording.record(request, written)
             match, method, seconds = request.resolver_match, known_method(request), time.perf_counter() - started
             route, status = f"/{match.route}" if match else None, response.status_code
-            line: dict[str, object] = {"method": method, "route": route, "status": status, "address": address}
-            line |= {"duration_ms": round(seconds * 1000, 1), **proxy_ids(request)}
-            access_log.info("request", extra=line)
+            took = {"status": status, "duration_ms": round(seconds * 1000, 1), "address": address}
+            access_log.info("request", extra={"method": method, "route": route, **took, **proxy_ids(request)})
             events.ANSWERS.labels(method, route or NO_ROUTE, f"{status // 100}xx").observe(seconds)
             for error in known.errors:
                 events.REFUSALS.labels(route or NO_ROUTE, error.fault.error, error.fault.name.lower()).inc()
@@ -149,8 +151,9 @@ class BoundsMiddleware:
 class OriginMiddleware:
     """Serves only the configured origins. No request header determines an origin.
 
-    Pages and cookies exist only at the host of `AUTH_URL`. At another host, the path of a page redirects to `AUTH_URL`,
-    and all other paths are served without cookies, as the operations are everywhere.
+    A request is secure if and only if `AUTH_URL` is https. Pages and cookies exist only at the host of `AUTH_URL`. At
+    another host, the path of a page redirects to `AUTH_URL`, and all other paths are served without cookies, as the
+    operations are everywhere. The host of a path with `paths.Kind.is_for_any_host` is not read.
     """
 
     def __init__(self, get_response: GetResponse) -> None:

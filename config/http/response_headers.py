@@ -38,7 +38,8 @@ class ResponseHeadersMiddleware:
     """Adds the headers for caches (RFC 6749 §5.1), other origins and references, and the body's length.
 
     A page whose form leads to an application has the attribute `leads_to_application` and gets no CSP directive
-    `form-action`: Chromium and WebKit apply it to every redirect after a form.
+    `form-action`: Chromium and WebKit apply it to every redirect after a form, and nobody knows where an application
+    redirects. A cacheable response has no `X-Reference`, because a cache would return it to other clients.
     """
 
     def __init__(self, get_response: GetResponse) -> None:

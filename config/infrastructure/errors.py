@@ -85,6 +85,11 @@ class SiteFault(Fault):
 
     BAD_REQUEST = (400, _("The request is malformed and could not be read."), _("Check it and send it again."))
     HOST = (400, _("This host name is not served here."), _("The operator names it in ALLOWED_HOSTS."))
+    HOST_NAMED = (
+        400,
+        _("The request is for the host {host}, but ALLOWED_HOSTS holds {hosts}."),
+        _("Use one of these, or add it there."),
+    )
     HOST_CHANGED = (
         400,
         _("The request arrived for the host {host}, but AUTH_URL is {auth_url}."),
@@ -142,10 +147,13 @@ def subject() -> Subject:
 
 
 class RequestError(Exception):
-    """Rejects the request. `headers` are added to the response, and `details` are inserted in the public sentence."""
+    """Rejects the request. `headers` are added to the response, and `details` are inserted in the public sentence.
+
+    The text of the exception is only the name of the fault, so a traceback in the log shows no part of the request.
+    """
 
     def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:
-        super().__init__(fault.name)  # so that a traceback in the log shows no part of the request
+        super().__init__(fault.name)
         self.fault = fault
         self.headers = headers or {}
         self._sentence = fault.describe(**details)
@@ -169,7 +177,10 @@ class RequestError(Exception):
 
 
 def report(error: RequestError) -> None:
-    """Keep the error for the event "refused" and the activity log. Call this once for each answer that is an error."""
+    """Keep the error for the event "refused" and the activity log, which record it after the answer is made.
+
+    Call this once for each answer that is an error, where it is made: page, JSON, redirect, or a form shown again.
+    """
     known = of_subject.get()
     if known is None:
         write(error)

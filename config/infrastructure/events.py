@@ -1,7 +1,8 @@
 """The tables of all security events and of all metrics.
 
-A member of an event is a number or a short text that this service made, never a credential, a `state` or typed text. No
-label of a metric contains a person, an application, an address or free text.
+Every event is logged, and the activity log also counts some. A member of an event is a number or a short text that this
+service made, never a credential, a `state` or typed text. No label of a metric contains a person, an application, an
+address or free text. With METRICS_BIND, each worker counts in files (`config/gunicorn.py`).
 """
 
 from __future__ import annotations
@@ -96,9 +97,10 @@ _AT_ONCE = {
 
 
 def write(event: Event, **members: Member) -> None:
-    """Log the event without members that are None, and with `event`, its name in lower case, and the `address`.
+    """Write the event to the log; members that are None are left out. Raises ValueError: a member is not in the table.
 
-    In a transaction, it is logged after the commit. Raises ValueError: a member is not in the table.
+    In a transaction, the event is written after the commit, so a rollback writes nothing. The line also contains
+    `event`, the name in lower case, and the `address` of the request.
     """
     if not event.members.issuperset(members):
         raise ValueError(f"{event.name} has no {sorted(members.keys() - event.members)}.")
@@ -134,6 +136,11 @@ ANSWERS = Histogram(
 )
 REFUSALS = Counter("delegated_refusals", "Answers that are errors.", ["route", "error", "code"])
 EVENTS = Counter("delegated_events", "Security events.", ["event"])
+PASSWORD_WAIT = Histogram(
+    "delegated_password_wait_seconds",
+    "Wait for the turn to hash a password.",
+    buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
 
 
 def _sum(name: str, text: str) -> Gauge:

@@ -98,7 +98,10 @@ def kind_of(path: str) -> Kind:
 
 
 def path_as_sent(request: HttpRequest, path: str = "") -> str:
-    """Return the path, or another `path`, and the query as the client sent it, because it may contain a `state`."""
+    """Return the path, or another `path`, and the query.
+
+    The query stays as the client sent it, because it may contain a `state`.
+    """
     path = quote(path or request.path, safe="/!$&'()*+,;=:@-._~")
     # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).
     query = quote(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"), safe="!$&'()*+,;=:@/?%-._~[]")
@@ -106,5 +109,8 @@ def path_as_sent(request: HttpRequest, path: str = "") -> str:
 
 
 def set_cookie(response: HttpResponseBase, name: str, value: str, max_age: int | None = None) -> None:
-    """Set a cookie for `max_age` seconds or, without `max_age`, until the browser's session ends. O.cookies."""
+    """Set a cookie for `max_age` seconds or, without `max_age`, until the browser's session ends. O.cookies.
+
+    Scripts cannot read it. A request from another site contains it only if it follows a link.
+    """
     response.set_cookie(name, value, max_age=max_age, secure=settings.IS_HTTPS, httponly=True, samesite="Lax")

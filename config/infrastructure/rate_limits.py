@@ -78,7 +78,8 @@ def by_address(name: str, address: str, times: float = 1) -> list[Counter]:
 def count(*counters: Counter) -> int:
     """Add one event to each limit until a limit is full. Return 0, or the seconds (at least 1) to wait.
 
-    Pass the narrowest limit first: a client whose own limit is full does not use up one that it shares with others.
+    The limits after a full limit count nothing. Pass the narrowest limit first: if a client's own limit is full, the
+    client does not use up a limit that it shares with others.
     """
     return next((seconds for each in counters if (seconds := _seconds_to_wait(each, increment=True))), 0)
 
@@ -86,13 +87,17 @@ def count(*counters: Counter) -> int:
 def exceeded(*counters: Counter) -> int:
     """Return 0, or the seconds (at least 1) to wait if a limit is full. Count nothing.
 
-    Pass the narrowest limit first. While the widest one is full, invented keys make no new counters.
+    Pass the narrowest limit first, as to `count`. The widest one is checked first; while it is full, the others are not
+    checked, so invented keys make no new counters.
     """
     return next((seconds for each in reversed(counters) if (seconds := _seconds_to_wait(each, increment=False))), 0)
 
 
 def attempt(*counters: Counter) -> int:
-    """Add one event to each limit unless a limit is full. Return 0, or the seconds (at least 1) to wait."""
+    """Add one event to each limit unless a limit is full. Return 0, or the seconds (at least 1) to wait.
+
+    Unlike with `count`, an event that the widest limit refuses makes no counter of a narrower limit.
+    """
     return exceeded(*counters) or count(*counters)
 
 

@@ -1,4 +1,8 @@
-"""Encryption by AES-GCM with a random nonce, which precedes the encrypted content. No other module encrypts."""
+"""Encryption by AES-GCM with a random nonce, which precedes the encrypted content. No other module encrypts.
+
+Sealing encrypts under a key that is derived from SECRET_KEY and the purpose. A session is encrypted under a key
+that only its browser has.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ _NONCE_BYTES = 12
 
 
 def seal(purpose: str, content: bytes, bound_to: bytes = b"") -> bytes:
-    """Encrypt under a key of SECRET_KEY and the purpose. `unseal` needs the same `bound_to`, such as a row's id."""
+    """Encrypt the content under the first SECRET_KEY. `unseal` needs the same `bound_to`, such as a row's id."""
     return encrypt(_key(purpose, settings.SECRET_KEY), content, bound_to)
 
 
@@ -30,11 +34,15 @@ def unseal(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bytes | None:
 
 
 def is_under_first_key(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bool:
+    """Return whether the present SECRET_KEY can unseal `sealed`."""
     return decrypt(_key(purpose, settings.SECRET_KEY), sealed, bound_to) is not None
 
 
 def digests(purpose: str, value: str) -> list[str]:
-    """Return the keyed SHA-256 digests of the value in hexadecimal. Store or send the first one, and accept each."""
+    """Return the keyed SHA-256 digest of the value in hexadecimal: under SECRET_KEY, then under each of its fallbacks.
+
+    Store or send the first digest. Accept each of them, because a former key may have made it.
+    """
     keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return [salted_hmac(purpose, value, secret=key, algorithm="sha256").hexdigest() for key in keys]
 

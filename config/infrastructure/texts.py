@@ -18,13 +18,16 @@ _UNSEEN = re.compile(
 )
 _DASHES = frozenset("\u02d7\u2212\u30fc")  # beside the category of punctuation
 _DIRECTIONS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+# A flag, or a character with Latin accents, a form or skin tone, or joined characters. UAX #29, simplified.
+_GRAPHEME = re.compile("[\U0001f1e6-\U0001f1ff]{2}|.(?:[\u0300-\u036f\ufe0f\U0001f3fb-\U0001f3ff]|\u200d.)*", re.DOTALL)
 _JOINERS = "\u200c\u200d"  # Persian words and emoji need these invisible characters
 
 
 def refuse_control_characters(text: str) -> None:
     """Raises ValidationError: the text is invisible, or contains a control character or a change of direction.
 
-    Text that is only white space is accepted, because forms strip it.
+    PostgreSQL cannot store NUL. A change of direction would reorder the text of a page. Text that is only white space
+    is accepted, because forms strip it.
     """
     seen = text.strip()
     if (seen and all(map(is_unseen, seen))) or any(
@@ -39,12 +42,22 @@ def is_unseen(character: str) -> bool:
 
 
 def typed_code(text: str) -> str:
-    """Return a code with its digits in ASCII, and without white space, invisible characters, dashes and punctuation."""
+    """Return a code with its digits in ASCII, and without white space, invisible characters, dashes and punctuation.
+
+    Keyboards type digits of their own script (`٤`, `४`), or letters of full width, and a copied code brings such spaces
+    and dashes with it. Small and capital letters stay as they are.
+    """
     return "".join(
         str(unicodedata.decimal(each, each))
         for each in unicodedata.normalize("NFKC", text)
         if not (is_unseen(each) or each in _DASHES or unicodedata.category(each).startswith("P"))
     )
+
+
+def first_grapheme(text: str) -> str:
+    """Return the first character with its accents, or an emoji with all its parts; empty for an empty text."""
+    found = _GRAPHEME.match(text)
+    return found[0] if found else ""
 
 
 def command_error(problem: ValidationError, options: Mapping[str, str] | None = None) -> CommandError:

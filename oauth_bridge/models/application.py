@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import gettext_noop
 from oauth2_provider.models import AbstractApplication
 
-from config.infrastructure.texts import refuse_control_characters
+from config.infrastructure.texts import first_grapheme, refuse_control_characters
 from oauth_bridge.callback_addresses.registration import (
     shown_host,
     split_lines,

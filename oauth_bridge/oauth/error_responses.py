@@ -69,7 +69,7 @@ PAGE_WORDS = {
     503: (gettext_noop("Back in a moment"), ""),
 }
 # The application and the browser did nothing wrong: the page shows the sentence of the error.
-HOST_FAULTS = (SiteFault.HOST, SiteFault.HOST_CHANGED)
+HOST_FAULTS = (SiteFault.HOST, SiteFault.HOST_NAMED, SiteFault.HOST_CHANGED)
 HOST_TITLE = gettext_noop("The service is not set up for this address")
 SIGN_IN_TITLE = gettext_noop("This sign-in can't go on")
 SIGN_IN_MESSAGE = gettext_noop(

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from django.test import Client
 
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
@@ -100,26 +101,43 @@ def test_origins_are_never_guessed_from_request_headers(
     assert urlsplit(avatar).scheme == "http"
 
 
-HOST_NOT_SERVED = "This host name is not served here. The operator names it in ALLOWED_HOSTS."
-
-
 @contract("D19.sentence", "D19.page", "D1.origins")
 @pytest.mark.parametrize("host", ["sign-in.example:8000", "", "x" * 300, 'a"\\b\x9b'])
-def test_a_host_that_is_not_served_is_named_in_the_log(driver: OAuthDriver, provider: Server, host: str) -> None:
+def test_a_host_that_is_not_served_is_named_in_the_log_and_to_a_client_on_this_machine(
+    driver: OAuthDriver, provider: Server, host: str
+) -> None:
     headers = {"Host": host.encode("latin-1")}
-    for method, path in (("POST", "/oauth/token"), ("POST", "/accounts/sign-in"), ("GET", "/health")):
-        assert error_of(driver.call(method, path, headers=headers), 400, "invalid_request") == HOST_NOT_SERVED
-    page = driver.get("/oauth/authorize", headers={**headers, "Accept": "text/html"})
-    assert (page.status_code, HOST_NOT_SERVED in Page(page).text) == (400, True)
     received = re.sub(r"[^\x20-\x7e]|[\"\\]", "?", host)[:100] or "(none)"
+    for method, path in (("POST", "/oauth/token"), ("POST", "/accounts/sign-in"), ("GET", "/health")):
+        description = error_of(driver.call(method, path, headers=headers), 400, "invalid_request")
+        assert f"host {received}, but" in description
+        assert "localhost" in description
+    page = driver.get("/oauth/authorize", headers={**headers, "Accept": "text/html"})
+    assert page.status_code == 400
+    assert f"host {received}, but" in Page(page).text
     line = next(line for line in provider.log.splitlines() if f'"host":"{received}"' in line)
     assert "localhost" in json.loads(line)["allowed_hosts"]
 
 
 @contract("D19.stranger", "D15.dump", "D19.sentence")
-def test_what_follows_a_host_is_told_nobody(driver: OAuthDriver, provider: Server) -> None:
+def test_a_stranger_is_told_no_host_that_is_served_and_nobody_what_follows_a_host(
+    driver: OAuthDriver, provider: Server, settings: Any, client: Client
+) -> None:
+    """A header that only a proxy adds shows that the request is not from this machine. DEBUG tells everybody."""
+    lies = {"Host": "127.0.0.1:1", "X-Forwarded-Host": "localhost"}
+    sentences = set()
+    for header in ("X-Forwarded-For", "Forwarded", "Via"):
+        for host in ("evil.example", "a_b", "127.0.0.2"):
+            answer = driver.call("GET", "/oauth/userinfo", headers={**lies, "Host": host, header: "192.0.2.1"})
+            sentences.add(error_of(answer, 400, "invalid_request"))
+    assert len(sentences) == 1
+    assert "localhost" not in sentences.pop()
     for end in ("Authorization: Bearer ", "/", "//evil.example?code=", " ", "Cookie:sessionid="):
         credential = secrets.token_urlsafe(32)
         answer = driver.call("GET", "/oauth/userinfo", headers={"Host": f"evil.example{end}{credential}"})
-        assert error_of(answer, 400, "invalid_request") == HOST_NOT_SERVED
+        assert "host evil.example" in error_of(answer, 400, "invalid_request")
         assert credential not in answer.text + provider.log
+    settings.DEBUG = True
+    told = client.get("/oauth/userinfo", headers={"Host": "evil.example", "X-Forwarded-For": "192.0.2.1"})
+    assert told.status_code == 400
+    assert "host evil.example, but ALLOWED_HOSTS holds" in told.json()["error_description"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
@@ -9,12 +10,11 @@ from django.test import Client
 
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory
-from tests.grants import exchange
+from tests.grants import PAGE, exchange, link_of
+
+pytestmark = [pytest.mark.integration, pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
 
 
-@pytest.mark.integration
-@pytest.mark.django_db
-@pytest.mark.usefixtures("fresh_counters")
 @contract("D21.token", "D22.errors", "D22.uncounted", "7/429", "8/rate", "D19/rate_limited")
 def test_the_exchanges_of_one_application_are_limited_and_preflights_are_not(settings: Any) -> None:
     settings.RATES = {"token": "3/m"}
@@ -30,3 +30,30 @@ def test_the_exchanges_of_one_application_are_limited_and_preflights_are_not(set
     assert exchange(other).status_code == 200
     settings.RATES = {}
     assert exchange(application, code=code).status_code == 200, "the code was not spent"
+
+
+@contract("D21.authorize", "8/rate", "D19.page")
+def test_authorization_requests_are_limited_by_address_and_a_person_gets_a_page(settings: Any) -> None:
+    settings.RATES = {"authorize": "3/m"}
+    link = link_of(ApplicationFactory())
+    assert [Client().get(link).status_code for _ in range(3)] == [302] * 3
+    assert Client().get(link).json()["error"] == "rate_limited"
+    page = Client().get(link, headers=PAGE)
+    assert (page.status_code, 1 <= int(page["Retry-After"]) <= 60) == (429, True)
+    assert ("Please wait" in page.text, "can't go on" in page.text) == (True, False)
+    assert Client().get(link, REMOTE_ADDR="198.51.100.1").status_code == 302
+
+
+@contract("D21.proxy", "D21.ipv6", "D21.userinfo-failures")
+def test_behind_a_proxy_the_right_most_untrusted_address_counts_and_ipv6_by_its_64_network(settings: Any) -> None:
+    settings.RATES, settings.TRUSTED_PROXIES = {"userinfo_failures": "3/m"}, [ip_network("127.0.0.1")]
+
+    def ask(forwarded: str) -> int:
+        headers = {"authorization": "Bearer bad", "x-forwarded-for": forwarded}
+        return Client().get("/oauth/userinfo", headers=headers).status_code
+
+    mine, network = "10.1.2.3", "2001:db8:7"
+    lies = [f"{lie}, {mine}, 127.0.0.1" for lie in ("1.2.3.4", "5.6.7.8, 127.0.0.1", "nonsense")]
+    assert [ask(each) for each in (*lies, f"9.9.9.9, {mine}", f"{mine}, 10.3.2.1")] == [401] * 3 + [429, 401]
+    hosts = ("1::1", "1::2", "1:aaaa:bbbb:cccc:dddd", "1::3", "2::3")
+    assert [ask(f"{network}:{host}") for host in hosts] == [401] * 3 + [429, 401]

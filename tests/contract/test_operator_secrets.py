@@ -64,7 +64,12 @@ def test_old_and_new_secret_work_until_the_overlap_is_over_and_an_expired_one_is
     code = CodeFactory(application=application).raw
     said = error_of(driver.exchange(application, code), 401, "invalid_client")
     assert "expired" in said
-    others = ({"client_secret": "wrong"}, {"client_id": ApplicationFactory().client_id}, {"client_id": "unknown"})
+    others = (
+        {"client_secret": "wrong"},
+        {"client_secret": application.client_secret[:-1]},
+        {"client_id": ApplicationFactory().client_id},
+        {"client_id": "unknown"},
+    )
     generic = {error_of(driver.exchange(application, code, **each), 401, "invalid_client") for each in others}
     assert len({said, *generic}) == 2, "only a holder of the old secret learns that it existed, and where"
     pair = {"auth": (application.client_id, application.client_secret)}
@@ -99,10 +104,11 @@ def test_the_overlap_is_as_long_as_it_was_asked_for_and_never_lengthens_the_life
 
 @contract("O.application.rotate-secret")
 def test_what_is_no_overlap_and_no_name_is_refused_in_one_sentence(manage: Manage, application: Registered) -> None:
-    of_another_form = ("", "24", "0h", "-1h", "1.5h", "24H", "1w", "31d", "721h", "٣h")
+    of_another_form = ("", "24", "h", "0h", "-1h", "1.5h", "24H", "24h ", "1w", "31d", "721h", "99999d", "٣h")
     for options, told in (
         *(([f"--overlap={each}"], "--overlap is a number and a unit, m, h or d") for each in of_another_form),
         (["--name", "x" * 81], "CommandError: name: "),
+        (["--name", "two\nlines"], "CommandError: name: "),
         (["--overlap", "1h", "--now"], "not allowed with"),
     ):
         result = manage("application", "rotate-secret", application.client_id, *options)
@@ -142,7 +148,11 @@ def test_each_secret_is_told_with_its_times_number_name_and_maker_and_never_show
     exchange(driver, application, new)
     used, unused = shown(manage, application)
     assert datetime.fromisoformat(used["last_used"]) >= datetime.fromisoformat(used["created"])
-    assert (used["expires"], unused["last_used"], unused["expires"] is None) == (None, None, False)
+    assert [(each["last_used"] is None, each["expires"] is None) for each in (used, unused)] == [
+        (False, True),
+        (True, False),
+    ]
+
     second, first = json.loads(manage("application", "secrets", application.client_id, "--json").stdout)
     for told, expected in (
         (second, {"number": 2, "name": "Of the shop", "maker": "command line", "prefix": new[:4], "state": "works"}),
@@ -150,14 +160,41 @@ def test_each_secret_is_told_with_its_times_number_name_and_maker_and_never_show
         (first, {"number": 1, "name": "", "state": "ending", "warning": "", "id": unused["id"]}),
     ):
         assert told.items() >= expected.items()
+    assert "may_be_removed" not in first
     listed = manage("application", "secrets", application.client_id).stdout
     assert re.search(
         rf"^No\. 2  Of the shop  {re.escape(new[:4])}…  works; last used .* by command line$", listed, re.M
     )
     assert re.search(r"^No\. 1  works until .*; never used; made .* UTC$", listed, re.M)
+
+    (third,) = [each for each in rotated(manage, application)["older_secrets"] if each["id"] == used["id"]]
+    assert third["last_used"] == used["last_used"]
     text = listed + manage("application", "show", application.client_id).stdout
-    hidden = [application.client_secret, new, *(bytes(row.digest).hex() for row in application.row.secrets.all())]
-    assert [each for each in hidden if each in text] == []
+    for credential in (application.client_secret, new):
+        assert credential not in text
+    for row in application.row.secrets.all():
+        assert bytes(row.digest).hex() not in text
+    text = manage("application", "rotate-secret", application.client_id, "--now").stdout
+    assert re.search(r"secret \d+: +ended 20[-0-9]+ [:0-9]+ UTC; last used 20[-0-9]+ [:0-9]+ UTC; made 20", text)
+    text = manage("application", "rotate-secret", application.client_id).stdout
+    assert re.search(r"secret \d+: +works until 20[-0-9]+ [:0-9]+ UTC; never used; made 20", text)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("options", [(), ("--leaked",)])
+def test_one_secret_is_ended_and_its_tokens_if_it_has_leaked(
+    manage: Manage, driver: OAuthDriver, application: Registered, options: tuple[str, ...]
+) -> None:
+    new = rotated(manage, application)["client_secret"]
+    tokens = [exchange(driver, application, each).json()["access_token"] for each in (application.client_secret, new)]
+    result = manage("application", "revoke-secret", application.client_id, "1", *options, "--json")
+    assert result.returncode == 0, result.stderr
+    ended = json.loads(result.stdout)
+    assert (ended["number"], ended["works"], ended["state"]) == (1, False, "leaked" if options else "revoked")
+    error_of(exchange(driver, application, application.client_secret), 401, "invalid_client")
+    application.row.refresh_from_db()
+    assert exchange(driver, application, new).status_code == 200
+    assert [driver.userinfo(token).status_code for token in tokens] == [401 if options else 200] * 2
 
 
 @contract("O.application.rotate-secret")

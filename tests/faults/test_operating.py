@@ -119,13 +119,17 @@ def test_redis_in_each_state(redis_server: OwnRedis, settings: Any) -> None:
     settings.REDIS_URL = redis_server.url
 
     def found() -> str:
-        status: str = deployment_checks.redis().status
-        return status
+        return statuses(deployment_checks.redis)["redis"]
 
     with Redis(port=redis_server.port) as client:
-        assert found() == "ok"
-        for memory, status in (("1", "failed"), ("0", "ok")):
-            client.config_set("maxmemory", memory)
+        assert statuses(deployment_checks.redis) == {"redis": "ok", "clock_redis": "ok"}
+        for name, value, status in (
+            ("maxmemory-policy", "allkeys-lru", "warning"),
+            ("maxmemory-policy", "noeviction", "ok"),
+            ("maxmemory", "1", "failed"),
+            ("maxmemory", "0", "ok"),
+        ):
+            client.config_set(name, value)
             assert found() == status
         client.replicaof("127.0.0.1", "1")
         assert found() == "failed"

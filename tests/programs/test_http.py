@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
 import requests
 
 from accounts.models import StoredPicture
@@ -56,6 +57,23 @@ def test_hostile_bytes_are_refused_and_the_server_goes_on(driver: OAuthDriver, p
     assert status_of(unknown) == 501, "gunicorn's, as RFC 9112 §6.1 asks"
     assert driver.userinfo(TokenFactory().raw).status_code == 200
     assert provider.workers() == before
+
+
+@pytest.mark.parametrize("path", [b"/oauth/token", b"/accounts/language", b"/accounts/sign-in"])
+def test_a_form_that_is_cut_off_is_not_taken_for_whole(provider: Server, path: bytes) -> None:
+    """Otherwise a connection that breaks in the middle of a name or a password would store half of it."""
+    form = b"grant_type=authorization_code&next=/&language=de"
+    host = b"Host: %b\r\n" % urlsplit(provider.auth_url).netloc.encode()
+
+    def post(length: int) -> bytes:
+        return send(provider, request(b"POST " + path, host + FORM + b"Content-Length: %d\r\n" % length, form))
+
+    assert status_of(post(len(form))) in (303, 400, 403)
+    errors = provider.log.count('"level":"error"')
+    answer = post(len(form) + 10)
+    assert status_of(answer) in (400, 403)
+    assert b"language=" not in answer
+    assert provider.log.count('"level":"error"') == errors
 
 
 @contract("D12.media-type", "4.3", "4.4", "D19.large")

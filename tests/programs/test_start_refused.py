@@ -130,10 +130,6 @@ def test_a_database_that_is_locked_ends_a_command_with_what_to_do(run: Run, monk
     assert run("purge") == (1, "The database can't be used: database is locked. Try again later.")
 
 
-def test_the_command_of_django_that_would_leave_tokens_valid_names_ours(run: Run) -> None:
-    assert run("changepassword")[1].startswith("Use manage.py account set-password")
-
-
 def test_a_reader_that_ends_early_ends_the_command_without_a_word() -> None:
     command = f"'{sys.executable}' manage.py diffsettings | true"
     env = {**os.environ, "DATABASE_URL": "sqlite:///:memory:"}

@@ -71,8 +71,8 @@ def test_the_operations_guide_lists_exactly_the_variables_that_are_read_and_the_
     guide = documented.document("operations.md")
     assert set(re.findall(r"^\| `([A-Z_]+)` \|", guide, re.MULTILINE)) == READ_VARIABLES
     text = (ROOT / "config/management/commands/check-deployment.py").read_text(encoding="utf-8")
-    names = set(re.findall(r'(?:Finding|_of_checks)\(\s*"([a-z_]+)"', text))
-    assert {"database", "mail", "clock_database"} < names
+    names = set(re.findall(r'(?:Finding|clock|_of_checks)\(\s*"([a-z_]+)"', text))
+    assert {"database", "mail", "clock_redis"} < names
     guide = guide.partition("## Is the installation in order?")[2]
     assert [each for each in sorted(names) if f"`{each}`" not in guide] == []
 

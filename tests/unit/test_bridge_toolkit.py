@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
+import oauth2_provider
 import pytest
+from django.core.management import find_commands
 from oauth2_provider.signals import app_authorized
 
+import manage
 from oauth_bridge.models import AccessToken
 from tests.factories import Registered, digest_of
 from tests.grants import exchange

@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 from accounts.mail import outbox
 from accounts.mail.outbox import Email
 from accounts.models import OutgoingMail
+from accounts.passwords import hashing
 from config import health
 from config.infrastructure.rate_limits import Outage
 from oauth_bridge.activity import counts
@@ -117,7 +118,11 @@ def test_a_request_is_counted_by_route_and_status_and_its_refusal_by_code(client
     assert not [labels for labels in found if "mallory" in labels]
 
 
-def test_an_outage_of_redis_is_counted() -> None:
+def test_the_wait_for_a_password_and_an_outage_of_redis_are_counted() -> None:
+    before = value("password_wait_seconds_count")
+    hasher = hashing.PasswordHasher()
+    assert hasher.verify("correct horse", hasher.encode("correct horse", "saltsaltsalt"))
+    assert value("password_wait_seconds_count") == before + 2
     outage = Outage()
     for error in (RedisError(), None):
         outage.change(error)

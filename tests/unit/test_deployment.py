@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.core.management.base import SystemCheckError
+from django.db.migrations.recorder import MigrationRecorder
 from django.test import Client
 from django.utils import timezone
 
@@ -50,7 +51,7 @@ def test_everything_is_said_at_once_and_a_failure_ends_with_1(settings: Any, cap
 
 def test_clocks_and_proxies(settings: Any) -> None:
     for seconds, status in {0: "ok", -0.9: "ok", 5: "warning", -60: "failed"}.items():
-        assert deployment_checks.clock(seconds).status == status
+        assert deployment_checks.clock("clock_redis", "Redis", seconds).status == status
     for trusted, status in {"10.0.0.0/8": "ok", "0.0.0.0/0": "failed", "::/0": "failed"}.items():
         settings.TRUSTED_PROXIES = [ip_network(trusted)]
         assert deployment_checks.proxies().status == status
@@ -59,7 +60,10 @@ def test_clocks_and_proxies(settings: Any) -> None:
 @pytest.mark.django_db
 def test_purges() -> None:
     PurgeRun.objects.all().delete()
+    MigrationRecorder.Migration.objects.update(applied=timezone.now())
     assert deployment_checks.purge().status == "warning"
+    MigrationRecorder.Migration.objects.update(applied=timezone.now() - timedelta(days=2))
+    assert deployment_checks.purge().status == "failed"
     for hours, status in ((23, "ok"), (25, "failed")):
         finished = timezone.now() - timedelta(hours=hours)
         PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": finished})

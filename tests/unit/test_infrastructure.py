@@ -12,7 +12,7 @@ from django.test import RequestFactory
 
 from accounts.mail import outbox
 from config.infrastructure.network import client_address, site_of
-from config.infrastructure.texts import refuse_control_characters
+from config.infrastructure.texts import first_grapheme, refuse_control_characters
 from tests.contract_coverage import contract
 
 
@@ -53,6 +53,12 @@ def test_a_text_of_which_nothing_is_seen_is_refused() -> None:
             refuse_control_characters(text)
     for text in ("", "  ", "a\u200b", "👩🏽\u200d🚀", "می\u200cخواهم", "\u200fمقهى"):
         refuse_control_characters(text)
+
+
+def test_the_first_grapheme_is_what_a_reader_sees_as_one_character() -> None:
+    whole = ["", "R", "e\u0301", "👩🏽‍🚀", "🇳🇴", "❤️", "👍🏿"]
+    assert [first_grapheme(text and f"{text} List") for text in whole] == whole
+    assert first_grapheme("🇳🇴🇳🇴") == "🇳🇴"
 
 
 @pytest.mark.integration

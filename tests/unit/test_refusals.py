@@ -97,7 +97,7 @@ WAYS: list[tuple[str, bool, Callable[[Attempt], Any]]] = [
     ("method", False, post("/static/css/site.css")),
     ("header_too_long", False, get("/", HTTP_ACCEPT="x" * 5000)),
     ("media_type", False, lambda given: given.browser.generic("POST", "/", b"--b--", MULTIPART)),
-    ("host", False, get("/", HTTP_HOST="evil.example")),
+    ("host_named", False, get("/", HTTP_HOST="evil.example")),
     ("requests_limited", False, often("/accounts/password/reset", 21, email="a@b.example")),
     ("sign_in_limited", False, often("/accounts/sign-in", 11, login="a@b.example", password="x")),
 ]

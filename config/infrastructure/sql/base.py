@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import select
 from collections.abc import Mapping
 from typing import Any, Self
@@ -34,21 +33,28 @@ def limit_statements() -> None:
 def database_of(url: str) -> dict[str, Any]:
     """Return the entry of `DATABASES` for the URL, which libpq parses. A folder before the name is that of a socket.
 
-    Raises ValueError: the URL is malformed.
+    Raises ValueError: the URL is malformed. The text of the error, if any, continues the sentence about the form of the
+    URL. It contains no password.
     """
     place, _, query = url.partition("?")
     options = dict(parse_qsl(query))
     prepares = options.pop("prepare_threshold", "5")
+    if not (prepares.isdecimal() or prepares == "none"):
+        raise ValueError(", where prepare_threshold is a number or none")
     try:
-        make_conninfo(**options)
         given = {key: str(value) for key, value in conninfo_to_dict(f"postgres{place[place.index(':') :]}").items()}
     except (ProgrammingError, UnicodeError):
         raise ValueError from None
     folder, _, name = given.get("dbname", "").rpartition("/")
     host, ports = given.get("host", folder), given.get("port", "")
-    is_place = name and "@" not in host + name and folder in ("", host)  # "@" and "/" must be percent-encoded
-    if not (is_place and re.fullmatch(r"[0-9,]*", ports) and re.fullmatch(r"[0-9]+|none", prepares)):
+    if not name or "@" in host + name or (folder and host != folder):  # characters that are not percent-encoded
         raise ValueError
+    if not all(each.isdecimal() and 0 < int(each) < 65536 for each in ports.split(",") if each):
+        raise ValueError
+    try:
+        make_conninfo(**options)
+    except ProgrammingError as error:
+        raise ValueError(f", with options that PostgreSQL knows ({str(error).strip()})") from None
     return {
         "ENGINE": "config.infrastructure.sql",
         "NAME": name,

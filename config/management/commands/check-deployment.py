@@ -18,6 +18,7 @@ from django.core import checks
 from django.core.mail import get_connection
 from django.core.management.base import BaseCommand
 from django.db import DatabaseError, connection, transaction
+from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from django.utils.module_loading import import_string
 from redis import Redis
@@ -94,7 +95,7 @@ def findings() -> Iterator[Finding]:
     yield proxies()
     yield audit_log()
     yield from database()
-    yield redis()
+    yield from redis()
     yield mail()
 
 
@@ -130,12 +131,14 @@ def audit_log() -> Finding:
     return Finding("audit_log", "ok", "Security events can be written to AUDIT_LOG.")
 
 
-def clock(seconds_ahead: float) -> Finding:
+def clock(name: str, whose: str, seconds_ahead: float) -> Finding:
+    """Return the finding about a clock that is `seconds_ahead` seconds ahead of the clock of this machine."""
     if abs(seconds_ahead) <= 1:
-        return Finding("clock_database", "ok", "The clocks of the database and this machine agree.")
-    message = f"The clock of the database differs from that of this machine by {seconds_ahead:+.0f} seconds."
+        return Finding(name, "ok", f"The clocks of {whose} and this machine agree.")
+    direction = "ahead of" if seconds_ahead > 0 else "behind"
+    message = f"The clock of {whose} is {abs(seconds_ahead):.0f} seconds {direction} that of this machine."
     fix = "Let both machines keep time by NTP (Debian: systemd-timesyncd or chrony)."
-    return Finding("clock_database", "failed" if abs(seconds_ahead) > 10 else "warning", message, fix)
+    return Finding(name, "failed" if abs(seconds_ahead) > 10 else "warning", message, fix)
 
 
 # The database ---------------------------------------------------------------------------------------------------------
@@ -178,35 +181,51 @@ def _postgresql() -> Iterator[Finding]:
     else:
         yield Finding("database", "ok", f"PostgreSQL {version} answers.")
     yield _of_checks("database_encoding", own_checks.database_is_utf8, "The database is in UTF-8.")
-    yield clock(now - (before + time.time()) / 2)
+    yield clock("clock_database", "the database", now - (before + time.time()) / 2)
 
 
 def purge() -> Finding:
     fix = "Is the timer on (systemctl list-timers)? Run manage.py purge and see what it says."
-    finished = purging.last_finished()
+    finished, now = purging.last_finished(), timezone.now()
     if finished is None:
-        return Finding("purge", "warning", "No purge has finished yet.", fix)
-    age = timezone.now() - finished
-    message = f"The last purge finished {age // timedelta(hours=1)} hours ago."
-    return Finding("purge", "failed", message, fix) if age > PURGED_WITHIN else Finding("purge", "ok", message)
+        begun = MigrationRecorder(connection).migration_qs.order_by("applied").first()
+        is_new = begun is None or begun.applied > now - PURGED_WITHIN
+        return Finding("purge", "warning" if is_new else "failed", "No purge has finished yet.", fix)
+    hours = int((now - finished).total_seconds() // 3600)
+    if now - finished > PURGED_WITHIN:
+        return Finding("purge", "failed", f"The last purge finished {hours} hours ago.", fix)
+    return Finding(
+        "purge", "ok", f"The last purge finished {'within the hour' if not hours else f'{hours} hours ago'}."
+    )
 
 
 # Redis and the mail server --------------------------------------------------------------------------------------------
 
 
-def redis() -> Finding:
+def redis() -> Iterator[Finding]:
     if not settings.REDIS_URL:
-        return Finding("redis", "skipped", "REDIS_URL is not set; one worker counts the limits in its memory.")
+        yield Finding("redis", "skipped", "REDIS_URL is not set; one worker counts the limits in its memory.")
+        return
     client = Redis.from_url(settings.REDIS_URL, socket_timeout=WAIT_SECONDS, socket_connect_timeout=WAIT_SECONDS)
     try:
+        before = time.time()
+        seconds, microseconds = client.time()
+        now = (before + time.time()) / 2
         client.set("check-deployment", 1, ex=1)  # fails on a replica, with full memory, or without the permission
+        policy = client.info("memory").get("maxmemory_policy", "noeviction")
     except (RedisError, OSError) as error:
         message = f"Redis can't be used ({type(error).__name__}): no limit is counted in it."
         fix = "Is REDIS_URL right, does Redis run there, and may this account write?"
-        return Finding("redis", "failed", message, fix)
+        yield Finding("redis", "failed", message, fix)
+        return
     finally:
         client.close()
-    return Finding("redis", "ok", "Redis answers and can be written.")
+    if policy != "noeviction":
+        message = f"A full Redis deletes keys ({policy}), and the limits that they count begin anew."
+        yield Finding("redis", "warning", message, "Set maxmemory-policy noeviction.")
+    else:
+        yield Finding("redis", "ok", "Redis answers and can be written.")
+    yield clock("clock_redis", "Redis", seconds + microseconds / 1e6 - now)
 
 
 def mail() -> Finding:
