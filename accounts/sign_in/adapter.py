@@ -59,8 +59,8 @@ class AccountAdapter(DefaultAccountAdapter):
         return saved
 
     def is_ajax(self, request: HttpRequest) -> bool:
-        """Answer with JSON only when a script asks for the options of a passkey, whatever the request accepts."""
-        return request.method == "GET" and request.path == reverse("mfa_login_webauthn")
+        """Answer each form with a page, whatever the request accepts."""
+        return False
 
     def is_safe_url(self, url: str | None) -> bool:
         return return_path.is_own_path(url or "")
