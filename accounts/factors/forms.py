@@ -96,8 +96,9 @@ _BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
 class PasskeyField(forms.JSONField):
     """The browser's answer to a passkey request, as a dictionary. The origin in the answer must be AUTH_URL.
 
-    allauth would accept every port and subdomain, and store the whole answer, and the WebAuthn library would allocate
-    as many bytes as a number says. So the field keeps only the needed members, which must be base64url text.
+    allauth would accept every port and every subdomain of the host. allauth would also store the whole answer, and the
+    WebAuthn library would allocate as many bytes as a number in the answer says. So the field keeps only the needed
+    members, which must be base64url text.
     """
 
     REQUIRED = ("clientDataJSON",)
