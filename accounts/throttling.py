@@ -108,8 +108,9 @@ def _failed_sign_ins(request: HttpRequest, email: str, mark: str) -> list[Counte
 def _of_account(name: str, request: HttpRequest, email: str, account: str, times: float = 1) -> list[Counter]:
     """Return the counter of a known browser, or the counters of the network address and of all unknown browsers.
 
-    So a few wrong passwords from elsewhere do not lock the owner out. IPv6 addresses are counted by site, because one
-    machine has few sites and many addresses.
+    A known browser has its own counter, so that a few wrong passwords from elsewhere do not lock the owner out. An
+    attacker who uses many network addresses reaches the larger limit of all unknown browsers together. IPv6 addresses
+    are counted by site, because one machine has few sites and many addresses.
     """
     if browser := known_browsers.find(request, email):
         return [Counter(name, f"{account}:{browser}")]

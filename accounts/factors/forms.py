@@ -20,7 +20,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import AccountFault, refused
-from accounts.factors import authenticators, failures
+from accounts.factors import authenticators, failures, passkeys
 from accounts.factors.authenticators import HOST, codes_left, is_of_an_app, mark_used, types_of, was_used
 from accounts.form_fields import CodeField
 from accounts.mail import composing
@@ -88,26 +88,17 @@ class ActivateTOTPForm(totp.ActivateTOTPForm):
     code = CodeField(_("Code that the app shows"), inputmode="numeric")
 
 
-# allauth raises ValidationError for an answer that is not accepted, and the WebAuthn library any of the others for a
-# malformed one.
-_NOT_ACCEPTED = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RuntimeError,
-    TypeError,
-    ValidationError,
-    ValueError,
-    struct.error,
-)
+# The WebAuthn library raises ValueError for an answer that is not accepted, and any of these for a malformed one.
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, struct.error)
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
 
 
 class PasskeyField(forms.JSONField):
     """The browser's answer to a passkey request, as a dictionary. The origin in the answer must be AUTH_URL.
 
-    allauth would accept every port and subdomain, and store the whole answer, and the WebAuthn library would allocate
-    as many bytes as a number says. So the field keeps only the needed members, which must be base64url text.
+    allauth would accept every port and every subdomain of the host. allauth would also store the whole answer, and the
+    WebAuthn library would allocate as many bytes as a number in the answer says. So the field keeps only the needed
+    members, which must be base64url text.
     """
 
     REQUIRED = ("clientDataJSON",)
@@ -138,14 +129,14 @@ class PasskeyField(forms.JSONField):
 
 
 class KnownPasskeyMixin(forms.Form):
-    user: Any  # None at a sign-in by passkey: the passkey names the person
     credential = PasskeyField()
 
     def clean_credential(self) -> Any:
+        person = getattr(self, "user", None)  # before a sign-in by passkey, the person is unknown
         try:
-            return super().clean_credential()  # type: ignore[misc]
-        except _NOT_ACCEPTED:
-            raise refused(AccountFault.PASSKEY_UNKNOWN, "unknown", person=self.user and self.user.pk) from None
+            return passkeys.find_used(get_adapter().request, person, self.cleaned_data["credential"])
+        except MALFORMED:
+            raise refused(AccountFault.PASSKEY_UNKNOWN, "unknown", person=person and person.pk) from None
 
 
 class AddPasskeyForm(webauthn.AddWebAuthnForm):
@@ -161,11 +152,11 @@ class AddPasskeyForm(webauthn.AddWebAuthnForm):
     passwordless = None
 
     def clean(self) -> Any:
-        try:
-            super().clean()
-        except _NOT_ACCEPTED:
-            raise refused(AccountFault.PASSKEY_REFUSED, "refused", person=self.user.pk) from None
         if credential := self.cleaned_data.get("credential"):
+            try:
+                passkeys.check_new(get_adapter().request, credential)
+            except MALFORMED:
+                raise refused(AccountFault.PASSKEY_REFUSED, "refused", person=self.user.pk) from None
             credential[HOST] = authenticators.passkey_host()
         return self.cleaned_data
 

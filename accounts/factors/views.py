@@ -17,13 +17,15 @@ from django.contrib.auth.mixins import LoginRequiredMixin
 from django.core import signing
 from django.db import IntegrityError, transaction
 from django.forms import Form
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.views.generic.edit import FormView
 
 from accounts import return_path, throttling
 from accounts.errors import AccountFault, refused
+from accounts.factors import passkeys
 from accounts.factors.adapter import FactorAdapter
 from accounts.factors.authenticators import (
     MOST_PASSKEYS,
@@ -50,6 +52,9 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
             return too_many_requests(request, seconds, cause="passkeys_limited")
         return super().dispatch(request, *args, **kwargs)
 
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return JsonResponse({"request_options": passkeys.request_options(request)})
+
     def get_authenticated_redirect_url(self) -> str:
         return return_path.requested(self.request) or reverse("profile")
 
@@ -66,12 +71,16 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
     """Asks for the second factor after the password: a code, or a passkey if the person has one."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        passkey_form: Any = self.webauthn_form
+        self.webauthn_form: Any = None  # otherwise allauth would parse all passkeys
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        form, passkey_form = context["form"], context["webauthn_form"]
+        form = context["form"]
         types, person = form.types, form.user
+        if Authenticator.Type.WEBAUTHN in types or passkey_form.is_bound:
+            options = passkeys.request_options(self.request, person)
+            context |= {"webauthn_form": passkey_form, "js_data": {"request_options": options}}
         return context | {
             "form": form if types - {Authenticator.Type.WEBAUTHN} else None,
-            "webauthn_form": passkey_form if Authenticator.Type.WEBAUTHN in types or passkey_form.is_bound else None,
             "has_app": Authenticator.Type.TOTP in types,
             "needs_device": types == {Authenticator.Type.WEBAUTHN},
             "other_hosts": other_hosts(person) if not types else [],
@@ -90,8 +99,9 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
     """Adds the first passkey to a new account without a password, after the address is confirmed."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_context_data()
-        return context | kwargs  # `kwargs` has the form with its errors, which allauth drops
+        context: dict[str, Any] = FormView.get_context_data(self, **kwargs)
+        options = passkeys.creation_options(self.request, context["form"].user)
+        return context | {"js_data": {"creation_options": options}}
 
     @transaction.atomic
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -138,7 +148,14 @@ class ConfirmByCodeView(SecurityPageMixin, RetryLaterMixin, base.ReauthenticateV
     pass
 
 
-class ConfirmByPasskeyView(SecurityPageMixin, webauthn.ReauthenticateWebAuthnView):
+class PasskeyProofView(webauthn.ReauthenticateWebAuthnView):
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super(webauthn.ReauthenticateWebAuthnView, self).get_context_data(**kwargs)
+        options = passkeys.request_options(self.request, cast(User, self.request.user))
+        return context | {"js_data": {"request_options": options}}
+
+
+class ConfirmByPasskeyView(SecurityPageMixin, PasskeyProofView):
     def form_invalid(self, form: Form) -> HttpResponse:
         for error in form.errors.get("credential", []):
             messages.error(self.request, str(error))
@@ -213,15 +230,17 @@ class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCod
         return cast(HttpResponse, super().form_valid(form))
 
 
-class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, webauthn.AddWebAuthnView):
+class NewPasskeyView(webauthn.AddWebAuthnView):
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        options = passkeys.creation_options(self.request, cast(User, self.request.user))
+        return FormView.get_context_data(self, **kwargs) | {"js_data": {"creation_options": options}}
+
+
+class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, NewPasskeyView):
     """Adds a passkey unless the person already has MOST_PASSKEYS."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_context_data()
-        # allauth asks for a second factor. Only a passkey that the device keeps also signs in without an address.
-        selection = context["js_data"]["creation_options"]["publicKey"]["authenticatorSelection"]
-        selection |= {"residentKey": "required", "requireResidentKey": True}
-        return context | kwargs | {"most": MOST_PASSKEYS, "is_full": self._is_full()}
+        return super().get_context_data(**kwargs) | {"most": MOST_PASSKEYS, "is_full": self._is_full()}
 
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:

@@ -1,7 +1,8 @@
 """Recognize the browsers in which a person has signed in before, and offer the last account on the sign-in page.
 
-An encrypted cookie names the accounts that signed in with the browser, the latest first. The limits count each known
-browser separately, so failures elsewhere cannot lock out the owner. Both end with the person's credentials.
+An encrypted cookie names the accounts that signed in with the browser, the latest first, so a reader of the cookie
+learns nothing. The limits of failed sign-ins count each known browser separately, so failures in other browsers cannot
+lock out the owner. Both end with the person's credentials, so a lost device does not show the account any more.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def account_mark(email: str) -> str:
 def find(request: HttpRequest, email: str) -> str:
     """Return the name of this browser, or "" if the person has not used it to sign in since their credentials ended.
 
-    The statements depend on the cookie alone, so response times reveal nothing.
+    A statement runs if the cookie names any account, whatever the address is, so response times reveal nothing.
     """
     known, _is_offered = read(request)
     people = User.objects.filter(email=email, pk__in=known).values_list("pk", "credentials_version") if known else []

@@ -181,10 +181,11 @@ class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
 
 
 def _signed_in_person(request: HttpRequest) -> User | None:
-    """Return the signed-in person, or None if the account is deactivated or the session's hash not the present one.
+    """Return the signed-in person, or None. The account must be active, and the session must be valid.
 
-    Unlike Django, keep the key of a session whose hash was made with one of SECRET_KEY_FALLBACKS: open pages are bound
-    to it.
+    A session is valid if its hash matches the current password and `credentials_version`. Unlike Django, keep the key
+    of a session whose hash was made with one of SECRET_KEY_FALLBACKS: open pages are bound to the key, and the requests
+    of other tabs still send it.
     """
     session = cast(SessionStore, request.session)
     person = session.person

@@ -59,8 +59,8 @@ class AccountAdapter(DefaultAccountAdapter):
         return saved
 
     def is_ajax(self, request: HttpRequest) -> bool:
-        """Answer with JSON only when a script asks for the options of a passkey, whatever the request accepts."""
-        return request.method == "GET" and request.path == reverse("mfa_login_webauthn")
+        """Answer each form with a page, whatever the request accepts."""
+        return False
 
     def is_safe_url(self, url: str | None) -> bool:
         return return_path.is_own_path(url or "")
@@ -155,7 +155,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
         """Confirm the address in both allauth's table and the person's row. A new address ends credentials.
 
-        Confirm nothing if the credentials have ended since the code was sent: the address may have changed.
+        Confirm nothing if the person's credentials have ended since the code was sent: the address may have changed.
         """
         user: User = email_address.user
         is_new = user.email != email_address.email
@@ -194,7 +194,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def set_password(self, user: AbstractBaseUser, password: str) -> None:
         """Set the password and end all credentials except this session. allauth's method would save the whole row.
 
-        Raises ImmediateHttpResponse: an administrator has corrected the address or deleted the account.
+        Raises ImmediateHttpResponse: an administrator has corrected the address or deleted the account meanwhile.
         """
         kept = self.request.session.session_key
         try:
@@ -209,7 +209,8 @@ class AccountAdapter(DefaultAccountAdapter):
     def send_reset_mail(self, person: User) -> None:
         """Send the link for a new password or, if the account is not active, an e-mail that says that there is none.
 
-        Both are rendered, so that the response time does not reveal which one is sent.
+        The link begins with AUTH_URL and does not use the Host header. Both e-mails are rendered, so that the
+        response time does not reveal which one is sent.
         """
         key = credential_changes.ResetTokenGenerator().make_token(person)
         path = reverse("account_reset_password_from_key", kwargs={"uidb36": person.pk.hex, "key": key})

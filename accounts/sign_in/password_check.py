@@ -12,9 +12,8 @@ from accounts.models import User
 def authenticate(request: HttpRequest, email: str, password: str) -> User | None:
     """Return the account with this address and password, even if inactive. Otherwise, count a failed sign-in.
 
-    By allauth's limits, six wrong passwords from any network would lock the owner out.
-
-    Raises FormError: a limit of failed sign-ins is reached. Raises HashingBusy.
+    The function replaces allauth's limits, by which six wrong passwords from any network lock the owner out. Raises
+    FormError: a limit of failed sign-ins is reached. Raises HashingBusy.
     """
     seconds, limit, owner = throttling.sign_in_wait(request, email)
     if seconds:

@@ -47,9 +47,11 @@ class ResetRequestForm(forms.Form):
     email = EmailField()
 
     def save(self, request: HttpRequest) -> None:
-        """Send a link, or an e-mail that says that there is no active account. The steps are the same.
+        """Send a link. If there is no active account, send an e-mail that says so.
 
-        Beyond the limit, no e-mail is sent, and the page does not say so. Links of earlier e-mails still work.
+        The steps and the page are the same with and without an account. Beyond the limit, no e-mail is sent, and the
+        page does not say so. The links of earlier e-mails still work. So repeated requests cannot flood the owner's
+        mailbox or lock the owner out.
         """
         email: str = self.cleaned_data["email"]
         found = User.objects.filter(email=email, is_active=True).first()
@@ -73,7 +75,8 @@ class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
     def save(self) -> None:
         """Save the password and begin a new session. Mark the address as verified: it received the link.
 
-        A proof of identity in the old session must not replace the second factor.
+        If the person was signed in, the new password ends the old session, so the state of the next sign-in needs a new
+        session. A proof of identity in the old session must not replace the second factor.
         """
         super().save()
         verification.clear_nickname_of_sign_up(self.user)

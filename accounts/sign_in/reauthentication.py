@@ -49,7 +49,11 @@ def keep_newest_records(request: HttpRequest, **kwargs: object) -> None:
 
 
 def fresh_sign_in_required(view: View) -> View:
-    """Make a view ask a signed-in person for the password or a passkey if the latest proof is too old."""
+    """Make a view ask a signed-in person for the password or a passkey if the latest proof is too old.
+
+    A person without a password and without a passkey gets a link by e-mail: a stolen session must not be enough to set
+    the first password.
+    """
 
     @login_required
     @wraps(view)
@@ -70,7 +74,7 @@ def ask_for_proof(request: HttpRequest) -> HttpResponseBase:
 
 def proof_url(request: HttpRequest, return_to: str) -> str:
     """Return the URL of the page that asks for a proof of identity and then continues at `return_to`."""
-    if not _can_prove(request):  # a stolen session must not be enough to set the first password
+    if not _can_prove(request):
         return reverse("account_reset_password")
     return return_path.url_of(reverse("account_reauthenticate"), return_to)
 

@@ -18,7 +18,7 @@ from accounts.sessions.credential_changes import end_credentials
 def mark_verified(user: User, *, is_new: bool = False) -> None:
     """Store that the person or an operator has confirmed the address. `is_new`: the address replaces another.
 
-    Store nothing if the address was corrected since `user` was read.
+    Store nothing if an administrator has corrected the address since `user` was read.
     """
     now = timezone.now()
     with transaction.atomic():
@@ -45,14 +45,15 @@ def correct(user: User, email: str) -> None:
 def clear_nickname_of_sign_up(user: User) -> None:
     """Clear the nickname of an unconfirmed sign-up: a stranger may have chosen this text to appear in an e-mail.
 
-    Accounts that an operator has made have no language before the first sign-in.
+    Keep a nickname that an operator has set. Before the first sign-in, a stored language shows that the account was
+    made by a sign-up.
     """
     if user.email_verified_at is None and user.last_login is None and user.language:
         user.change_profile(nickname="")
 
 
 def delete_unverified(user: User) -> None:
-    """An e-mail about a change must not go to a stranger."""
+    """Delete the person's unconfirmed addresses: an e-mail about a change must not go to a stranger."""
     EmailAddress.objects.filter(user=user, verified=False).delete()
 
 

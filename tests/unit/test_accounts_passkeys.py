@@ -6,6 +6,7 @@ import copy
 import json
 import time
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import time_machine
@@ -14,6 +15,7 @@ from django.core import mail
 from django.core.cache import cache
 from django.test import Client
 
+from accounts.factors import passkeys
 from accounts.models import User
 from tests.factories import PASSWORD, PersonFactory
 from tests.pages import (
@@ -109,7 +111,9 @@ def test_a_malformed_passkey_is_not_added_and_what_one_does_not_need_is_not_stor
     assert all(set(each["response"]) == {"clientDataJSON", "attestationObject"} for each in stored)
 
 
-def test_a_person_has_at_most_twenty_passkeys(browser: Client, device: Device, settings: Any) -> None:
+def test_a_person_has_at_most_twenty_passkeys_of_which_only_one_that_answers_is_parsed(
+    browser: Client, device: Device, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.RATES = {}
     selection = {"residentKey": "required", "requireResidentKey": True, "userVerification": "required"}
     assert creation(browser)["authenticatorSelection"] == selection
@@ -123,8 +127,14 @@ def test_a_person_has_at_most_twenty_passkeys(browser: Client, device: Device, s
     options_of_an_old_page = dict(answer.context["js_data"]["creation_options"]["publicKey"])
     assert full in html_of(add(browser, Device().made(options_of_an_old_page)))
     assert Authenticator.objects.filter(type="webauthn").count() == 20
-    answer = device.signed(request_options(browser, CONFIRM))
-    assert browser.post(CONFIRM, {"credential": json.dumps(answer)}).status_code == 302
+    parse = Mock(wraps=passkeys.RegistrationResponse.from_dict)
+    with monkeypatch.context() as patch:
+        patch.setattr(passkeys.RegistrationResponse, "from_dict", parse)
+        for path in (SECURITY, ADD, CONFIRM):
+            assert browser.get(path).status_code == 200
+        answer = device.signed(request_options(browser, CONFIRM))
+        assert browser.post(CONFIRM, {"credential": json.dumps(answer)}).status_code == 302
+    assert parse.call_count == 1
     browser.post(f"/accounts/security/passkeys/{passkey.pk}/remove")
     deliver_all()
     assert "A passkey was removed at Delegated Sign-In" in [each.subject for each in mail.outbox]
