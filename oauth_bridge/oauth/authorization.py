@@ -152,10 +152,10 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
         raise missing.about(cause="redirect_uri_missing")
     if not application.is_callback(request.redirect_uri):
         sent_address, registered = request.redirect_uri, application.callback_addresses
-        is_public, fault = application.is_public, OAuthFault.REDIRECT_URI_MISMATCH
+        is_public, mismatched = application.is_public, OAuthFault.REDIRECT_URI_MISMATCH
         is_cut = query.lost("redirect_uri", KNOWN)
         parts = TranslatableText(*likely_differences(sent_address, registered, is_public=is_public, is_cut=is_cut))
-        mismatch = UnverifiedRequest(fault, sent_address, application=application, parts=parts)
+        mismatch = UnverifiedRequest(mismatched, sent_address, application=application, parts=parts)
         raise mismatch.about(registered=registered, is_public=is_public, redirect_uri=sent_address)
 
     if request.repeated:
