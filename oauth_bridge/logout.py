@@ -1,7 +1,8 @@
 """Logout, to which an application sends a person to sign out. OpenID Connect RP-Initiated Logout 1.0.
 
-With an ID token of the signed-in person, the view signs the person out at once. Otherwise a page first asks, because a
-stranger may have made the link. No redirect happens before the application and the address are verified.
+If the request contains an ID token of the signed-in person, the view signs the person out at once. Otherwise a page
+first asks the person to confirm, so that a link from a stranger cannot sign the person out. No redirect happens before
+the application and the address are verified.
 """
 
 from __future__ import annotations

@@ -112,13 +112,17 @@ class AuthorizeView(BaseAuthorizationView):
         if asked.is_silent:
             return self._refuse(OAuthFault.CONSENT_REQUIRED)
         if not is_our_link and len(address := pages.authorize_path(self.pending)) <= MAX_URL_REDIRECT_LENGTH:
-            # With an address of its own for each attempt, the Back button and a reload show its result.
+            # Each attempt has its own address. The Back button and a reload therefore show the result of the attempt,
+            # and do not begin a new attempt.
             return HttpResponseRedirect(address)
         codes.refuse_redeemed(self.verified.attempt, person.pk)
         return pages.consent(request, self.application, self.pending, self.facts, query.text(pages.NOTICE))
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Handle the answer of a consent page. Accept "Allow" only from the page's own person and browser session."""
+        """Handle the answer of a consent page. Accept "Allow" only from the page's own person and browser session.
+
+        A person can refuse without a sign-in.
+        """
         form = self.verified.form
         decision = form.get("decision")
         if decision == "refuse":  # an outdated page may refuse, because a refusal discloses nothing
@@ -157,7 +161,10 @@ class AuthorizeView(BaseAuthorizationView):
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
-        """Show the page for a person who may not use the application. Raises AlreadyRedeemed: see `codes.discard`."""
+        """Show the page for a person who may not use the application, and delete the unredeemed code, if any.
+
+        Raises AlreadyRedeemed: the application has already received its answer to this request.
+        """
         codes.discard(self.verified.attempt, self.person.pk)
         errors.subject().step = Step.CONSENT
         url = self.pending.error_url(RequestError(OAuthFault.NOT_ADMITTED))

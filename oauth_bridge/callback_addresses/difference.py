@@ -1,6 +1,7 @@
 """Compare a sent callback address with the registered ones, and say what differs. RFC 8252.
 
-`compare` and `reason` are for administrators, `likely_differences` is for public answers.
+`compare` and `reason` are for administrators. No public answer contains them: `likely_differences` finds what the sent
+address shows by itself, and compares a loopback address only with registered loopback addresses.
 """
 
 from __future__ import annotations
@@ -113,9 +114,11 @@ class Comparison(NamedTuple):
 
 
 def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) -> Comparison:
-    """Find the registered address that the sender meant, and the differences; `another_host`: none is near.
+    """Find the registered address that the sender meant, and the differences.
 
-    `is_public`: a registered loopback address without a port allows any port.
+    `is_public`: the application is public, so a registered loopback address without a port allows any port.
+
+    The difference `another_host` means that no registered address is near.
     """
     if sent in registered:
         return Comparison(sent, ())
@@ -142,7 +145,10 @@ def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) ->
 
 
 def reason(differs: Iterable[str]) -> str:
-    """Return the likely reasons and the advice for an administrator. Differences behind another host are left out."""
+    """Return the likely reasons and the advice for an administrator, in the active language.
+
+    Differences behind another host are left out. Returns an empty string without a difference.
+    """
     found = [name for name in REASONS if name in set(differs)]
     if "another_host" in found:
         found = found[: found.index("another_host") + 1]
@@ -200,6 +206,7 @@ def _differences(sent: _Address, wanted: _Address, *, is_public: bool) -> set[st
 
 
 def _host_difference(sent: str, wanted: str) -> str:
+    """Return the difference of two hosts. No list of public suffixes is needed, because the result is only a hint."""
     if sent == wanted:
         return "case"
     if {sent.strip("[]"), wanted.strip("[]")} <= {*LOOPBACK_HOSTS, "0.0.0.0"}:  # noqa: S104 - compared, not listened at

@@ -27,7 +27,8 @@ _VALUE_IN_QUERY = re.compile(r"([?&;](?:[^&;=]*=)?)[^&;]*")
 def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
     """Percent-encode the address for an `error_description`, and cut it after 300 characters.
 
-    `...` replaces the credentials in `without`. A value that is no absolute address may be a credential, too.
+    Each credential in `without` is replaced by `...`. A value that is not an absolute address is not quoted, because it
+    may be a credential in the wrong parameter.
     """
     if not re.match("[A-Za-z][A-Za-z0-9+.-]*:", address):
         return "not an absolute address"
@@ -38,9 +39,10 @@ def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
 
 
 def masked(address: str) -> str:
-    """Mask possible credentials in the address, even a malformed one: user name, password, query values, fragment.
+    """Mask possible credentials in the address: user name, password, the values of the query, the fragment.
 
-    The result has at most 500 characters, with "?" for control characters and halves of surrogate pairs.
+    This function does not use a URL parser, because a malformed address must be masked too. The result has at most 500
+    characters. "?" replaces a control character or half a surrogate pair.
     """
     text = address[:MOST_COMPARED]
     if ENCODED_SCHEME.match(text):

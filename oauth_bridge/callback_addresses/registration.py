@@ -172,7 +172,11 @@ def validate_sign_in_start(address: str) -> None:
 
 
 def shown_host(address: str) -> str:
-    """Return the host as browsers send it, in punycode (UTS #46), and the port, if any; empty for an unreadable one."""
+    """Return the host as browsers send it, and the port, if any; empty if the address can't be read.
+
+    A non-ASCII name is shown in punycode (`xn--`, by UTS #46 as in browsers), because letters of several alphabets look
+    alike. The user name is left out, because it could look like the host.
+    """
     try:
         parts = urlsplit(address)
         host, port = parts.hostname or "", parts.port

@@ -69,9 +69,9 @@ def is_remembered(person: User, application: Application, facts: Sequence[str] =
 
 
 def is_asked(person: User, application: Application, facts: Sequence[str], redirect_uri: str) -> bool:
-    """Return whether to ask for consent: unless the application is trusted, or after "don't ask again".
+    """Return whether to ask for consent: always, except for a trusted application or after "don't ask again".
 
-    For an address with a port that only the request names, the person is always asked (RFC 8252 §8.6).
+    The exceptions do not apply to an address with a port that only the request names (RFC 8252 §8.6).
     """
     if application.has_own_port(redirect_uri):
         return True
@@ -85,7 +85,11 @@ def has_allowed_before(person: User, application: Application, facts: Sequence[s
 
 
 def record(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
-    """Store that the person has allowed the application. A valid earlier "don't ask again" is kept."""
+    """Store that the person has allowed the application and has not chosen "don't ask again".
+
+    A valid earlier choice is kept. There can be one if the consent page was outdated, or if the application
+    requested the page with `prompt`.
+    """
     if not is_remembered(person, application, facts):
         _store(person, application, facts, None)
 
@@ -122,7 +126,9 @@ def forget(person: User, application: Application) -> None:
 def disconnect(person: User, application: Application) -> None:
     """Delete the consent, and end the application's codes and tokens for the person.
 
-    The codes are deleted first, so that the next statement revokes the token of a redemption that has already begun.
+    The codes are deleted first. If a redemption has already begun, the next statement revokes the token of the
+    redemption. If an authorization without a consent page has already read the consent, a code is still issued, because
+    the authorization counts as earlier than the disconnection.
     """
     codes.delete_all(person, application)
     tokens.revoke_all(person, application)

@@ -123,7 +123,8 @@ def _short_name(person: User) -> str:
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
     """Render the page for an attempt whose code was redeemed.
 
-    An application accepts a `state` only once, so the page links to where a new attempt begins.
+    An application accepts a `state` only once, so a new attempt must begin there: the page links to the application's
+    `initiate_login_uri`, which starts one, or to its homepage.
     """
     context = {
         "application": application,

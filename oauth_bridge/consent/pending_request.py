@@ -102,7 +102,11 @@ class PendingRequest(AuthorizationRequest):
 
 
 def new_attempt() -> str:
-    """Return a UUID of version 7 (RFC 9562 §5.7). They ascend in time, so the last page of the index gets them."""
+    """Return a UUID of version 7 (RFC 9562 §5.7).
+
+    UUIDs of version 7 ascend in time, so PostgreSQL always inserts into the last page of the index, which is in memory.
+    Random UUIDs would be inserted into random pages.
+    """
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | secrets.randbits(80)
     return f"{number & ~(0xF << 76 | 0b11 << 62) | 7 << 76 | 0b10 << 62:032x}"

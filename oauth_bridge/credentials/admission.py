@@ -1,8 +1,11 @@
 """Who may use an application: everybody, or only the people in its groups.
 
-The rule is checked whenever a code is redeemed or a token is read. When all groups are deleted, `is_restricted` stays
-true, and nobody may use the application. The statements for unrestricted applications do not name the tables of groups,
-which would add 25 µs, a fifth of their time.
+The rule is checked whenever a code is redeemed or a token is read. So a person's codes and tokens become invalid when
+the person leaves the last of these groups. The groups apply only if the application's `is_restricted` is true. When all
+groups are deleted, `is_restricted` stays true, and nobody may use the application.
+
+The statements for unrestricted applications do not name the tables of groups. A condition on these tables would add 25
+µs, a fifth of the statement's time, even if PostgreSQL never evaluated the condition.
 """
 
 from __future__ import annotations
@@ -26,7 +29,10 @@ FOR_EVERYBODY = "NOT a.is_restricted"
 
 
 def _membership(application_id: str, person_id: str) -> str:
-    """A subquery that returns a row if the person is in one of the groups. The arguments are SQL, qualified columns."""
+    """A subquery that returns a row if the person is in one of the application's groups. The arguments are SQL.
+
+    Qualify columns with their table: a bare `user_id` would mean a column of this subquery.
+    """
     return f"""SELECT 1 FROM {CHOSEN} chosen JOIN {MEMBERS} member ON member.group_id = chosen.group_id
                      WHERE chosen.application_id = {application_id} AND member.user_id = {person_id}"""  # noqa: S608
 

@@ -26,7 +26,8 @@ NO_DIGEST = bytes(32)
 APPLICATIONS = Application._meta.db_table
 SECRETS = ApplicationSecret._meta.db_table
 
-# Always read both tables, so that an unknown client takes as long as a wrong secret. It is read as a switched-off one.
+# Always read both tables and return a row, so that an unknown client takes as long as a wrong secret. For an unknown
+# client, the statement returns the values of a switched-off application, but no primary key.
 FIND_SECRETS = f"""
     SELECT a.id, coalesce(a.client_id, %(client_id)s), coalesce(a.client_type, '{Application.CLIENT_CONFIDENTIAL}'),
            coalesce(a.is_enabled, false), coalesce(a.is_restricted, false), coalesce(a.id_token_alg, ''),
@@ -46,7 +47,8 @@ FIND_BY_DIGEST = f"""
       LEFT JOIN ({FIND_DELETION}) d ON 1 = 1
 """  # noqa: S608
 
-# Only one of several simultaneous calls writes. A call skips a locked row instead of waiting.
+# The statement checks again that no recent use is stored, so that only one of several simultaneous calls writes. A call
+# skips a locked row instead of waiting: the next use stores its time.
 NOTE_USE = f"""
     UPDATE {SECRETS} SET last_used_at = %(now)s
      WHERE id = (SELECT id FROM {SECRETS}
@@ -71,6 +73,8 @@ class Client(NamedTuple):
 
 
 class Secret(NamedTuple):
+    """A secret of the application. If there is none, `digest` is NO_DIGEST and the other members are None."""
+
     pk: int
     digest: bytes
     is_expired: bool | None
@@ -80,8 +84,10 @@ class Secret(NamedTuple):
 def authenticate(form: dict[str, str], public_field: str | None = "code_verifier") -> Client:
     """Authenticate the client. One statement; once a minute, a second statement stores the time of the use.
 
-    A public client sends its client_id and the field `public_field`; None: public clients are refused. Raises
-    RequestError: the client does not exist, sends no proof, is switched off, or the secret is wrong or expired.
+    The digest is compared in constant time with every secret of the application. A public client sends its client_id
+    and the field `public_field`, by default `code_verifier`. If `public_field` is None, public clients are
+    refused. Raises RequestError: the client does not exist, sends no proof, is switched off, or the secret is wrong or
+    expired.
     """
     secret = form.get("client_secret", "")
     now = timezone.now()
@@ -108,14 +114,17 @@ def _refusal(
 ) -> RequestError:
     """The error for a client that is not authenticated. Every failure runs the same single statement.
 
-    Only a caller with a secret of the application is told that it has expired or that the application is switched off.
-    For all others, the sentence depends only on the request, so it does not reveal whether the client exists.
+    A caller with a valid secret is told that the application is switched off. If the application is switched on, a
+    caller with an expired secret is told that the secret has expired. For all other callers, the error message depends
+    only on the request. So the message does not reveal whether the client exists, or its type.
     """
     secret = form.get("client_secret", "")
-    # For a known application, the search for a deleted one gets an empty client_id, which takes the same time.
+    # Only an unknown client_id can be the client_id of a deleted application. For a known application the statement
+    # searches for an empty client_id, which takes the same time.
     row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret), deleted_client_id="" if client.pk else form["client_id"])
     pk, secret_of = row[:2]
-    # Making an instance for another application's secret would take time, which would reveal that the secret exists.
+    # A model instance is made only for a matching secret. Making an instance for another application's secret would
+    # take time, and the time would reveal that this secret exists.
     own = FOUND.instance(row[: len(FOUND)]) if matching and pk is not None else None
     deletion = row[len(FOUND) :]
     fault = OAuthFault.CLIENT_NOT_AUTHENTICATED if secret else OAuthFault.CLIENT_SECRET_MISSING
@@ -148,7 +157,7 @@ def _cause(
     *,
     is_of_another: bool,
 ) -> str:
-    """All checks also run for an unknown client, so that all failures take equally long."""
+    """Return the private cause. All checks also run for an unknown client, so that all failures take equally long."""
     has_secret = bool(form.get("client_secret"))
     has_working = any(each.pk and not each.is_expired for each in secrets)
     if client.pk and not client.is_enabled:

@@ -29,7 +29,7 @@ LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
 CODES = AuthorizationCode._meta.db_table
 APPLICATIONS = Application._meta.db_table
-# Somebody who found a used code must not change the record of its sign-in.
+# Only unredeemed codes are searched, so that somebody who found a used code cannot change the record of its sign-in.
 FIND_PRESENTED = f"""
     SELECT c.attempt, c.user_id, coalesce(n.client_id, a.client_id, '')
       FROM (SELECT 1) AS always LEFT JOIN {APPLICATIONS} n ON n.client_id = %(named)s
@@ -129,7 +129,8 @@ class ProfileRead(NamedTuple):
 def note_profile_reads(reads: Mapping[ProfileRead, datetime]) -> list[ProfileRead]:
     """Store the times of these profile reads. Returns only the reads that are the first of their attempt.
 
-    All workers lock the rows in the order of the attempts, so that they do not deadlock.
+    On PostgreSQL, one statement locks the rows in the order of the attempts. All workers use this order, so that they
+    do not deadlock.
     """
     ordered = sorted(reads.items())
     if is_postgresql():
@@ -178,8 +179,8 @@ def _described(codes: QuerySet[AuthorizationCode]) -> list[IssuedCode]:
 def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[NeverExchanged]]:
     """Mark at most `limit` codes that were issued after `since` and expired unredeemed. No other worker gets them.
 
-    Returns their number, and those whose exchange was not refused, because a refusal has a record. Call this in a
-    transaction.
+    Returns the number of marked codes, and those of them whose exchange was not refused, because a refusal has a
+    record. Call this in a transaction.
     """
     now = timezone.now()
     issued_by = now - timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)

@@ -60,11 +60,12 @@ def issue(
     openid: str | None = None,
     received_at: datetime | None = None,
 ) -> str:
-    """Issue a code, which replaces an unredeemed code of the attempt. Specification 2.2.
+    """Issue a code. The code replaces an earlier unredeemed code of the attempt.
 
-    `openid` is `openid.request.Granted` as JSON. The code expires 600 seconds after `received_at`, the time of the
-    request (by default now). Raises AlreadyRedeemed: a code of the attempt was redeemed, or the second request of a
-    double click already has the code.
+    Specification 2.2. A second post of the same consent page has the same `attempt`. `openid` is
+    `openid.request.Granted` as JSON. The code expires 600 seconds after `received_at`, the time at which the service
+    received the request (by default now). Raises AlreadyRedeemed: a code of the attempt was redeemed, or the second
+    request of a double click already has the code.
     """
     code = f"{OPENID_MARK if openid else ''}{new_credential()}"
     now = received_at or timezone.now()
@@ -95,9 +96,10 @@ def refuse_redeemed(attempt_id: UUID, person_id: UUID | None) -> None:
 
 
 def discard(attempt_id: UUID, person_id: UUID | None) -> None:
-    """Delete the unredeemed code of an attempt. Raises AlreadyRedeemed: as `refuse_redeemed`.
+    """Delete the unredeemed code of an attempt, because the person allowed the request and then refused it.
 
-    The check follows the deletion, because no code can be redeemed after the deletion.
+    Raises AlreadyRedeemed: as `refuse_redeemed`. The check follows the deletion, because no code can be redeemed after
+    the deletion.
     """
     withdraw(AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at=None))
     refuse_redeemed(attempt_id, person_id)
@@ -108,7 +110,10 @@ def delete_all(person: User, application: Application) -> None:
 
 
 def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
-    """Delete the codes, and keep their digests until the codes would have expired."""
+    """Delete the codes, and keep their digests until the codes would have expired.
+
+    A code that replaces one of them after the digests are read is deleted too, but its digest is not kept.
+    """
     rows = list(codes.filter(expires_at__gt=timezone.now()).values_list("digest", "expires_at"))
     codes.delete()
     if rows:

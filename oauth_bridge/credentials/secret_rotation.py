@@ -64,10 +64,11 @@ COMMAND_LINE = Maker(None, "command line")
 def rotate(
     application: Application, overlap: timedelta = DEFAULT_OVERLAP, *, name: str = "", maker: Maker = COMMAND_LINE
 ) -> Rotation:
-    """Make a secret of 256 random bits. Older secrets stay valid for at most `overlap`, never longer than before.
+    """Make a secret of 256 random bits. Older secrets stay valid for at most `overlap`.
 
-    The overlap REVOKE_NOW revokes the older secrets. `name` is a note of at most NAME_MAX_LENGTH characters. Raises
-    TooManySecrets: MOST_WORKING secrets would stay valid.
+    The overlap REVOKE_NOW revokes the older secrets. A rotation never moves the end of an older secret to a later time.
+    `name` is a note of at most NAME_MAX_LENGTH characters. Raises TooManySecrets: MOST_WORKING secrets would stay
+    valid.
     """
     number = lock(application) + 1
     now = timezone.now()
@@ -142,8 +143,8 @@ def lock(application: Application) -> int:
 def revoke(application: Application, number: int, *, is_leaked: bool = False) -> ApplicationSecret:
     """End one secret at once. With `is_leaked`, all codes and tokens of the application end too.
 
-    A token of an exchange that has already begun has the earlier `credentials_version`, so it is invalid. Raises
-    UnknownSecret: there is no secret with this number.
+    A secret that has already ended can also be reported as leaked. A token of an exchange that has already begun has
+    the earlier `credentials_version`, so it is invalid. Raises UnknownSecret: there is no secret with this number.
     """
     lock(application)
     secret, now = application.secrets.filter(number=number).first(), timezone.now()

@@ -1,6 +1,7 @@
 """Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4.
 
-Only this module writes rows of `AccessToken`; `purging` and `after-restore` delete rows.
+Only this module writes rows of `AccessToken`; `purging` and `after-restore` delete rows. The statements receive the
+time as a parameter: only the service's clock counts, not the database's clock.
 """
 
 from __future__ import annotations
@@ -89,7 +90,8 @@ def lifetime() -> timedelta:
 def read(token: str) -> Bearer:
     """The person and the application of a valid token. One statement; one more for a refusal, or for groups.
 
-    Specification 3.3, 3.4. Raises RequestError: the token is unknown, expired or revoked.
+    Specification 3.3, 3.4. Raises RequestError: the token is unknown, expired or revoked; its person or
+    application is deactivated or has newer credentials; or the person may not use the application.
     """
     now = timezone.now()
     row = fetch_one(READ, digest=digest_of(token), now=now)

@@ -148,7 +148,8 @@ class Application(AbstractApplication):
     def has_own_port(self, uri: str) -> bool:
         """Whether the redirect_uri is a registered loopback address without a port, to which the request adds a port.
 
-        Only for public applications. RFC 8252 §7.3.
+        Only for public applications. Another program on the machine may have the port, so the person is always asked.
+        RFC 8252 §7.3, §8.6.
         """
         if not self.is_public or not (registered := without_loopback_port(uri)):
             return False

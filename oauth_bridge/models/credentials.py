@@ -1,9 +1,12 @@
 """The tables of codes and tokens, which are stored only as SHA-256 digests, and of consents.
 
-A database constraint would lock the rows of the person and the application at every insert. Instead, the statements
-that redeem a code or read a token check both rows. An index by application would not help, because one may own nearly
-all rows. Each row stores the `credentials_version` of its person and its application; a change of either makes the row
-invalid.
+The references to people and applications have no database constraint, because a constraint would lock the rows of the
+person and the application at every insert. Instead, the statements that redeem a code or read a token check both rows.
+There is no index by application, because one application may own nearly all rows. The codes and tokens of a deleted
+application are invalid. Their rows stay until the purge.
+
+All codes and tokens of a person or an application can end together without an update of their rows. Each row stores the
+`credentials_version` of its person and its application. A change of either version makes the row invalid.
 """
 
 from __future__ import annotations
@@ -37,7 +40,8 @@ def version_of_credentials() -> models.IntegerField[int, int]:
 class AuthorizationCode(models.Model):
     """A one-time code. A redeemed code is kept to recognise a replay and to show people their sign-ins.
 
-    `attempt` identifies the authorization request. A person has at most one valid code for each attempt.
+    `attempt` identifies the authorization request that led to the code, with or without a consent page. A person has at
+    most one valid code for each attempt.
     """
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)

@@ -27,9 +27,14 @@ class State(StrEnum):
 class ApplicationSecret(models.Model):
     """The digest of a client secret. The secret itself is shown once and never stored.
 
-    `expires_at` of a revoked secret is the time of the revocation; `is_revoked` keeps it revoked even if the clock is
-    set back. `last_used_at` is accurate to the minute. `number` counts the secrets of one application from 1, and is
-    never reused. `maker_id` is the `sub` of the person who made the secret, null if a command made it.
+    An expired secret is kept until the purge, so that its use is recognised. `expires_at` of a revoked secret is the
+    time of the revocation. `is_revoked` keeps a secret revoked even if the clock is set back. `last_used_at` is
+    accurate to the minute.
+
+    `number` counts the secrets of one application from 1, and is never reused. `prefix` is the beginning of the
+    secret, so that people can recognise the secret in a configuration. `maker` is the name of the person who made the
+    secret. The name outlives the person's account. `maker_id` is the `sub` of the person, null if a command made the
+    secret.
     """
 
     application = models.ForeignKey("oauth_bridge.Application", on_delete=models.CASCADE, related_name="secrets")

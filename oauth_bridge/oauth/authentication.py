@@ -17,7 +17,8 @@ from config.infrastructure.errors import RequestError
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.oauth.parameters import Parameters, client_id_of_json, refuse_padding
 
-# Otherwise, the first word of the header may be a credential.
+# An error sentence quotes the scheme of the header only if this pattern matches. Otherwise, the first word may be a
+# credential.
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,15}) +[^ ]")
 
 
@@ -37,10 +38,11 @@ def is_basic(header: str) -> bool:
 
 
 def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
-    """Return the form, with the `client_id` and the `client_secret` of HTTP Basic.
+    """Return the form. If the header is HTTP Basic, add its `client_id` and `client_secret` to the form.
 
-    No SQL statement runs, so an error reveals nothing about the clients. Raises RequestError: the header is malformed
-    or differs from the form, or it has another scheme, and the form does not authenticate a client.
+    No SQL statement runs, so an error depends only on the request and reveals nothing about the clients. Raises
+    RequestError: the header is malformed; the header and the form differ; or the header has another scheme, and the
+    form does not authenticate a client.
     """
     header = header_of(request)
     if not is_basic(header):
@@ -57,7 +59,10 @@ def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
 
 
 def named_client(request: HttpRequest, sent: Parameters) -> str:
-    """Return the client_id that a refused request names, for the activity log; empty if it names none."""
+    """Return the client_id that a refused request names in the form, in HTTP Basic or in JSON; empty if it names none.
+
+    Only the activity log uses it, because it proves nothing.
+    """
     header, named = header_of(request), sent.text("client_id")
     if not named and is_basic(header):
         with suppress(ValueError):

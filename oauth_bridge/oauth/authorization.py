@@ -109,7 +109,8 @@ class AuthorizationRequest:
 class UnverifiedRequest(RequestError):
     """The client or the callback address of the request is wrong, so the browser is not redirected.
 
-    The error page shows `sent_address`, the redirect_uri of the request, and `application`, if it is known.
+    The error page shows `sent_address` and `application`. `sent_address` is the redirect_uri of the request.
+    `application` is the application with the client_id of the request.
     """
 
     def __init__(
@@ -152,10 +153,10 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
         raise missing.about(cause="redirect_uri_missing")
     if not application.is_callback(request.redirect_uri):
         sent_address, registered = request.redirect_uri, application.callback_addresses
-        is_public, fault = application.is_public, OAuthFault.REDIRECT_URI_MISMATCH
+        is_public, mismatched = application.is_public, OAuthFault.REDIRECT_URI_MISMATCH
         is_cut = query.lost("redirect_uri", KNOWN)
         parts = TranslatableText(*likely_differences(sent_address, registered, is_public=is_public, is_cut=is_cut))
-        mismatch = UnverifiedRequest(fault, sent_address, application=application, parts=parts)
+        mismatch = UnverifiedRequest(mismatched, sent_address, application=application, parts=parts)
         raise mismatch.about(registered=registered, is_public=is_public, redirect_uri=sent_address)
 
     if request.repeated:
@@ -182,7 +183,8 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
 def refuse_speculation(request: HttpRequest) -> None:
     """Raises RequestError: the browser prefetches the page, or loads it into a frame, an image or a script.
 
-    Browsers discard a prefetched response with the status 503, so a click sends a new request.
+    The status is 503: browsers discard a prefetched response with this status, so a click sends a new request. If the
+    prefetched response had the status 204, a click would do nothing.
     """
     sent = request.META
     purposes = sent.get("HTTP_SEC_PURPOSE", "") + sent.get("HTTP_PURPOSE", "")

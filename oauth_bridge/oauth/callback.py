@@ -16,7 +16,10 @@ WEB_SCHEMES = ("http:", "https:")  # registered addresses contain the scheme in 
 
 
 def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
-    """Redirect to `url`, which Django's HttpResponseRedirect would rewrite or, with a private scheme, refuse."""
+    """Redirect to `url` with status 302, or with 303 after a post.
+
+    Django's HttpResponseRedirect is not suitable, because it rewrites the URL and refuses private schemes.
+    """
     status = HTTPStatus.SEE_OTHER if request.method == "POST" else HTTPStatus.FOUND
     return HttpResponse(status=status, headers={"Location": url, "Referrer-Policy": "no-referrer"})
 

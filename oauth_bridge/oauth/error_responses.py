@@ -18,7 +18,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from config.infrastructure import errors, paths
+from config.infrastructure import errors, network, paths
 from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText
 from oauth_bridge.callback_addresses.difference import mark_likely_differences
 from oauth_bridge.errors import OAuthFault
@@ -180,6 +180,9 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
         "sign_out_url": reverse("account_logout") if is_sign_out else "",
         "application": application,
     }
+    # A request that a middleware refused has no user.
+    if context["for_developers"] and hasattr(request, "user") and request.user.is_staff:
+        context["record_url"] = f"{reverse('admin:find')}?q={network.reference.get()}"
     if application:
         context["message"] = _(APPLICATION_WORDS[fault]) % {"name": application.name}
     elif message == SIGN_IN_MESSAGE:

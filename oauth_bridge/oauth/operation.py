@@ -62,7 +62,11 @@ def is_preflight(request: HttpRequest) -> bool:
 
 
 def preflight_response(methods: tuple[str, ...]) -> HttpResponse:
-    """Answer a preflight. "*" does not include `Authorization` (Fetch Standard, "CORS-preflight fetch")."""
+    """Answer a preflight. No rate limit counts preflights.
+
+    Scripts of tracing and products add headers of their own, such as `traceparent`, to each request. The answer names
+    `Authorization`, because "*" does not include it (Fetch Standard, "CORS-preflight fetch").
+    """
     response = HttpResponse(
         headers={
             "Access-Control-Allow-Methods": ", ".join(methods),

@@ -17,7 +17,8 @@ from oauth_bridge.errors import OAuthFault
 BODY_LIMIT_BYTES = 64 * 1024
 POSTED_LIMIT_BYTES = 12 * 1024
 JSON_LIMIT_BYTES = 8 * 1024
-# If a part of a body stayed unread, the server would parse this part as the next request.
+# A body above BODY_LIMIT_BYTES is read up to this length. If a part of the body stayed unread, the server would parse
+# this part as the next request.
 READ_BYTES = 1024 * 1024
 # Error sentences do not quote a longer media type.
 MAX_QUOTED_LENGTH = 40

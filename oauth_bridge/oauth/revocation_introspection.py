@@ -16,7 +16,8 @@ from oauth_bridge.oauth.parameters import require
 def revoke(form: dict[str, str], address: str) -> None:
     """Revoke the token in the form if the token is the application's. An unknown token is no error (RFC 7009 §2.2).
 
-    A public client authenticates only with the token, so an unknown token counts as a failed authentication.
+    A public client authenticates only with the token, so an unknown token counts as a failed authentication from
+    `address`. Raises RequestError: a parameter is missing, the client is not authenticated, or a limit is reached.
     """
     require(form, "client_id", "token")
     client = authenticated_client(form, address, public_field="token")
@@ -28,7 +29,10 @@ def revoke(form: dict[str, str], address: str) -> None:
 
 
 def introspect(form: dict[str, str], address: str) -> dict[str, Any]:
-    """The facts about the token if it is a valid token of the application; otherwise `{"active": False}`. §2.2."""
+    """The facts about the token if it is a valid token of the application; otherwise `{"active": False}`. §2.2.
+
+    Raises RequestError: as `revoke`, or the client is public.
+    """
     require(form, "client_id", "token")
     client = authenticated_client(form, address, public_field=None)
     throttling.token_state("introspect", client.pk)

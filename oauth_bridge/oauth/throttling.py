@@ -1,4 +1,7 @@
-"""One function for each rate limit. It raises RequestError with 429 and `Retry-After` when the limit is reached."""
+"""One function for each rate limit of this package. `config.infrastructure.rate_limits` counts the requests.
+
+Each function raises RequestError with 429 `rate_limited` and `Retry-After` when its limit is reached.
+"""
 
 from __future__ import annotations
 
@@ -24,21 +27,24 @@ def page(limit: str, request: HttpRequest) -> None:
 def before_exchange(application_id: int, *, is_public: bool) -> None:
     """Limit the exchanges of one application. The rate is RATE_TOKEN. Call this before the code is redeemed.
 
-    Anybody can send the client_id of a public client, so only its successes count for the application
-    (`exchange_of_public`). Its concurrent exchanges may exceed the limit.
+    A confidential client is already authenticated, so every exchange counts. Anybody can send the client_id of a public
+    client, so only a redeemed code identifies it: successes count for the application (`exchange_of_public`), failures
+    for the network address. Concurrent exchanges of a public client may exceed the limit.
     """
     counter = Counter("token", str(application_id))
     _raise_if("token", rate_limits.exceeded(counter) if is_public else rate_limits.count(counter))
 
 
 def exchange_of_public(application_id: int) -> None:
+    """Count the successful exchange of a public client. See `before_exchange`."""
     rate_limits.count(Counter("token", str(application_id)))
 
 
 def token_failure(address: str, client_id: str) -> None:
     """Limit failed authentications from one address for one client_id. The rate is RATE_TOKEN_FAILURES.
 
-    A second limit, ten times as high, counts those of all client_ids together, because anybody can invent one.
+    A second limit, ten times as high, counts the failures of all client_ids together, because anybody can invent
+    client_ids.
     """
     of_all = rate_limits.by_address("token_failures", address, rate_limits.ROTATING)
     of_client = Counter("token_failures", f"{address} {digest_of(client_id).hex()}")
@@ -53,7 +59,8 @@ def token_state(operation: str, application_id: int) -> None:
 def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
     """Limit the number of profiles that one application reads. The rate is RATE_USERINFO.
 
-    People have the tokens of a public client on their own devices, so each may use only a tenth of the limit.
+    People have the tokens of a public client on their own devices, so one person could use up the client's limit. Each
+    person may therefore use only a tenth of the limit.
     """
     counters = [Counter("userinfo", str(application_id))]
     if is_public:

@@ -68,7 +68,7 @@ def verified(token: str) -> dict[str, Any]:
     """The claims of an ID token of this service, even if it is expired. Raises NotOurs."""
     token = token[:MAX_LENGTH]  # a text that is cut has a wrong signature
     try:
-        # The header is used only to find the key, which determines the algorithm.
+        # Before the signature is verified, the header is used only to find the key, which determines the algorithm.
         kid = str(jws.extract_compact(token.encode()).headers().get("kid"))
         found = signing_keys.verification_key(kid) if KID.fullmatch(kid) else None
         if found is None:

@@ -89,7 +89,10 @@ def verification_key(kid: str) -> tuple[str, Key] | None:
 
 @transaction.atomic
 def rotate(algorithm: str) -> SigningKey:
-    """Make a key that begins to sign after PUBLISHED_BEFORE. Older keys stop signing at that time."""
+    """Make a key that begins to sign after PUBLISHED_BEFORE. Older keys stop signing at that time.
+
+    By that time, applications have loaded the new key.
+    """
     signs_from = timezone.now() + PUBLISHED_BEFORE
     older = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None)
     list(older.select_for_update().order_by("made_at"))  # wait for another rotation, so that its key ends too
@@ -129,7 +132,7 @@ def tidy(now: datetime) -> None:
 
 
 def _make(algorithm: str, signs_from: datetime) -> tuple[SigningKey, Key]:
-    """Two workers that make the first key at the same time make two keys; both are published."""
+    """Make a key. Two workers that make the first key at the same time make two keys; both are published."""
     key = _generated(algorithm)
     kid = key.thumbprint()
     public = {**key.as_dict(private=False), "kid": kid, "alg": algorithm, "use": "sig"}  # RFC 7517 §4
@@ -156,7 +159,8 @@ def _load(kid: str, algorithm: str, row_id: bytes, sealed: bytes) -> Key | None:
     if content is None:
         logger.error("signing key can't be opened: SECRET_KEY has changed without a fallback", extra={"kid": kid})
         return None
-    # The check of the primes would take 34 ms: this service made the key, and AES-GCM shows that it is unchanged.
+    # The check of the primes, which would take 34 ms, is not needed: this service made the key, and AES-GCM shows that
+    # the key is unchanged.
     native: Any = load_der_private_key(content, None, unsafe_skip_rsa_key_validation=True)
     _loaded[kid] = key = RSAKey.import_key(native) if algorithm == "RS256" else ECKey.import_key(native)
     return key
