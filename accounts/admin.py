@@ -171,7 +171,7 @@ class GroupAdmin(ModelAdmin):
 
 
 class UserAdmin(ModelAdmin):
-    """The forms of a person and the acts on many. `oauth_bridge.administration.people` adds the list."""
+    """The forms of a person, and actions on several people. `oauth_bridge.administration.people` adds the list."""
 
     add_form_template = "admin/accounts/user/invite.html"
     is_deletion_proven = True
@@ -208,7 +208,7 @@ class UserAdmin(ModelAdmin):
         return super().get_form(request, obj, change, **kwargs)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Offer only the `offered_permissions`, and only the groups that the signed-in person may choose."""
+        """Offer only permissions of `rights.offered_permissions`, and only groups that the administrator may choose."""
         if db_field.name == "groups":
             kwargs["queryset"] = self.offered_groups(request)
             kwargs["help_text"] = _("Groups say who may use an application.")
@@ -268,7 +268,7 @@ class UserAdmin(ModelAdmin):
             return redirect(request.get_full_path())
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Count what ends for people, instead of Django's rows of each table."""
+        """Show the numbers of accounts and of signed-in browsers, instead of the rows of each table as Django does."""
         found, _counts, lacking, protected = super().get_deleted_objects(objs, request)
         browsers = Session.unexpired().filter(user__in=objs).count()
         return found, {_("accounts"): len(objs), _("signed-in browsers"): browsers}, lacking, protected
@@ -287,7 +287,7 @@ class UserAdmin(ModelAdmin):
 
     @admin.action(description=_("Switch off …"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
-        """Raises LastAdministrator: no administrator would remain, so no account is deactivated."""
+        """Ask, then deactivate the chosen people. Raises LastAdministrator: no administrator would remain."""
         people = queryset if request.user.is_superuser else queryset.filter(is_staff=False, is_superuser=False)
         return self.act_on_many(
             request,
@@ -306,7 +306,7 @@ class UserAdmin(ModelAdmin):
 
 
 def _stored(person: User) -> dict[str, object]:
-    """Return the stored rights, and whether the stored nickname is the nickname of `person`.
+    """Return the rights in the database, and whether the nickname there equals the nickname of the object `person`.
 
     An audit entry never contains the nickname itself, because entries are never deleted.
     """

@@ -53,7 +53,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     saved_with_form: ClassVar[frozenset[str]] = frozenset()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Save only the changed fields: another request may have changed other fields, such as the password."""
+        """Save only the changed fields and `saved_with_form`: another request may have changed, say, the password."""
         if not change:
             super().save_model(request, obj, form, change)
             return
@@ -68,7 +68,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return field
 
     def response_post_save_change(self, request: HttpRequest, obj: Any) -> HttpResponseRedirect:
-        """If `view_on_site` names a page of the object, redirect to this page."""
+        """Redirect to the page of the object that `view_on_site` names, if the administrator may see the object."""
         page = self.get_view_on_site_url(obj)
         if page and self.has_view_permission(request, obj):
             return redirect(page)
@@ -132,10 +132,11 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         form: type[forms.Form] = forms.Form,
         permitted: QuerySet[Any] | None = None,
     ) -> HttpResponse | None:
-        """Ask, then change those of the chosen objects that are `changing`, and say how many were changed.
+        """Return a page that asks for confirmation. After it, call `change`, report the number of objects, return None.
 
-        `permitted`: the chosen objects that the administrator may change; by default all. `ends` is the text below the
-        question. `change` gets the answers of the form. `done` has %(count)d.
+        `chosen` are the selected objects; `permitted` those that the administrator may change, by default all of them;
+        `changing` those that are to be changed. The page shows `label`, `ends` and `form`. `change` gets the cleaned
+        data. `done` is the final message, with %(count)d.
         """
         count = changing.count()
         asked = request.POST.get("post", "")  # the page sends the number that it asked about
@@ -254,7 +255,7 @@ class AdminSite(admin.AdminSite):
     site_header = site_title = settings.SERVICE_NAME
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Redirect to the next step: the sign-in page, the page of the second factor, or the requested page.
+        """Redirect to the next step: sign-in, the page that asks for or adds a second factor, or the requested page.
 
         Raises PermissionDenied: the signed-in person is not an administrator.
         """
@@ -279,7 +280,7 @@ class AdminSite(admin.AdminSite):
         return not settings.STAFF_SECOND_FACTOR or factors.has_confirmed(request)
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        """Wrap a view of the admin site. Only administrators may open it, and they are the actors of its changes.
+        """Wrap a view of the admin site: only administrators may open it, and the audit trail names them as the actors.
 
         The wrapped view raises BadRequest: a search or filter is longer than QUERY_MAX_LENGTH, or a filter contains a
         NUL character. A longer query would take seconds. PostgreSQL refuses NUL characters.

@@ -160,7 +160,7 @@ def _store(action: str, subjects: Sequence[Subject], kept: dict[str, Any]) -> No
 
 @contextmanager
 def changes(action: str, subject: Subject, stored: Callable[[], Mapping[str, object]]) -> Iterator[None]:
-    """Compare `stored()` before and after the block, and write the difference. Without an actor, do nothing."""
+    """Write the difference of `stored()` before and after the `with` block. Without an actor, do nothing."""
     if _actor.get() is None:
         yield
         return
@@ -181,7 +181,7 @@ def of_group(group: Group) -> Subject:
 def entries(
     kind: str = "", key: str = "", before_id: int = 0, limit: int = 50, where: Q = NO_FILTER
 ) -> list[AuditEntry]:
-    """Return the matching entries, newest first. Empty arguments match every entry."""
+    """Return at most `limit` entries with ids below `before_id`, newest first. Empty arguments match every entry."""
     wanted = {"kind": kind, "key": key, "id__lt": before_id}
     rows = AuditEntry.objects.filter(where, **{name: value for name, value in wanted.items() if value})
     return list(rows.order_by("-id")[:limit])

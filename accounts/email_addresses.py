@@ -1,4 +1,4 @@
-"""The one form of an e-mail address: for all accounts, for what is mailed, and for the limits of e-mails."""
+"""Bring e-mail addresses into one form, which accounts, the sending of e-mails and the limits of e-mails use."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def normalise_email(typed: str) -> str:
 
 
 def looked_up_email(typed: str) -> str:
-    """Return the form of an address that somebody looks for, or "" if it has none: then no account has the address."""
+    """Return the form in which accounts store the typed address, or "" if the text is no address."""
     try:
         return normalise_email(typed)
     except ValidationError:
@@ -69,7 +69,7 @@ def mailbox_of(email: str) -> str:
 
 
 def _without_unseen_ends(text: str) -> str:
-    """Keep a joiner that belongs to the last label: without it, the domain would be of another owner."""
+    """Remove invisible characters at the ends, but keep a joiner of the last label, which is a part of the domain."""
     start = next((index for index, each in enumerate(text) if not is_unseen(each)), len(text))
     end = len(text)
     while end > start and is_unseen(text[end - 1]) and not _is_part_of_label(text, end - 1):

@@ -19,7 +19,7 @@ from config.infrastructure.errors import Fault, RequestError
 
 
 class AccountFault(Fault):
-    """The faults of sign-in and of account pages. Placeholders have Django's form, such as `%(when)s`."""
+    """The faults of sign-in and of account pages. Placeholders in their sentences are written as `%(when)s`."""
 
     def __init__(self, status: int, problem: str, fix: str = "") -> None:
         super().__init__(status, errors.ERRORS.get(status, "access_denied"), problem, fix)
@@ -130,7 +130,7 @@ class FormError(ValidationError):
 def refuse(
     fault: AccountFault, *, person: UUID | None = None, cause: str = "", login: str = "", **private: Any
 ) -> None:
-    """Report a refusal. `person` is the owner of the account, if known; `login` is the typed e-mail address."""
+    """Report a refusal. `person` owns the account; `login` is the typed address. No answer has `cause` or `private`."""
     errors.subject().person = person or errors.subject().person
     errors.report(RequestError(fault).about(cause=cause, login=login, **private))
 

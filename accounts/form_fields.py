@@ -48,7 +48,7 @@ class EmailField(forms.EmailField):
 
 
 class CodeField(forms.CharField):
-    """A code from an e-mail or an app, or a recovery code. `clean` returns the result of `typed_code`."""
+    """A code from an e-mail or an app, or a recovery code. `clean` removes spaces and dashes (`typed_code`)."""
 
     def __init__(self, label: Any = "", **attrs: str) -> None:
         attrs = {"autocomplete": "one-time-code", "spellcheck": "false", **attrs}
@@ -78,7 +78,7 @@ class PasswordField(forms.CharField):
 
 
 class NewPasswordField(PasswordField):
-    """Shows the rules of settings.AUTH_PASSWORD_VALIDATORS. static/js/password.js checks some during typing."""
+    """Shows the rules of settings.AUTH_PASSWORD_VALIDATORS. static/js/password.js checks some rules during typing."""
 
     minimum = settings.PASSWORD_MIN_LENGTH
     rules = (

@@ -77,7 +77,7 @@ def make(person: User, permissions: Collection[Permission]) -> int:
 
 
 def end_ownerships(person: User) -> int:
-    """End what the person owns, so that a later right does not bring it back. Returns the number of applications.
+    """Remove the person from all owned applications, so that a later right restores nothing. Returns their number.
 
     Call this in the transaction that changes `is_staff` in either direction, takes `is_superuser` away, or sets the
     permissions exactly.
@@ -137,7 +137,7 @@ def validated_groups(names: Collection[str]) -> list[str]:
 
 
 def named_groups(names: Collection[str]) -> tuple[list[Group], list[str]]:
-    """Return the groups with the given names, and the names of those that are made, without permissions.
+    """Return the groups with these names, and the names of the missing groups, which are made without permissions.
 
     Call this in a transaction. Raises the ValidationError of `validated_groups`.
     """

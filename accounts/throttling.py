@@ -45,7 +45,7 @@ def unlock_sign_in(person: User) -> None:
 
 
 def address_wait(request: HttpRequest, *limits: str) -> int:
-    """Count an event of this network address. Return the seconds to wait, or 0."""
+    """Count an event of the network address against each of these limits. Return the seconds to wait, or 0."""
     return rate_limits.attempt(*_of_address(request, *limits))
 
 

@@ -87,7 +87,7 @@ def _luminance(color: str) -> float:
 
 @functools.cache
 def files(logo: File | None, color: str) -> dict[str, File]:
-    """Return files that replace files in `static`: "mark" (the logo, or our mark in the colour) and "stylesheet"."""
+    """Return replacements of files in `static`: "mark" (`logo`, or mark.svg in `color`) and "stylesheet"."""
     found = {"mark": logo} if logo else {}
     if color:
         static = settings.BASE_DIR / "static"

@@ -35,7 +35,7 @@ def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def deployment_is_safe(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Check what only an installation that others reach needs."""
+    """Check what is needed if other machines reach the installation, such as https, SECRET_KEY and a mail server."""
     found = [
         _error(number, f"{name} is http on a host that is not this machine.", "Use an https address.")
         for name, number in (("AUTH_URL", "E001"), ("BASE_URL", "E002"))

@@ -65,7 +65,8 @@ def raw(name: str) -> str:
 def refuse_unknown() -> None:
     """Refuse unknown variables with names similar to ours. Call this function after all variables are read.
 
-    Raises ImproperlyConfigured: such a variable is set, but our variable with the similar name is not.
+    Raises ImproperlyConfigured: such a name is similar to a variable of ours that is not set, is one of ours with _FILE
+    though no secret, or begins with RATE_.
     """
     for name in sorted(set(os.environ) - _known):
         injected = INJECTED.fullmatch(name)
@@ -83,7 +84,7 @@ def refuse_unknown() -> None:
 
 @contextmanager
 def _value(name: str, default: str, form: str) -> Iterator[str]:
-    """Read a variable. Raises ImproperlyConfigured, with the expected form: the block has raised ValueError."""
+    """Yield a variable's value. Raises ImproperlyConfigured with `form`: the `with` block has raised ValueError."""
     value = raw(name)
     try:
         value.encode()  # raises UnicodeEncodeError, a ValueError, for bytes that are not UTF-8
@@ -200,7 +201,7 @@ def networks(name: str, default: str) -> list[IPv4Network | IPv6Network]:
 
 
 def bind(name: str, default: str, *, taken: str = "") -> str:
-    """Return the address, which must differ from `taken`, or an empty text."""
+    """Return the host:port at which to listen, or an empty text. The value must differ from `taken`."""
     with _value(name, default, "host:port, such as 127.0.0.1:8000; BIND and METRICS_BIND must differ") as value:
         _require(not value or (_host_and_port(value)[1] and value != taken))
         return value
@@ -254,7 +255,7 @@ def database(name: str, default: str) -> dict[str, Any]:
 
 
 def redis(name: str, default: str) -> str:
-    """Return the address, or an empty text. The client would accept one without a host or with any option."""
+    """Return the address, or an empty text. The client would accept an address without a host or with any option."""
     form = "redis://host:port/number, rediss://host:port/number or unix:///path/of/socket"
     with _value(name, default, form) as value:
         parts = urlsplit(_match(r"(?i)|rediss?://[^\s/?#]+(/[0-9]*)?|unix://[^\s/?#]*/[^\s?#]+", value))
@@ -332,7 +333,7 @@ def secret_key(name: str, default: str, *, path: Path) -> str:
 
 
 def private_folder(path: Path) -> None:
-    """Make the folder for this user only, if it is missing and can be made. Whoever needs it says what is wrong."""
+    """Make the folder for this user only, if it is missing. If that fails, the code that needs the folder says why."""
     with suppress(OSError):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -343,6 +344,6 @@ def rate(name: str, default: str) -> str:
 
 
 def rates(switch: str, **defaults: str) -> dict[str, str]:
-    """Return "N/period" for each limit name, from its `RATE_…` variable, or an empty dict if `switch` is off."""
+    """Return "N/period" for each limit, from its `RATE_…` variable; an empty dict if the variable `switch` is off."""
     found = {name.removeprefix("RATE_").lower(): rate(name, default) for name, default in defaults.items()}
     return found if choice(switch, "on", allowed="on, off") == "on" else {}

@@ -119,7 +119,7 @@ def post_fork(server: Arbiter, worker: Worker) -> None:
 def post_worker_init(worker: Worker) -> None:
     """Limit the time of statements, and start the threads that send e-mails, write counts and read metrics.
 
-    They start in the worker, because a reload must import the new code, and because a fork copies no thread.
+    The threads start in the worker, because a reload must import the new code, and because a fork copies no thread.
     """
     import config.urls  # noqa: F401 - imports the views, so that the first request need not wait
     from accounts.mail import outbox

@@ -81,7 +81,7 @@ def _without_values(text: str) -> str:
 
 
 class GunicornFilter(logging.Filter):
-    """Removes quotes of refused requests. A client that connects and sends nothing is no error."""
+    """Removes parts of requests from the messages of gunicorn. A client that is silent for too long is no error."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = str(record.msg)

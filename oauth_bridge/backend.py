@@ -1,4 +1,4 @@
-"""The backend of the toolkit's views (setting `OAUTH2_BACKEND_CLASS`), which serves each operation of OAuth."""
+"""The backend (setting `OAUTH2_BACKEND_CLASS`) that the views of Django OAuth Toolkit call for each OAuth operation."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def _answered(request: HttpRequest) -> HttpResponse:
 
 
 def _leave(request: HttpRequest, application: Application | None, asked: LogoutRequest) -> HttpResponse:
-    """Redirect to the application, or to the page that confirms the sign-out."""
+    """Redirect to the application; without an address, to the page that says that the person is signed out."""
     if application and asked.url:
         return callback.leave(request, application, asked.url)
     return HttpResponseRedirect(reverse("end_session"), status=303)

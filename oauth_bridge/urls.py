@@ -1,4 +1,4 @@
-"""The paths of the bridge. No path ends in a slash, and no redirect adds a slash."""
+"""The paths of this package. No path ends in a slash, and no redirect adds a slash."""
 
 from django.urls import path, re_path
 

@@ -1,4 +1,4 @@
-"""The views of authorize, token and user info: the toolkit's views with our checks and errors. Specification 4."""
+"""The views of authorize, token and user info: Django OAuth Toolkit's views with other checks. Specification 4."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ class AuthorizeView(BaseAuthorizationView):
         return prompts.need(self.request, self.verified.asked, self.pending)
 
     def _ask_for_proof(self, need: prompts.Need) -> HttpResponse:
-        """Ask for the missing proof, or tell the application that the person cannot give it."""
+        """Ask for the missing proof. If the person cannot give the proof, answer the application or show a page."""
         if need is prompts.Need.IMPOSSIBLE:
             return self._refuse(OAuthFault.ACR, by_page=True)
         if need is prompts.Need.OTHER_ACCOUNT:
@@ -209,7 +209,7 @@ class UserinfoView(ScopedProtectedResourceView):
     required_scopes = [userinfo.PROFILE_SCOPE]  # type: ignore[assignment]
 
     def dispatch(self, request: HttpRequest) -> HttpResponse:
-        """Answer GET and POST alike. The toolkit's method would pass only the person on."""
+        """Answer GET and POST alike. The toolkit's method would pass on the person, but the claims need the bearer."""
         _valid, bearer = self.verify_request(request)
         profile = userinfo.profile_of(bearer)
         if bearer.attempt:
@@ -236,14 +236,14 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
 
 
 def _published(view: View) -> View:
-    """The metadata and the published keys, which scripts of every origin may read."""
+    """Make a cacheable operation of the view, for the metadata and the published keys."""
     kept = cache_control(public=True, max_age=int(signing_keys.PUBLISHED_FOR.total_seconds()))
     return operation(kept(view), "GET", "HEAD")
 
 
 @_published
 def configuration(request: HttpRequest) -> JsonResponse:
-    """OpenID Connect Discovery 1.0 §4; RFC 8414 §3."""
+    """Answer with the metadata document. OpenID Connect Discovery 1.0 §4; RFC 8414 §3."""
     return JsonResponse(discovery.document())
 
 

@@ -44,7 +44,7 @@ class FactorAdapter(DefaultMFAAdapter):
     }
 
     def is_mfa_enabled(self, user: AbstractBaseUser | AnonymousUser | None, types: Any = None) -> bool:
-        """Return whether the person has a factor of one of `types`. `user` is None if the account was just deleted.
+        """Return whether the person has a factor of one of `types`, or of any type if `types` is None.
 
         With apps and passkeys in `types`, allauth asks whether a second factor must follow: any passkey counts.
         """
@@ -64,7 +64,7 @@ class FactorAdapter(DefaultMFAAdapter):
         return content.decode()
 
     def build_totp_svg(self, url: str) -> SafeString:
-        """Return the QR code as an SVG element of a fifth of allauth's size: the page has at most 50 kB."""
+        """Return the QR code as an SVG element with a fifth of the bytes of allauth's, to keep the page below 50 kB."""
         code = QRCode(border=4)
         code.add_data(url)
         rows = ["".join("#" if is_dark else " " for is_dark in row) for row in code.get_matrix()]
@@ -85,5 +85,5 @@ class FactorAdapter(DefaultMFAAdapter):
         return _("Passkey") if number == 1 else _("Passkey %(number)d") % {"number": number}
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
-        """Return the host of AUTH_URL, not of the Host header: passkeys for another host do not work here."""
+        """Return the service's name, and the host of AUTH_URL as id: passkeys for another host do not work here."""
         return {"id": authenticators.passkey_host(), "name": settings.SERVICE_NAME}

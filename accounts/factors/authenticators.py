@@ -189,5 +189,5 @@ def passkey_host() -> str:
 
 
 def passkeys_are_possible() -> bool:
-    """Return whether browsers make passkeys for this host. Browsers refuse IP addresses."""
+    """Return whether browsers make passkeys for the host of AUTH_URL. Browsers refuse IP addresses."""
     return not is_ip_address(passkey_host())

@@ -1,7 +1,7 @@
 """Add a passkey, and check the answer of a passkey. WebAuthn §7.1, §7.2.
 
-The browser gets the stored IDs of the person's passkeys, and of these only the one that answers is parsed: allauth
-would parse all of them several times.
+The browser gets the stored IDs of the person's passkeys. Only the stored passkey that answers is parsed, whereas
+allauth would parse all stored passkeys several times.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def creation_options(request: HttpRequest, person: AbstractBaseUser) -> dict[str
 
 
 def check_new(request: HttpRequest, answer: dict[str, Any]) -> None:
-    """Check the answer to `creation_options`. Raises an error of `forms.MALFORMED`: it is not accepted."""
+    """Check the browser's answer to `creation_options`. Raises one of `forms.MALFORMED`: the answer is not accepted."""
     _server().register_complete(request.session[_SESSION_KEY], answer)
     del request.session[_SESSION_KEY]
 
 
 def request_options(request: HttpRequest, person: AbstractBaseUser | None = None) -> dict[str, Any]:
-    """Return the options with which the browser asks for a passkey: one of the person, or of anybody."""
+    """Return the options with which the browser asks for a passkey of the person, or of anybody if `person` is None."""
     options, request.session[_SESSION_KEY] = _server().authenticate_begin(
         _descriptors(person) if person else None, _VERIFIED
     )
@@ -59,10 +59,9 @@ def request_options(request: HttpRequest, person: AbstractBaseUser | None = None
 
 
 def find_used(request: HttpRequest, person: AbstractBaseUser | None, answer: dict[str, Any]) -> Authenticator:
-    """Return the passkey of the person that signed the answer to `request_options`. Without a person, the answer names
-    the person.
+    """Return the passkey that signed the answer to `request_options`. If `person` is None, the answer names the owner.
 
-    Raises an error of `forms.MALFORMED`: the passkey is unknown, or the answer is not accepted.
+    Raises one of `forms.MALFORMED`: the passkey is unknown, or the answer is not accepted.
     """
     owner = person.pk if person else UUID(websafe_decode(answer["response"]["userHandle"]).decode())
     known = _passkeys(owner).select_related("user").filter(data__credential__rawId=answer["rawId"]).first()

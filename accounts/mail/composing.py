@@ -110,7 +110,7 @@ def tell(request: HttpRequest, person: User, kind: str, once: str = "", **facts:
 
 
 def report(request: HttpRequest, expires_at: datetime, outcome: outbox.Outcome) -> None:
-    """If an e-mail with a code or link is not sent yet, show a message on the next page."""
+    """Unless the e-mail is sent, show its `outcome` on the next page. Attempts to send it end at `expires_at`."""
     if outcome is outbox.Outcome.LATER:
         text = _("The mail could not be sent yet. We keep trying until %(time)s.")
         messages.warning(request, text % {"time": f"{expires_at:{audit_trail.TIME_FORMAT}}"})

@@ -3,8 +3,8 @@
 The transaction that causes an e-mail also writes its row. The content may be a credential, so it is encrypted under a
 key derived from SECRET_KEY, and deleted when the e-mail is sent or expires.
 
-One thread of each worker sends e-mails in the order of `turn`: the number of unsent e-mails that the same requester (a
-client or a recipient) already had. So the e-mails of one requester delay those of others by few attempts.
+One thread of each worker sends e-mails in the order of `turn`, which grows with the number of unsent e-mails of the
+same requester (a client or a recipient). So one requester delays the e-mails of the others by few attempts only.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def is_known(once: str) -> bool:
 
 
 def unknown(names: list[str]) -> list[str]:
-    """Return the names for which no notice was stored within NOTICE_LIFETIME."""
+    """Return those names of events (see `add_notice`) for which no notice was stored within NOTICE_LIFETIME."""
     digests = {_digest(name): name for name in names}
     stored = OutgoingMail.objects.filter(once__in=list(digests)).values_list("once", flat=True)
     known = {bytes(digest) for digest in stored if digest}
@@ -233,7 +233,7 @@ def _message(row: OutgoingMail, mail: Email) -> EmailMultiAlternatives:
 def _row(
     kind: str, mail: Email, expires_at: datetime, requester: str, *, once: str = "", holds_credential: bool = False
 ) -> OutgoingMail:
-    """Return a new row. Its `turn` counts the requester's unsent e-mails, and one more for a notice."""
+    """Return a new row. Its `turn` is the number of the requester's unsent e-mails, plus one for a notice."""
     now, key = timezone.now(), uuid.uuid4()
     mark = salted_hmac(PURPOSE, requester, algorithm="sha256").digest()
     return OutgoingMail(

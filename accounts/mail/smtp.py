@@ -24,7 +24,7 @@ def greeting() -> str:
 
 
 def code_of(error: Exception) -> int | None:
-    """Return the code with which the server refused something: 504 for the greeting, 550 for a recipient."""
+    """Return the SMTP code of the server's refusal, such as 504 for the greeting, 550 for a recipient; else None."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return next(iter(error.recipients.values()))[0]
     return getattr(error, "smtp_code", None)
@@ -33,8 +33,8 @@ def code_of(error: Exception) -> int | None:
 def begin_mail(connection: smtplib.SMTP) -> None:
     """Greet the server, and name sender and recipient, because most servers judge a greeting only then. Send nothing.
 
-    Raises SMTPSenderRefused; SMTPHeloError: the server refuses the greeting (504). The recipient is the sender, who
-    need not receive e-mails.
+    Raises SMTPSenderRefused. Raises SMTPHeloError: the server refuses the greeting (504). The recipient is the sender;
+    other refusals of the recipient are ignored, because the sender need not receive e-mails.
     """
     sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
     connection.ehlo_or_helo_if_needed()
@@ -58,7 +58,7 @@ class _Bounded(smtplib.SMTP):
         return super().getreply()
 
     def _limit_step(self) -> None:
-        """Raise SMTPServerDisconnected if no time remains. A failed TLS handshake has closed the socket."""
+        """Limit the next step of an open socket to the time left. Raises SMTPServerDisconnected: no time is left."""
         self._end = self._end or time.monotonic() + self.timeout
         left = self._end - time.monotonic()
         if left <= 0:

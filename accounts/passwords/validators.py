@@ -1,6 +1,6 @@
 """Password validators beside Django's. NIST SP 800-63B requires a blocklist, not composition rules.
 
-Passwords are hashed as typed, without Unicode normalisation: a normalised one would not match its older hash.
+Passwords are hashed as typed, without Unicode normalisation: normalised passwords would not match older hashes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FAMOUS = ("correcthorsebatterystaple", "thequickbrownfox", "jumpsoverthelazydog
 
 
 class LengthValidator(MinimumLengthValidator):
-    """Requires PASSWORD_MIN_LENGTH characters. Django 5.2 lacks Arabic and Chinese translations of its message."""
+    """Requires PASSWORD_MIN_LENGTH characters. Its own message has all translations, unlike that of Django 5.2."""
 
     def get_error_message(self) -> str:
         text = _("This password is too short. It must have at least %(count)d characters.")

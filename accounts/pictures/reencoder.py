@@ -3,7 +3,7 @@
 Decoders of pictures have security bugs, and need up to 16 bytes for each pixel. So each picture is decoded in a
 separate process with low priority and limits, which imports neither Django nor the service's settings.
 
-The program writes a square, upright PNG in sRGB without metadata, and exits with one of the statuses below.
+The program writes a square, upright PNG in sRGB without metadata, and exits with DONE or the status of an error.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main(size: int, zoom: float, x: float, y: float) -> int:
 
 
 def bound(limit: int, value: int) -> None:
-    """Set a limit of this process, unless a lower limit already applies."""
+    """Set `limit`, a resource limit of this process such as RLIMIT_CPU, to `value`, unless a lower value applies."""
     _soft, hard = resource.getrlimit(limit)
     highest = value + 1  # above `value`: at the hard limit of CPU time, SIGKILL replaces SIGXCPU
     hard = highest if hard == resource.RLIM_INFINITY else min(highest, hard)

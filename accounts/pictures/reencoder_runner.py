@@ -82,9 +82,9 @@ def reencode(upload: File[Any], person: User, crop: Crop = MIDDLE) -> bytes:
 
 @contextmanager
 def _turn(person: User) -> Iterator[None]:
-    """Wait for the turn of this process, and hold it.
+    """Wait until no other upload is read in this process, and let no other be read during the `with` block.
 
-    Raises FormError with the code `busy`: another upload of the person holds or awaits a turn, or two others wait.
+    Raises FormError with the code `busy`: another upload of the person is read or waits, or two other uploads wait.
     """
     mark = f"picture:{person.pk}"
     is_only_one = cache.add(mark, True, 3 * RUN_SECONDS)

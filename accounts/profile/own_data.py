@@ -1,4 +1,4 @@
-"""The pages on which people download or delete their data. `oauth_bridge` adds the data that it stores to the file."""
+"""The pages on which people download or delete their data. `oauth_bridge` adds its data to the downloaded file."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class AccountChanged(Exception):
 
 @transaction.atomic
 def end_credentials(user: User, *, except_session: str | None = None) -> None:
-    """Void the person's sessions, codes, access tokens, remembered consents and known-browser marks.
+    """Void the person's sessions, codes, access tokens, remembered consents and the marks of known browsers.
 
     Each credential stores the person's `credentials_version` at its issue, and is invalid after the version has
     changed. `except_session` is the key of a session that stays valid.
@@ -79,7 +79,7 @@ def set_active(user: User, is_active: bool) -> None:
 
 @transaction.atomic
 def deactivate_all(people: QuerySet[User]) -> int:
-    """Deactivate all active accounts of the queryset, as `set_active`. Returns their number.
+    """Deactivate all active accounts of the queryset, as `set_active` does. Returns their number.
 
     The number of statements does not depend on the number of people, except for the audit entries. Raises
     LastAdministrator: nothing was changed.
@@ -131,7 +131,7 @@ def _state(user: AbstractBaseUser) -> list[str | int]:
 
 
 class ResetTokenGenerator(PasswordResetTokenGenerator):
-    """Makes the keys of reset links. A key is valid until the next sign-in or the end of the person's credentials.
+    """Makes the keys of reset links. A key works for an hour at most, until a sign-in or the end of the credentials.
 
     Making a key runs no SQL statement, so the response time does not reveal whether an account exists.
     """

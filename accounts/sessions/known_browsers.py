@@ -2,7 +2,7 @@
 
 An encrypted cookie names the accounts that signed in with the browser, the latest first, so a reader of the cookie
 learns nothing. The limits of failed sign-ins count each known browser separately, so failures in other browsers cannot
-lock out the owner. Both end with the person's credentials, so a lost device does not show the account any more.
+lock out the owner. If a person's credentials end, the person's browsers are not known any more and show no account.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
         """Sign the person in after the last step of the sign-in.
 
-        Only a completed sign-in is counted and ends old sessions. A right password is not enough. Raises
+        Only a completed sign-in counts here and ends surplus sessions; a right password alone does not. Raises
         ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of sign-ins is reached.
         """
         is_current = credential_changes.is_sign_in_current(request, user)
@@ -207,7 +207,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return reverse("security")
 
     def send_reset_mail(self, person: User) -> None:
-        """Send the link for a new password or, if the account is not active, an e-mail that says that there is none.
+        """Send the link for a new password or, if the account is missing or inactive, an e-mail that says "no account".
 
         The link begins with AUTH_URL and does not use the Host header. Both e-mails are rendered, so that the
         response time does not reveal which one is sent.

@@ -10,7 +10,7 @@ from accounts.models import User
 
 
 def authenticate(request: HttpRequest, email: str, password: str) -> User | None:
-    """Return the account with this address and password, even if inactive. Otherwise, count a failed sign-in.
+    """Return the account with this address and password, even if inactive. Otherwise count a failure, and return None.
 
     The function replaces allauth's limits, by which six wrong passwords from any network lock the owner out. Raises
     FormError: a limit of failed sign-ins is reached. Raises HashingBusy.

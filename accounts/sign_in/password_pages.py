@@ -114,7 +114,7 @@ class PasswordResetFromKeyView(return_path.StepMixin, NewPasswordMixin, library.
 
 @method_decorator([login_required, never_cache], name="dispatch")
 class PasswordChangeView(AccountPageMixin, NewPasswordMixin, library.PasswordChangeView):
-    """Asks for the current password, even after a recent sign-in. A person without a password gets a mailed link."""
+    """Asks for the current password, even after a recent sign-in. Without a password, redirects to the reset page."""
 
     template_name = "accounts/password_change.html"
     section = "security"

@@ -30,7 +30,7 @@ _TIMES_FOR_FORMS = 3  # for a POST, the proof may be older than for a GET, so th
 
 
 def is_fresh_enough(request: HttpRequest) -> bool:
-    """Return whether the latest sign-in or proof is at most ACCOUNT_REAUTHENTICATION_TIMEOUT seconds old."""
+    """Return whether the latest proof is newer than ACCOUNT_REAUTHENTICATION_TIMEOUT (for a POST, three times that)."""
     records = get_authentication_records(request, request.user)
     age = time.time() - records[-1]["at"] if records else float("inf")
     times = _TIMES_FOR_FORMS if request.method == "POST" else 1
@@ -51,8 +51,8 @@ def keep_newest_records(request: HttpRequest, **kwargs: object) -> None:
 def fresh_sign_in_required(view: View) -> View:
     """Make a view ask a signed-in person for the password or a passkey if the latest proof is too old.
 
-    A person without a password and without a passkey gets a link by e-mail: a stolen session must not be enough to set
-    the first password.
+    A person without a password and without a passkey is sent to the page that mails a reset link: a stolen session must
+    not be enough to set the first password.
     """
 
     @login_required
@@ -73,7 +73,7 @@ def ask_for_proof(request: HttpRequest) -> HttpResponseBase:
 
 
 def proof_url(request: HttpRequest, return_to: str) -> str:
-    """Return the URL of the page that asks for a proof of identity and then continues at `return_to`."""
+    """Return the URL of the page for a proof, which leads to `return_to`; of the reset page if no proof is possible."""
     if not _can_prove(request):
         return reverse("account_reset_password")
     return return_path.url_of(reverse("account_reauthenticate"), return_to)

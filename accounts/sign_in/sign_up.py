@@ -1,4 +1,4 @@
-"""The page on which a person makes an account, its form, and who may: anybody (SIGN_UP) or invited people."""
+"""The sign-up page and its form, and invitations. SIGN_UP says whether anybody may sign up, or invited people only."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _TYPED = "sign_up"
 def invite(person: User) -> str:
     """Store a new person without a password, or invite a person again. Return a URL with which the person signs up.
 
-    The URL works within seven days, until the person has confirmed the address. Once the row of the person is deleted,
-    the invitation is withdrawn.
+    The URL works for at most seven days, and only until the person has confirmed the address. Deleting the row of the
+    person withdraws the invitation.
     """
     person.invited_at = timezone.now()
     if person._state.adding:
@@ -67,7 +67,7 @@ def invited(request: HttpRequest) -> User | None:
 
 
 def can_begin_again(request: HttpRequest, email: str) -> bool:
-    """Return whether the person can still correct the address of this browser's sign-up."""
+    """Return whether `email` is the address of this browser's unfinished sign-up, so that it can still be corrected."""
     return not request.user.is_authenticated and request.session.get(_TYPED, {}).get("email") == email
 
 
@@ -141,7 +141,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return saved
 
     def _begun_account(self) -> User | None:
-        """Update and return the invited or just made account, or return None if there is none with the typed address.
+        """Update and return the account of the invitation or of this browser's sign-up, if it has the typed address.
 
         A person may go back to the form, keep the address and type another password.
         """
@@ -191,7 +191,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         return invited(self.request)
 
     def get_authenticated_redirect_url(self) -> str:
-        """Return the URL of the redirect. Whoever is signed in can only have the invitation of another person."""
+        """Return the URL of the redirect for a signed-in person. An invitation in the request is for somebody else."""
         if self.invited:
             text = _("The invitation is for another account. Sign out, then open its link again.")
             messages.warning(self.request, text)

@@ -139,7 +139,7 @@ class CodeView(return_path.StepMixin, library.ConfirmEmailVerificationCodeView):
     waits_for_code = False
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Redirect to the next step if another tab has confirmed the address."""
+        """If another tab has confirmed the address, redirect to the `next` of the request or to the profile."""
         response = super().dispatch(request, *args, **kwargs)
         if request.method == "POST" and not self.waits_for_code:
             refuse(AccountFault.MAIL_CODE_EXPIRED, person=request.user.pk)

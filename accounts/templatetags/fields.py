@@ -32,7 +32,7 @@ def control(field: BoundField) -> SafeString:
 
 @register.filter
 def contents(field: AdminReadonlyField) -> str:
-    """Return what a page shows of a field that can't be changed. Django admin has English texts for some types."""
+    """Return the text of a read-only field, in the active language: Django admin shows some types in English."""
     value = getattr(field.form.instance, field.field["name"], None)
     if isinstance(value, datetime):
         return moment(value)

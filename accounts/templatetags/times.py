@@ -29,13 +29,13 @@ def comma() -> str:
 
 @register.filter
 def moment(at: datetime) -> SafeString:
-    """Return date and time, such as 22 November 2026, 17:05 UTC. The `title` has the seconds, too."""
+    """Return an element with date and time, such as 22 November 2026, 17:05 UTC. Its `title` has the seconds, too."""
     return _element(at, f"{_text(at, 'H:i')} UTC")
 
 
 @register.filter
 def ago(at: datetime) -> SafeString:
-    """Return the time since `at` if it is less than a day; otherwise as `moment`."""
+    """Return the time since `at`, such as 3 hours ago. If at least a day has passed, return the result of `moment`."""
     since = timezone.now() - at
     if since >= DAY:
         return moment(at)
@@ -51,9 +51,9 @@ def ago(at: datetime) -> SafeString:
 
 @register.filter
 def moments(text: object) -> SafeString:
-    """Return the text or the safe HTML, with each time in the form TIME_FORMAT as `moment` returns it.
+    """Return the text as HTML. The result of `moment` replaces each time of the form TIME_FORMAT.
 
-    `str` of the framework's messages is safe HTML if they contain links.
+    Plain text is escaped. A message of Django's `messages` with links is safe HTML, and is not escaped.
     """
     return SafeString(_STORED.sub(lambda found: _of_stored(found[0]), conditional_escape(str(text))))
 

@@ -93,7 +93,7 @@ def host_changed(request: HttpRequest) -> HttpResponse:
 
 
 def _logged_host(request: HttpRequest, allowed: str) -> str:
-    """Return the host alone. If a client omits the line end, the next header, such as Authorization, follows it."""
+    """Log and return the host alone. If its line end is missing, the next header, such as Authorization, follows it."""
     received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
     host = NOT_ALLOWED.sub("?", NO_PART_OF_A_HOST.split(received)[0])[:SHOWN_HOST_CHARACTERS] or "(none)"
     events.write(Event.HOST_NOT_SERVED, host=host, allowed_hosts=allowed)
@@ -113,9 +113,9 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
 
 
 def _open_again(request: HttpRequest, fault: SiteFault) -> HttpResponse | None:
-    """Redirect to the page of the form, which says why; if another tab has signed in, it continues at `next`.
+    """Redirect to the page of the form, which says why. If another tab has signed in, sign-in pages lead on to `next`.
 
-    Return None for the first forms of a browser that sends no cookies: it would send none with the next form either.
+    Return None without such a page, or if a form of FORMS_OF_STRANGERS has no cookie: the next form would have none.
     """
     return_to = return_path.requested(request)  # raises an exception if the form can't be read
     route, is_signed_in = getattr(request.resolver_match, "url_name", ""), request.user.is_authenticated
@@ -161,7 +161,7 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """Return 404. If a page differs from the path by slashes at the end alone, redirect a GET to it."""
+    """Return 404. If the path differs from that of a page only by slashes at the end, redirect a GET to the page."""
     if request.method in ("GET", "HEAD") and (path := _page_with_other_slash(request.path_info)):
         return HttpResponse(status=302, headers={"Location": paths.path_as_sent(request, path)})
     return error_responses.not_found(request)
@@ -179,7 +179,7 @@ def _page_with_other_slash(path: str) -> str:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Return 503 for an unavailable database or a busy password hasher, 400 for an unread body, otherwise 500."""
+    """Return 503 for an unavailable database or a busy password hasher, 400 for an unreadable body, otherwise 500."""
     exception = sys.exc_info()[1]
     if isinstance(exception, DATABASE_AWAY):
         code = getattr(exception.__cause__, "sqlite_errorname", None) or getattr(exception.__cause__, "sqlstate", None)

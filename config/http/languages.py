@@ -39,8 +39,8 @@ def language_middleware(get_response: GetResponse) -> GetResponse:
 def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
     """Call `get_response` in the language of the request.
 
-    The first source that gives a supported language decides: `ui_locales` of the application's link (OpenID Connect
-    Core §3.1.2.1), which a cookie keeps for the following pages, the person's choice, Accept-Language, English.
+    The first source with a supported language decides. The sources are `ui_locales` of the application's link (OpenID
+    Connect Core §3.1.2.1; a cookie keeps it for the next pages), the person's choice, Accept-Language, and English.
     """
     path = request.path_info
     if not paths.kind_of(path).is_translated:
@@ -77,9 +77,9 @@ def _supported(query: str) -> str:
 
 
 def switcher(request: HttpRequest) -> dict[str, Any]:
-    """Return the template context of the language form: the languages, and the address to return to, without which
-    there is no form: at a host without cookies, and after a failed post to authorize or logout.
+    """Return the template context of the language form: the languages, and the address to return to.
 
+    Without an address, there is no form: at a host without cookies, and after a failed post to authorize or logout.
     `ui_locales` is removed from the address of an application's link, because it would override the choice.
     """
     is_repeatable = request.path_info not in LINKS or request.method in ("GET", "HEAD")

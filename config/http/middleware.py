@@ -121,7 +121,7 @@ def _unexplained(request: HttpRequest, response: HttpResponseBase) -> RequestErr
 class BoundsMiddleware:
     """Refuses a request with a long header, and a multipart body at a path that accepts no file.
 
-    A file is served without the long header, because the error page loads files with the same header. Quoted cookies,
+    A file is served despite the long header, because the error page loads files with the same header. Quoted cookies,
     which the service does not set, are removed: old versions of Python parse them in quadratic time (CVE-2024-7592).
     Django's CSRF check parses a body at every path, and the headers of a part in quadratic time. The paths that accept
     a file bound their parts in `BoundedUploadHandler`; operations refuse the media type themselves.
@@ -191,7 +191,7 @@ class OriginMiddleware:
     def _would_return(self, request: HttpRequest, host: str) -> bool:
         """Return whether a redirect to `AUTH_URL` would lead to the same request again, because a proxy changes Host.
 
-        It drops or replaces the port, or says so in X-Forwarded-Host, which decides nothing else.
+        Either the proxy drops or replaces the port, or X-Forwarded-Host contains the host of `AUTH_URL`.
         """
         forwarded = request.META.get("HTTP_X_FORWARDED_HOST", "").partition(",")[0].strip().lower()
         names = {PORT.sub("", each) for each in (host, self.pages_host or "")}

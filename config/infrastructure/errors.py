@@ -70,7 +70,7 @@ class Fault(Enum):
         return NOT_ALLOWED.sub("?", self.sentence.format(**details)).strip()
 
     def translate(self, **details: object) -> str:
-        """Return the problem and the fix for a page, in the active language. Untranslated details become ASCII."""
+        """Return the problem and the fix for a page, in the active language. Untranslatable details become ASCII."""
         spoken = {
             name: detail.translate() if isinstance(detail, TranslatableText) else NOT_ALLOWED.sub("?", str(detail))
             for name, detail in details.items()
@@ -125,9 +125,9 @@ class SiteFault(Fault):
 
 @dataclass(slots=True)
 class Subject:
-    """What the functions learn of a request, and its reported errors, for the event "refused" and the activity log.
+    """What is known about a request, and its reported errors, for the event "refused" and the activity log.
 
-    No answer contains it. `is_proven`: the caller sent a secret, code or token of this service.
+    No answer contains these facts. `is_proven`: the caller sent a secret, code or token of this service.
     """
 
     client_id: str = ""
@@ -170,7 +170,7 @@ class RequestError(Exception):
         return self._cause or self.fault.name.lower()
 
     def about(self, *, cause: str = "", **private: object) -> Self:
-        """Add the cause and facts about it, which no answer contains, and return this error. The first ones stay."""
+        """Add a cause and facts, which no answer contains, and return this error. Values that are already set stay."""
         self._cause = self._cause or cause
         self.private = {**private, **self.private}
         return self

@@ -1,8 +1,8 @@
 """The tables of all security events and of all metrics.
 
-Every event is logged, and the activity log also counts some. A member of an event is a number or a short text that this
-service made, never a credential, a `state` or typed text. No label of a metric contains a person, an application, an
-address or free text. With METRICS_BIND, each worker counts in files (`config/gunicorn.py`).
+Every event is logged, and the activity log also counts some. A member of an event is a number, an id or a short text,
+never a credential, a `state` or typed text. No label of a metric contains a person, an application, an address or free
+text. With METRICS_BIND, each worker counts in files (`config/gunicorn.py`).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ _AT_ONCE = {
 def write(event: Event, **members: Member) -> None:
     """Write the event to the log; members that are None are left out. Raises ValueError: a member is not in the table.
 
-    In a transaction, the event is written after the commit, so a rollback writes nothing. The line also contains
+    In a transaction, an event is written after the commit, unless it is in `_AT_ONCE`. The line also contains
     `event`, the name in lower case, and the `address` of the request.
     """
     if not event.members.issuperset(members):

@@ -24,9 +24,9 @@ IPV6_SITE_BITS = 48
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the peer's address for limits and the log; of IPv6, the /64 network; of a Unix socket, "unknown".
+    """Return the client's address for limits and the log; of IPv6, the /64 network; of a Unix socket, "unknown".
 
-    If the peer is in `TRUSTED_PROXIES`, it is the right-most address in `X-Forwarded-For` that is not.
+    The client is the peer or, if the peer is in TRUSTED_PROXIES, the right-most address in X-Forwarded-For that is not.
     """
     proxies = tuple(settings.TRUSTED_PROXIES)
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "") if proxies else ""
@@ -69,7 +69,7 @@ def _text(address: IPv4Address | IPv6Address) -> str:
 
 
 def _parse(text: str) -> IPv4Address | IPv6Address | None:
-    """Parse an address with or without port and brackets. An IPv4-mapped IPv6 address is returned as IPv4."""
+    """Parse an address with or without port and brackets; None if malformed. IPv4-mapped IPv6 is returned as IPv4."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

@@ -98,7 +98,7 @@ def kind_of(path: str) -> Kind:
 
 
 def path_as_sent(request: HttpRequest, path: str = "") -> str:
-    """Return the path, or another `path`, and the query.
+    """Return `path`, or by default the path of the request, followed by the query of the request.
 
     The query stays as the client sent it, because it may contain a `state`.
     """
@@ -109,8 +109,8 @@ def path_as_sent(request: HttpRequest, path: str = "") -> str:
 
 
 def set_cookie(response: HttpResponseBase, name: str, value: str, max_age: int | None = None) -> None:
-    """Set a cookie for `max_age` seconds or, without `max_age`, until the browser's session ends. O.cookies.
+    """Set a cookie for `max_age` seconds or, without `max_age`, until the browser is closed.
 
-    Scripts cannot read it. A request from another site contains it only if it follows a link.
+    Scripts cannot read the cookie. A request from another site contains it only if somebody follows a link.
     """
     response.set_cookie(name, value, max_age=max_age, secure=settings.IS_HTTPS, httponly=True, samesite="Lax")

@@ -60,7 +60,7 @@ def parse(rate: str) -> Rate:
 
 
 class Counter(NamedTuple):
-    """The name and key of a limit, which is its rate multiplied by `times`, but at least one event."""
+    """A key, such as a network address, that the limit `name` counts. `times` multiplies the limit's rate."""
 
     name: str
     key: str
@@ -149,7 +149,7 @@ outage = Outage()
 class FailOpenRedisCache(RedisCache):
     """Django's Redis cache. While Redis does not answer, `get` finds nothing and `add` returns True.
 
-    One call per second then tries Redis, and the others do not wait for it. Further methods raise RedisError.
+    `set` and `delete` then do nothing, other methods raise RedisError, and only one call per second tries Redis.
     """
 
     @functools.cached_property

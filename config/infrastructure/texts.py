@@ -61,7 +61,7 @@ def first_grapheme(text: str) -> str:
 
 
 def command_error(problem: ValidationError, options: Mapping[str, str] | None = None) -> CommandError:
-    """Return the error of a command. A sentence about a field begins with its name, or its name in `options`."""
+    """Return the error of a command. A sentence about a field begins with the field's name, or with `options[name]`."""
     texts = problem.messages
     if hasattr(problem, "error_dict"):
         names = {"__all__": "", **(options or {})}
@@ -71,5 +71,5 @@ def command_error(problem: ValidationError, options: Mapping[str, str] | None = 
 
 
 def shown(text: str) -> str:
-    """Return the text for a terminal. A number replaces each invisible character and each control character."""
+    """Return the text for a terminal. A number replaces each unprintable character, except the joiners of words."""
     return "".join(each if each.isprintable() or each in _JOINERS else f"\\u{ord(each):04x}" for each in text)

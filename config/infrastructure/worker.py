@@ -17,8 +17,8 @@ STOP_SECONDS = 2.0
 class Worker(threading.Thread):
     """Calls `work` until it returns False, then waits until `wake` is called or `poll_seconds` have passed.
 
-    While the database does not answer, the worker keeps trying and logs this once. `work` must report other errors
-    itself.
+    While the database does not answer, the worker keeps trying and logs this once. It logs each other error of
+    `work`, and goes on.
     """
 
     def __init__(self, name: str, work: Callable[[], bool], poll_seconds: float = POLL_SECONDS) -> None:

@@ -1,4 +1,4 @@
-"""The commands of the service. Those of libraries would leave tokens valid, or store what no code reads.
+"""The commands of the service. Others, of libraries, are refused: they would leave tokens valid, or store unused data.
 
 Django takes a command from the app that INSTALLED_APPS names first, for `manage.py` and `django-admin` alike.
 """
@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand
 
 
 def refused(instead: str) -> type[BaseCommand]:
-    """Return a command that takes the place of a library's, and ends with this sentence, whatever its arguments are."""
+    """Return a command that replaces a library's, and ends with the sentence `instead`, whatever its arguments are."""
 
     class Command(BaseCommand):
         help = instead

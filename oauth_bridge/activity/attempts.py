@@ -62,8 +62,8 @@ def ending_of(event: ActivityRecord) -> Ending:
 class Attempt:
     """An attempt, from the application's link to the profile. `key` is None for a record that belongs to no attempt.
 
-    `events` are the records in their order; an event that only the row of a code proves has no primary key. `chosen` is
-    the failure that somebody looks for: the last one that fits the filters, or that of a record.
+    `events` are in order of time. An event that only the row of a code proves has no primary key. `chosen` is the
+    failure to show: the last one that fits the filters of `attempts`, or the record that `of` gets; None without one.
     """
 
     key: UUID | None
@@ -79,7 +79,7 @@ class Attempt:
 
     @property
     def failure(self) -> ActivityRecord | None:
-        """The last event that matters, if it is no success."""
+        """The last event that `matters`; None if this event is a success."""
         last = [event for event in self.events if self.matters(event)][-1]
         return None if last.outcome == Outcome.SUCCEEDED else last
 
@@ -116,7 +116,7 @@ class Attempt:
 
     @property
     def missing(self) -> list[Step]:
-        """The steps without an event. `reached` contains those that were finished without a record.
+        """The steps without an event. A step among them may be finished all the same; `reached` contains such steps.
 
         Sign-in and second factor are left out, because not every attempt has these steps. A sign-out belongs to no
         attempt.
@@ -126,9 +126,9 @@ class Attempt:
 
 
 def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
-    """The attempts with a record or code that fits the filters, the latest first. Four statements.
+    """At most `limit` attempts with a record or code earlier than `before` that fits the filters, the latest first.
 
-    If two people opened the same link, each person has an attempt.
+    If two people opened the same link, each person has an attempt. Runs four statements, more with `who`.
     """
     before = before or timezone.now()
     rows = _newest_of_attempts(records(filters).filter(at__lt=before), limit * RECORDS_PER_ATTEMPT)
@@ -149,7 +149,7 @@ def of(record: ActivityRecord, client_ids: Collection[str] | None = None) -> Att
 
 
 def _with_chosen(each: Attempt, looked_for: Collection[int]) -> Attempt:
-    """The attempt with the last failure among the records with these primary keys as `chosen`."""
+    """The attempt, with `chosen` set to the last failure among its records whose primary keys are in `looked_for`."""
     own = (event for event in reversed(each.events) if event.pk in looked_for)
     failures = (event for event in own if event.outcome != Outcome.SUCCEEDED and not each.is_over(event))
     return replace(each, chosen=next(failures, None))
@@ -158,7 +158,7 @@ def _with_chosen(each: Attempt, looked_for: Collection[int]) -> Attempt:
 def _combined(
     found: list[ActivityRecord], codes: list[IssuedCode], client_ids: Collection[str] | None
 ) -> list[Attempt]:
-    """Combine records and codes, and the others of their attempts, into attempts, the latest first.
+    """Combine records and codes, and all others of the same attempts, into attempts. Return the latest attempt first.
 
     `client_ids` excludes records of other applications. An attempt has such a record if another application sent a
     stolen code.
@@ -186,7 +186,7 @@ def _combined(
 
 
 def _newest_of_attempts(rows: QuerySet[ActivityRecord], limit: int) -> list[ActivityRecord]:
-    """The newest rows, at most RECORDS_PER_ATTEMPT of an attempt of one person."""
+    """The newest `limit` rows, with at most RECORDS_PER_ATTEMPT rows of the same attempt and person."""
     place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
     found = ActivityRecord.objects.filter(pk__in=rows.values("pk")[:LOOKED_THROUGH]).annotate(place=place)
     return list(found.filter(Q(attempt=None) | Q(place__lte=RECORDS_PER_ATTEMPT)).order_by("-at", "-id")[:limit])
@@ -195,7 +195,7 @@ def _newest_of_attempts(rows: QuerySet[ActivityRecord], limit: int) -> list[Acti
 def _with_siblings(
     found: list[ActivityRecord], keys: Collection[UUID], client_ids: Collection[str] | None
 ) -> list[ActivityRecord]:
-    """The records, and the newest MOST_SHOWN of each of these attempts and people, the oldest first."""
+    """The records `found`, and the newest MOST_SHOWN of each person in the attempts `keys`; all by ascending id."""
     place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
     siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=place)
     all_records = {record.pk: record for record in (*siblings.filter(place__lte=MOST_SHOWN), *found)}
@@ -203,7 +203,7 @@ def _with_siblings(
 
 
 def _sole_people(found: Iterable[ActivityRecord], codes: Iterable[IssuedCode]) -> dict[UUID | None, UUID]:
-    """The person of each attempt with only one known person, to whom its records without a person are assigned."""
+    """Map each attempt with only one known person to this person, who also gets its records without a person."""
     people: defaultdict[UUID | None, set[UUID]] = defaultdict(set)
     for record in found:
         if record.person_id:

@@ -1,7 +1,7 @@
 """The causes of failures in the activity log: a title and advice for each, and who mends it.
 
-No public answer contains a title or a sentence of this table, except that the advice for a cause with an empty `fix`
-is the public sentences of its fault, whose lower-case name is then the name of the cause.
+No public answer contains a title or advice of this table. But if the `fix` of a cause is empty, the advice consists of
+the public sentences of the fault whose name, in lower case, is the name of the cause.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ STEPS = {
 class Mender(Enum):
     """Who can remove a cause.
 
-    The page of a record has a text to forward only for a developer. A person's causes are no failures of the
-    application.
+    Only for a cause that a developer can remove does the page of a record have a text to forward. Causes that only the
+    person can remove are no failures of the application.
     """
 
     DEVELOPER = auto()
@@ -430,8 +430,8 @@ def name_of(step: str) -> str:
 def needs_mending(step: str, cause: str) -> bool:
     """Return whether somebody other than the person must change something.
 
-    A cause counts as a failure of the application only if the result is True. At the steps of the account pages, the
-    person is always the one who goes on.
+    A cause counts as a failure of the application only if the result is True. At the steps sign-in and second factor,
+    the result is False, because only the person can go on.
     """
     is_of_person = cause in CAUSES and CAUSES[cause].mender is Mender.PERSON
     return step not in (Step.SIGN_IN, Step.SECOND_FACTOR) and not is_of_person

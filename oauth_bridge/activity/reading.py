@@ -42,7 +42,7 @@ class Filters:
 
 
 class Sight(NamedTuple):
-    """What a reader of records may see: all applications, also deleted ones; people."""
+    """What a reader of records may see. `all_applications`: also deleted ones. `people`: the persons in a record."""
 
     all_applications: bool
     people: bool
@@ -105,7 +105,7 @@ def latest_id() -> int:
 
 
 def records(filters: Filters) -> QuerySet[ActivityRecord]:
-    """The rows that the filters accept, in the reverse order in which they were written."""
+    """The rows that the filters accept; the row that was written last comes first."""
     exact = {
         "client_id": filters.client_id,
         "cause": filters.cause,

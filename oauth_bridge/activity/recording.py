@@ -156,7 +156,7 @@ def _pending(request: HttpRequest) -> PendingRequest | None:
 
 
 def _caller(request: HttpRequest, step: Step) -> tuple[Kind, str]:
-    """Return whose budget the record counts against."""
+    """Return the kind of caller, and the network address or user ID, against whose budget the record counts."""
     if subject().is_proven:
         return "proven", client_address(request)
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.
@@ -191,7 +191,7 @@ def _parameters(sent: Parameters) -> dict[str, str]:
 
 
 def _parameter(name: str, value: str) -> str:
-    """Return the value of a parameter, or its length if the value may be secret."""
+    """Return the value of a parameter; masked for `redirect_uri`; only its length if the value may be secret."""
     if name == "redirect_uri":
         return masked(value)
     return value if name in SHOWN_PARAMETERS and SHOWN_VALUE.fullmatch(value) else str(len(value))

@@ -1,6 +1,6 @@
 """Count the steps of sign-ins by outcome and cause, for the pages of the administration.
 
-The counts of the activity log are complete even in a flood, unlike the records, from which only numbers of people come.
+The numbers come from ActivityCount, which is complete even in a flood of requests. Only `people` reads the records.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOST_RECORDS = 20_000
 
 
 class Failing(NamedTuple):
-    """A cause of failures at a step of an application. `client_id` is empty if the application is unknown."""
+    """A cause of failures at a step. `client_id` is empty for an unknown application, or several together."""
 
     client_id: str
     step: str
@@ -56,7 +56,7 @@ def sign_ins(since: datetime, client_ids: Collection[str] | None = None) -> Coun
 
 
 def totals(since: datetime, client_ids: Collection[str] | None) -> tuple[Counter[Failing], int]:
-    """Count the failures by step and cause, and the sign-ins, of these applications together. One statement."""
+    """Count failures by step and cause, and sign-ins, of `client_ids` together (None: of all). One statement."""
     counts = _counts(since, None, client_ids).filter(~Q(outcome=Outcome.SUCCEEDED) | Q(step=Step.EXCHANGE))
     failed: Counter[Failing] = Counter()
     finished = 0
@@ -75,7 +75,7 @@ def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
 
 
 def people(since: datetime, failing: Failing) -> int:
-    """The number of people with these failures, from the newest MOST_RECORDS records of the application."""
+    """The number of people who met this failure since `since`, by the application's newest MOST_RECORDS records."""
     newest = records(Filters(client_ids=[failing.client_id])).values("pk")[:MOST_RECORDS]
     found = ActivityRecord.objects.filter(pk__in=newest, at__gte=since, step=failing.step, cause=failing.cause)
     return found.aggregate(number=Count("person", distinct=True))["number"]  # type: ignore[no-any-return]

@@ -79,7 +79,7 @@ class Query:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the page loads itself again without script: for LASTS after an administrator began to wait."""
+        """Whether the page reloads itself, even without script: for LASTS after the administrator began to wait."""
         lasts = shown_attempts.LASTS
         return bool(self.waits_since and self.waits_since <= timezone.now() < self.waits_since + lasts)
 
@@ -93,9 +93,9 @@ class Query:
 
 
 def activity(request: HttpRequest) -> TemplateResponse:
-    """Show the activity of one application or of all. For one application, the board shows each step as it happens.
+    """Show the activity of one application or of all. For one application, a board shows each step as it happens.
 
-    With `live`, the counts of the period are left out; a time in it is when an administrator began to wait.
+    With the parameter `live`, the counts are left out; its value is the time when the administrator began to wait.
 
     Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the administrator may not
     see the activity of this application.

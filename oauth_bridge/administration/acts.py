@@ -1,4 +1,4 @@
-"""An act of an administrator on an application or a person: the question, the right, the change. A page confirms it.
+"""Acts of administrators on an application, a secret or a person, and the page that asks before an act is performed.
 
 The function that makes the change writes the entry of the audit trail.
 """
@@ -57,7 +57,7 @@ class Act(Generic[T]):
 
 
 def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> list[dict[str, Any]]:
-    """The acts that would change something, for the template. `url` returns the URL of the act with this name."""
+    """The acts that would change something, for the template. `url` returns the URL of an act for the act's name."""
     return [
         {"name": name, "label": act.label, "ends": act.what_ends(found), "url": url(name)}
         for name, act in acts.items()

@@ -1,4 +1,4 @@
-"""The acts of administrators on an application: switch, trust, set owners, end access."""
+"""The acts of administrators on an application: switch, trust, set owners, end access, add an address, end a secret."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def find_application(request: HttpRequest, pk: int, permission: str = rights.VIE
 
 
 def find_record(request: HttpRequest, pk: int) -> tuple[ActivityRecord, Application | None]:
-    """The record, and its application, which may be deleted or unknown.
+    """The record, and its application; None instead of an application that is deleted or unknown.
 
     Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the record does not exist,
     or the administrator may not see it.

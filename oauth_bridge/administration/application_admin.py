@@ -189,7 +189,7 @@ class ApplicationAdmin(ModelAdmin):
                 self.message_user(request, text, messages.WARNING)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Save the groups only if the form changes them, so that deleted groups do not open the application."""
+        """Save the groups only if the form changes them: saving no groups would open the application to everybody."""
         if GROUPS & set(form.changed_data):
             typed = form.cleaned_data.get("new_group")
             made, _names = named_groups([typed]) if typed else ([], [])

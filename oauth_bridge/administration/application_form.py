@@ -44,7 +44,7 @@ LINES = [each.name for each in Application._meta.fields if isinstance(each, Text
 
 
 class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
-    """The form of the pages. `management.registration` extends it for the commands."""
+    """The form for an application on administration pages. `management.registration` extends it for the commands."""
 
     # The administrator, and the applications that the administrator may see. The page sets them.
     person: User
@@ -140,7 +140,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         """Check that groups are chosen exactly if `is_restricted` is set.
 
         Without this check, an application with groups but without `is_restricted` would admit everybody. A restricted
-        application without groups would admit nobody. A new group restricts the application without the tick.
+        application without groups would admit nobody. A new group restricts the application without `is_restricted`.
         """
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
         if is_restricted and groups is not None and not (groups or self.cleaned_data.get("new_group")):

@@ -50,7 +50,7 @@ OFF = State("", pgettext_lazy("application", "Off"))
 
 
 class Summary(NamedTuple):
-    """The summary of an application: sign-ins and failures in 24 hours.
+    """The summary of an application: state, sign-ins (`day`) and failures (`failed`) in 24 hours, and more.
 
     `last_at` is the time of the last sign-in. Once the authorization code of that sign-in is deleted, the time is
     accurate only to the hour. `secrets`: the latest first.
@@ -135,7 +135,7 @@ def is_risky(each: Application) -> bool:
 
 
 class Finding(NamedTuple):
-    """A problem or a risk. `code` is a name for programs. `fix` is empty if the problem implies the fix."""
+    """A problem or a risk. `would_fail`: sign-ins fail. `code` is for programs; `fix`, if not empty, is the advice."""
 
     code: str
     would_fail: bool

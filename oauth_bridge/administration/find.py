@@ -23,7 +23,7 @@ MOST_LISTED = 20
 
 
 def find(request: HttpRequest) -> HttpResponse:
-    """Redirect to the page of an address, a client ID or a reference. List the people and applications with a name.
+    """Redirect to the page of a typed address, client ID or reference. Otherwise, list people and applications by name.
 
     Raises PermissionDenied: the administrator has none of PERMISSIONS.
     """
@@ -63,7 +63,7 @@ def _applications(request: HttpRequest, text: str) -> list[Application]:
 
 
 def _url_of(request: HttpRequest, typed: str) -> str:
-    """The URL of the only page that fits; empty if none or several fit. A person comes before the activity."""
+    """The URL of the page for a typed address, client ID or reference, or "". For an address: person, else activity."""
     has = request.user.has_perm
     if address := looked_up_email(typed):
         if has(PEOPLE) and (owner := reading.person_with(address)):

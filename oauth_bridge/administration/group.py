@@ -1,4 +1,4 @@
-"""The page of a group: its members, who are added and removed many at once, and the applications that it opens."""
+"""The page of a group: its members, forms to add or remove many members, and the applications that it opens."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def _members(request: HttpRequest, found: Group, number: int) -> dict[str, Any]:
 
 
 def _add(request: HttpRequest, found: Group, typed: list[str]) -> AddressesForm:
-    """Add the people with these addresses, and say so. The returned form has the other addresses, and why."""
+    """Add the people with these addresses, and show a message. The returned form has the other addresses and errors."""
     addresses = {each: looked_up_email(each) for each in typed}
     people = {each.email: each for each in User.objects.filter(email__in=filter(None, addresses.values()))}
     manageable = {email: each for email, each in people.items() if person.may_change(request, each)}

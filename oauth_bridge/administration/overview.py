@@ -85,7 +85,7 @@ def _url_of(cause: Failing) -> str:
 
 
 def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
-    """Count the applications that the list of applications shows as Failing."""
+    """Count the applications with the state FAILING, by the failures to mend and the finished sign-ins of each."""
     failed: Counter[str] = Counter()
     for cause, number in mend.items():
         if checks.is_of_now(cause):

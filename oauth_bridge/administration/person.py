@@ -1,4 +1,4 @@
-"""The administration page of a person: sign-in attempts, applications, browsers, ways to sign in; the acts on it."""
+"""The administration page of a person: sign-in attempts, applications, browsers, ways to sign in, and acts."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def state(found: User, locked_until: datetime | None) -> State:
 
 
 def invitations(people: Sequence[User]) -> dict[UUID, str]:
-    """Say of each invited person by whom and when, and until when the link works."""
+    """A sentence for each invited person: who sent the invitation and when, and until when its link works."""
     ends_at = {str(each.pk): end for each in people if (end := each.invitation_ends_at)}
     sent = AuditEntry.objects.filter(kind="person", key__in=ends_at, action="account_invited").order_by("pk")
     entries = {entry.key: entry for entry in sent}  # the last one of each person
@@ -188,7 +188,7 @@ def offered(request: HttpRequest, found: User) -> list[dict[str, Any]]:
 def remedies_for(request: HttpRequest, pk: UUID, name: str, application: Application | None) -> list[tuple[Any, str]]:
     """A list of the label and URL of the act `name`, or of the page of the person's groups if `name` is empty.
 
-    Empty if it is not permitted or would change nothing.
+    The list is empty if the administrator may not change the person, or the act or the page would change nothing.
     """
     found = User.objects.filter(pk=pk).first() if request.user.has_perm(PEOPLE) else None
     if found is None or not may_change(request, found):

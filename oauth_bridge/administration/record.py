@@ -1,4 +1,4 @@
-"""The page of one record: the compared addresses, the advice, whether it is mended, the sent parameters."""
+"""The page of one record: the compared addresses, the advice, whether the cause is gone, the sent parameters."""
 
 from __future__ import annotations
 

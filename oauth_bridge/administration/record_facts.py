@@ -1,4 +1,4 @@
-"""What ends the cause of a record: whether it is gone, what to know about it, and the text for the developer."""
+"""Facts about the cause of a record: whether the cause is gone, hints, and the text for the application's developer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ OF_THE_APPLICATION: dict[str, Callable[[Application], bool]] = {
 
 
 def is_mended(entry: ActivityRecord, application: Application | None) -> bool | None:
-    """Return None if no state shows it, because the cause is in what was sent. `application`: the one of the entry."""
+    """Return whether the cause of the record is gone; None if no state shows it, as for an error in the request."""
     if entry.cause in OF_NO_APPLICATION:  # the record of an exchange belongs to the application whose code was sent
         client_id = entry.detail.get("parameters", {}).get("client_id", "")
         return Application.objects.filter(client_id=client_id).exists()
@@ -147,7 +147,7 @@ def with_callback(seen: QuerySet[Application], sent: str) -> list[Application]:
 
 
 def with_client_id(seen: QuerySet[Application], sent: str) -> list[Application]:
-    """Return the applications in `seen` whose client ID differs in at most TYPING_ERRORS characters."""
+    """Return the applications in `seen` whose client ID differs from `sent` in at most TYPING_ERRORS characters."""
     if abs(len(sent) - CLIENT_ID_LENGTH) > TYPING_ERRORS or not sent.isprintable():  # or only a length was recorded
         return []
     # Two wrong characters, or pairs of swapped characters, change at most four of the five parts.

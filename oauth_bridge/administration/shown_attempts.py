@@ -49,8 +49,8 @@ class Part(NamedTuple):
 def attempt(each: Attempt, names: Names) -> dict[str, Any]:
     """The template's variables for an attempt. `word` and `badge` are about its ending.
 
-    `title`, `fix`, `mark`, `reference` and `record_url` are about the failure that somebody looks for, or else about
-    the last one, or else about the last refusal that changed nothing.
+    `title`, `fix`, `mark`, `reference` and `record_url` are about one event: the failure that somebody looks for
+    (`each.chosen`); without it, `each.failure`; without both, the last refusal that did not change the ending.
     """
     harmless = next((event for event in reversed(each.events) if not each.matters(event)), None)
     failure = each.chosen or each.failure or harmless
@@ -111,7 +111,7 @@ def _story(each: Attempt) -> list[Part]:
 def _steps(each: Attempt) -> list[dict[str, Any]]:
     """The finished and refused steps in the order of their events, and the missing ones at their places.
 
-    If the record belongs to no attempt, the steps before it are unknown.
+    If `each` is one record that belongs to no attempt, the steps before it are left out, because they are unknown.
     """
     first, found = each.events[0], []
     for event, number in _runs(each):

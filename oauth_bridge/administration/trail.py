@@ -1,4 +1,4 @@
-"""The page of the audit trail: changes that administrators and operators made to applications, people and groups."""
+"""The page of the audit trail: changes by administrators and operators of applications, people, groups and keys."""
 
 from __future__ import annotations
 
@@ -167,12 +167,12 @@ def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[Row]:
 
 
 def _actor(entry: AuditEntry) -> str:
-    """The name of the actor; of a command, in the active language."""
+    """The name of the actor. If a command acted, the words for the command line are in the active language."""
     return entry.actor_name if entry.actor else entry.actor_name.replace(COMMAND_LINE, _("command line"))
 
 
 def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named]) -> list[Any]:
-    """In the fields OF_PEOPLE, replace the `sub` of each visible person by the name; in `permissions`, codes."""
+    """Replace by names: each visible `sub` in the fields OF_PEOPLE, and each codename in the field `permissions`."""
     if name == "permissions":
         names = dict(Permission.objects.values_list("codename", "name"))
         return [[_(names.get(code, code)) for code in codes or ()] for codes in pair]

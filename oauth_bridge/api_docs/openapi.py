@@ -73,7 +73,7 @@ def document() -> Json:
 
 
 def errors_of(described: Json, marks: Json) -> Iterator[tuple[Fault, str, str]]:
-    """Yield the errors of an operation of `source()`: the fault, the problem and the fix, with example values."""
+    """Yield the errors of the operation `marks` of `source()`: fault, problem and fix, with example values."""
     lists, common = described["x-faults"], described["x-examples"]
     for name in dict.fromkeys(name for each in marks["x-faults"] for name in lists.get(each, [each])):
         values = {**common, **marks.get("x-examples", {}), **common.get(name, {})}
@@ -81,7 +81,7 @@ def errors_of(described: Json, marks: Json) -> Iterator[tuple[Fault, str, str]]:
 
 
 def _complete(described: Json, marks: Json, *, for_browsers: bool) -> None:
-    """Add the headers of the responses of an operation, and a response for each status of its errors."""
+    """Complete the operation `marks`: add headers to its responses, and a response for each status of its errors."""
     responses, common = marks["responses"], described["x-headers"]
     for response in responses.values():
         if "x-callback" in response:
@@ -101,7 +101,7 @@ def _complete(described: Json, marks: Json, *, for_browsers: bool) -> None:
 def _failure(
     marks: Json, status: int, same: list[tuple[Fault, str, str]], headers: Json, *, for_browsers: bool
 ) -> Json:
-    """Return the response with a status, with one example for each error."""
+    """Return the response of the operation `marks` with this status, with an example for each of the errors `same`."""
     names = list(dict.fromkeys(fault.error for fault, *_sentences in same))
     description = f"{' or '.join(f'`{name}`' for name in names)}. The examples are all that is said."
     examples = {
@@ -135,7 +135,7 @@ def _sentence(problem: str, fix: str) -> str:
 
 
 def reference() -> str:
-    """Return the parameters, answers and examples of all operations."""
+    """Return the parameters, answers and examples of all operations except REPEATED, as Markdown."""
     described = document()
     lines = ["# Reference", "", f"This page is made from `{settings.BASE_URL}/openapi.json`, which tools can read.", ""]
     lines.append(described["info"]["description"])

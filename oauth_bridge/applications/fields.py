@@ -1,4 +1,4 @@
-"""The one list of an application's registered values, for the model's form, the commands and the audit trail. Contract.
+"""The only list of an application's registered values, for the model's form, the commands and the audit trail.
 
 A new field is a column of `models.Application`, an entry of FIELDS and its place in SECTIONS. FIELDS contains neither
 the logo, which is a picture, nor secrets, which never leave the service.
@@ -16,7 +16,7 @@ from oauth_bridge.models import Application
 
 
 class Field(NamedTuple):
-    """A registered value: its name in JSON, the help of its option of `create` and `set`, the explanation on its page.
+    """A registered value: `name` in JSON, `help` of the option of `create` and `set`, `page_help` in the page's form.
 
     Without `help`, there is no option. `stored_as` is the column, if the column has another name. The label on pages is
     the column's `verbose_name`.

@@ -15,7 +15,7 @@ CACHE_SECONDS = 365 * 24 * 3600
 
 
 def replace(application: Application, picture: bytes | None) -> None:
-    """Delete the logo, and store a result of `reencode` as the new logo, if there is one.
+    """Delete the logo. If `picture`, a result of `reencode`, is not None, store it as the new logo.
 
     The caller saves the application in the same transaction.
     """

@@ -48,12 +48,12 @@ def find(name: str, besides: int = 0) -> list[Application]:
 
 
 def refuse(alike: Iterable[Application], *, is_trusted: bool, seen: QuerySet[Application] | None) -> None:
-    """Refuse a name that looks like the names of `alike` if one of the two applications is trusted.
+    """Refuse an application's name that looks like the names of `alike`, if it or one of `alike` is trusted.
 
     A trusted application signs people in without asking. The error names only an application in `seen`, which is None
     for an operator, who may see all.
 
-    Raises ValidationError: one of `alike` is trusted, or `is_trusted` is true and there is one.
+    Raises ValidationError: one of `alike` is trusted; or `is_trusted` is true, and `alike` is not empty.
     """
     for other in alike:
         if is_trusted or other.is_trusted:

@@ -63,7 +63,7 @@ def code_replayed(person_id: UUID, application_id: int) -> None:
 
 
 def tell_of_ending_secrets(now: datetime) -> int:
-    """Tell the owners of all secrets that end soon, and return their number. `manage.py purge` calls this.
+    """Write to owners about secrets that end soon. Return the number of these secrets. `manage.py purge` calls this.
 
     One transaction stores the e-mails about a secret and marks the secret, so two simultaneous processes write them
     once. Secrets of switched-off applications are left out.
@@ -96,7 +96,7 @@ def _tell_owners(kind: str, application: Application, once: str, **context: Any)
     """Send an e-mail to each owner.
 
     `once` names the event, as in `outbox.add_notice`. An owner receives at most one e-mail about a named event. If
-    `once` is empty, each call sends an e-mail. No limit counts them: the service itself sends them, or once.
+    `once` is empty, each call sends an e-mail. No limit counts these e-mails, because nobody can cause many of them.
     """
     people = {f"{once} {person.pk}": person for person in owners_of(application)}
     address = reverse("admin:application", args=[application.pk])

@@ -208,13 +208,13 @@ def _stored(application: Application) -> dict[str, object]:
 
 
 def explain_unknown(error: RequestError, client_id: str) -> None:
-    """Add private facts to the error if the application of this client_id was deleted. One statement."""
+    """Add facts for the activity log to the error if the application of this client_id was deleted. One statement."""
     if client_id.isprintable() and (row := fetch_one(FIND_DELETION, deleted_client_id=client_id)):
         add_deletion(error, row)
 
 
 def add_deletion(error: RequestError, row: Sequence[Any]) -> None:
-    """Add private facts about a deletion to the error. `row` has the columns of DELETION."""
+    """Add facts about a deletion to the error, for the activity log only. `row` has the columns of DELETION."""
     entry = DELETION.instance(row)
     at = f"{entry.at:{audit_trail.TIME_FORMAT}}"
     error.about(cause="client_deleted", deleted_name=entry.name, deleted_at=at, deleted_by=entry.actor_name)

@@ -1,7 +1,7 @@
 """Compare a sent callback address with the registered ones, and say what differs. RFC 8252.
 
-`compare` and `reason` are for administrators. No public answer contains them: `likely_differences` finds what the sent
-address shows by itself, and compares a loopback address only with registered loopback addresses.
+The results of `compare` and `reason` are for administrators. Public answers use `likely_differences`, which looks at
+the sent address alone, except that it compares a loopback address with the registered loopback addresses.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _QUOTATION_MARKS = "\"'`‘’‚“”„‹›«»"
 
 
 class _Address(NamedTuple):
-    """The parts of an address, with their separators. A missing part is empty; all joined are the address."""
+    """The parts of an address, with their separators. A missing part is empty. The joined parts are the address."""
 
     scheme: str
     slashes: str
@@ -107,7 +107,7 @@ def _parsed(address: str) -> _Address:
 
 
 class Comparison(NamedTuple):
-    """The nearest registered address or "", and the names of the differences from it."""
+    """The registered address that is nearest to the sent one ("": none is near), and the names of the differences."""
 
     nearest: str
     differs: tuple[str, ...]
@@ -147,7 +147,7 @@ def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) ->
 def reason(differs: Iterable[str]) -> str:
     """Return the likely reasons and the advice for an administrator, in the active language.
 
-    Differences behind another host are left out. Returns an empty string without a difference.
+    After `another_host`, further differences in the order of REASONS are left out. Empty without a difference.
     """
     found = [name for name in REASONS if name in set(differs)]
     if "another_host" in found:

@@ -39,7 +39,7 @@ def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
 
 
 def masked(address: str) -> str:
-    """Mask possible credentials in the address: user name, password, the values of the query, the fragment.
+    """Mask possible credentials in the address: user name, password, values in path and query, the fragment.
 
     This function does not use a URL parser, because a malformed address must be masked too. The result has at most 500
     characters. "?" replaces a control character or half a surrogate pair.

@@ -79,7 +79,7 @@ def is_asked(person: User, application: Application, facts: Sequence[str], redir
 
 
 def has_allowed_before(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
-    """Return whether the person allowed the application to read these facts and has not disconnected it since."""
+    """Return whether a stored consent of the person covers these facts and the application's present details."""
     row = Consent.objects.filter(user=person, application=application).values_list("fingerprint", "agreed").first()
     return covers(row, application, facts)
 

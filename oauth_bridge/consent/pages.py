@@ -63,7 +63,7 @@ def sign_in_url(pending: PendingRequest) -> str:
 
 
 def _switch_account(path: str) -> dict[str, str]:
-    """The form "Not you?", which signs the person out and shows the sign-in page of the request at `path`."""
+    """The variables of the form "Not you?", which signs the person out and then shows the sign-in page for `path`."""
     return {"switch_account_url": return_path.url_of(reverse("account_logout"), path), "switch_next": path}
 
 
@@ -123,8 +123,8 @@ def _short_name(person: User) -> str:
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
     """Render the page for an attempt whose code was redeemed.
 
-    An application accepts a `state` only once, so a new attempt must begin there: the page links to the application's
-    `initiate_login_uri`, which starts one, or to its homepage.
+    An application accepts a `state` only once, so a new attempt must begin at the application. The page links to the
+    application's `initiate_login_uri`, which starts a new attempt, or to its homepage.
     """
     context = {
         "application": application,

@@ -71,7 +71,7 @@ class PendingRequest(AuthorizationRequest):
             raise RequestError(OAuthFault.REQUEST_DAMAGED).about(cause=cause) from None
 
     def seal(self) -> str:
-        """Return the signed text. The text omits `repeated`, because such a request is refused."""
+        """Return the signed text. The text omits `repeated`, because a request with a repeated parameter is refused."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "repeated"}
         return signing.dumps(values, salt=SALT, compress=True)
 

@@ -73,7 +73,7 @@ class Client(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """A secret of the application. If there is none, `digest` is NO_DIGEST and the other members are None."""
+    """A secret of the application; without one, NO_DIGEST and None. `is_noted`: a recent use is already stored."""
 
     pk: int
     digest: bytes
@@ -157,7 +157,7 @@ def _cause(
     *,
     is_of_another: bool,
 ) -> str:
-    """Return the private cause. All checks also run for an unknown client, so that all failures take equally long."""
+    """Return the cause for the activity log. All checks run for unknown clients too, so failures take equally long."""
     has_secret = bool(form.get("client_secret"))
     has_working = any(each.pk and not each.is_expired for each in secrets)
     if client.pk and not client.is_enabled:

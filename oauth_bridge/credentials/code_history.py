@@ -75,7 +75,7 @@ class IssuedCode(NamedTuple):
 
 
 class NeverExchanged(NamedTuple):
-    """A code that expired unredeemed. `client_id` is empty if the application is gone."""
+    """A code that expired unredeemed. `client_id` is empty if the application is deleted."""
 
     client_id: str
     person_id: UUID
@@ -179,8 +179,8 @@ def _described(codes: QuerySet[AuthorizationCode]) -> list[IssuedCode]:
 def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[NeverExchanged]]:
     """Mark at most `limit` codes that were issued after `since` and expired unredeemed. No other worker gets them.
 
-    Returns the number of marked codes, and those of them whose exchange was not refused, because a refusal has a
-    record. Call this in a transaction.
+    Returns the number of marked codes, and the marked codes without a refused exchange (a refused exchange already has
+    a record). Call this in a transaction.
     """
     now = timezone.now()
     issued_by = now - timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)

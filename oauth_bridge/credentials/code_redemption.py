@@ -47,7 +47,7 @@ class Redemption(NamedTuple):
 class Refusal(NamedTuple):
     """Why a code is not redeemed. `code` is the code or its replacement, if known.
 
-    `details` are values in the error message. `cause` is the private cause if it is more exact than the fault.
+    `details` are values in the error message. `cause`, for the activity log only, is empty or more exact than `fault`.
     """
 
     fault: OAuthFault

@@ -96,7 +96,7 @@ def refuse_redeemed(attempt_id: UUID, person_id: UUID | None) -> None:
 
 
 def discard(attempt_id: UUID, person_id: UUID | None) -> None:
-    """Delete the unredeemed code of an attempt, because the person allowed the request and then refused it.
+    """Delete the unredeemed code of an attempt that the person, or this service, refuses after it was allowed.
 
     Raises AlreadyRedeemed: as `refuse_redeemed`. The check follows the deletion, because no code can be redeemed after
     the deletion.
@@ -110,7 +110,7 @@ def delete_all(person: User, application: Application) -> None:
 
 
 def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
-    """Delete the codes, and keep their digests until the codes would have expired.
+    """Delete the codes. The digest of each unexpired code is kept, so that `ended` can explain a refused exchange.
 
     A code that replaces one of them after the digests are read is deleted too, but its digest is not kept.
     """

@@ -51,7 +51,7 @@ class UnknownSecret(Exception):
 
 
 class Maker(NamedTuple):
-    """The maker of a secret: the `sub`, and the nickname. A later change of the nickname does not change the row."""
+    """The maker of a secret: the `sub` (None: a command) and the nickname at that time, which the secret keeps."""
 
     id: UUID | None
     name: str
@@ -111,7 +111,7 @@ def _delete_expired(application: Application, now: datetime) -> None:
 
 
 def states(application: Application) -> list[ApplicationSecret]:
-    """The secrets of the application, the latest first. One statement."""
+    """The secrets of the application, the latest first, with `is_still_used` set. One statement."""
     return states_of([application.pk]).get(application.pk, [])
 
 
@@ -126,7 +126,7 @@ def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret
 
 
 def _is_still_used(row: ApplicationSecret, newer: list[ApplicationSecret]) -> bool:
-    """Return whether the secret was used after its replacement, and no newer secret is used instead."""
+    """Return whether the secret was used after a newer secret was made, and no newer secret is used instead."""
     if row.last_used_at is None or not newer:
         return False
     used_instead = [each for each in newer if each.last_used_at and each.last_used_at >= row.last_used_at + QUIET_FOR]

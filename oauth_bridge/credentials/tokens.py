@@ -106,7 +106,7 @@ def read(token: str) -> Bearer:
 
 
 def read_own(token: str, application_id: int) -> AccessToken | None:
-    """The application's valid token with the columns of OWN; None for any other text, which takes equally long.
+    """The application's valid token with the columns of OWN; None for any other text. Both cases take equally long.
 
     One statement, or two for an application with groups.
     """

@@ -87,8 +87,8 @@ def _shorten_addresses(keys: list[int]) -> int:
 class Ranges(NamedTuple):
     """How one kind of database divides a table into ranges of `size` positions.
 
-    `bounds` selects the first position and the position after the last one. `condition` is true in a range, whose
-    bounds have the form `position`.
+    `bounds` is SQL that selects the first position of a table, and the position after the last. `condition` is SQL that
+    is true for the rows between two bounds. `position` formats a bound from a number.
     """
 
     bounds: str

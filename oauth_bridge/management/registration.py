@@ -1,7 +1,7 @@
 """Register and change applications: `application create`, `set`, `export` and `apply`. Contract, operator's interface.
 
-The form of the pages validates all values. A command stores its changes in one transaction and compares the names
-afterwards. If a value is wrong, or for a dry run, the transaction is rolled back.
+The form of the administration validates all values. A command stores its changes in one transaction, and compares the
+names of the applications afterwards. If a value is wrong, or for a dry run, the transaction is rolled back.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TYPES = {str: "a text", list: "a list of texts", bool: "true or false"}
 
 
 class GroupNames(forms.Field):
-    """The names of groups, which need not exist."""
+    """A form field for names of groups. The groups need not exist."""
 
     def clean(self, value: Any) -> list[str]:
         try:
@@ -44,7 +44,7 @@ class GroupNames(forms.Field):
 
 
 class CommandForm(ApplicationForm):
-    """The form of the pages for the given columns, without confirmation, and with the columns that acts change."""
+    """`ApplicationForm` with only the given columns, `is_trusted` and `is_enabled` included; without confirmation."""
 
     groups = GroupNames(required=False)
 
@@ -61,7 +61,7 @@ class CommandForm(ApplicationForm):
         """Do nothing, because `compare_names` compares the names of all applications of a file at once."""
 
     def check_groups(self) -> None:
-        """A restricted application may have no groups, for example because its groups were deleted."""
+        """Refuse groups without `is_restricted`. `is_restricted` without groups is valid: groups may be deleted."""
         if self.cleaned_data.get("groups") and not self.cleaned_data.get("is_restricted"):
             problem = "it is false, but there are groups. Leave it out, or set groups to an empty list."
             self.add_error("is_restricted", problem)
@@ -69,9 +69,9 @@ class CommandForm(ApplicationForm):
 
 @dataclass
 class Change:
-    """A new application, or the change of one. `before` and `after` have the values that differ, by name of the field.
+    """A new or changed application. `before` and `after` have the values that differ, by name of the field.
 
-    `notes` are for the operator, `problems` the reasons why the change must be rolled back, by name of the field.
+    `notes` are sentences for the operator. `problems` are, by name of the field, the reasons to roll back the change.
     """
 
     application: Application
@@ -85,8 +85,8 @@ class Change:
 def store(application: Application, values: dict[str, Any]) -> Change:
     """Validate the values that differ from the stored values, and store them, unless the change has problems.
 
-    The values have the types of their fields. A stored value that could not be registered today does not matter. A
-    group that does not exist is made.
+    The values have the types of their fields. A value that stays the same is not validated, even if it could not be
+    registered today. A group that does not exist is made.
     """
     change = Change(application, is_new=not application.pk)
     before = application_fields.registered(application)
@@ -135,7 +135,7 @@ def locked(client_ids: Collection[str]) -> dict[str, Application]:
 
 
 def compare_names(changes: Iterable[Change]) -> None:
-    """Add a problem to each stored change whose name looks like a trusted application's, a note for other names."""
+    """Compare the new names with all others: add a note for a similar name, and a problem if one is trusted."""
     for change in changes:
         if {"name", "trusted"} & change.after.keys():
             application = change.application
@@ -185,7 +185,7 @@ def create(options: dict[str, Any], warnings: OutputWrapper) -> tuple[Applicatio
 
 @transaction.atomic
 def change(client_id: str, options: dict[str, Any], warnings: OutputWrapper) -> Application:
-    """Change the given values. Raises CommandError: none is given, or one cannot be stored."""
+    """Change the given values. Raises CommandError: no value is given, or a value cannot be stored."""
     given = _given(options)
     if not given:
         raise CommandError("Nothing to change was given. See `application set --help`.")
@@ -213,7 +213,7 @@ def _store_one(application: Application, values: dict[str, Any], warnings: Outpu
 
 
 def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Change]:
-    """Store what differs from the file, unless it is a dry run. Return the changes in the order of client_id.
+    """Store the values of the file that differ, unless it is a dry run. Return the changes in the order of client_id.
 
     Raises CommandError: the file cannot be read, or a value cannot be stored. In both cases nothing is changed.
     """
@@ -241,7 +241,7 @@ def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Chang
 
 
 def _read(path: str) -> list[Any]:
-    """Return the list in the file, or in standard input if the path is `-`. Raises CommandError: it is none."""
+    """Return the JSON list in the file (`-`: in standard input). Raises CommandError: there is no list."""
     try:
         content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         found = json.loads(content.decode("utf-8-sig"))

@@ -1,4 +1,4 @@
-"""The work and output of `manage.py application rotate-secret`, `revoke-secret` and `secrets`. Contract."""
+"""The work and output of `manage.py application rotate-secret`, `revoke-secret` and `secrets` (docs/contract.md)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def add_arguments(parser: ArgumentParser, action: str) -> None:
 
 
 def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
-    """Make a new secret.
+    """Make a new secret. Return the application, the secret and the older valid secrets, for JSON.
 
     Raises CommandError: the client is public, an option is malformed, or the application has too many valid secrets.
     """

@@ -27,9 +27,9 @@ class State(StrEnum):
 class ApplicationSecret(models.Model):
     """The digest of a client secret. The secret itself is shown once and never stored.
 
-    An expired secret is kept until the purge, so that its use is recognised. `expires_at` of a revoked secret is the
-    time of the revocation. `is_revoked` keeps a secret revoked even if the clock is set back. `last_used_at` is
-    accurate to the minute.
+    An expired secret is kept for at most 90 days, so that its use is recognised. `expires_at` of a revoked secret is
+    the time of the revocation, or its earlier end. `is_revoked` keeps a secret revoked even if the clock is set back.
+    `last_used_at` is accurate to the minute.
 
     `number` counts the secrets of one application from 1, and is never reused. `prefix` is the beginning of the
     secret, so that people can recognise the secret in a configuration. `maker` is the name of the person who made the
@@ -84,7 +84,7 @@ class SigningKey(models.Model):
     """A key pair, which signs from `signs_from` until `signs_until` and later only verifies signatures.
 
     `kid` is the RFC 7638 thumbprint. `public` is a JWK as JSON. `private` is PKCS #8 in DER, sealed and bound to `id`;
-    `private` is null after the key has stopped signing. A revoked key is not published.
+    after the last signature, the purge sets `private` to null. A revoked key has no `private` and is not published.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

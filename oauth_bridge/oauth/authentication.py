@@ -23,7 +23,7 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,15}) +[^ ]")
 
 
 def header_of(request: HttpRequest) -> str:
-    """Return the header without surrounding spaces, or an empty string."""
+    """Return the header `Authorization` without surrounding spaces, or an empty string."""
     return str(request.META.get("HTTP_AUTHORIZATION", "")).strip()
 
 
@@ -61,7 +61,7 @@ def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
 def named_client(request: HttpRequest, sent: Parameters) -> str:
     """Return the client_id that a refused request names in the form, in HTTP Basic or in JSON; empty if it names none.
 
-    Only the activity log uses it, because it proves nothing.
+    Only the activity log uses this client_id, because the client is not authenticated.
     """
     header, named = header_of(request), sent.text("client_id")
     if not named and is_basic(header):
@@ -87,7 +87,7 @@ def _basic(encoded: str) -> tuple[str, str]:
 
 
 def add_basic(request: HttpRequest, error: RequestError) -> None:
-    """Add the header to the error if the client tried to authenticate in `Authorization`. RFC 6749 §5.2."""
+    """Add `WWW-Authenticate: Basic` to the error if the client tried to authenticate in a header. RFC 6749 §5.2."""
     tried = is_basic(header_of(request))
     if error.fault is OAuthFault.CLIENT_SCHEME or (tried and error.fault.error == "invalid_client"):
         error.headers["WWW-Authenticate"] = 'Basic realm="token", charset="UTF-8"'

@@ -124,7 +124,7 @@ def not_found(request: HttpRequest) -> HttpResponse:
 
 
 def _hint(path: str, *, is_at_pages: bool) -> TranslatableText:
-    """Return what to do. `is_at_pages`: the request was sent to AUTH_URL."""
+    """Return the advice for an unknown path. `is_at_pages`: the request was sent to AUTH_URL."""
     docs = f"{settings.AUTH_URL}{paths.DOCS}"
     once = re.sub("/{2,}", "/", path)
     bare = once.rstrip("/")

@@ -64,8 +64,8 @@ def is_preflight(request: HttpRequest) -> bool:
 def preflight_response(methods: tuple[str, ...]) -> HttpResponse:
     """Answer a preflight. No rate limit counts preflights.
 
-    Scripts of tracing and products add headers of their own, such as `traceparent`, to each request. The answer names
-    `Authorization`, because "*" does not include it (Fetch Standard, "CORS-preflight fetch").
+    The answer allows all headers, because tracing scripts and some products add headers such as `traceparent`. The
+    answer also names `Authorization`, because "*" does not include it (Fetch Standard, "CORS-preflight fetch").
     """
     response = HttpResponse(
         headers={

@@ -85,7 +85,7 @@ class Parameters:
     def lost(self, name: str, known: Collection[str]) -> bool:
         """Return whether the value was not percent-encoded, so that a part of it was read as something else.
 
-        It is so if an unencoded "?" is in the value and an unknown parameter follows, or if a "+" was read as a space.
+        Signs of this: the value has an unencoded "?", and a parameter not in `known` follows; or the value has a "+".
         """
         pairs = self._encoded.split(b"&")
         places = [place for place, pair in enumerate(pairs) if pair.startswith(f"{name}=".encode())]

@@ -70,7 +70,7 @@ def profile_of(bearer: tokens.Bearer) -> dict[str, Any]:
 
 
 def add_bearer(_request: HttpRequest, error: RequestError) -> None:
-    """Add the header to the error. If the request has no bearer token, the header names no error (RFC 6750 §3.1)."""
+    """Add `WWW-Authenticate: Bearer` to the error, without an error code if no bearer token was sent. RFC 6750 §3.1."""
     if error.fault in (OAuthFault.TOKEN_MISSING, OAuthFault.TOKEN_IN_URL, OAuthFault.TOKEN_SCHEME):
         error.headers["WWW-Authenticate"] = 'Bearer realm="userinfo"'
     elif error.fault.status in (401, 403):

@@ -82,7 +82,7 @@ def published() -> list[dict[str, Any]]:
 
 
 def verification_key(kid: str) -> tuple[str, Key] | None:
-    """The algorithm and the public half of a key that signs or has signed; None if the key is revoked or unknown."""
+    """The algorithm and the public half of the key with this kid; None if the key is revoked or unknown."""
     row = SigningKey.objects.filter(kid=kid, revoked_at=None).first()
     return (row.algorithm, cast(Key, JWKRegistry.import_key(json.loads(row.public)))) if row else None
 

@@ -38,7 +38,7 @@ def duration(seconds: float) -> str:
 def masked_value(value: str) -> str:
     """Return the recorded value. If only the length was recorded, return a sentence with the length.
 
-    A recorded value of digits only is a client_id.
+    A number is such a length, unless the number is as long as a client_id.
     """
     if value.isdigit() and not re.fullmatch(MISTYPED_CLIENT_ID, value):
         number = int(value)

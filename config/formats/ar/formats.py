@@ -1,4 +1,4 @@
-"""The Arabic format of date and time, which Django does not have."""
+"""The Arabic formats of date and time. Django has no Arabic format of both together."""
 
 DATE_FORMAT = "j F Y"
 TIME_FORMAT = "H:i"

@@ -25,13 +25,13 @@ MIGRATION_LOCK_TIMEOUT_MS = 200
 
 
 def limit_statements() -> None:
-    """Limit the statements of a process that serves requests. Call this before it opens a connection."""
+    """Set time limits for statements and locks in a process that serves requests. Call this before it connects."""
     session_timeouts["statement_timeout"] = STATEMENT_TIMEOUT_SECONDS
     session_timeouts["lock_timeout"] = REQUEST_LOCK_TIMEOUT_SECONDS
 
 
 def database_of(url: str) -> dict[str, Any]:
-    """Return the entry of `DATABASES` for the URL, which libpq parses. A folder before the name is that of a socket.
+    """Return the entry of `DATABASES` for the URL, which libpq parses. A folder before the name contains the socket.
 
     Raises ValueError: the URL is malformed. The text of the error, if any, continues the sentence about the form of the
     URL. It contains no password.
@@ -133,7 +133,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def is_usable(self) -> bool:
         """Return whether the connection works. If the server has closed it, its socket has something to read.
 
-        After an error, prepared statements for a changed table fail permanently on the connection.
+        After an error, return False: prepared statements for a changed table fail permanently on the connection.
         """
         if self.errors_occurred:
             return False

@@ -175,7 +175,7 @@ def demo_account(email: str, nickname: str, kept: dict[str, str], **fields: bool
 
 
 def demo_application(demo_url: str, kept: dict[str, str]) -> Application:
-    """Register or update the demo application. It gets a new secret if the one of the last run is not valid."""
+    """Register or update the demo application. Make a new secret if the `client_secret` in `kept` does not work."""
     application = Application.objects.filter(name=DEMO_NAME).first() or Application(name=DEMO_NAME)
     application.redirect_uris, application.homepage = f"{demo_url}/callback", demo_url
     if not application.pk:
