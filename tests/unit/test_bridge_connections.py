@@ -16,7 +16,6 @@ from accounts.sessions.credential_changes import end_credentials
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.models import Application, Consent
-from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
 
 pytestmark = pytest.mark.django_db
@@ -43,7 +42,6 @@ def sign_in_to(row: Application, person: User, days_ago: float = 0) -> None:
     CodeFactory(application=row, user=person, issued_at=at, redeemed_at=at)
 
 
-@contract("D7.revoked")
 def test_an_application_is_listed_once_it_was_allowed_until_it_is_disconnected(browser: Client, alice: User) -> None:
     row = application()
     assert listed(browser) == ([], [])
