@@ -26,7 +26,6 @@ from oauth_bridge.credentials.random_values import new_credential
 from oauth_bridge.errors import OAuthFault as Fault
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord
-from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, Issued, TokenFactory, issue
 from tests.grants import HTML
 from tests.unit.test_activity import Tried
@@ -170,7 +169,6 @@ CLIENTS: list[tuple[str, Fault, str | None, dict[str, Any], dict[str, str]]] = [
 ]
 
 
-@contract("4.3/client_secret", "D19/invalid_client", "D19/missing-secret", "D19/switched-off", "D19.stranger")
 @pytest.mark.parametrize(("cause", "fault", "secret", "made", "sent"), CLIENTS)
 def test_a_failed_authentication_has_its_cause_and_reads_the_same_for_all(
     cause: str, fault: Fault, secret: str | None, made: dict[str, Any], sent: dict[str, str]
@@ -234,7 +232,6 @@ CODES: dict[str, tuple[Fault, Callable[[Issued], object] | None, dict[str, str]]
 }
 
 
-@contract("D17.person", "D19/invalid_grant", "2.2/use")
 @pytest.mark.parametrize("cause", CODES)
 def test_a_refused_code_has_its_cause_its_client_and_its_person(cause: str) -> None:
     fault, happens, sent = CODES[cause]

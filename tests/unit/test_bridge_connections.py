@@ -15,12 +15,12 @@ from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
-from oauth_bridge.models import Application, Consent
-from tests.contract_coverage import contract
+from oauth_bridge.models import NAME_MAX_LENGTH, Application, Consent
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
 
 pytestmark = pytest.mark.django_db
 PAGE = "/accounts/applications"
+AWKWARD_NAMES = ["👩‍👩‍👧 Familie & <b>Söhne</b> ".ljust(NAME_MAX_LENGTH, "x"), "%(name)s %s {{ name }}"]
 
 
 def application(**fields: Any) -> Application:
@@ -43,7 +43,6 @@ def sign_in_to(row: Application, person: User, days_ago: float = 0) -> None:
     CodeFactory(application=row, user=person, issued_at=at, redeemed_at=at)
 
 
-@contract("D7.revoked")
 def test_an_application_is_listed_once_it_was_allowed_until_it_is_disconnected(browser: Client, alice: User) -> None:
     row = application()
     assert listed(browser) == ([], [])
@@ -140,3 +139,13 @@ def test_what_is_switched_off_can_be_disconnected_and_what_is_deleted_is_gone(br
     Application.objects.filter(pk=row.pk).delete()
     assert listed(browser) == ([kept.name], [])
     assert browser.post(PAGE, {"disconnect": row.client_id}).status_code == 303
+
+
+def test_any_name_is_shown_as_it_is(browser: Client, alice: User) -> None:
+    for name in AWKWARD_NAMES:
+        row = application(name=name)
+        consents.remember(alice, row)
+        assert name in text(browser)
+        for button, said in (("ask_again", f"{name} will ask again."), ("disconnect", f"{name} is disconnected.")):
+            answer = browser.post(PAGE, {button: row.client_id}, follow=True)
+            assert [str(each) for each in answer.context["messages"]] == [said]

@@ -16,7 +16,6 @@ from oauth_bridge.management import purging
 from oauth_bridge.models import Application, ApplicationSecret
 from oauth_bridge.models.secrets import State
 from oauth_bridge.oauth import exchange
-from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, TokenFactory, registered
 from tests.pages import admin_page, html_of, proven, secret_on, text_of
 
@@ -236,7 +235,6 @@ def test_a_form_that_makes_no_secret_says_why(admin_client, made):
     assert len(working(application)) == secret_rotation.MOST_WORKING
 
 
-@contract("D15.dump")
 def test_the_page_tells_of_each_secret_what_is_known(admin_client, made, clock):
     application, old = made
     application.secrets.update(last_used_at=START - timedelta(minutes=5))

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import jwt
 import pytest
+import time_machine
 from django.test import Client
 
+from accounts.models import User
 from accounts.sign_in import reauthentication
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, Issued, Registered
 from tests.grants import PAGE, link_of, redeem
-from tests.pages import SECOND, Account, code_of
+from tests.pages import SECOND, Account, browser_of, code_of, html_of
 
 pytestmark = pytest.mark.django_db
 STRONG = {"acr_values": "2"}
@@ -96,3 +99,12 @@ def test_a_person_without_a_second_factor_goes_on_unless_it_is_essential(browser
         assert (f"error={error}" in said) is bool(error), wanted
         assert ("code=" in said) is not bool(error), wanted
         assert "You refused" not in said
+
+
+@contract("I7.fresh")
+def test_an_old_link_asks_for_a_new_proof(trusted: Registered, alice: User) -> None:
+    sign_in_page = ask(Client(), trusted, prompt="login")["Location"]
+    link, browser = parse_qs(urlsplit(sign_in_page).query)["next"][0], browser_of(alice)
+    assert "code=" in html_of(browser.get(link, headers=PAGE))
+    with time_machine.travel(time.time() + 7200):
+        assert browser.get(link, headers=PAGE)["Location"].startswith("/accounts/confirm")
