@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
@@ -129,6 +130,8 @@ WHITENOISE_MAX_AGE = 300
 # Counters of the limits (django-ratelimit) ---------------------------------------------------------------------------
 
 RATELIMIT_USE_CACHE, RATELIMIT_FAIL_OPEN = "limits", True
+# The defaults of django-ratelimit, which it would take longer to read at each count.
+RATELIMIT_ENABLE, RATELIMIT_CACHE_PREFIX, RATELIMIT_HASH_ALGORITHM = True, "rl:", sha256
 
 # Sign-in, sessions, cookies ------------------------------------------------------------------------------------------
 

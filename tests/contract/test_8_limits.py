@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_network
 from typing import Any
 
 import pytest
+import requests
 from django.test import Client
 
+from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory
 from tests.grants import PAGE, exchange, link_of
@@ -57,3 +60,16 @@ def test_behind_a_proxy_the_right_most_untrusted_address_counts_and_ipv6_by_its_
     assert [ask(each) for each in (*lies, f"9.9.9.9, {mine}", f"{mine}, 10.3.2.1")] == [401] * 3 + [429, 401]
     hosts = ("1::1", "1::2", "1:aaaa:bbbb:cccc:dddd", "1::3", "2::3")
     assert [ask(f"{network}:{host}") for host in hosts] == [401] * 3 + [429, 401]
+
+
+@contract("D21.redis")
+def test_all_workers_count_together_in_redis(launch: Launch, redis_server: Any) -> None:
+    server = launch(RATE_LIMITS="on", RATE_USERINFO_FAILURES="10/30d", REDIS_URL=redis_server.url, WEB_CONCURRENCY="2")
+    headers = {"Authorization": "Bearer bad", "Connection": "close"}
+
+    def ask(_: int) -> int:
+        return requests.get(f"{server.base_url}/oauth/userinfo", headers=headers, timeout=60).status_code
+
+    with ThreadPoolExecutor(8) as pool:
+        statuses = sorted(pool.map(ask, range(40)))
+    assert statuses == [401] * 10 + [429] * 30
