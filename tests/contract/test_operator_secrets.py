@@ -175,9 +175,11 @@ def test_each_secret_is_told_with_its_times_number_name_and_maker_and_never_show
     for row in application.row.secrets.all():
         assert bytes(row.digest).hex() not in text
     text = manage("application", "rotate-secret", application.client_id, "--now").stdout
-    assert re.search(r"secret \d+: +ended 20[-0-9]+ [:0-9]+ UTC; last used 20[-0-9]+ [:0-9]+ UTC; made 20", text)
+    assert re.search(
+        r"secret: +No\. 2  Of .*  ended 20[-0-9]+ [:0-9]+ UTC; last used 20[-0-9]+ [:0-9]+ UTC; made", text
+    )
     text = manage("application", "rotate-secret", application.client_id).stdout
-    assert re.search(r"secret \d+: +works until 20[-0-9]+ [:0-9]+ UTC; never used; made 20", text)
+    assert re.search(r"secret: +No\. 4 .*works until 20[-0-9]+ [:0-9]+ UTC; never used; made 20", text)
 
 
 @pytest.mark.integration

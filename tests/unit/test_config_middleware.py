@@ -141,7 +141,6 @@ def test_a_near_miss_of_a_path_is_told_what_to_use_and_who_registers_application
         ("api", "/oauth/authorize", f"Use {authorize}."),
         ("auth", "/oauth/authorize/", "Use /oauth/authorize without the slash at the end."),
         ("api", "/oauth/logout", f"Use {PAGES}/oauth/logout."),
-        ("api", "/accounts/sign-in", f"Use {PAGES}/accounts/sign-in."),
         ("api", "/accounts/nonsense", "Compare it with the documentation"),
         ("api", "/oauth//token/", f"Use {token}."),
         ("api", "/realms/main/protocol/openid-connect/token", f"Use {token}."),
