@@ -102,7 +102,7 @@ def _turn(person: User) -> Iterator[None]:
 
 
 def _run(upload: File[Any], crop: Crop) -> tuple[int, bytes]:
-    """Return the exit status of the program, -SIGXCPU after RUN_SECONDS, and the picture."""
+    """Return the picture, and the exit status: -SIGXCPU after RUN_SECONDS, 1000 plus errno if it could not be run."""
     command = [sys.executable, "-m", "accounts.pictures.reencoder", *map(str, (SIZE_PIXELS, crop.zoom, crop.x, crop.y))]
     folder = settings.FILE_UPLOAD_TEMP_DIR
     try:
@@ -125,7 +125,7 @@ def _run(upload: File[Any], crop: Crop) -> tuple[int, bytes]:
     except subprocess.TimeoutExpired:
         return -signal.SIGXCPU, b""
     except OSError as error:
-        return error.errno or -1, b""
+        return 1000 + (error.errno or 0), b""
 
 
 def _refusal(status: int) -> FormError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import subprocess
@@ -211,3 +212,14 @@ def test_a_program_that_fails_is_a_sentence(
     before = children_of(os.getpid())
     assert refusal(picture()) == code
     assert children_of(os.getpid()) == before
+
+
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM, errno.ECHILD])
+def test_a_system_without_room_for_the_program_is_not_the_fault_of_the_picture(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def run(*_args: object, **_options: object) -> None:
+        raise OSError(number, "no room")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    assert refusal(picture()) == "failed"
