@@ -59,7 +59,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Offer the groups that the administrator may choose; `clean_groups` keeps the person's others."""
+        """Select those of the person's groups that the form offers. `clean_groups` keeps the person's other groups."""
         super().__init__(*args, **kwargs)
         if "groups" in self.fields:
             offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
@@ -70,7 +70,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         return [*self.cleaned_data["groups"], *self.instance.groups.exclude(pk__in=offered)]
 
     def clean(self) -> dict[str, Any] | None:
-        """Refuse to demote the last administrator. The page calls this method in its transaction."""
+        """Refuse to demote or deactivate the last administrator. Runs in the transaction that saves the person."""
         if any(self.cleaned_data.get(name) is False for name in rights.REQUIRED):
             try:
                 rights.keep_one([self.instance.pk])
@@ -259,7 +259,7 @@ class UserAdmin(ModelAdmin):
         return self._unless_last(request, lambda: super(UserAdmin, self).changelist_view(request, extra_context))
 
     def _unless_last(self, request: HttpRequest, view: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-        """If no administrator would remain, roll back and show a message."""
+        """Return the view's response. If no administrator would remain, roll back, and show a message."""
         try:
             with transaction.atomic():
                 return view()

@@ -61,7 +61,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         obj.save(update_fields=columns & {*form.changed_data, *self.saved_with_form})
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Without the links beside a select box, which open new windows."""
+        """Return the form field without the links that Django shows beside a select box: they open new windows."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field and isinstance(field.widget, RelatedFieldWidgetWrapper):
             field.widget = field.widget.widget
@@ -75,7 +75,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().response_post_save_change(request, obj)
 
     def are_too_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> bool:
-        """Say so if more than MOST_AT_ONCE objects are chosen."""
+        """If more than MOST_AT_ONCE objects are chosen, show an error message and return True."""
         if queryset.count() <= MOST_AT_ONCE:
             return False
         text = _("More than %(count)d are chosen, so nothing is done. Search or filter the list, and choose fewer.")
@@ -83,7 +83,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return True
 
     def may_manage(self, request: HttpRequest, obj: Any) -> bool:
-        """Whether this administrator may change and delete the object, if the permission allows it at all."""
+        """Whether the administrator may change and delete this object. Django's permissions are required too."""
         return True
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -93,7 +93,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().has_delete_permission(request, obj) and (obj is None or self.may_manage(request, obj))
 
     def needs_proof(self, request: HttpRequest, object_id: str | None) -> bool:
-        """Whether the page of the object requires a recent proof of identity."""
+        """Whether the page requires a recent proof of identity. `object_id` is None on the page for a new object."""
         return False
 
     def changeform_view(  # type: ignore[override]
@@ -170,7 +170,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return None
 
     def typed_to_delete(self, obj: Any) -> str:
-        """The text that an administrator must type to delete an object that people have used; otherwise empty."""
+        """The text that an administrator must type to delete the object; "" if nobody has used the object."""
         return ""
 
     def delete_view(  # type: ignore[override]

@@ -48,7 +48,7 @@ Changes = Mapping[str, tuple[object, object]]
 
 @dataclass
 class Actor:
-    """Who makes a change; `pk` is None for a command. `counted` is the number of entries of this request or command."""
+    """Who makes the changes: a person or, if `pk` is None, a command. `counted` is the number of changes so far."""
 
     pk: UUID | None
     name: str
@@ -204,7 +204,7 @@ def described(entry: AuditEntry) -> dict[str, Any]:
 
 
 def _difference(before: object, after: object) -> list[object]:
-    """The two values for JSON. Of two lists, the first is what was removed and the second what was added."""
+    """Return [before, after] as values for JSON. Of two lists, return [removed items, added items]."""
     if isinstance(before, _LISTS) and isinstance(after, _LISTS):
         old, new = ({str(each) for each in values} for values in (before, after))
         return [_cut(sorted(old - new)), _cut(sorted(new - old))]
@@ -222,7 +222,7 @@ def _shown(value: object) -> object:
 
 
 def _cut(texts: list[str]) -> list[str]:
-    """The first texts, of about VALUE_LENGTH characters, each cut so that it hides no other, and how many more."""
+    """Return the first texts, about VALUE_LENGTH characters in total, each cut, and a text such as "… 5 more"."""
     longest = max(VALUE_LENGTH // max(len(texts), 1), SHORTEST_CUT)
     texts = [text if len(text) <= longest else f"{text[: longest - 1]}…" for text in texts]
     kept = [text for text, length in zip(texts, accumulate(map(len, texts)), strict=True) if length <= VALUE_LENGTH]

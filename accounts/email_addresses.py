@@ -30,8 +30,8 @@ def normalise_email(typed: str) -> str:
 
     The domain is ASCII by IDNA 2008, so `straße` becomes `xn--strae-oqa`. Invisible characters at the ends are removed.
 
-    Raises ValidationError: the text is no address, or contains an invisible character elsewhere, other than a joiner
-    that IDNA 2008 accepts (RFC 5892 appendix A).
+    Raises ValidationError: the text is no address, or has an invisible character inside. Only a joiner is allowed, in
+    the domain, if IDNA 2008 accepts it (RFC 5892 appendix A).
     """
     limit_length = MaxLengthValidator(EMAIL_MAX_LENGTH)
     limit_length(typed.strip())
@@ -63,7 +63,7 @@ def looked_up_email(typed: str) -> str:
 
 
 def mailbox_of(email: str) -> str:
-    """Return the address of the mailbox for the limits of e-mails: `user+tag@` is usually the mailbox of `user@`."""
+    """Return the address without `+tag`, for the limits of e-mails: `user+tag@` is usually the mailbox of `user@`."""
     name, _at, host = email.rpartition("@")
     return f"{name.partition('+')[0] or name}@{host}"
 

@@ -1,7 +1,7 @@
 """The errors of this package: the faults, their sentences on forms and pages, and their causes in the log.
 
 One sentence may have several causes, which only the log contains. If the problem also says the fix, the fix is empty.
-The status of a fault is 200 if the form is shown again, and 302 for a redirect.
+A fault has the status of the response, such as 200 for most forms that are shown again, or 302 for a redirect.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def refused(
     login: str = "",
     **details: Any,
 ) -> FormError:
-    """Report a refusal as `refuse`, and return the error for the form."""
+    """Report a refusal as `refuse` does. Return the form error with `code`, and with `details` for its sentence."""
     refuse(fault, person=person, cause=cause, login=login, **details)
     return FormError(fault, code, **details)
 

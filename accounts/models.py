@@ -41,7 +41,7 @@ class UserManager(BaseUserManager["User"]):
         return self.get(email=looked_up_email(username or ""))
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
-        """Store an account. Raises ValidationError: the address has no form in which it could be stored."""
+        """Store an account, by default without a usable password. Raises ValidationError: `email` is no address."""
         user = self.model(email=normalise_email(email), **fields)
         user.set_password(password)
         user.save()
@@ -117,9 +117,9 @@ class User(AbstractBaseUser, PermissionsMixin):
         self.save(update_fields=[*values, "profile_changed_at"])
 
     def check_password(self, raw_password: str) -> bool:
-        """Unlike Django's method, upgrade a hash without ending sessions or overwriting a newer password.
+        """Return whether the password is right. Raises HashingBusy: the password was not checked.
 
-        Raises HashingBusy: the password was not checked.
+        Unlike Django's method, this one upgrades a hash without ending sessions or overwriting a newer password.
         """
         stored = self.password
 
@@ -180,10 +180,10 @@ class FailedFactor(models.Model):
 
 
 class OutgoingMail(models.Model):
-    """An e-mail that is not sent yet. Only `accounts.mail.outbox` writes and reads the rows.
+    """An e-mail to send. Only `accounts.mail.outbox` adds and sends the rows. `sealed` is the encrypted e-mail.
 
-    `sealed` is empty after the e-mail was sent. A row with `once`, the digest of an event that causes only one e-mail,
-    stays until it expires.
+    After the e-mail is sent, its row is deleted. But a row with `once`, the digest of an event that causes only one
+    e-mail, stays until it expires, with an empty `sealed`.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

@@ -21,7 +21,7 @@ from config.infrastructure.texts import first_grapheme
 class AccountPageMixin(ContextMixin):
     """Adds the person and the section to the context.
 
-    `section` is the route of the entry of the sub-navigation that is marked as current, by default the page's own.
+    `section` is the route of the sub-navigation entry that is marked as current. "" marks the entry of the page itself.
     """
 
     request: HttpRequest
@@ -61,7 +61,7 @@ def too_many_requests(
     cause: str = "",
     person: UUID | None = None,
 ) -> HttpResponse:
-    """Report a refusal whose error no form shows, and return an error page."""
+    """Report a refusal whose error no form shows. Return an error page that says to try again after `seconds`."""
     refuse(fault, cause=cause, person=person)
     context = {
         "status": fault.status,

@@ -1,4 +1,4 @@
-"""Pass the return path of a sign-in, where the person continues after it, from page to page.
+"""Pass the return path of a sign-in from page to page: the person continues at this path after the sign-in.
 
 The parameter `next` contains the path. The session stores it too, because some flows lose the parameter: the steps
 after the password, a password reset, and a code page that closes after three wrong codes.
@@ -65,7 +65,7 @@ def found(request: HttpRequest) -> str:
 
 
 def query(request: HttpRequest) -> str:
-    """Return the return path as the query of a URL, or ""."""
+    """Return the query `?next=…` with the return path of the request or, by default, of the session; "" if none."""
     return_to = found(request)
     return url_of("", return_to) if return_to else ""
 

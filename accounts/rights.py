@@ -41,8 +41,8 @@ class LastAdministrator(Exception):
 def keep_one(leaving: Iterable[UUID] | QuerySet[User]) -> None:
     """Check that an administrator remains if the people in `leaving` are deleted, deactivated or demoted.
 
-    If an administrator leaves, lock the rows of all until the transaction ends, so that two simultaneous transactions
-    cannot remove the last two. The locks have one order, which avoids deadlocks. Raises LastAdministrator.
+    If one of them is an administrator, lock the rows of all administrators until the transaction ends, so that two
+    transactions at once cannot remove the last two. A fixed order avoids deadlocks. Raises LastAdministrator.
     """
     if _administrators.filter(pk__in=leaving).exists():
         list(_administrators.select_for_update(no_key=True))

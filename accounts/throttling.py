@@ -59,12 +59,12 @@ def person_wait(person: User, limit: str) -> int:
 
 
 def mailbox_wait(email: str, limit: str, kind: str = "") -> int:
-    """Count an e-mail of the kind to the mailbox. Return the seconds to wait, or 0."""
+    """Count an e-mail to the mailbox against the limit, separately for each kind. Return the seconds to wait, or 0."""
     return rate_limits.attempt(Counter(limit, f"{_mailbox(email)} {kind}".strip()))
 
 
 def mail_wait(request: HttpRequest, email: str) -> int:
-    """Count a mail with a code or link, by known browser or network address. Return the seconds to wait, or 0."""
+    """Count a mail with a code or link, by known browser or else network address. Return the seconds to wait, or 0."""
     if browser := known_browsers.find(request, email):
         return rate_limits.attempt(Counter("mail", f"{_mailbox(email)}:{browser}"))
     return address_wait(request, "mail")
@@ -81,7 +81,7 @@ def sign_in_begun_wait(request: HttpRequest, person: User) -> int:
 
 
 def sign_in_done_wait(request: HttpRequest, person: User) -> int:
-    """Count a completed sign-in of the account with its present credentials. Return the seconds to wait, or 0."""
+    """Count a completed sign-in since the account's credentials last changed. Return the seconds to wait, or 0."""
     account = f"{known_browsers.account_mark(person.email)} {person.credentials_version}"
     return rate_limits.attempt(_of_account("sign_in_done", request, person.email, account)[-1])
 
@@ -91,7 +91,7 @@ def _mailbox(email: str) -> str:
 
 
 def _account(email: str) -> tuple[str, UUID | None]:
-    """Return the account's identifier in the counters, which each unlocking changes, and the owner if any."""
+    """Return the account's identifier for counters, which changes at each unlocking, and the owner or None."""
     mark = known_browsers.account_mark(email)
     row = User.objects.filter(email=email).values_list("pk", "unlocks").first()
     person, unlocks = row or (None, 0)

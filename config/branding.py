@@ -47,9 +47,9 @@ class File:
 
 
 def logo(name: str) -> File | None:
-    """Return the picture at the path in the variable, or None if the variable is not set.
+    """Return the picture at the path in the environment variable `name`, or None if the variable is not set.
 
-    Raises ImproperlyConfigured: the file is not a picture.
+    Raises ImproperlyConfigured: the file cannot be read, is too large, or is no SVG, PNG or WebP picture.
     """
     path = env.raw(name)
     if not path:

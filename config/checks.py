@@ -19,7 +19,7 @@ Apps = Sequence[AppConfig] | None
 
 @register(Tags.security)
 def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Check what is needed on every machine. WCAG 2.2 1.4.3."""
+    """Check Redis for several workers, the contrast of SERVICE_COLOR (WCAG 2.2, 1.4.3), and AUTH_URL for passkeys."""
     found: list[CheckMessage] = []
     if settings.WEB_CONCURRENCY > 1 and not settings.REDIS_URL:
         found.append(_error("E006", "WEB_CONCURRENCY is above 1 without REDIS_URL.", "Set REDIS_URL."))
@@ -62,7 +62,7 @@ def deployment_is_safe(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 def database_is_migrated(
     app_configs: Apps, databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[CheckMessage]:
-    """Check that all migrations are applied, with `--database default`."""
+    """Check that all migrations are applied. This reads the database, so it needs `--database default`."""
     try:
         missing = health.missing_migrations() if databases else []
     except DatabaseError:

@@ -155,7 +155,7 @@ def origin(name: str, default: str) -> str:
 
 
 def link(name: str, default: str, *, is_support: bool = False) -> str:
-    """Return the https address of another site's page, or an empty text. `is_support`: or mailto:, or a local one."""
+    """Return the variable's https address, or "". With `is_support`, mailto: and http on this machine are valid too."""
     form = "an https address in ASCII such as https://example.com/privacy, of at most 500 characters"
     form += ", an http address of this machine, or mailto: and an e-mail address" if is_support else ""
     with _value(name, default, form) as value:
@@ -176,7 +176,7 @@ def is_loopback(origin: str) -> bool:
 
 
 def hosts_of(*origins: str) -> str:
-    """Return the hosts of the origins, with all loopback names if an origin is on the loopback interface."""
+    """Return the hosts of the origins, separated by commas. If one of them is on loopback, add all loopback names."""
     names = {_host_and_port(urlsplit(each).netloc)[0] for each in origins}
     if any(is_loopback(each) for each in origins):
         names.update(f"[{host}]" if ":" in host else host for host in LOOPBACK_HOSTS)

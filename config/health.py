@@ -44,7 +44,7 @@ def live(request: HttpRequest) -> JsonResponse:
 def ready(request: HttpRequest) -> JsonResponse:
     """Return 200 if the database answers, is migrated and can be written, otherwise 503.
 
-    Redis and the purge do not matter. The answer contains the version, which the OpenAPI document publishes too.
+    Redis and the purge do not change the status. The answer contains the version, which the OpenAPI document has too.
     """
     database = _database()
     is_ready = database == "ok"
@@ -94,7 +94,7 @@ def start() -> None:
 
 
 def read_metrics() -> bool:
-    """Set the metrics of the database, and return False, as work of a Worker. Raises Error."""
+    """Set the metrics from the database. Return False, to make the thread pause. Raises Error: the database is away."""
     limit = Timer(WAIT_SECONDS, events.DATABASE_UP.set, [0])
     limit.start()
     try:

@@ -55,7 +55,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def describe(exception: BaseException) -> list[dict[str, Any]]:
-    """Return the exception and its causes, without quoted values."""
+    """Return the type, text and frames of the exception, then of each cause. The texts have no quoted values."""
     chain: list[dict[str, Any]] = []
     link: BaseException | None = exception
     while link is not None and len(chain) < CHAIN_MAX_LENGTH:
@@ -98,7 +98,7 @@ class GunicornFilter(logging.Filter):
 
 
 class AuditHandler(logging.Handler):
-    """Appends security events to the file, or sends them to this machine's or, by UDP, to the host's syslog. RFC 3164.
+    """Appends events to the file `path`, or sends them to syslog: on this machine or, by UDP, on `host`. RFC 3164.
 
     The file or socket is opened for each event, so a rotation or a restart of syslog needs no signal. An event never
     waits: one that cannot be written goes to standard error. Each line is one write, so lines do not mix.

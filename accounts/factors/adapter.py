@@ -56,7 +56,7 @@ class FactorAdapter(DefaultMFAAdapter):
         return base64.b64encode(sealing.seal(PURPOSE, text.encode())).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Return the secret or, if SECRET_KEY has changed since, a random one, so that no code is valid."""
+        """Return the secret. If no SECRET_KEY or fallback decrypts it, return a random secret, which fits no code."""
         content = sealing.unseal(PURPOSE, base64.b64decode(encrypted_text))
         if content is None:
             logger.error("a second factor can't be read: it was stored under another SECRET_KEY")

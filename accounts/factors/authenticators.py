@@ -80,14 +80,14 @@ def confirm_path(person: AbstractBaseUser | AnonymousUser) -> str:
 
 
 def types_of(person: AbstractBaseUser | AnonymousUser) -> set[str]:
-    """Return the types of the person's authenticators that can be used here."""
+    """Return the types of the person's authenticators that are usable: no passkey of another host, no used-up codes."""
     rows = Authenticator.objects.filter(user_id=person.pk)
     is_code = Authenticator.Type.RECOVERY_CODES
     return {row.type for row in rows if (_unused(row) if row.type == is_code else not other_host(row))}
 
 
 def other_hosts(person: AbstractBaseUser | AnonymousUser) -> list[str]:
-    """Return the hosts of the person's passkeys that were made for another host than that of AUTH_URL."""
+    """Return the hosts, other than that of AUTH_URL, for which the person's passkeys were made."""
     rows = Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.WEBAUTHN)
     return sorted({other_host(row) for row in rows} - {""})
 
@@ -99,7 +99,7 @@ def of_other_hosts() -> QuerySet[Authenticator]:
 
 
 def other_host(row: Authenticator) -> str:
-    """Return the host of a passkey that was made for another host, or ""."""
+    """Return the host of a passkey that was made for another host than AUTH_URL's; "" for every other authenticator."""
     here = passkey_host()
     host = row.data.get("credential", {}).get(HOST, here) if row.type == Authenticator.Type.WEBAUTHN else here
     return "" if host == here else str(host)
@@ -117,7 +117,7 @@ def is_enough_by_link(request: HttpRequest, person: User) -> bool:
 
 
 def is_asked_after_password(person: AbstractBaseUser | AnonymousUser | None) -> bool:
-    """Return whether the person is asked for a second factor, even if none can be used. None: a deleted account."""
+    """Return whether the person is asked for a second factor, even if none is usable; False for None (deleted)."""
     if person is None:
         return False
     asked: bool = Authenticator.objects.filter(user_id=person.pk, type__in=_SECOND_FACTORS).exists()
@@ -140,9 +140,9 @@ def remove_all(person: User) -> None:
 
 @transaction.atomic
 def mark_used(person: AbstractBaseUser | AnonymousUser, code: str) -> bool:
-    """Store that a valid code of the person's app was used. Return False if it was used before. RFC 6238 §5.2.
+    """Store that a valid code of the person's app was used. Return False if it was used before, or if there is no app.
 
-    allauth itself remembers a used code for only one period and, without Redis, in only one worker.
+    RFC 6238 §5.2. allauth itself remembers a used code for only one period and, without Redis, in only one worker.
     """
     apps = Authenticator.objects.select_for_update().filter(user_id=person.pk, type=Authenticator.Type.TOTP)
     row = apps.first()
@@ -176,7 +176,7 @@ def _digests(code: str) -> list[str]:
 
 @transaction.atomic
 def unlock(person: User) -> None:
-    """Allow the person to try again at once in every browser. The counts of network addresses stay."""
+    """Forget the person's failures of sign-in and second factor in all browsers. Counts of network addresses stay."""
     throttling.unlock_sign_in(person)
     failures.forget(person)
     events.write(Event.ACCOUNT_UNLOCKED, person=person.pk)

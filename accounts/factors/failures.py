@@ -33,9 +33,10 @@ TELL_FROM = 3
 
 
 def limited(request: HttpRequest, person: User, check: Callable[[], T], *, is_sign_in: bool) -> T:
-    """Return the result of `check`, or count a failure if it raises ValidationError.
+    """Return the result of `check`, which checks a code or passkey. If it raises ValidationError, count a failure.
 
-    Raises ValidationError: `check` raised it, or the limit is reached and `check` was not called.
+    `is_sign_in`: after several failures in unknown browsers, tell the person by e-mail. Raises ValidationError: `check`
+    raised it, or the limit is reached and `check` was not called.
     """
     rate = settings.RATES.get("second_factor", "")
     with transaction.atomic():

@@ -44,10 +44,10 @@ from accounts.sessions import credential_changes
 
 
 class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
-    """GET returns the passkey options as JSON. POST receives the answer."""
+    """GET returns, as JSON, the options with which the browser asks for a passkey. POST takes the passkey's answer."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Limit the calls: each one stores a challenge in a session, or takes time to check."""
+        """Limit the requests of a network address: GET stores a challenge in a session, POST takes time to check."""
         if seconds := throttling.address_wait(request, "passkey_options"):
             return too_many_requests(request, seconds, cause="passkeys_limited")
         return super().dispatch(request, *args, **kwargs)
@@ -88,7 +88,7 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
         }
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Abort the sign-in if the factors were removed: this page and the sign-in page would redirect forever."""
+        """Abort the sign-in if the person's factors were removed: this page and sign-in would redirect in a loop."""
         stage = LoginStageController.enter(request, AuthenticateStage.key)
         if stage and not request.user.is_authenticated and not is_asked_after_password(stage.login.user):
             return return_path.carry(request, _end(stage))
@@ -168,7 +168,7 @@ _CODES_SALT = "accounts.factors.recovery_codes"
 
 
 class NewFactorMixin:
-    """Redirects to new recovery codes or, without new ones, to the page that required a second factor."""
+    """After a form, redirects to new recovery codes or, without any, to the page that required a second factor."""
 
     request: HttpRequest
 
@@ -209,7 +209,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
         return HttpResponse()  # the next GET still shows the codes
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Return the codes that the page has signed as a file."""
+        """Return, as a file, the codes in the form. The page has signed them, so none is read from the database."""
         try:
             codes = signing.loads(request.POST.get("codes", ""), salt=_CODES_SALT)
         except signing.BadSignature:
@@ -220,7 +220,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
 
 
 class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCodesView):
-    """Makes new codes. After a sign-up with a passkey, the person continues at `next`."""
+    """Makes new recovery codes. After a sign-up with a passkey, links to `next` too, so that codes can be skipped."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**kwargs) | {"onward": return_path.requested(self.request)}

@@ -65,8 +65,8 @@ class Outcome(enum.Enum):
 def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_limited: bool = True) -> None:
     """Send the e-mail after the transaction is committed.
 
-    `once` names the event: a second e-mail with the same name is not stored within NOTICE_LIFETIME. The limits of
-    notices count by mailbox, kind and the application `about` which the e-mail is, unless `is_limited` is False.
+    `once` names an event: only its first e-mail within NOTICE_LIFETIME is sent. One limit counts the e-mails of a kind
+    to a mailbox; a narrower one counts only those `about` the same application. Unless `is_limited`, no limit applies.
     """
     if once and is_known(once):
         return
@@ -95,7 +95,7 @@ def unknown(names: list[str]) -> list[str]:
 def send_now(kind: str, mail: Email, expires_at: datetime, address: str, report: Callable[[Outcome], None]) -> None:
     """After the transaction, send an e-mail for which a person waits, and call `report` with the outcome.
 
-    Attempts end at `expires_at`, when the credential expires.
+    Attempts end at `expires_at`, when the credential expires. `address` is the client's network address.
     """
     row = _row(kind, mail, expires_at, site_of(address) or address, holds_credential=True)
     is_here = _thread is None  # as in development
@@ -119,7 +119,7 @@ def deliver_next() -> bool:
 def claim() -> OutgoingMail | None:
     """Claim the due row with the lowest `turn`, then the earliest `due_at`; None if no row is due.
 
-    The claim moves `due_at` ahead by LEASE, so a process that ends during the attempt loses no e-mail.
+    The claim moves `due_at` ahead by LEASE. Only after that, another process may get the row, if this one has ended.
     """
     now = timezone.now()
     due = OutgoingMail.objects.filter(due_at__lte=now).order_by("turn", "due_at")
@@ -166,7 +166,7 @@ def _wake() -> None:
 
 
 def _wait_for(key: uuid.UUID) -> Outcome:
-    """Return the outcome of the row `key`, or ON_ITS_WAY after PAGE_SECONDS. One page of a process waits at a time."""
+    """Return the outcome of the row `key`; ON_ITS_WAY after PAGE_SECONDS, or at once if another page already waits."""
     global _awaited
     if not _one_page.acquire(blocking=False):
         _wake()

@@ -1,7 +1,7 @@
 """Hash passwords with Argon2id, one at a time in each process.
 
 A hash takes about twenty times as long as a user info request, and 19 MiB of memory, which the thread keeps. At most
-half of the threads of requests wait for it, so that threads are left for other requests.
+half of the threads of requests wait for a hash. Others are refused, so that threads are left for other requests.
 """
 
 from __future__ import annotations
@@ -65,6 +65,6 @@ def upgraded(password: str, encoded: str) -> str:
 
 
 def salt_of(encoded: str) -> str:
-    """Return the salt of a stored password, or `encoded` itself without one. An upgrade of the hash keeps the salt."""
+    """Return the salt of a stored Argon2id hash, or another text unchanged. An upgrade of the hash keeps the salt."""
     parts = encoded.split("$")
     return parts[-2] if parts[0] == PasswordHasher.algorithm else encoded

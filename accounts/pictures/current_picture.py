@@ -42,7 +42,7 @@ def current_version(user: User) -> str:
 
 @require_safe
 def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBase:
-    """Serve the picture of the `avatar` claim, also to caches. Specification 2.4.
+    """Serve the picture of the `avatar` claim, which caches may keep. Specification 2.4.
 
     The URL of an old version returns the current picture, which is cached only briefly. If the picture is missing, the
     response is a drawing of the initials, which is not cached.
@@ -67,7 +67,7 @@ def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBa
 
 
 def png(user: User) -> bytes | None:
-    """Return the upload, or a drawing without one. Return None if the upload is missing from the database."""
+    """Return the uploaded picture, or a drawing if the person uploaded none; None if the upload's row is missing."""
     return StoredPicture.read(user.avatar) if user.avatar else drawn(user)
 
 
@@ -90,7 +90,7 @@ def set_picture(user: User, picture: bytes | None) -> None:
 
 
 def initials(nickname: str) -> str:
-    """Return one or two capital letters, or "" if the built-in font lacks one of them."""
+    """Return one or two initials, in capitals; "" if the nickname is empty or the built-in font lacks an initial."""
     words = nickname.split()
     ends = words[:1] + words[1:][-1:]
     letters = [_first_letter(word) for word in ends]
@@ -104,7 +104,7 @@ def background(sub: uuid.UUID) -> str:
 
 
 def _first_letter(word: str) -> str:
-    """Return the first letter or digit of a word, without accents, or "" if it is not ASCII."""
+    """Return the first letter or digit of a word, in upper case without accents; "" if it is missing or not ASCII."""
     for character in unicodedata.normalize("NFKD", word):
         if character.isalnum():
             return character.upper() if character.isascii() else ""

@@ -63,7 +63,7 @@ def reencode(upload: File[Any], person: User, crop: Crop = MIDDLE) -> bytes:
 
     `person` is the uploader, whose pictures are counted. One upload of a person is read at a time.
 
-    Raises FormError, with the parameter `seconds` if the person may try again.
+    Raises FormError: the upload is refused. If the person may try again later, the error has the parameter `seconds`.
     """
     if upload.size > settings.PICTURE_MAX_BYTES:
         raise FormError(AccountFault.PICTURE_TOO_LARGE, "too_large", count=settings.PICTURE_MAX_BYTES // 1024**2)
@@ -102,7 +102,7 @@ def _turn(person: User) -> Iterator[None]:
 
 
 def _run(upload: File[Any], crop: Crop) -> tuple[int, bytes]:
-    """Return the picture, and the exit status: -SIGXCPU after RUN_SECONDS, 1000 plus errno if it could not be run."""
+    """Run the reencoder. Return its exit status and the picture. If RUN_SECONDS pass, the status is -SIGXCPU."""
     command = [sys.executable, "-m", "accounts.pictures.reencoder", *map(str, (SIZE_PIXELS, crop.zoom, crop.x, crop.y))]
     folder = settings.FILE_UPLOAD_TEMP_DIR
     try:
@@ -141,7 +141,7 @@ def _refusal(status: int) -> FormError:
 
 
 class CheckedParts:
-    """The body of a multipart form. `read` raises BadRequest before Django parses an expensive part."""
+    """The body of a multipart form. `read` raises BadRequest before Django parses headers that would take long."""
 
     def __init__(self, source: Callable[[int | None], bytes], boundary: bytes) -> None:
         self.source = source
@@ -161,9 +161,9 @@ class CheckedParts:
 
 
 class BoundedUploadHandler(FileUploadHandler):
-    """Writes the beginning of a file to disk, up to PICTURE_MAX_BYTES, but reports the size of the whole file.
+    """Writes about the first PICTURE_MAX_BYTES of a file to disk, but reports the size of the whole file.
 
-    The temporary file has no name, so the system deletes it when the process ends.
+    So the form can refuse the file by its size. The system deletes the nameless temporary file when the process ends.
     """
 
     def handle_raw_input(self, input_data: Any, META: Any, content_length: int, boundary: Any, *rest: Any) -> None:

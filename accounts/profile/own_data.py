@@ -62,7 +62,7 @@ class ExportView(AccountPageMixin, TemplateView):
         return response
 
     def data(self, person: User) -> dict[str, Any]:
-        """Return all stored data except credentials and their digests."""
+        """Return the person's stored data without credentials and their digests; of each list, the newest ENTRIES."""
         picture = current_picture.png(person) if person.avatar else None
         return {
             "sub": person.pk,
@@ -78,7 +78,7 @@ class ExportView(AccountPageMixin, TemplateView):
 def delete_account(person: User) -> None:
     """Delete the person and all their data. Raises LastAdministrator: nothing was deleted.
 
-    A code or token that is issued meanwhile is invalid, because its readers also read the person's row.
+    A code or token that is issued during the deletion is invalid, because its readers also look for the person's row.
     """
     with transaction.atomic():
         keep_one([person.pk])
@@ -91,7 +91,7 @@ def delete_account(person: User) -> None:
 
 
 def delete_never_confirmed(people: Iterable[UUID]) -> int:
-    """Delete the given accounts that signed up but have not confirmed an address. Return their number."""
+    """Delete those of the accounts that signed up but have not confirmed an address by now. Return their number."""
     found = User.objects.filter(pk__in=people, email_verified_at=None, emailaddress__verified=False)
     return found.delete()[1].get(User._meta.label, 0)
 

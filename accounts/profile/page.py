@@ -130,7 +130,7 @@ class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
 
 
 def shown_claims(person: User) -> list[dict[str, str]]:
-    """Return the claims of user info for pages, with notes on missing values."""
+    """Return the claims of user info for pages: name, label, value, and a note if it is missing or unconfirmed."""
     values = {
         "avatar": (_("Picture"), current_picture.avatar_url(person)),
         "nickname": (_("Nickname"), person.display_name),

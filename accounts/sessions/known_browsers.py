@@ -33,7 +33,7 @@ class KnownAccount(NamedTuple):
 
 
 def account_mark(email: str) -> str:
-    """Return an identifier of the account for counters, which hides the e-mail address."""
+    """Return an identifier of the account for the keys of counters. The identifier hides the e-mail address."""
     return sealing.digests(_PURPOSE, email)[0][:32]
 
 
@@ -56,7 +56,7 @@ def offered(request: HttpRequest) -> User | None:
 
 
 def read(request: HttpRequest) -> tuple[dict[UUID, KnownAccount], bool]:
-    """Return the accounts of the cookie, and whether the first one is offered."""
+    """Return the accounts that signed in with this browser, latest first, and whether sign-in pages offer the first."""
     cookie = request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, "")
     try:
         content = sealing.unseal(_PURPOSE, base64.urlsafe_b64decode(cookie + "=="))

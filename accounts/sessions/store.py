@@ -1,7 +1,7 @@
 """Store browser sessions in the database. A copy of the database is not enough to use or read a session.
 
-The key column stores a digest of the browser's key, the value of the cookie. The payload may contain reset keys and
-codes, so it is encrypted with a key derived from the browser's key.
+The browser's key is the value of the cookie. The key column stores a digest of it. The payload may contain reset keys
+and codes, so it is encrypted with a key derived from the browser's key.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def digest(session_key: str | None) -> str:
 
 
 def keep_newest(person: User, session_key: str | None) -> None:
-    """Delete the sessions that the person has in excess of KEPT, but not that with the key `session_key`.
+    """Delete the sessions that the person has in excess of KEPT, but never the session with the key `session_key`.
 
     Sessions of known browsers, and sessions that were used more than an hour after they began, are deleted last. So an
     attacker who signs in repeatedly ends only the attacker's own sessions.
@@ -87,14 +87,14 @@ class SessionStore(DatabaseSessionStore):
         return self.person is not None and not self.person.is_active
 
     def get_session_cookie_age(self) -> int:
-        """Return the seconds until the session expires: without a person, ANONYMOUS_SESSION_AGE after its creation."""
+        """Return the seconds until the session expires. Without a person, later requests do not extend this time."""
         if SESSION_KEY in self:
             return settings.SESSION_COOKIE_AGE
         passed = timezone.now() - self._row.created_at if self._row else timedelta(0)
         return max(settings.ANONYMOUS_SESSION_AGE - int(passed.total_seconds()), 0)
 
     def set_expiry(self, value: Any) -> None:
-        """Ignore the age that allauth sets after each valid password form."""
+        """Ignore the age that allauth sets after each valid password form. With it, empty sessions would be stored."""
 
     def load(self) -> dict[str, Any]:
         row = fetch_one(_SESSION_AND_PERSON, key=digest(self.session_key), now=timezone.now())
@@ -124,7 +124,7 @@ class SessionStore(DatabaseSessionStore):
         return row
 
     def save(self, must_create: bool = False) -> None:
-        """Raise UpdateError only if the session has ended, not if the database is unavailable."""
+        """Raise UpdateError only if the session has ended. If the database is unavailable, raise its own error."""
         try:
             super().save(must_create)
         except UpdateError as error:

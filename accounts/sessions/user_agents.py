@@ -37,7 +37,7 @@ def describe(header: str) -> str:
 
 
 def browser_name(header: str) -> str:
-    """Return the browser and the system in the active language, such as "Firefox on Linux"."""
+    """Return the browser and system of a User-Agent header, in the active language, such as "Firefox on Linux"."""
     return shown(describe(header))
 
 

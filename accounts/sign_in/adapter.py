@@ -78,7 +78,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
         """Return whether allauth's sensitive pages must ask for the password or a passkey again.
 
-        Raises ImmediateHttpResponse: a post must wait for the proof. allauth would store the post with its headers.
+        Raises ImmediateHttpResponse for a POST, with a redirect: allauth would keep the POST and its headers.
         """
         if reauthentication.is_fresh_enough(self.request):
             return False
@@ -144,7 +144,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return return_path.kept_path(request) or reverse("profile")
 
     def logout(self, request: HttpRequest) -> None:
-        """Sign out, but keep the return path, for example of a password reset."""
+        """Sign out, but keep the return path: a password reset signs out, then continues at the return path."""
         if request.user.is_authenticated:
             events.write(events.Event.SIGNED_OUT, person=request.user.pk)
         return_to = return_path.kept_path(request)
@@ -183,7 +183,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return confirmed
 
     def clean_password(self, password: str, user: AbstractBaseUser | None = None) -> str:
-        """Raises ValidationError: the first rule of AUTH_PASSWORD_VALIDATORS that is broken."""
+        """Return the password. Raises ValidationError for only the first broken rule of AUTH_PASSWORD_VALIDATORS."""
         try:
             return str(super().clean_password(password, user=user))
         except ValidationError as error:
@@ -259,7 +259,7 @@ class AccountAdapter(DefaultAccountAdapter):
         self._send_now(*self._compose(template_prefix.rpartition("/")[2], email, context))
 
     def _compose(self, kind: str, address: str, context: dict[str, Any]) -> tuple[str, Email, datetime]:
-        """Return the kind, the e-mail, and when its code or link expires."""
+        """Return the arguments of `_send_now`: the kind, the e-mail, and when its code or link expires."""
         now = timezone.now()
         is_code = kind.startswith(("email_confirmation", "email_change"))
         seconds = settings.ACCOUNT_EMAIL_VERIFICATION_BY_CODE_TIMEOUT if is_code else settings.PASSWORD_RESET_TIMEOUT

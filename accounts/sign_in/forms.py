@@ -27,14 +27,14 @@ class PasswordFormMixin(forms.Form):
     is_busy = False
 
     def add_busy_error(self, password: str) -> None:
-        """Add the error, and set the focus to the field `password`."""
+        """Add the error, and set the focus to the field whose name is in `password`. Other fields stay as typed."""
         self.is_busy = True
         self.fields[password].widget.attrs["autofocus"] = True
         self.add_error(None, refused(AccountFault.PASSWORD_BUSY, "busy", seconds=hashing.RETRY_AFTER_SECONDS))
 
 
 class PresentPasswordMixin(PasswordFormMixin):
-    """Checks the password of `user` last, because a wrong one counts as a failed sign-in."""
+    """Checks the password of `user` only if all other fields are valid: a wrong one counts as a failed sign-in."""
 
     user: Any
     present_password: str  # the name of the field

@@ -30,9 +30,9 @@ def authenticate(request: HttpRequest, email: str, password: str) -> User | None
 
 
 def check(email: str, password: str) -> tuple[User | None, str]:
-    """Return the account with the address, and the cause of a failure, or "".
+    """Return the account with the address or None, and the cause of a failure, which is "" for the right password.
 
-    Every call runs one SQL statement and computes one hash, even without an account. Raises HashingBusy.
+    Every call runs one SQL statement and computes one hash, so its time reveals no account. Raises HashingBusy.
     """
     person = User.objects.filter(email=email).first()
     if person is None:

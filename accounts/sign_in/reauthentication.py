@@ -64,7 +64,7 @@ def fresh_sign_in_required(view: View) -> View:
 
 
 def proof_first(request: HttpRequest) -> HttpResponseBase | None:
-    """Return a redirect that asks for a proof of identity, or None if the latest proof is recent."""
+    """Return None if the latest proof of identity is recent and another is possible, else a redirect to `proof_url`."""
     return None if is_fresh_enough(request) and _can_prove(request) else ask_for_proof(request)
 
 

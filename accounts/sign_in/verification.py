@@ -34,7 +34,7 @@ def mark_verified(user: User, *, is_new: bool = False) -> None:
 
 @transaction.atomic
 def correct(user: User, email: str) -> None:
-    """Replace the address for an administrator, end the credentials, and tell the owner of the old address."""
+    """Replace the address for an administrator. End the person's credentials, and send a notice to the old address."""
     composing.address_corrected(user)
     user.change_profile(email=email, email_verified_at=None)
     align(user)
@@ -58,7 +58,7 @@ def delete_unverified(user: User) -> None:
 
 
 def align(user: User) -> None:
-    """Make allauth's table agree with the person's row, which operators write without allauth."""
+    """Make allauth's table agree with the person's row, because operators write only the row."""
     verified = user.email_verified_at is not None
     rows = list(EmailAddress.objects.filter(user=user).values_list("email", "primary", "verified"))
     if rows == [(user.email, True, verified)]:

@@ -44,7 +44,7 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         }
 
     def _offer(self, context: dict[str, Any]) -> dict[str, Any]:
-        """Return the context of the account that this browser used last, unless the form has another address."""
+        """Return the context of the account last used in this browser; {} if none, or if another address is typed."""
         person = known_browsers.offered(self.request)
         if person is None or looked_up_email(self._login() or person.email) != person.email:
             return {}
@@ -55,7 +55,7 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         return {"login": self._login()}
 
     def _login(self) -> str:
-        """Return the posted address or the one that the application suggests."""
+        """Return the posted address or, before a post, the address that the application suggests."""
         suggested = self.request.GET.get(return_path.LOGIN_FIELD_NAME, "")
         return str(self.request.POST.get("login", suggested[:EMAIL_MAX_LENGTH]))
 
@@ -95,7 +95,7 @@ def forget_account(request: HttpRequest) -> HttpResponse:
 
 
 def send_code(request: HttpRequest) -> HttpResponse:
-    """Send a code to the signed-in person's address, unless it is confirmed. The person continues at `next`."""
+    """Send the signed-in person a code, and redirect to the code page or, if the address is confirmed, to `next`."""
     if request.method != "POST":
         return _continue(request)
     if request.user.is_authenticated:
@@ -115,7 +115,7 @@ _continue_when_verified = verified_email_required(_continue)
 
 @method_decorator([fresh_sign_in_required, never_cache], name="dispatch")
 class EmailView(AccountPageMixin, FormView):  # type: ignore[type-arg]
-    """Mails a code to a new address, also to a taken one. Until it is typed, only the session has the new address."""
+    """Mails a code to a new address, even a taken one. Until the code is typed, only the session has the address."""
 
     form_class = NewAddressForm
     template_name = "accounts/email.html"

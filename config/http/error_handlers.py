@@ -57,7 +57,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """Return 400, or 413 for a form that is too large. If the session has ended meanwhile, redirect."""
+    """Return 400, or 413 for a body that is too large. If the session has ended during the request, redirect."""
     if isinstance(exception, DisallowedHost):
         return host_not_served(request)
     if isinstance(exception, RequestDataTooBig):

@@ -142,7 +142,7 @@ of_subject: ContextVar[Subject | None] = ContextVar("subject", default=None)
 
 
 def subject() -> Subject:
-    """Return the subject of the present request, or outside of a request a new one."""
+    """Return the subject of the present request; outside of a request, a new one that nothing reads."""
     return of_subject.get() or Subject()
 
 

@@ -56,7 +56,7 @@ def _client_address(peer: str, forwarded: str, proxies: tuple[IPv4Network | IPv6
 
 @functools.lru_cache(maxsize=256)
 def site_of(address: str) -> str:
-    """Return the /48 network of an IPv6 `client_address`, which one customer may own, or "" for IPv4."""
+    """Return the /48 network of an IPv6 `client_address`, because one customer may own it all; "" for IPv4."""
     if ":" not in address:
         return ""
     return str(ip_network(address).supernet(new_prefix=IPV6_SITE_BITS))

@@ -1,6 +1,7 @@
 """Count events against the limits in `settings.RATES`, in fixed windows that all workers share in Redis.
 
 django-ratelimit reads the rates, divides time into windows and counts. The table in docs/contract.md has each limit.
+While Redis does not answer, each process counts the limits in WITHOUT_REDIS by itself, and the others do not apply.
 """
 
 from __future__ import annotations
@@ -199,9 +200,9 @@ _lock = threading.Lock()
 class RateLimitCache(FailOpenRedisCache):
     """The cache in which django-ratelimit counts. An event takes at most one round trip to Redis instead of three.
 
-    django-ratelimit calls `add` and, if `add` returns False, `incr` or `get`. Here `add` counts and returns False;
-    `incr` and `get` return the count, or None while Redis does not answer. Before each event, the caller sets
-    `block_size`, how many counts are taken from Redis at once, and whether this process counts without Redis.
+    django-ratelimit calls `add` and, if `add` returns False, `incr` or `get`. Here `add` counts and returns False, and
+    `incr` and `get` return that count. While Redis does not answer, the count is None, unless `counts_without_redis` is
+    True. The caller sets this and `block_size`, the number of counts to take from Redis at once, before each event.
     """
 
     block_size = 1

@@ -32,7 +32,7 @@ class Worker(threading.Thread):
         self._woken.set()
 
     def stop(self) -> None:
-        """End the worker after the present piece of work, for which this waits at most STOP_SECONDS."""
+        """Tell the worker to end after its present call of `work`. Wait at most STOP_SECONDS for the end."""
         self._stopping = True
         self._woken.set()
         self.join(STOP_SECONDS)

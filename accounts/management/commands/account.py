@@ -204,7 +204,7 @@ def _person(options: dict[str, Any]) -> User:
 
 
 def _password(options: dict[str, Any], user: User) -> str:
-    """Read the password from the first line of standard input, and check it."""
+    """Read the password from the first line of standard input, and check it against the password rules."""
     if not options["password_stdin"]:
         raise CommandError("Give the password on standard input, with --password-stdin.")
     password = sys.stdin.readline().rstrip("\r\n")

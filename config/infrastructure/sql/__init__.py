@@ -19,7 +19,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Rows(Generic[M]):
-    """Lists a model's columns for a SELECT, all, those in `names` or those not in `without`, and makes instances."""
+    """Lists columns of a model for a SELECT: `names`, by default all, less `without`. Makes instances from the rows."""
 
     def __init__(self, model: type[M], *names: str, without: Collection[str] = ()) -> None:
         self._model = model
@@ -63,7 +63,7 @@ def fetch_one(statement: str, /, **values: object) -> Any:
 
 
 def fetch_all(statement: str, /, **values: object) -> list[Any]:
-    """Return all rows. `values` are the parameters: PostgreSQL connections keep a cursor for each statement."""
+    """Return all rows. Pass values only as parameters: a PostgreSQL connection keeps a cursor for each statement."""
     if is_postgresql():
         return connection.fetch_all(statement, values)  # type: ignore[attr-defined, no-any-return]
     with connection.cursor() as cursor:
@@ -72,7 +72,7 @@ def fetch_all(statement: str, /, **values: object) -> list[Any]:
 
 
 def adapted(values: Mapping[str, object]) -> dict[str, Any]:
-    """Return the values in the format of the database driver."""
+    """Return the values in the format of the database driver: for SQLite, times and UUIDs become texts."""
     return {name: value if is_postgresql() else _adapted_for_sqlite(value) for name, value in values.items()}
 
 

@@ -82,7 +82,7 @@ def database_of(url: str) -> dict[str, Any]:
 
 
 class SchemaEditor(schema.DatabaseSchemaEditor):
-    """Fails if a table stays locked. `manage.py migrate` tries again."""
+    """Makes a migration fail if a table stays locked. `manage.py migrate` runs the migration again."""
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -107,7 +107,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def fetch_all(self, statement: str, values: Mapping[str, object]) -> list[Any]:
         """Return all rows of the statement, whose cursor is kept as long as the connection.
 
-        A new one would look up the adapters of all types again. psycopg reads binary results in C.
+        A new cursor would look up the adapters of all types again. psycopg reads binary results in C.
         """
         self.close_if_health_check_failed()
         self.ensure_connection()
