@@ -30,7 +30,7 @@ Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, st
 
 @dataclass(frozen=True, slots=True)
 class VerifiedRequest:
-    """An accepted authorization request. `form` is empty unless the request is a post."""
+    """An authorization request that `authorization.verify` accepted. `form` is empty unless the request is a POST."""
 
     application: Application
     pending: PendingRequest

@@ -34,7 +34,7 @@ FIELD_NAME = "leaving"
 
 
 class LogoutRequest(NamedTuple):
-    """`state` is percent-encoded; None: it was not sent. `person_id` is the `sub` in the hint, or empty."""
+    """A logout request. `state` is percent-encoded; None: not sent. `person_id`: `sub` of `id_token_hint`, or empty."""
 
     client_id: str
     address: str
@@ -50,7 +50,7 @@ class LogoutRequest(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The path with the request, but without its hint, to which the page that asks for a confirmation posts."""
+        """The path with the request, without `id_token_hint`, to which the page that asks for a confirmation posts."""
         sent = {"client_id": self.client_id, "post_logout_redirect_uri": self.address}
         query = urlencode({name: value for name, value in sent.items() if value})
         state = "" if self.state is None else f"&state={self.state}"
@@ -58,7 +58,7 @@ class LogoutRequest(NamedTuple):
 
 
 def read(query: Parameters) -> LogoutRequest:
-    """Read the request. `verify` checks the application and the address. Raises RequestError."""
+    """Read the request; `verify` follows. Raises RequestError: a parameter is repeated, or `id_token_hint` is wrong."""
     if name := query.repeated(NAMES):
         raise RequestError(OAuthFault.REPEATED, name=name)
     client_id, person_id = query.text("client_id"), ""
@@ -78,7 +78,7 @@ def read(query: Parameters) -> LogoutRequest:
 
 
 def verify(asked: LogoutRequest) -> Application | None:
-    """Return the application; None if the request names neither an application nor an address. Raises RequestError."""
+    """Check client_id and address. Return the application; None: neither is sent. Raises RequestError: one is wrong."""
     if not asked.client_id:
         if asked.address:
             raise RequestError(OAuthFault.MISSING, name="client_id").about(cause="logout_client_id_missing")

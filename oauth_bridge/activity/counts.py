@@ -1,9 +1,9 @@
 """Write the activity log: records within a budget, and counts in a thread, so that no request waits.
 
 A flood of refused requests must neither fill the table nor hide the records of other callers. So two counters bound the
-records of an hour: those of one caller of an application, and those of all callers of the same kind. All unknown
-client_ids together count as one application. Requests beyond a limit are only counted. New records never replace old
-records, because a flood could then remove earlier records.
+records of an hour at each application: one counts the records of one caller, the other those of all callers of the same
+kind. All unknown client_ids together count as one application. Requests beyond a limit are only counted. New records
+never replace old records, because a flood could then remove earlier records.
 
 A thread of each worker writes counts, successes and first profile reads about once a second. A crash or an unreachable
 database loses the entries of the last second. The same thread records the codes that no application exchanged, because
@@ -114,7 +114,7 @@ def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: dateti
 
 
 def flush() -> None:
-    """Write all entries. After a database Error, they are lost, and another read counts as the first again."""
+    """Write all entries. Raises Error: all are lost, so a later profile read counts as the first one."""
     global _waiting
     with _lock:
         taken, _waiting = _waiting, Waiting()
@@ -163,7 +163,7 @@ def record_never_exchanged(since: datetime) -> bool:
 
 
 def is_writable() -> bool:
-    """Return whether this process can write to the database, which it tries at most once in PROOF_SECONDS."""
+    """Return whether the database can be written. A success is valid for PROOF_SECONDS; a failure is tried again."""
     global _proved_at
     now = time.monotonic()
     if _proved_at is None or now - _proved_at >= PROOF_SECONDS:

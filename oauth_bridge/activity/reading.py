@@ -90,7 +90,7 @@ def described(entry: ActivityRecord, sight: Sight) -> dict[str, Any]:
 
 
 def entries(filters: Filters) -> list[ActivityRecord]:
-    """The records, at most `filters.limit`, the latest first."""
+    """The records that the filters accept, the latest first, at most `filters.limit` and at most MOST."""
     return list(records(filters)[: min(filters.limit, MOST)])
 
 
@@ -130,10 +130,10 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
 
 
 def login_marks(address: str) -> list[bytes]:
-    """HMACs of a typed e-mail address that has no account. The records contain the first, and never the address.
+    """HMACs of a typed e-mail address that has no account. A record has the first HMAC, and never the address.
 
-    The first mark is under SECRET_KEY, the others are under SECRET_KEY_FALLBACKS, as in older records. An administrator
-    who enters the address finds the records.
+    The first HMAC is under SECRET_KEY; the others are under SECRET_KEY_FALLBACKS, as in older records. So an
+    administrator who enters the address finds the records.
     """
     return [bytes.fromhex(each)[:_MARK_BYTES] for each in sealing.digests("oauth_bridge.activity.login", address)]
 

@@ -85,7 +85,7 @@ class Query:
 
     @property
     def is_of_some(self) -> bool:
-        """Only the attempts of one address or reference are listed. The counts are those of everybody."""
+        """Whether only the attempts of one address or reference are listed. The counts still include everybody."""
         return bool(self.who or self.reference)
 
     def chooses(self, failing: Failing) -> bool:

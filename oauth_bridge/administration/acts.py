@@ -29,13 +29,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act(Generic[T]):
-    """`question` and `done`, the sentence about the result, have %(name)s. `ends` is the text below the question, or a
-    function that returns it. `shows` is a value that the question is about, such as an address; `warnings` are
-    sentences about it.
+    """An act on an object. `question` and `done`, the sentence about the result, contain %(name)s. `ends` is the text
+    below the question, or a function that returns this text. `shows` is a value that the question is about, such as an
+    address; `warnings` are sentences about this value.
 
-    `fits`: the act would change something. `change` performs the act, and may return another sentence than `done`, or a
-    response, or raise ValidationError: the form shows it at its first field; without fields, the page of the object.
-    `is_proven`: the act needs a fresh proof (`proof_first`). `initial`: the values of the form.
+    `fits` returns whether the act would change something. `change` performs the act. It may return a response, or a
+    sentence that replaces `done`, or raise ValidationError: the form shows the error at its first field; if the form
+    has no fields, the page of the object shows it. `is_proven`: administrators first prove their identity again
+    (`proof_first`). `initial` returns the initial values of the form.
     """
 
     label: Any
@@ -66,9 +67,9 @@ def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> lis
 
 
 def confirm(request: HttpRequest, act: Act[T], found: T, *, name: str, of: Named, section: Named) -> HttpResponseBase:
-    """Ask on GET; perform the act on POST, and redirect to the page of `of`, which belongs to the list `section`.
+    """Ask for confirmation on GET. On POST, perform the act on `found`, and redirect to the page of `of`.
 
-    `name` stands in the question.
+    `name` is the name in the question. `section` is the page above the page of `of`, such as a list.
     """
     if act.is_proven and (question := proof_first(request)):
         return question

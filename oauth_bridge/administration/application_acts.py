@@ -57,7 +57,7 @@ class OwnersForm(forms.Form):
 
 
 def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpResponseBase:
-    """Ask for confirmation on GET, and perform the act on the application, or on its secret with `number`, on POST.
+    """Ask on GET; on POST perform the act `name` on the application or, unless `number` is 0, on its secret `number`.
 
     Raises PermissionDenied: the permission is missing. Raises Http404: the application, secret or act does not exist.
     """
@@ -77,9 +77,10 @@ def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpRespon
 
 
 def find_application(request: HttpRequest, pk: int, permission: str = rights.VIEW) -> Application:
-    """The application, for an administrator who has `permission` and, except to make or end secrets, may view it.
+    """The application, for an administrator who has `permission` for it and may view it. ROTATE is enough without VIEW.
 
-    Raises PermissionDenied: one of the two is missing for all applications. Raises Http404: for this application.
+    Raises PermissionDenied: the administrator has a needed permission for no application. Raises Http404: the
+    application does not exist, or a needed permission is missing for it.
     """
     needed = {permission} if permission == rights.ROTATE else {permission, rights.VIEW}
     if not all(rights.may(request, each) for each in needed):
@@ -144,7 +145,7 @@ def why_not_added(sent: str) -> str:
 
 
 def warnings_of(request: HttpRequest, sent: str, application: Application) -> tuple[str, ...]:
-    """What to know before the address is added. Only administrators who see all applications learn of others."""
+    """Warnings before the address is added. Only who sees all applications learns that another one has the address."""
     warnings, host = [], shown_host(sent)
     others = Application.objects.exclude(pk=application.pk).filter(redirect_uris__contains=sent)
     if request.user.has_perm(rights.VIEW) and any(sent in other.callback_addresses for other in others[:100]):
@@ -162,10 +163,10 @@ def may_add_address(request: HttpRequest, application: Application) -> bool:
 
 
 def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Ask before the callback address of the refused request is added to its application, and add it.
+    """Ask on GET whether to add the callback address of the refused request to its application, and add it on POST.
 
-    Raises PermissionDenied, Http404: as `find_record`, and if the permission to change the addresses, the application
-    or the callback address is missing, or the address cannot be registered.
+    Raises as `find_record`. Raises PermissionDenied: the permission to change the addresses is missing. Raises Http404:
+    the application or the callback address is missing, or the address cannot be registered.
     """
     entry, found = find_record(request, pk)
     sent = entry.detail.get("sent", "")

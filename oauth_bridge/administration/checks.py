@@ -69,7 +69,7 @@ class Summary(NamedTuple):
 
     @property
     def secret_ends_at(self) -> datetime | None:
-        """The end of the last secret that works; None if none works, or one of them has no end."""
+        """The time at which the last working secret ends; None if no secret works, or a working secret has no end."""
         ends = [each.expires_at for each in self.secrets if each.works]
         return None if None in ends else max((end for end in ends if end), default=None)
 
@@ -224,7 +224,7 @@ def _of_hints(application: Application) -> list[Finding]:
 
 
 def _of_failures(application: Application) -> list[Finding]:
-    """The causes of the last day. Anybody can send a wrong link, so they do not prove that the next sign-in fails."""
+    """Findings on the last day's failures, most frequent first. Anybody can cause some, so `would_fail` is false."""
     failures = to_mend(statistics.failures(statistics.start_of(1), None, [application.client_id]))
     found = []
     for each, number in failures.most_common(MOST_CAUSES):

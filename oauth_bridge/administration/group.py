@@ -53,8 +53,8 @@ class AddressesForm(forms.Form):
 def group(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Show the page of a group. POST adds the people with the typed addresses, or asks and removes the chosen people.
 
-    Members may be changed by administrators who may change the group and people. If the group gives permissions, they
-    prove their identity first.
+    Administrators who may change the group and people may change the members. If the group gives permissions, these
+    administrators prove their identity first. Raises PermissionDenied: a permission is missing. Raises Http404.
     """
     if not admin.site.get_model_admin(Group).has_view_permission(request):
         raise PermissionDenied

@@ -50,7 +50,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
 
 
 def _connection(request: HttpRequest) -> dict[str, Any]:
-    """From where the request came, and as what it counts, so that an operator can check the proxies."""
+    """The address of the peer and of the client, and whether X-Forwarded-For is ignored, to check the proxies."""
     peer = request.META.get("REMOTE_ADDR", "")
     is_ignored = "X-Forwarded-For" in request.headers and not network.is_proxy(peer)
     return {"peer": peer, "address": network.client_address(request), "is_ignored": is_ignored}
@@ -95,7 +95,7 @@ def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
 
 
 def _needed(enabled: QuerySet[Application]) -> list[Needed]:
-    """The first finding of each application: where nobody can sign in first, where nobody does last."""
+    """The first finding of each application: failing applications first, unused ones last, at most MOST_LISTED."""
     rows = list(enabled.order_by("created"))
     summaries = checks.summaries(rows)
     needed = [

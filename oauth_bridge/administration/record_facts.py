@@ -76,7 +76,7 @@ def limit_ends_at(entry: ActivityRecord) -> datetime | None:
 
 
 def locked_until(people: Sequence[UUID]) -> dict[UUID, datetime]:
-    """Until when each account is locked after wrong passwords or codes. Those that are not locked are left out."""
+    """The time until which wrong passwords or codes lock each account. Accounts that are not locked are left out."""
     rows = reading.records(Filters()).filter(person__in=people, cause__in=OF_THE_ACCOUNT)[: MOST_LIMITS * len(people)]
     now, found = timezone.now(), dict[UUID, datetime]()
     for entry in rows:
@@ -122,7 +122,7 @@ def hints(request: HttpRequest, entry: ActivityRecord, application: Application 
 
 
 def for_developer(request: HttpRequest, entry: ActivityRecord, fix: str) -> str:
-    """The text for the application's developer; empty if the developer cannot remove the cause."""
+    """A text about the record for the application's developer; empty if the developer cannot remove the cause."""
     is_theirs = entry.cause in CAUSES and CAUSES[entry.cause].mender is Mender.DEVELOPER
     if not (entry.client_id and fix and is_theirs and needs_mending(entry.step, entry.cause)):
         return ""

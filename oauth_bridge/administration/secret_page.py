@@ -70,9 +70,10 @@ def rotate(
     overlap: timedelta = secret_rotation.DEFAULT_OVERLAP,
     name: str = "",
 ) -> HttpResponseBase:
-    """Make a secret, and redirect to the page that shows it.
+    """Make a secret, and redirect to the page that shows it. Raises TooManySecrets.
 
-    The service never stores the secret: a signed cookie, only for this page, has it. Raises TooManySecrets.
+    The service stores only the digest of the secret, so a signed cookie carries the secret to this one page. `overlap`:
+    how long older secrets stay valid. `name`: a note.
     """
     person = cast(User, request.user)
     maker = secret_rotation.Maker(person.pk, person.display_name)
@@ -93,9 +94,10 @@ def rotate(
 
 
 def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Show the secret in the cookie, and delete the cookie. Without it, redirect to the page with the list of secrets.
+    """Show the secret in the cookie, and delete the cookie. Without a valid cookie, redirect to the application's page.
 
-    Who may make secrets and not view applications finds the list here. Raises PermissionDenied, Http404: who may not.
+    Administrators who may make secrets but not view the application get the list of secrets here instead. Raises
+    PermissionDenied, Http404: the cookie is missing, and the administrator may not make secrets.
     """
     try:
         secret = request.get_signed_cookie(COOKIE, salt=_salt(request, pk), max_age=COOKIE_SECONDS)

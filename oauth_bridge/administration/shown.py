@@ -66,7 +66,7 @@ class Names:
                 self.people[person.pk] = Named(name_of_person(person), page("person", person.pk), person.email)
 
     def application(self, client_id: str) -> Named:
-        """A deleted or invisible application has its client_id as the name."""
+        """The name of the application; the client_id if it is deleted or the administrator may not see it."""
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
 
     def fix_of(self, entry: ActivityRecord) -> str:

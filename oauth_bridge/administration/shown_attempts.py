@@ -75,7 +75,7 @@ def attempt(each: Attempt, names: Names) -> dict[str, Any]:
 
 
 def _runs(each: Attempt) -> list[tuple[ActivityRecord, int]]:
-    """The events, without finished waits. Equal ones that follow each other are the last of them, and their number."""
+    """Pairs: the last of consecutive events with equal step and cause, and their number; without `is_over` events."""
     events = [event for event in each.events if not each.is_over(event)]
     runs = [list(run) for _, run in groupby(events, key=lambda event: (event.step, event.cause))]
     return [(run[-1], len(run)) for run in runs]

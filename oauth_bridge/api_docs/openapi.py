@@ -1,8 +1,8 @@
 """Serve openapi.json with the addresses of this service and the errors of each operation. Specification 4, 7.
 
 The members `x-…` of the file say what is inserted: `x-faults` the errors of an operation (names of faults, or of the
-lists at the end of the file), `x-examples` the example values for the placeholders in their sentences, `x-headers` the
-headers of every response that is not `x-cacheable`. The reference is Markdown made from it.
+lists at the end of the file), `x-examples` the example values for the placeholders in the errors, `x-headers` the
+headers of every response that is not `x-cacheable`. The reference is Markdown made from the served document.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def reason(differs: Iterable[str]) -> str:
 
 
 def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
-    """Return the words of the two addresses in pairs of pieces, and whether the two in a pair are equal."""
+    """Return the addresses as pairs of pieces (whole words, or empty), and whether the two in a pair are equal."""
     ours, theirs = (_WORDS.findall(address[:MAX_QUOTED_LENGTH]) for address in (sent, registered))
     matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
     return [
@@ -169,7 +169,7 @@ def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
 
 
 def _cleaned(sent: str) -> tuple[set[str], str]:
-    """Return the names of what was removed, and the address."""
+    """Remove white space, quotation marks and a second percent-encoding. Return their names, and the address."""
     found: set[str] = set()
     for name, characters in (("whitespace", _UNSEEN), ("quotes", f"{_QUOTATION_MARKS}<>"), ("whitespace", _UNSEEN)):
         stripped = sent.strip(characters)

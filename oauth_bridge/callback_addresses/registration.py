@@ -54,7 +54,7 @@ def validate_lines(text: str) -> None:
 
 
 def validate_after_sign_out(text: str) -> None:
-    """Validate the addresses to which people return after a sign-out, one per line. Raises ValidationError."""
+    """Validate the addresses to which people return after a sign-out, one per line or none. Raises ValidationError."""
     _validate_each(split_lines(text), {"state"})
 
 
@@ -74,7 +74,7 @@ def _validate_each(uris: list[str], taken: set[str]) -> None:
 def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str | None:
     """Return why the address cannot be registered, as text that follows a colon; None if it can be registered.
 
-    `taken` are the parameters that this service adds to the address.
+    `taken` are the parameters that this service adds to the address, so the address must not contain them.
     """
     if len(uri) > MAX_LENGTH:
         return _("it is longer than %(limit)d characters.") % {"limit": MAX_LENGTH}
@@ -154,7 +154,7 @@ def _is_private(host: str) -> bool:
 
 
 def validate_page(address: str) -> None:
-    """Validate the address of a page. Raises ValidationError."""
+    """Validate the http or https address of a web page, such as the homepage. Raises ValidationError."""
     refuse_control_characters(address)
     URLValidator(["https", "http"])(address)
     if "@" in urlsplit(address).netloc:
@@ -164,7 +164,7 @@ def validate_page(address: str) -> None:
 
 
 def validate_sign_in_start(address: str) -> None:
-    """Validate the address at which an application starts a sign-in: a page with https. Raises ValidationError."""
+    """Validate the address where an application starts sign-ins: https, or http on loopback. Raises ValidationError."""
     validate_page(address)
     parts = urlsplit(address)
     if parts.scheme.lower() != "https" and parts.hostname not in LOOPBACK_HOSTS:

@@ -1,4 +1,4 @@
-"""What this package adds to the account pages: the applications a person has allowed, and their data."""
+"""What this package adds to the account pages: a person's applications, and the export of the person's data."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ _OF_A_RECORD = ("at", "client_id", "step", "outcome", "cause", "reference", "add
 
 
 def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
-    """The person's newest rows without digests, at most `entries` of each kind. Each row names its application."""
+    """The person's newest consents, codes, tokens and records, at most `entries` of each kind, without digests."""
     found = {}
     for name, (model, columns) in _COLUMNS.items():
         rows = model._default_manager.filter(user_id=person.pk).order_by(f"-{columns[0]}")

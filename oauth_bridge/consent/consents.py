@@ -38,7 +38,7 @@ FIND_REMEMBERED = f"""
 class Connection(NamedTuple):
     """An application that the person has allowed, or that has signed the person in.
 
-    `consent` is None if the person was never asked. `is_remembered`: "don't ask again" is valid.
+    `consent` is None without an agreement, as for a trusted application. `is_remembered`: "don't ask again" is valid.
     """
 
     application: Application
@@ -48,13 +48,13 @@ class Connection(NamedTuple):
 
 
 def fingerprint(application: Application) -> str:
-    """Return a digest of the details to which a person agrees."""
+    """Return a digest of the details to which a person agrees: name, homepage and callback addresses."""
     agreed = [application.name, application.homepage, sorted(application.callback_addresses)]
     return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()
 
 
 def covers(agreed: tuple[str, str | None] | None, application: Application, facts: Sequence[str]) -> bool:
-    """Return whether `agreed`, a fingerprint and facts (None: PLAIN_FACTS), cover the application and `facts`."""
+    """Return whether `agreed`, a consent's fingerprint and facts (None: PLAIN_FACTS), fits application and `facts`."""
     if agreed is None or agreed[0] != fingerprint(application):
         return False
     known = PLAIN_FACTS if agreed[1] is None else agreed[1].split()
@@ -95,7 +95,7 @@ def record(person: User, application: Application, facts: Sequence[str] = PLAIN_
 
 
 def remember(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
-    """Store that the person has allowed the application and chose "don't ask again"."""
+    """Store that the person has allowed the application and chose "don't ask again" (for REMEMBERED_FOR)."""
     _store(person, application, facts, timezone.now() + REMEMBERED_FOR)
 
 

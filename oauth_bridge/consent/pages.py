@@ -51,7 +51,7 @@ def authorize_path(pending: PendingRequest, **more: str) -> str:
 
 
 def ask_again(pending: PendingRequest, cause: str = "") -> HttpResponse:
-    """Redirect to the consent page, with a notice. It is shown even if the account's consent is remembered."""
+    """Redirect to the consent page, even if the consent is remembered, with the notice for `cause` or OUTDATED."""
     notice = cause if cause in NOTICES else OUTDATED
     return HttpResponseRedirect(authorize_path(pending, **{NOTICE: notice}), status=303)
 
@@ -159,7 +159,7 @@ def wrong_account(
 ) -> HttpResponse:
     """Render the page for a person who may not use the application, or whom the application does not expect.
 
-    `url` is the callback address with the error.
+    The page names the account, because the person may have another one. `url` is the callback address with the error.
     """
     path = authorize_path(pending)
     context = {
@@ -173,6 +173,6 @@ def wrong_account(
 
 
 def asking_application(request: HttpRequest) -> Application | None:
-    """Return the application to which the request's return path leads; None if there is none."""
+    """Return the application that asked for the sign-in, by the request's return path; None if there is none."""
     pending = PendingRequest.of_path(return_path.found(request))
     return registry.find(pending.client_id) if pending else None

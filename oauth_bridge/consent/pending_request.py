@@ -51,7 +51,7 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def of_path(cls, path: str) -> PendingRequest | None:
-        """Return the pending request in a path of authorize, such as the return path of a sign-in; None in others."""
+        """The pending request in a return path. None: the path is not of `authorize`, or the signature is wrong."""
         url = urlsplit(path)
         if url.path != paths.AUTHORIZE:
             return None

@@ -1,6 +1,7 @@
-"""Find what an OpenID Connect request needs before the consent page.
+"""Find what an OpenID Connect request needs before the consent page. OpenID Connect Core 1.0 §3.1.2.1.
 
-OpenID Connect Core 1.0 §3.1.2.1. A proof that the person gave after the link was opened is always recent enough.
+A proof of identity that the person gave after the link was opened, and within the last hour, is recent enough. So a
+person is asked only once, although the pending request still contains `prompt` and `max_age`.
 """
 
 from __future__ import annotations

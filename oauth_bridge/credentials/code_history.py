@@ -62,7 +62,7 @@ class SignIns(NamedTuple):
 
 
 class IssuedCode(NamedTuple):
-    """`client_id` is empty if the application is gone."""
+    """An issued code and its attempt. `client_id` is empty if the application is deleted."""
 
     attempt: UUID
     client_id: str
@@ -91,7 +91,7 @@ def sign_ins(person: User) -> dict[int, SignIns]:
 
 
 def sign_ins_by_callback(application: Application) -> dict[str, int]:
-    """The number of sign-ins for each callback address, among the newest codes of all applications."""
+    """The number of sign-ins by callback address, among the newest codes of all: there is no index by application."""
     redeemed = _newest_codes().filter(application=application, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
     return dict(redeemed.values_list("redirect_uri").annotate(number=Count("pk")))
 
@@ -108,13 +108,13 @@ class Presented(NamedTuple):
 
 
 def presented(digest: bytes, named: str) -> Presented:
-    """The named application, otherwise that of the code; and the application's code, if it is unredeemed."""
+    """The application `named` or, if it is unknown, the code's; and the application's code, if it is unredeemed."""
     attempt, person_id, client_id = fetch_one(FIND_PRESENTED, digest=digest, named=named)
     return Presented(attempt and as_uuid(attempt), person_id and as_uuid(person_id), client_id)
 
 
 def last_redeemed(applications: Collection[int]) -> dict[int, datetime]:
-    """The time of the last sign-in of each application among the newest codes, by its primary key."""
+    """The time of each application's last sign-in among the newest codes, by the application's primary key."""
     redeemed = _newest_codes().filter(application__in=applications, redeemed_at__isnull=False)
     return dict(redeemed.values_list("application").annotate(Max("redeemed_at")))
 
@@ -153,7 +153,7 @@ def newest(
     before: datetime,
     limit: int,
 ) -> list[IssuedCode]:
-    """The newest codes that fit the filters. A search by application reads only MOST_LOOKED_THROUGH codes."""
+    """The newest codes that fit the filters ("", None: no filter); by application, among MOST_LOOKED_THROUGH codes."""
     codes = AuthorizationCode.objects.filter(issued_at__lt=before, issued_at__gte=since or LONG_AGO)
     if person_id:
         codes = codes.filter(user=person_id)

@@ -37,7 +37,7 @@ FOUND = Rows(
 
 
 class Redemption(NamedTuple):
-    """What the answer needs of a redeemed code. `openid` is JSON (`openid.request.Granted`); None: plain OAuth 2.0."""
+    """The values of a redeemed code that the answer needs. `openid` is `Granted` as JSON; None: plain OAuth 2.0."""
 
     person_id: UUID
     scope: str
@@ -57,7 +57,7 @@ class Refusal(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """A condition for a redemption, and the fault and its private cause if it is not met.
+    """A condition for a redemption. If it is not met, `fault` is the error, and `cause` is only for the activity log.
 
     `sql` reads the code `c`, its person `u` or its application `a`. `table` is the last of these that `sql` reads.
     """
@@ -116,7 +116,7 @@ FIND_CODE = f"""
 
 
 def challenge_of(verifier: str) -> str:
-    """The S256 challenge (RFC 7636 §4.2); empty for an empty verifier."""
+    """The S256 challenge of a PKCE verifier (RFC 7636 §4.2); empty for an empty verifier."""
     if not verifier:
         return ""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
@@ -135,8 +135,9 @@ def _values(form: dict[str, str], application_id: int) -> dict[str, Any]:
 def redeem(form: dict[str, str], application_id: int, token: str, *, is_restricted: bool = False) -> Redemption | None:
     """Redeem the code and store the token in one transaction. None: the code cannot be redeemed.
 
-    `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. If `is_restricted` is false, no
-    code of a restricted application is redeemed. Specification 3.1, 3.2; RFC 7636 §4.6.
+    `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. `is_restricted`: only people in
+    the application's groups may use it. If false, no code of an application that was restricted meanwhile is redeemed.
+    Specification 3.1, 3.2; RFC 7636 §4.6.
     """
     values = _values(form, application_id)
     values |= {"token_digest": digest_of(token), "token_expires_at": values["now"] + tokens.lifetime()}

@@ -122,7 +122,7 @@ def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
 
 
 def ended(code: str) -> tuple[str, AuthorizationCode | None]:
-    """The cause why a code has no row (empty for an unknown code), and the code of the attempt that replaced it."""
+    """The cause why a code has no row ("" if unknown), and the later code of its attempt that replaced it, or None."""
     if not is_well_formed(code):
         return "code_misshapen", None
     row = fetch_one(FIND_ENDED, digest=digest_of(code))

@@ -116,7 +116,7 @@ def states(application: Application) -> list[ApplicationSecret]:
 
 
 def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret]]:
-    """The secrets of the applications with these primary keys, the latest first. One statement."""
+    """The secrets by the application's primary key, the latest first, with `is_still_used` set. One statement."""
     found: dict[int, list[ApplicationSecret]] = {}
     for row in ApplicationSecret.objects.filter(application__in=applications):
         newer = found.setdefault(row.application_id, [])

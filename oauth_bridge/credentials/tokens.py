@@ -135,7 +135,7 @@ def revoke(digest: bytes) -> None:
 
 
 def revoke_own(digest: bytes, application_id: int) -> bool:
-    """Revoke the application's token. Returns whether the application has such a token."""
+    """Revoke the application's token with this digest. Returns whether the application has such a token."""
     _valid(digest=digest, application=application_id).update(revoked_at=timezone.now())
     return AccessToken.objects.filter(digest=digest, application=application_id).exists()
 

@@ -77,7 +77,7 @@ def expired(now: datetime) -> list[Expired]:
 
 
 def _shorten_addresses(keys: list[int]) -> int:
-    """Replace each IPv4 address by its /24 network, and remove other addresses. A record has only networks of IPv6."""
+    """Replace each IPv4 address by its /24 network, and clear others, such as "::1". IPv6 is recorded as a network."""
     rows = ActivityRecord.objects.filter(pk__in=keys)
     for address in set(rows.values_list("address", flat=True)):
         rows.filter(address=address).update(address=f"{address.rpartition('.')[0]}.0/24" if "." in address else "")
@@ -116,7 +116,7 @@ RANGES = {
 
 
 def batches(now: datetime) -> Iterator[tuple[str, int]]:
-    """Purge all tables once. Each batch is one transaction. Yield its table and the number of its purged rows."""
+    """Purge all tables once, each batch in a transaction. Yield each batch's table and number of purged rows."""
     ranges = RANGES[connection.vendor]
     for rows, purge in expired(now):
         table = rows.model._meta.db_table

@@ -255,7 +255,7 @@ def _read(path: str) -> list[Any]:
 
 
 def _entries(contents: list[Any]) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Return the label and the values of each application by client_id. Raises CommandError: an entry is none."""
+    """Each application's label for messages and its values, by client_id. Raises CommandError: an entry is invalid."""
     entries: dict[str, tuple[str, dict[str, Any]]] = {}
     problems = []
     for number, content in enumerate(contents, 1):

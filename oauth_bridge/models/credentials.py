@@ -28,12 +28,12 @@ def _application() -> models.ForeignKey[Any, Any]:
 
 
 def _openid() -> models.TextField[str | None, str | None]:
-    """The facts for the ID token and user info, as JSON; null for a plain OAuth 2.0 request."""
+    """The column for the facts of the ID token and user info, as JSON; null for a plain OAuth 2.0 request."""
     return models.TextField(null=True, editable=False)
 
 
 def version_of_credentials() -> models.IntegerField[int, int]:
-    """The `credentials_version` that the person or application had when the row was created."""
+    """The column for the `credentials_version` that the person or application had when the row was created."""
     return models.IntegerField(default=0, db_default=0, editable=False)
 
 
@@ -81,7 +81,7 @@ class AuthorizationCode(models.Model):
 
 
 class WithdrawnCode(models.Model):
-    """The digest of a code whose row was deleted before the code expired."""
+    """The digest of a code whose row was deleted before the code expired. `codes.ended` explains a refusal with it."""
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     expires_at = models.DateTimeField()
@@ -132,7 +132,7 @@ class Consent(models.Model):
     """A person has allowed an application, for the first time at `given_at`, and has not disconnected it since.
 
     `fingerprint` identifies the application's name, homepage and callback addresses at the last agreement. "Don't ask
-    again" is remembered until `expires_at`, or until the fingerprint or the person's `credentials_version` changes.
+    again" lasts until `expires_at` (null: not chosen), or until the fingerprint or `credentials_version` changes.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

@@ -49,7 +49,7 @@ EMBEDDED = {"empty": SCRIPT, "iframe": FRAME, "frame": FRAME, "embed": FRAME, "o
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """The known parameters of an authorization request that have a value.
+    """An authorization request. `parameters` contains the known parameters that have a value.
 
     `state` is percent-encoded byte by byte; None: the request has no `state`. `repeated` is the name of the first
     repeated parameter, or empty.
@@ -87,13 +87,13 @@ class AuthorizationRequest:
 
     @property
     def posted_to(self) -> str:
-        """The callback address, if a form posts the answer to it; otherwise empty."""
+        """The callback address if a form posts the answer to it (`response_mode=form_post`), otherwise empty."""
         return self.redirect_uri if openid_request.is_posted(self.parameters) else ""
 
     def url(self, **parameters: str) -> str:
-        """The callback address with `parameters`, which are percent-encoded, and `state`. Use it only after `verify`.
+        """The callback address with `state` and the `parameters`, whose values are already percent-encoded.
 
-        Applications that use OpenID Connect get `iss`, too (RFC 9207).
+        Use it only after `verify`, which checks the address. For OpenID Connect, `iss` is added, too (RFC 9207).
         """
         iss = quote(settings.BASE_URL, safe="") if claims.is_openid(self.parameters.get("scope", "")) else None
         sent = {**parameters, "state": self.state, "iss": iss}
@@ -109,8 +109,8 @@ class AuthorizationRequest:
 class UnverifiedRequest(RequestError):
     """The client or the callback address of the request is wrong, so the browser is not redirected.
 
-    The error page shows `sent_address` and `application`. `sent_address` is the redirect_uri of the request.
-    `application` is the application with the client_id of the request.
+    The error page shows `sent_address` and `application`. `sent_address` is the redirect_uri of the request, or empty.
+    `application` is the application with the client_id of the request, or None.
     """
 
     def __init__(

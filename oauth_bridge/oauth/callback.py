@@ -33,11 +33,11 @@ def leave(
     by_page: bool | None = None,
     is_refusal: bool = False,
 ) -> HttpResponse:
-    """Lead the browser to `url`, an address of the application with parameters.
+    """Lead the browser to `url`, an address of the application with parameters: by a redirect, a form or a link.
 
-    If `posted_to` is that address, a page posts the parameters as a form. If a browser may block the redirect, a page
-    has a link, and says that the person refused (`is_refusal`), or whether the person is signed in. `by_page` decides
-    this; None: a browser may block the redirect to a private scheme.
+    `posted_to` is the address without the parameters; if it is not empty, a page posts the parameters to it as a form.
+    Otherwise, if `by_page` is true, a page with a link replaces the redirect, which a browser may block; None: only for
+    a private scheme. This page says that the person refused (`is_refusal`), or whether the person is signed in.
     """
     if by_page is None:
         by_page = not url.startswith(WEB_SCHEMES)

@@ -26,10 +26,11 @@ VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")  # RFC 7636 §4.1
 
 
 def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
-    """Exchange the code in the form for an access token, and return the members of the answer.
+    """Exchange the code in the form for an access token, and return the members of the JSON answer.
 
-    Two statements; for `openid` one more, and one each minute for the use of the secret. Failures count by `address`.
-    Raises RequestError: the form, the client or the code is refused, or a limit is reached.
+    `address` is the client's network address, by which failures are counted. Success takes two statements on
+    PostgreSQL; for `openid`, more for the key and the claims; once a minute, one more for the time at which the secret
+    was used. Raises RequestError: the form, the client or the code is refused, or a limit is reached.
     """
     require(form, "grant_type", "client_id")
     if form["grant_type"] != "authorization_code":
@@ -124,7 +125,7 @@ def _openid_members(
 
 
 def _end_token(code: AuthorizationCode, client: client_secrets.Client, age: float) -> None:
-    """Revoke the token that was issued for the code, and tell person and owners. `age` is in seconds."""
+    """Revoke the token of a code that is used again, and mail person and owners. `age`: seconds since the first use."""
     tokens.revoke(bytes(code.token_digest or b""))
     client_id, person = client.client_id, code.user_id
     events.write(Event.CODE_REPLAYED, client_id=client_id, person=person, code_row=code.pk, age_seconds=age)

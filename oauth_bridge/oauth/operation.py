@@ -29,7 +29,7 @@ def operation(
 ) -> View:
     """Limit the view to `methods`, and answer every RequestError with a page or JSON.
 
-    Without a `step`, errors are not recorded. `challenge` adds headers or private facts to an error.
+    `step` is the errors' step in the activity log; empty: no record. `challenge` adds headers or private facts to them.
     """
 
     @csrf_exempt  # the view itself checks the CSRF token later

@@ -142,8 +142,8 @@ def as_link(request: HttpRequest, *, unless: str, needs: str = "") -> HttpRespon
     """Redirect a request that an application's page posted as a form to the same request as a link.
 
     Browsers send no cookies with such a post (OpenID Connect Core 1.0 §3.1.2.1), so without the redirect nobody would
-    appear signed in. None: the request posts no form, the form has the field `unless`, which a page of this service
-    adds, or the form lacks the field `needs`. Raises RequestError: the query is too long for a URL.
+    appear signed in. None: the request posts no form or has a query; or the form has the field `unless`, like the forms
+    of this service, or lacks the field `needs`. Raises RequestError: the form is too long for a URL.
     """
     if request.method != "POST" or request.META.get("QUERY_STRING") or not _is_form(request):
         return None
@@ -161,7 +161,7 @@ def as_link(request: HttpRequest, *, unless: str, needs: str = "") -> HttpRespon
 
 
 def has_body(request: HttpRequest) -> bool:
-    """Return whether the request has a body. A chunked form states no length."""
+    """Return whether the request posts a body. A chunked form counts as a body, because it states no length."""
     if request.method != "POST":
         return False
     is_chunked = "HTTP_TRANSFER_ENCODING" in request.META

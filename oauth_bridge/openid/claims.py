@@ -60,7 +60,7 @@ def is_openid(scope: str) -> bool:
 
 
 def is_nearly_openid(scope: str) -> bool:
-    """Return whether `openid` is in capitals, or joined to another scope."""
+    """Return whether `scope` means `openid` but misspells it: in capitals, or joined to another scope."""
     return bool(scope) and not is_openid(scope) and OPENID in re.split(r"[\s,;+]", unquote(scope).lower())
 
 
@@ -79,7 +79,7 @@ def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
 def asked_by_parameter(parameter: str, where: str) -> list[str]:
     """The known claims in the member `where` ("userinfo" or "id_token") of the parameter `claims`. §5.5.
 
-    Raises ValueError: the parameter is not a JSON object.
+    Raises ValueError: the parameter or its member `where` is not a JSON object.
     """
     if not parameter:
         return []
@@ -90,9 +90,9 @@ def asked_by_parameter(parameter: str, where: str) -> list[str]:
 
 
 def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
-    """The values that `claims` requests for this claim in the ID token, and whether the claim is essential. §5.5.1.
+    """The values that `claims` requests for the claim `name` in the ID token, and whether the claim is essential.
 
-    An empty list means that any value is accepted. `asked_by_parameter` must accept the parameter.
+    An empty list: any value is accepted. Call this only if `asked_by_parameter` accepts the parameter. §5.5.1.
     """
     asked = (json.loads(parameter).get("id_token") or {}).get(name) if parameter else None
     if not isinstance(asked, dict):

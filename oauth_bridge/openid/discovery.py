@@ -21,7 +21,7 @@ SECRET_METHODS = ["client_secret_basic", "client_secret_post"]
 
 
 def document() -> dict[str, Any]:
-    """The metadata document. Clients of RFC 8414 ignore unknown members."""
+    """The metadata document. Both metadata paths serve it, because clients of RFC 8414 ignore unknown members."""
     return {
         "issuer": settings.BASE_URL,
         "authorization_endpoint": settings.AUTH_URL + paths.AUTHORIZE,

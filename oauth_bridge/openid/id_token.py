@@ -32,7 +32,7 @@ def make(
     now: int,
     person_claims: Mapping[str, Any],
 ) -> str:
-    """Make a signed ID token. `now` is a Unix time in seconds. `person_claims`: the values of `granted.id_token`."""
+    """Make a signed ID token. `now`: Unix time in seconds. `person_claims`: values of the claims `granted.id_token`."""
     half_digest = hashlib.sha256(access_token.encode()).digest()[:16]  # §3.1.3.6
     content: dict[str, Any] = {
         **person_claims,
@@ -65,7 +65,7 @@ class NotOurs(Exception):
 
 
 def verified(token: str) -> dict[str, Any]:
-    """The claims of an ID token of this service, even if it is expired. Raises NotOurs."""
+    """The claims of an ID token of this service, even if it is expired. Raises NotOurs: the text is no such token."""
     token = token[:MAX_LENGTH]  # a text that is cut has a wrong signature
     try:
         # Before the signature is verified, the header is used only to find the key, which determines the algorithm.

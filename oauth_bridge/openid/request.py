@@ -85,13 +85,13 @@ NOTHING = Asked()
 
 
 def is_posted(parameters: Mapping[str, str]) -> bool:
-    """Return whether a form posts the answer. OAuth 2.0 Form Post Response Mode."""
+    """Return whether a form posts the answer to an http or https address. OAuth 2.0 Form Post Response Mode."""
     is_web = parameters.get("redirect_uri", "").startswith(("https:", "http:"))
     return is_web and parameters.get("response_mode") == "form_post"
 
 
 def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
-    """The first fault of `scope`, of NAMES, and of the parameters that both protocols have; None: no fault."""
+    """The first fault of `request`, `request_uri`, `response_mode`, `scope` and, with `openid`, NAMES; None: none."""
     scope = parameters.get("scope", "")
     if "request" in parameters:
         return OAuthFault.REQUEST_OBJECT

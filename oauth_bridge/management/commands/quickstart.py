@@ -112,7 +112,7 @@ def check_prerequisites() -> None:
 
 
 def check_ports(ports: dict[str, int]) -> None:
-    """Raises CommandError: one of the ports, by option, is in use or not allowed, or the two are the same."""
+    """Raises CommandError: a port is in use or not allowed, or both are equal. `ports`: each option and its port."""
     with ExitStack() as opened:
         for option, port in ports.items():
             try:
@@ -157,9 +157,9 @@ def prepare(demo_url: str) -> dict[str, Any]:
 
 
 def demo_account(email: str, nickname: str, kept: dict[str, str], **fields: bool) -> str:
-    """Create or update the account. Returns a text for the terminal: the address and the password.
+    """Create or update the account. Returns its address, and its password if `kept` has it, as a text for the terminal.
 
-    Only a new account gets a password.
+    Only a new account gets a password, which is added to `kept` by address. `fields` are fields of the account.
     """
     person = User.objects.filter(email=email).first()
     if person is None:
@@ -205,7 +205,7 @@ def start(arguments: list[str], port: int, variables: dict[str, str], output: An
 
 
 def wait_for(port: int, processes: Processes, log: Path) -> None:
-    """Return once a process answers at the port. Raises CommandError: a process ended."""
+    """Return once the port answers. Raises CommandError, which names the file `log`: one of `processes` ended."""
     while True:
         check_alive(processes, log)
         with suppress(OSError, HTTPException), closing(HTTPConnection(HOST, port, timeout=2)) as connection:
