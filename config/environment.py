@@ -240,8 +240,10 @@ def database(name: str, default: str) -> dict[str, Any]:
                 raise ImproperlyConfigured(f"{name} must be {form}{error}.") from None
         path = unquote(_match(r"(?i:sqlite)://(:memory:|/[^\s?#]*)", value)[len("sqlite://") :].removeprefix("/"))
         if path not in ("", ":memory:"):
-            private_folder(Path(path).parent)
-            _require(Path(path).parent.is_dir() and not Path(path).is_dir())
+            private_folder(folder := Path(path).parent)
+            if not folder.is_dir():
+                raise ImproperlyConfigured(f"{name}: there is no folder {folder}, and it cannot be made.")
+            _require(not Path(path).is_dir())
         return {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": path or ":memory:",
