@@ -144,7 +144,7 @@ def refused(
     login: str = "",
     **details: Any,
 ) -> FormError:
-    """Report a refusal as `refuse` does. Return the form error with `code`, and with `details` for its sentence."""
+    """Report a refusal as `refuse` does, and return a form error. `details` fills the placeholders in its message."""
     refuse(fault, person=person, cause=cause, login=login, **details)
     return FormError(fault, code, **details)
 

@@ -68,7 +68,7 @@ def keep_newest(person: User, session_key: str | None) -> None:
 
 
 class SessionStore(DatabaseSessionStore):
-    """Django's database store with digests of keys and encrypted payloads. One statement reads session and person."""
+    """Django's database store with digests of keys and encrypted payloads. One query reads session and person."""
 
     _row: Session | None = None  # the row that was loaded, and its person
     _person: User | None = None

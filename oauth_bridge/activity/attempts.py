@@ -128,7 +128,7 @@ class Attempt:
 def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
     """At most `limit` attempts with a record or code earlier than `before` that fits the filters, the latest first.
 
-    If two people opened the same link, each person has an attempt. Runs four statements, more with `who`.
+    If two people opened the same link, each person has an attempt. Runs four SQL statements, more with `who`.
     """
     before = before or timezone.now()
     rows = _newest_of_attempts(records(filters).filter(at__lt=before), limit * RECORDS_PER_ATTEMPT)

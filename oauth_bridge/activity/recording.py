@@ -83,7 +83,7 @@ def record(request: HttpRequest, written: Sequence[tuple[Event, dict[str, Member
 
 
 def note_account_page(request: HttpRequest) -> None:
-    """Note the step, the application and the attempt of a page of `accounts`. Never raises an error."""
+    """Note in `subject()` the step, application and sign-in attempt that an account page belongs to. Never raises."""
     match = request.resolver_match
     try:
         if match and (step := STEPS_OF_ROUTES.get(match.url_name or "")):

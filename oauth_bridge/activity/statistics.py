@@ -56,7 +56,7 @@ def sign_ins(since: datetime, client_ids: Collection[str] | None = None) -> Coun
 
 
 def totals(since: datetime, client_ids: Collection[str] | None) -> tuple[Counter[Failing], int]:
-    """Count failures by step and cause, and sign-ins, of `client_ids` together (None: of all). One statement."""
+    """Count failures by step and cause, and sign-ins, of `client_ids` together (None: of all). One SQL statement."""
     counts = _counts(since, None, client_ids).filter(~Q(outcome=Outcome.SUCCEEDED) | Q(step=Step.EXCHANGE))
     failed: Counter[Failing] = Counter()
     finished = 0

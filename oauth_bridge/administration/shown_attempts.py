@@ -1,4 +1,4 @@
-"""Prepare attempts for templates: the summary, the steps, the failure that somebody looks for, and the live board."""
+"""Prepare sign-in attempts for templates: the summary, the steps, the failure to show, and the live view (`board`)."""
 
 from __future__ import annotations
 

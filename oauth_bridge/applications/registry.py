@@ -59,7 +59,7 @@ FIND_DELETION = f"""
 
 
 def find(client_id: str) -> Application | None:
-    """The application with this client_id, enabled or not. One statement."""
+    """The application with this client_id, enabled or not. One SQL statement."""
     if not client_id.isprintable():  # PostgreSQL rejects a text with NUL
         return None
     row = fetch_one(FIND_APPLICATION, client_id=client_id)
@@ -96,7 +96,7 @@ def save(application: Application, columns: Collection[str], groups: Collection[
 def set_enabled(application: Application, is_enabled: bool, *, reason: str = "") -> None:
     """Switch the application on or off. A change ends the application's codes and tokens.
 
-    `reason` is the reason for switching off. One statement ends any number of codes and tokens.
+    `reason` is the reason for switching off. One SQL statement ends any number of codes and tokens.
     """
     now = timezone.now()
     changed = Application.objects.filter(pk=application.pk).exclude(is_enabled=is_enabled)
@@ -208,7 +208,7 @@ def _stored(application: Application) -> dict[str, object]:
 
 
 def explain_unknown(error: RequestError, client_id: str) -> None:
-    """Add facts for the activity log to the error if the application of this client_id was deleted. One statement."""
+    """Add facts for the activity log to the error if the application with this client_id is deleted. One SQL query."""
     if client_id.isprintable() and (row := fetch_one(FIND_DELETION, deleted_client_id=client_id)):
         add_deletion(error, row)
 

@@ -62,7 +62,7 @@ def covers(agreed: tuple[str, str | None] | None, application: Application, fact
 
 
 def is_remembered(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
-    """Return whether the person chose "don't ask again" for these facts. Runs one statement."""
+    """Return whether the person chose "don't ask again" for these facts. Runs one SQL statement."""
     values = {"person_id": person.pk, "version": person.credentials_version, "now": timezone.now()}
     row = fetch_one(FIND_REMEMBERED, **values, application_id=application.pk)
     return covers(row, application, facts)
@@ -137,7 +137,7 @@ def disconnect(person: User, application: Application) -> None:
 
 
 def connections(person: User) -> list[Connection]:
-    """The person's applications, in no particular order. Three statements."""
+    """The person's applications, in no particular order. Three SQL statements."""
     sign_ins, now = code_history.sign_ins(person), timezone.now()
     given = {consent.application_id: consent for consent in Consent.objects.filter(user=person)}
 

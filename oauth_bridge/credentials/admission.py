@@ -51,15 +51,15 @@ def admits(person_id: str) -> str:
 
 
 def is_member(person_id: UUID | str, application_id: int) -> bool:
-    """Return whether the person is in one of the application's groups. One statement."""
+    """Return whether the person is in one of the application's groups. One SQL statement."""
     return fetch_one(FIND_MEMBER, person_id=person_id, application_id=application_id) is not None
 
 
 def shared_groups(person_id: UUID | str, application_id: int) -> list[str]:
-    """The names of the application's groups that the person belongs to. One statement."""
+    """The names of the application's groups that the person belongs to. One SQL statement."""
     return [name for (name,) in fetch_all(SHARED_GROUPS, person_id=person_id, application_id=application_id)]
 
 
 def is_admitted(person: User, application: Application) -> bool:
-    """Return whether the person may use the application. One statement for a restricted application, otherwise none."""
+    """Return whether the person may use the application. For a restricted one, runs one SQL statement."""
     return not application.is_restricted or is_member(person.pk, application.pk)

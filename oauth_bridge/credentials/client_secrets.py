@@ -82,7 +82,8 @@ class Secret(NamedTuple):
 
 
 def authenticate(form: dict[str, str], public_field: str | None = "code_verifier") -> Client:
-    """Authenticate the client. One statement; once a minute, a second statement stores the time of the use.
+    """Authenticate the client. Runs one SQL statement. A refusal runs a second one, and so does a secret's first use
+    in a minute, to store its time.
 
     The digest is compared in constant time with every secret of the application. A public client sends its client_id
     and the field `public_field`, by default `code_verifier`. If `public_field` is None, public clients are

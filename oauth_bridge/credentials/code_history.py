@@ -84,7 +84,7 @@ class NeverExchanged(NamedTuple):
 
 
 def sign_ins(person: User) -> dict[int, SignIns]:
-    """The person's sign-ins within REDEEMED_KEPT_FOR, by the primary key of the application. One statement."""
+    """The person's sign-ins within REDEEMED_KEPT_FOR, by the primary key of the application. One SQL statement."""
     redeemed = AuthorizationCode.objects.filter(user=person, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
     rows = redeemed.values_list("application").annotate(last_at=Max("redeemed_at"), number=Count("pk"))
     return {application_id: SignIns(last_at, number) for application_id, last_at, number in rows}

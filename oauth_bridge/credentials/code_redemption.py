@@ -1,6 +1,6 @@
 """Redeem an authorization code, or explain why it was not redeemed. Specification 3; RFC 7636 (PKCE).
 
-`CONDITIONS` lists the conditions for a redemption. `redeem` runs one statement with all conditions. If it redeems
+`CONDITIONS` lists the conditions for a redemption. `redeem` runs one SQL statement with all conditions. If it redeems
 nothing, `explain` reads the result of each condition. `codes` issues the codes.
 """
 
@@ -59,7 +59,8 @@ class Refusal(NamedTuple):
 class Condition(NamedTuple):
     """A condition for a redemption. If it is not met, `fault` is the error, and `cause` is only for the activity log.
 
-    `sql` reads the code `c`, its person `u` or its application `a`. `table` is the last of these that `sql` reads.
+    In `sql`, `c` is the code, `u` its person and `a` its application. `table` says which part of REDEEM contains
+    `sql`: the parts for `u` and `a` can also read `c`.
     """
 
     table: str

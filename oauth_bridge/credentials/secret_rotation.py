@@ -111,12 +111,12 @@ def _delete_expired(application: Application, now: datetime) -> None:
 
 
 def states(application: Application) -> list[ApplicationSecret]:
-    """The secrets of the application, the latest first, with `is_still_used` set. One statement."""
+    """The secrets of the application, the latest first, with `is_still_used` set. One SQL statement."""
     return states_of([application.pk]).get(application.pk, [])
 
 
 def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret]]:
-    """The secrets by the application's primary key, the latest first, with `is_still_used` set. One statement."""
+    """The secrets by the application's primary key, the latest first, with `is_still_used` set. One SQL statement."""
     found: dict[int, list[ApplicationSecret]] = {}
     for row in ApplicationSecret.objects.filter(application__in=applications):
         newer = found.setdefault(row.application_id, [])

@@ -88,7 +88,7 @@ def lifetime() -> timedelta:
 
 
 def read(token: str) -> Bearer:
-    """The person and the application of a valid token. One statement; one more for a refusal, or for groups.
+    """The person and the application of a valid token. One SQL statement; one more for a refusal, or for groups.
 
     Specification 3.3, 3.4. Raises RequestError: the token is unknown, expired or revoked; its person or
     application is deactivated or has newer credentials; or the person may not use the application.
@@ -108,7 +108,7 @@ def read(token: str) -> Bearer:
 def read_own(token: str, application_id: int) -> AccessToken | None:
     """The application's valid token with the columns of OWN; None for any other text. Both cases take equally long.
 
-    One statement, or two for an application with groups.
+    One SQL statement, or two for an application with groups.
     """
     row = fetch_one(READ_OWN, digest=digest_of(token), now=timezone.now(), application_id=application_id)
     if row is None:

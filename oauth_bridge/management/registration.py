@@ -1,4 +1,4 @@
-"""Register and change applications: `application create`, `set`, `export` and `apply`. Contract, operator's interface.
+"""Register and change applications: `application create`, `set`, `export` and `apply`.
 
 The form of the administration validates all values. A command stores its changes in one transaction, and compares the
 names of the applications afterwards. If a value is wrong, or for a dry run, the transaction is rolled back.
@@ -135,7 +135,7 @@ def locked(client_ids: Collection[str]) -> dict[str, Application]:
 
 
 def compare_names(changes: Iterable[Change]) -> None:
-    """Compare the new names with all others: add a note for a similar name, and a problem if one is trusted."""
+    """Add a note for each other application with a similar name, and a problem if either of the two is trusted."""
     for change in changes:
         if {"name", "trusted"} & change.after.keys():
             application = change.application

@@ -213,7 +213,7 @@ def is_of_script(request: HttpRequest) -> bool:
 
 
 def name_application(request: HttpRequest, error: RequestError) -> None:
-    """Note the requested application of a refused script or frame for the activity log. One statement."""
+    """If a script's or frame's call is refused, note its application for the activity log. Runs one SQL statement."""
     if error.fault is SiteFault.METHOD and is_of_script(request):
         error.about(cause=SCRIPT)
     if error.cause in (SCRIPT, FRAME):

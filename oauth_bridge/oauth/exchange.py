@@ -28,7 +28,7 @@ VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")  # RFC 7636 §4.1
 def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
     """Exchange the code in the form for an access token, and return the members of the JSON answer.
 
-    `address` is the client's network address, by which failures are counted. Success takes two statements on
+    `address` is the client's network address, by which failures are counted. Success takes two SQL statements on
     PostgreSQL; for `openid`, more for the key and the claims; once a minute, one more for the time at which the secret
     was used. Raises RequestError: the form, the client or the code is refused, or a limit is reached.
     """

@@ -102,7 +102,7 @@ def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
 
 
 def values(person: User, names: Collection[str] = PLAIN, application_id: int | None = None) -> dict[str, Any]:
-    """The values of these claims. `groups` lists only groups of the application, and runs one statement.
+    """The values of these claims. `groups` lists only groups of the application, and runs one SQL statement.
 
     Raises RequestError: the person's e-mail address is not confirmed.
     """

@@ -63,7 +63,7 @@ class UnknownKey(Exception):
 
 
 def signer(algorithm: str) -> Signer:
-    """The key that signs now. If there is no such key, a new key is made. One statement."""
+    """The key that signs now. If there is no such key, a new key is made. One SQL statement."""
     for row_id, kid, sealed in fetch_all(SIGNERS, algorithm=algorithm, now=timezone.now()):
         key = _loaded.get(kid) or _load(kid, algorithm, as_uuid(row_id).bytes, bytes(sealed))
         if key:

@@ -1,4 +1,4 @@
-"""Every way in which a program does not start, or cannot do its work. Contract, operator's interface."""
+"""Every way in which a program does not start, or cannot do its work."""
 
 from __future__ import annotations
 

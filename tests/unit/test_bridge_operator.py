@@ -1,4 +1,4 @@
-"""`manage.py application`, and `after-restore`. Contract, operator's interface."""
+"""`manage.py application`, and `after-restore`."""
 
 from __future__ import annotations
 

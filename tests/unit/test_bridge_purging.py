@@ -1,4 +1,4 @@
-"""What a purge deletes, shortens and leaves. Contract, operator's interface; D13, D24."""
+"""What a purge deletes, shortens and leaves. D13, D24."""
 
 from __future__ import annotations
 

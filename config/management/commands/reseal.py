@@ -1,4 +1,4 @@
-"""`manage.py reseal`: seal the database's secrets again under the first SECRET_KEY. Contract, operator's interface."""
+"""`manage.py reseal`: encrypt stored secrets under SECRET_KEY instead of a former key. See docs/operations.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py after-restore`: end credentials and list the rows to check. Contract, operator's interface.
+"""`manage.py after-restore`: end credentials and list the rows to check.
 
 The database lost all changes that were made after the backup, so this module cannot decide which secret or account
 should be valid. It lists the rows that are valid now, and the newest times in the backup. Unsent e-mails with a code or

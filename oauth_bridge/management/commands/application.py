@@ -1,4 +1,4 @@
-"""`manage.py application`: register and manage applications. Contract, operator's interface."""
+"""`manage.py application`: register and manage applications."""
 
 from __future__ import annotations
 

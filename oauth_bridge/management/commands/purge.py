@@ -1,4 +1,4 @@
-"""`manage.py purge`: delete expired rows in batches while the service runs. Contract, operator's interface."""
+"""`manage.py purge`: delete expired rows in batches while the service runs."""
 
 from __future__ import annotations
 

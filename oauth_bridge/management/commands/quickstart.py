@@ -1,4 +1,4 @@
-"""`manage.py quickstart`: run the service and a demo application on this machine. Contract, operator's interface."""
+"""`manage.py quickstart`: run the service and a demo application on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py signing-key`: list, rotate and revoke the keys that sign ID tokens. Contract, operator's interface."""
+"""`manage.py signing-key`: list, rotate and revoke the keys that sign ID tokens."""
 
 from __future__ import annotations
 
