@@ -3,8 +3,8 @@
 The transaction that causes an e-mail also writes its row. The content may be a credential, so it is encrypted under a
 key derived from SECRET_KEY, and deleted when the e-mail is sent or expires.
 
-One thread of each worker sends e-mails in the order of `turn`, which grows with the number of unsent e-mails of the
-same requester (a client or a recipient). So one requester delays the e-mails of the others by few attempts only.
+One thread of each worker sends the due e-mail with the lowest `turn` first. The more unsent e-mails a requester (a
+network address or a recipient) already has, the higher the next one's `turn`, so nobody delays others' e-mails much.
 """
 
 from __future__ import annotations

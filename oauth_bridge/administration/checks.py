@@ -224,7 +224,7 @@ def _of_hints(application: Application) -> list[Finding]:
 
 
 def _of_failures(application: Application) -> list[Finding]:
-    """Findings on the last day's failures, most frequent first. Anybody can cause some, so `would_fail` is false."""
+    """Findings on the last day's failures, most frequent first. They are only risks: anybody can cause some."""
     failures = to_mend(statistics.failures(statistics.start_of(1), None, [application.client_id]))
     found = []
     for each, number in failures.most_common(MOST_CAUSES):

@@ -50,7 +50,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
 
 
 def _connection(request: HttpRequest) -> dict[str, Any]:
-    """The address of the peer and of the client, and whether X-Forwarded-For is ignored, to check the proxies."""
+    """To check TRUSTED_PROXIES: the address of the peer and of the client, and whether X-Forwarded-For is ignored."""
     peer = request.META.get("REMOTE_ADDR", "")
     is_ignored = "X-Forwarded-For" in request.headers and not network.is_proxy(peer)
     return {"peer": peer, "address": network.client_address(request), "is_ignored": is_ignored}

@@ -37,7 +37,7 @@ FOUND = Rows(
 
 
 class Redemption(NamedTuple):
-    """The values of a redeemed code that the answer needs. `openid` is `Granted` as JSON; None: plain OAuth 2.0."""
+    """What the answer needs of a redeemed code. `openid`: JSON of `openid.request.Granted`; None: plain OAuth 2.0."""
 
     person_id: UUID
     scope: str

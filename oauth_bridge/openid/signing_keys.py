@@ -89,9 +89,9 @@ def verification_key(kid: str) -> tuple[str, Key] | None:
 
 @transaction.atomic
 def rotate(algorithm: str) -> SigningKey:
-    """Make a key that begins to sign after PUBLISHED_BEFORE. Older keys stop signing at that time.
+    """Make a key, publish it now, and let it replace the older keys when the time PUBLISHED_BEFORE has passed.
 
-    By that time, applications have loaded the new key.
+    By then, applications have loaded the new key.
     """
     signs_from = timezone.now() + PUBLISHED_BEFORE
     older = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None)
