@@ -15,7 +15,8 @@ from accounts.email_addresses import EMAIL_MAX_LENGTH, NOT_AN_ADDRESS, normalise
 from accounts.models import NICKNAME_MAX_LENGTH
 from config.infrastructure.texts import refuse_control_characters, typed_code
 
-# Messages of Django and allauth. With our own translations, all pages use the same words and form of address.
+# Messages of Django and allauth. With our own translations, all pages use the same words and form of address. Django's
+# Portuguese translation begins months with a capital letter.
 # fmt: off
 MESSAGES = [
     _("This field is required."), _("You must type the same password each time."), _("This password is too common."),
@@ -26,6 +27,10 @@ MESSAGES = [
         "Ensure this value has at most %(limit_value)d characters (it has %(show_value)d).",
         "limit_value",
     ),
+]
+MONTHS = [
+    _("January"), _("February"), _("March"), _("April"), _("May"), _("June"),
+    _("July"), _("August"), _("September"), _("October"), _("November"), _("December"),
 ]
 # fmt: on
 

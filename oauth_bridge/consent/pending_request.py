@@ -62,9 +62,13 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def unseal(cls, sealed: str) -> PendingRequest:
-        """Verify and read a signed text. Raises RequestError: the signature is wrong or missing."""
+        """Verify and read a signed text, which another release may have sealed with more or fewer fields.
+
+        Raises RequestError: the signature is wrong or missing.
+        """
         try:
-            return cls(**signing.loads(sealed, salt=SALT))
+            values, known = signing.loads(sealed, salt=SALT), {each.name for each in fields(cls)}
+            return cls(**{name: value for name, value in values.items() if name in known})
         except (signing.BadSignature, TypeError, ValueError, json.JSONDecodeError):
             # Mail programs and chats may cut off the end of a long link. The signature is at the end.
             cause = "link_not_ours" if sealed.count(":") == SEPARATORS else "link_cut"
