@@ -30,6 +30,8 @@ def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
     Each credential in `without` is replaced by `...`. A value that is not an absolute address is not quoted, because it
     may be a credential in the wrong parameter.
     """
+    if ENCODED_SCHEME.match(address):
+        return "percent-encoded twice"
     if not re.match("[A-Za-z][A-Za-z0-9+.-]*:", address):
         return "not an absolute address"
     for credential in without:

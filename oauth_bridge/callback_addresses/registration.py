@@ -101,8 +101,10 @@ def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str
     proposed = "http" if is_local else "https"
     if not parts.scheme or (is_local and parts.scheme != "http"):  # in "localhost:8000", the host looks like a scheme
         return _("it has no scheme; write %(scheme)s://host/path.") % {"scheme": proposed}
+    if not uri.startswith(f"{parts.scheme}:"):
+        return _("write the scheme in lower case.")
     if parts.scheme not in ("https", "http"):
-        if not REVERSE_DOMAIN_SCHEME.fullmatch(parts.scheme) or not uri.startswith(f"{parts.scheme}:"):
+        if not REVERSE_DOMAIN_SCHEME.fullmatch(parts.scheme):
             return _("use https, or a scheme of your own in the form com.example.app (lower case).")
         is_path = uri.startswith(f"{parts.scheme}:/")
         return None if is_path else _("write a path after the scheme, as in com.example.app:/callback.")

@@ -87,7 +87,11 @@ def _basic(encoded: str) -> tuple[str, str]:
 
 
 def add_basic(request: HttpRequest, error: RequestError) -> None:
-    """Add `WWW-Authenticate: Basic` to the error if the client tried to authenticate in a header. RFC 6749 §5.2."""
+    """Add `WWW-Authenticate: Basic` to the error if the client tried to authenticate in a header. RFC 6749 §5.2.
+
+    The header repeats the error, because some libraries, such as oauth4webapi, then do not read the body.
+    """
     tried = is_basic(header_of(request))
     if error.fault is OAuthFault.CLIENT_SCHEME or (tried and error.fault.error == "invalid_client"):
-        error.headers["WWW-Authenticate"] = 'Basic realm="token", charset="UTF-8"'
+        told = f'error="{error.fault.error}", error_description="{error.description}"'
+        error.headers["WWW-Authenticate"] = f'Basic realm="token", charset="UTF-8", {told}'

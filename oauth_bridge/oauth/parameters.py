@@ -85,7 +85,7 @@ class Parameters:
     def lost(self, name: str, known: Collection[str]) -> bool:
         """Return whether the value was not percent-encoded, so that a part of it was read as something else.
 
-        Signs of this: the value has an unencoded "?", and a parameter not in `known` follows; or the value has a "+".
+        Signs of this: an unencoded "?" in the value and a parameter not in `known` after it, or a "+" inside the value.
         """
         pairs = self._encoded.split(b"&")
         places = [place for place, pair in enumerate(pairs) if pair.startswith(f"{name}=".encode())]
@@ -93,7 +93,9 @@ class Parameters:
             return False
         value, after = pairs[places[0]], pairs[places[0] + 1 : places[0] + 2]
         followers = [each.partition(b"=")[0].decode("utf-8", "replace") for each in after]
-        return b"+" in value or (b"?" in value and any(each and each not in known for each in followers))
+        return b"+" in value.partition(b"=")[2].strip(b"+") or (
+            b"?" in value and any(each and each not in known for each in followers)
+        )
 
     def texts(self) -> dict[str, str]:
         """The parameters of FORM_FIELDS that have a value. Raises RequestError: one is repeated or malformed."""

@@ -77,6 +77,7 @@ def test_who_proves_no_secret_is_told_in_words_that_depend_on_the_request_alone(
         assert not any("WWW-Authenticate" in answer.headers for answer in answers)
         by_header = [driver.exchange(off, "x", headers=basic(*pair), **IN_HEADER) for pair in in_header]
         assert all(answer.headers["WWW-Authenticate"].startswith("Basic ") for answer in by_header)
+        assert all(said in answer.headers["WWW-Authenticate"] for answer in by_header)
         sentences = {error_of(answer, 401, "invalid_client") for answer in (*answers, *by_header)}
         assert len(sentences) == 1
         assert said in sentences.pop()

@@ -85,6 +85,7 @@ def test_a_callback_address_that_is_sent_must_be_that_of_the_code(driver: OAuthD
         f"https://a.example/{secret}": "https://a.example/...",
         "https://a.example/" + "x" * 60_000: "https://a.example/" + "x" * 282 + "...",
         **dict.fromkeys(("x", code, secret), "not an absolute address"),
+        "https%3A%2F%2Fclient.example%2Fcallback": "percent-encoded twice",
     }.items():
         answer = driver.exchange(application, code, redirect_uri=address)
         said = f"The redirect_uri is {shown}, but the code was issued for https://client.example/callback. Send"

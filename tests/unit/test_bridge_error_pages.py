@@ -127,6 +127,7 @@ DIFFERENCES = [
     ("https://app.example/cb?q=a+b", "https://app.example/cb?q=a+b", ENCODING),
     (APP, "https%3A%2F%2Fapp.example%2Fcb%3Fa%3D1&utm_source=x", "the query"),
     (APP, "https%253A%252F%252Fapp.example%252Fcb", "the percent-encoding (it was encoded twice)"),
+    (APP, "https%3A%2F%2Fapp.example%2Fcb+", "the white space"),
     (APP, "http://localhost:8000/cb", "every part"),
     (LOOPBACK, "http://127.0.0.1:8000/calback", "the path"),
     (LOOPBACK, "http://127.0.0.1:8000/", "the path"),

@@ -26,6 +26,7 @@ GOOD = [
 ]
 # With a part of the reason.
 BAD = {
+    "HTTPS://app.example/cb": "the scheme in lower case",
     "http://app.example/cb": "http is possible on this machine only",
     "https://app.example/cb#": "fragment",
     "https://*.app.example/cb": "wildcards",
@@ -36,7 +37,6 @@ BAD = {
     "https://bücher.example/cb": "punycode",
     "https://app.example\\@evil.example": "which no address may hold",
     "https://App.example/cb": "lower case",
-    "HTTPS://app.example/cb": "host",
     "https:///cb": "no host",
     "https://app.example:0/cb": "port",
     "https://app.example:/cb": "port",

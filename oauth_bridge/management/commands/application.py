@@ -155,17 +155,22 @@ def _add_filters(parser: ArgumentParser) -> None:
     parser.add_argument("--address", default="", help="a network address, or a person's e-mail address")
     parser.add_argument("--reference", default="", help="that of an error page, an error_description or the log")
     parser.add_argument("--since", default="", metavar="TIME", help="30m, 24h, 7d, or a time such as 2026-11-23T16:00Z")
-    parser.add_argument("--limit", type=int, default=100, metavar="N", help=f"100 unless given, at most {MOST}")
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help=f"100, or 10 with --follow, unless given; at most {MOST}"
+    )
     parser.add_argument("--follow", action="store_true", help="go on printing what happens; Ctrl-C ends it")
 
 
 def _filters_of(options: dict[str, Any]) -> Filters:
     """Return the filters that the options choose. Raises CommandError: an option is malformed."""
-    if not 1 <= options["limit"] <= MOST:
+    limit = options["limit"]
+    if limit is None:
+        limit = 10 if options["follow"] else 100
+    if not 1 <= limit <= MOST:
         raise CommandError(f"--limit is a number from 1 to {MOST}.")
-    names = ("client_id", "cause", "step", "reference", "limit")
+    names = ("client_id", "cause", "step", "reference")
     who = looked_up_email(options["address"]) or options["address"]
-    return Filters(who=who, since=_since(options["since"]), **{name: options[name] for name in names})
+    return Filters(who=who, since=_since(options["since"]), limit=limit, **{name: options[name] for name in names})
 
 
 def _since(text: str) -> datetime | None:
