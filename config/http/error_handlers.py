@@ -71,7 +71,7 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
             return HttpResponseRedirect(request.get_full_path())
         if request.path == reverse("authorize"):
             return csrf_failure(request)
-        sign_in = return_path.sign_in_url(request.get_full_path())
+        sign_in = return_path.sign_in_url(request.path)  # without the query, which may name the act that was posted
         return HttpResponseRedirect(f"{sign_in}&{REFUSED_FIELD_NAME}=session_ended", status=303)
     return error_response(request, RequestError(SiteFault.BAD_REQUEST))
 

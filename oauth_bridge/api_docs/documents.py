@@ -39,8 +39,7 @@ TITLES = {
     "reference": pgettext_lazy("documentation", "Reference"),
     "errors": _("Errors"),
 }
-# On a narrow screen a table scrolls, also by keyboard.
-TABLE = '<div class="scrolled" role="group" aria-label="Table" tabindex="0"><table>\n'
+FITTING_COLUMNS = 2  # that have room beside each other on a narrow screen
 DOCUMENT_LINK = re.compile(r"(\w+)\.md(#.*)?")
 
 
@@ -93,7 +92,7 @@ def html_of(text: str) -> Rendered:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("fence", _fence)
     parser.add_render_rule("image", _picture)
-    parser.add_render_rule("table_open", lambda *_: TABLE)
+    parser.add_render_rule("table_open", _table)
     parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
     tokens = parser.parse(text)
     title, tokens = tokens[1].content, tokens[3:]
@@ -112,6 +111,16 @@ def html_of(text: str) -> Rendered:
 
 def anchor(words: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def _table(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
+    """Begin a table. If it has many columns, it scrolls on a narrow screen, also by keyboard."""
+    columns = [token.type for token in tokens[index : index + 4 * FITTING_COLUMNS + 4]].count("th_open")
+    if columns <= FITTING_COLUMNS:
+        return "<div><table>\n"
+    heading = next(tokens[place + 1] for place in range(index, -1, -1) if tokens[place].type == "heading_open")
+    label = heading.content.replace("`", "")
+    return format_html('<div class="scrolled" role="group" aria-label="{}" tabindex="0"><table>\n', label)
 
 
 def _picture(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
