@@ -220,7 +220,7 @@ def test_without_the_permission_nothing_is_shown_registered_changed_or_deleted_a
         "add": (ADD, FORM),
         "change": (admin_page(application, "change"), {**ELSEWHERE, "is_trusted": "on"}),
         "delete": (admin_page(application, "delete"), {"post": "yes", "typed": application.name}),
-        "rotate": (admin_page(application, "act", "new-secret"), {"overlap": "0", "confirmed": "on"}),
+        "rotate": (admin_page(application, "act", "new-secret"), {"overlap": "24", "confirmed": "on"}),
         "switch": (admin_page(application, "act", "switch-off"), {}),
     }
     before = [*Application.objects.values(), *ApplicationSecret.objects.values()]
