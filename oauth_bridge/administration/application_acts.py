@@ -68,10 +68,11 @@ def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpRespon
     found = find_application(request, pk, chosen.permission)
     if not _may(request, chosen, found):
         raise PermissionDenied
-    section = Named(_("Applications"), shown.page("oauth_bridge_application_changelist"))
+    section, page = Named(_("Applications"), shown.page("oauth_bridge_application_changelist")), "application"
+    if not rights.may(request, rights.VIEW, found):
+        section, page = Named(_("Overview"), shown.page("index")), "application_secret"
     subject = get_object_or_404(found.secrets.select_related("application"), number=number) if number else found
     named = str(number) if number else found.name
-    page = "application" if rights.may(request, rights.VIEW, found) else "application_secret"
     of = Named(found.name, shown.page(page, pk))
     return acts.confirm(request, chosen, subject, name=named, of=of, section=section)
 

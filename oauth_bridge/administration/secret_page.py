@@ -10,7 +10,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.core import signing
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
@@ -101,7 +101,8 @@ def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Show the secret in the cookie, and delete the cookie. Without a valid cookie, redirect to the application's page.
 
     Administrators who may make secrets but not view the application get the list of secrets here instead. Raises
-    PermissionDenied, Http404: the cookie is missing, and the administrator may not make secrets.
+    PermissionDenied, Http404: the cookie is missing, and the administrator may not make secrets. Raises Http404: the
+    application is public.
     """
     try:
         secret = request.get_signed_cookie(COOKIE, salt=_salt(request, pk), max_age=COOKIE_SECONDS)
@@ -114,6 +115,8 @@ def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
     may_view = rights.may(request, rights.VIEW, application)
     if not secret and may_view:
         return redirect("admin:application", pk)
+    if application.is_public:
+        raise Http404
     secrets = secret_rotation.states(application)
     context = {
         **admin.site.each_context(request),
