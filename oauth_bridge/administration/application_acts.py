@@ -68,10 +68,11 @@ def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpRespon
     found = find_application(request, pk, chosen.permission)
     if not _may(request, chosen, found):
         raise PermissionDenied
-    section = Named(_("Applications"), shown.page("oauth_bridge_application_changelist"))
+    section, page = Named(_("Applications"), shown.page("oauth_bridge_application_changelist")), "application"
+    if not rights.may(request, rights.VIEW, found):
+        section, page = Named(_("Overview"), shown.page("index")), "application_secret"
     subject = get_object_or_404(found.secrets.select_related("application"), number=number) if number else found
     named = str(number) if number else found.name
-    page = "application" if rights.may(request, rights.VIEW, found) else "application_secret"
     of = Named(found.name, shown.page(page, pk))
     return acts.confirm(request, chosen, subject, name=named, of=of, section=section)
 
@@ -200,11 +201,16 @@ def _add_address(found: Application, sent: str) -> None:
 
 
 def _rotate(request: HttpRequest, found: Application, answers: Answers) -> HttpResponseBase:
+    overlap = answers.get("overlap", secret_rotation.DEFAULT_OVERLAP)
     try:
-        return secret_page.rotate(request, found, answers["overlap"], answers["name"])
+        return secret_page.rotate(request, found, overlap, answers["name"])
     except secret_rotation.TooManySecrets:
         text = _("Too many secrets still work. Wait until one has expired, or end them all at once.")
         raise ValidationError(text) from None
+
+
+def _has_secret(found: Application) -> bool:
+    return any(each.works for each in found.secrets.all())
 
 
 def _end_secret(secret: ApplicationSecret, *, is_leaked: bool = False) -> None:
@@ -227,16 +233,14 @@ ACTS: dict[str, Act[Application]] = {
         permission=rights.ROTATE,
         fits=lambda found: not found.is_public,
         ends=lambda found: (
-            _(
-                "The application goes on with the secret it has until you have given it the new one. "
-                "Meanwhile both work."
-            )
-            if any(each.works for each in found.secrets.all())
+            _("Older secrets go on working for the time you choose, unless you end all at once.")
+            if _has_secret(found)
             else _("There is no secret, so nobody can sign in to it.")
         ),
         change=_rotate,
         is_proven=True,
         form=RotationForm,
+        initial=lambda found: {"has_secret": _has_secret(found)},
     ),
     "switch-off": Act(
         label=gettext_lazy("Switch off"),

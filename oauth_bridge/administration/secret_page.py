@@ -9,8 +9,8 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin
 from django.core import signing
-from django.core.exceptions import PermissionDenied, ValidationError
-from django.http import HttpRequest, HttpResponseRedirect
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
@@ -37,7 +37,6 @@ class RotationForm(forms.Form):
             ("1", gettext_lazy("1 hour")),
             ("24", gettext_lazy("24 hours")),
             ("168", gettext_lazy("7 days")),
-            ("0", gettext_lazy("End all at once")),
         ],
         initial="24",
         widget=forms.RadioSelect,
@@ -58,9 +57,14 @@ class RotationForm(forms.Form):
         ),
     )
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not self.initial["has_secret"]:
+            del self.fields["overlap"], self.fields["confirmed"]
+
     def clean(self) -> dict[str, Any]:
-        if self.cleaned_data.get("overlap") == secret_rotation.REVOKE_NOW and not self.cleaned_data["confirmed"]:
-            raise ValidationError({"confirmed": _("Confirm that the older secrets are to end at once.")})
+        if self.cleaned_data.get("confirmed"):
+            self.cleaned_data["overlap"] = secret_rotation.REVOKE_NOW
         return self.cleaned_data
 
 
@@ -97,7 +101,8 @@ def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Show the secret in the cookie, and delete the cookie. Without a valid cookie, redirect to the application's page.
 
     Administrators who may make secrets but not view the application get the list of secrets here instead. Raises
-    PermissionDenied, Http404: the cookie is missing, and the administrator may not make secrets.
+    PermissionDenied, Http404: the cookie is missing, and the administrator may not make secrets. Raises Http404: the
+    application is public.
     """
     try:
         secret = request.get_signed_cookie(COOKIE, salt=_salt(request, pk), max_age=COOKIE_SECONDS)
@@ -110,6 +115,8 @@ def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
     may_view = rights.may(request, rights.VIEW, application)
     if not secret and may_view:
         return redirect("admin:application", pk)
+    if application.is_public:
+        raise Http404
     secrets = secret_rotation.states(application)
     context = {
         **admin.site.each_context(request),

@@ -58,7 +58,7 @@ def test_the_rules_of_a_new_password_answer_while_it_is_typed(way: Way) -> None:
 # Client secrets -------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_secret_is_made_once_that_is_confirmed_and_is_saved_as_a_file(
+def test_a_new_secret_ends_the_old_one_where_that_is_ticked_and_is_saved_as_a_file(
     administrator: Page, driver: OAuthDriver, application: Registered
 ) -> None:
     """The file is made in the browser: no request is sent, and the address names no secret."""
@@ -67,11 +67,10 @@ def test_a_new_secret_is_made_once_that_is_confirmed_and_is_saved_as_a_file(
     wrong = flaws(page)
     press(page, "New secret …")
     wrong += flaws(page)
-    page.get_by_role("radio", name="End all at once").check()
-    press(page, "Make a new secret")
-    page.get_by_role("checkbox").check()
+    page.get_by_role("checkbox", name="End all at once").check()
     press(page, "Make a new secret")
     new = page.locator("#client-secret").inner_text()
+    assert [each.works for each in application.row.secrets.order_by("number")] == [False, True]
     wrong += flaws(page)
     assert wrong == []
 

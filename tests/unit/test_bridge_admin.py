@@ -186,6 +186,18 @@ def test_a_new_secret_is_shown_to_nobody_else_in_the_same_browser() -> None:
     assert alice.get(admin_page(other, "secret")).status_code == 403
 
 
+def test_who_may_only_make_secrets_sees_the_client_id_and_no_link_that_is_refused() -> None:
+    browser, application = staff("rotate_applicationsecret"), ApplicationFactory().row
+    secrets = admin_page(application, "secret")
+    for page in (secrets, admin_page(application, "act", "new-secret")):
+        html = html_of(browser.get(page))
+        addresses = re.findall(r'href="(/admin/[^"]*)"', html)
+        assert [each for each in addresses if browser.get(each).status_code != 200] == []
+    assert application.client_id in html_of(browser.get(secrets))
+    Application.objects.update(client_type="public")
+    assert browser.get(secrets).status_code == 404
+
+
 @contract("D7.trust")
 def test_a_new_application_is_not_trusted_and_does_not_become_so_without_the_permission() -> None:
     browser = staff(*ALL)
@@ -220,7 +232,7 @@ def test_without_the_permission_nothing_is_shown_registered_changed_or_deleted_a
         "add": (ADD, FORM),
         "change": (admin_page(application, "change"), {**ELSEWHERE, "is_trusted": "on"}),
         "delete": (admin_page(application, "delete"), {"post": "yes", "typed": application.name}),
-        "rotate": (admin_page(application, "act", "new-secret"), {"overlap": "0", "confirmed": "on"}),
+        "rotate": (admin_page(application, "act", "new-secret"), {"overlap": "24", "confirmed": "on"}),
         "switch": (admin_page(application, "act", "switch-off"), {}),
     }
     before = [*Application.objects.values(), *ApplicationSecret.objects.values()]

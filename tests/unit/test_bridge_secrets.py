@@ -216,7 +216,7 @@ def test_the_old_secret_works_for_as_long_as_was_chosen(admin_client, admin_user
     assert f"No. 2 {application.secrets.get(number=2).prefix}… Of the <shop> Works" in said
     assert f"made 21 November 2026, 12:00 UTC by {admin_user.display_name}" in said
     assert "made 21 November 2026, 12:00 UTC on the command line" in said
-    newest = secret_on(admin_client.post(rotate, {"overlap": "0", "confirmed": "on"}, follow=True))
+    newest = secret_on(admin_client.post(rotate, {"overlap": "24", "confirmed": "on"}, follow=True))
     assert working(application) == [digest_of(newest)], "at once"
     said = text_of(admin_client.get(admin_page(application, "history"), follow=True))
     assert f"Number 2 The older secrets end {until}" in said
@@ -280,9 +280,12 @@ def test_before_the_last_secret_ends_the_page_says_so(admin_client, made):
     for number in (1, 2):
         secret_rotation.revoke(application, number)
     page = admin_page(application, "act", "new-secret")
-    assert "Meanwhile both work" not in text_of(admin_client.get(page))
-    admin_client.post(page, {"overlap": "24"})
+    html = html_of(admin_client.get(page))
+    assert [each for each in ("go on working", 'name="overlap"', 'name="confirmed"') if each in html] == []
+    admin_client.post(page, {"name": "The first"})
     assert len(working(application)) == 1
+    html = html_of(admin_client.get(page))
+    assert [each for each in ("go on working", 'name="overlap"', 'name="confirmed"') if each not in html] == []
 
 
 def test_a_public_application_and_one_that_was_deleted_have_no_secret(admin_client):
