@@ -147,6 +147,10 @@ def test_a_part_of_a_name_lists_who_and_what_has_it_and_each_leads_to_its_failur
     for address in ("nobody@example.org", "192.0.2.77"):
         assert "/admin/find/?q=" not in html_of(grace.get("/admin/activity/", {"who": address})), address
     assert "sent back Ada Lovelace" in said, "what is going on is listed, too"
+    twin = ApplicationFactory(name="Reading List").client_id
+    ActivityRecord.objects.create(at=timezone.now(), step=Step.AUTHORIZE, outcome=Outcome.FAILED, client_id=twin)
+    for path in ("/admin/find/?q=reading", "/admin/oauth_bridge/application/", "/admin/activity/"):
+        assert f"<bdi>Reading List ({tried.application.client_id[:6]})</bdi>" in html_of(grace.get(path)), path
     for permission, hidden in ((VIEW, own), (PEOPLE, application)):
         assert hidden not in html_of(staff(permission).get("/admin/find/", {"q": "a"}))
 
