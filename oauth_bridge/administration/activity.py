@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
 from accounts.email_addresses import looked_up_email
+from config.infrastructure import network
 from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.attempts import Attempt
 from oauth_bridge.activity.causes import fix_of, name_of, needs_mending, title_of
@@ -87,6 +88,10 @@ class Query:
     def is_of_some(self) -> bool:
         """Whether only the attempts of one address or reference are listed. The counts still include everybody."""
         return bool(self.who or self.reference)
+
+    @property
+    def is_of_no_address(self) -> bool:
+        return bool(self.who) and "@" not in self.who and not network.is_ip_address(self.who)
 
     def chooses(self, failing: Failing) -> bool:
         return self.cause in ("", failing.cause) and self.step in ("", failing.step)

@@ -25,7 +25,7 @@ from accounts.rights import named_groups
 from accounts.templatetags.times import ago, moment
 from config.infrastructure import events
 from config.infrastructure.events import Event
-from oauth_bridge.administration import checks, rights, secret_page
+from oauth_bridge.administration import checks, rights, secret_page, shown
 from oauth_bridge.administration.application_acts import ACTS
 from oauth_bridge.administration.application_form import GROUPS, ApplicationForm
 from oauth_bridge.applications import logos, look_alikes, registry
@@ -38,14 +38,14 @@ NOT_AT_FIRST = [*NEEDED, "remove_logo", "remove_used", "client_id", "created", "
 
 
 class SummarisedList(ChangeList):
-    """A change list that sets `summary` on each application of the page."""
+    """A change list that sets `summary` and `shown_name` on each application of the page."""
 
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         self.result_list = list(self.result_list)
-        found = checks.summaries(self.result_list)
+        found, names = checks.summaries(self.result_list), shown.told_apart(self.result_list)
         for row in self.result_list:
-            row.summary = found[row.pk]
+            row.summary, row.shown_name = found[row.pk], names[row.client_id].name
 
 
 @admin.register(Application)

@@ -39,7 +39,7 @@ def find(request: HttpRequest) -> HttpResponse:
         **admin.site.each_context(request),
         "typed": typed,
         "people": people[:MOST_LISTED],
-        "applications": [shown.named(each) for each in applications[:MOST_LISTED]],
+        "applications": shown.told_apart(applications[:MOST_LISTED]).values(),
         "is_cut": len(people) > MOST_LISTED or len(applications) > MOST_LISTED,
         "near": [shown.named(each) for each in with_client_id(rights.applications(request, VIEW), text.lower())],
         "is_overview": True,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Case, F, Max, Q, QuerySet, Value, When
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
@@ -22,7 +23,7 @@ from oauth_bridge.models import Application
 
 DAY = timedelta(days=1)
 MOST_CAUSES, MOST_FAILURES = 8, 8
-MOST_LISTED = 12
+MOST_SUMMARISED, MOST_LISTED = 500, 12
 
 
 class Needed(NamedTuple):
@@ -95,8 +96,15 @@ def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
 
 
 def _needed(enabled: QuerySet[Application]) -> list[Needed]:
-    """The first finding of each application: failing applications first, unused ones last, at most MOST_LISTED."""
-    rows = list(enabled.order_by("created"))
+    """The first finding of each application: failing applications first, unused ones last, at most MOST_LISTED.
+
+    Of more than MOST_SUMMARISED, only those are looked at whose last secrets end first.
+    """
+    never = Value(datetime(9999, 1, 1, tzinfo=UTC))
+    last = Max(Coalesce("secrets__expires_at", never), filter=Q(secrets__is_revoked=False))
+    ending = enabled.alias(ends=Case(When(client_type="public", then=never), default=last))
+    order = (F("ends").asc(nulls_first=True), "-is_restricted", "-is_trusted", "created")
+    rows = list(ending.order_by(*order)[:MOST_SUMMARISED])
     summaries = checks.summaries(rows)
     needed = [
         Needed(shown.named(each), _state(finding), finding)

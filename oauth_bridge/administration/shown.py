@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -46,20 +47,30 @@ def name_of_person(person: User) -> str:
     return person.nickname.strip() or person.email
 
 
+def told_apart(rows: Iterable[Application]) -> dict[str, Named]:
+    """The names by client_id. Names that several rows have are followed by the first characters of the client_id."""
+    found = {row.client_id: named(row) for row in rows}
+    numbers = Counter(each.name for each in found.values())
+    for client_id, each in found.items():
+        if numbers[each.name] > 1:
+            found[client_id] = each._replace(name=f"{each.name} ({client_id[:6]})")
+    return found
+
+
 class Names:
     """The names of the applications and people of a page, without those that the administrator may not see."""
 
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
         self.applications: dict[str, Named] = {}
         self.people: dict[UUID, Named] = {}
-        self.why_off: dict[str, str] = {}
         wanted = {client_id for client_id in client_ids if client_id}
         seen = rights.applications(request, rights.VIEW, rights.ACTIVITY)
         may_open = rights.may(request, rights.VIEW)
         self.sight = rights.sight(request)
-        for row in seen.filter(client_id__in=wanted) if wanted else ():
-            self.applications[row.client_id] = named(row) if may_open else named(row)._replace(url="")
-            self.why_off[row.client_id] = off_since(request, row)
+        rows = list(seen.filter(client_id__in=wanted)) if wanted else []
+        for client_id, each in told_apart(rows).items():
+            self.applications[client_id] = each if may_open else each._replace(url="")
+        self.why_off = {row.client_id: off_since(request, row) for row in rows}
         keys = {key for key in people if key}
         if keys and self.sight.people:
             for person in User.objects.filter(pk__in=keys):

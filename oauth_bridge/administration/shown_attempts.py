@@ -131,7 +131,7 @@ def _steps(each: Attempt) -> list[dict[str, Any]]:
 
 
 def _step(step: Step, mark: str, note: str) -> dict[str, Any]:
-    return {"step": step, "name": name_of(step), "mark": mark, "note": note}
+    return {"step": step, "name": name_of(step), "mark": mark, "note": note, "at": None}
 
 
 # The board of an application: the steps of its latest attempt, as they happen -----------------------------------------
@@ -154,19 +154,28 @@ BOARD: dict[Step, tuple[Any, Any]] = {
     ),
     Step.PROFILE: (gettext_lazy("%(name)s came as far as the profile"), gettext_lazy("It reads who signed in.")),
 }
+# Steps that not every sign-in has are shown as a part of this one.
+PART_OF = {Step.SIGN_IN: Step.AUTHORIZE, Step.SECOND_FACTOR: Step.AUTHORIZE}
 
 
 def board(application: Application, attempts: Sequence[Attempt], names: Names) -> dict[str, Any]:
-    """The template's variables for the first of the attempts. An attempt older than LASTS is not shown."""
-    is_recent = bool(attempts) and timezone.now() - attempts[0].latest_at < LASTS
-    latest = attempt(attempts[0], names) if is_recent else None
-    steps = latest["steps"] if latest else [_step(step, "open", "") for step in BOARD]
-    for step in steps:
-        if step["mark"] in ("", "open") and step["step"] in BOARD:
-            step["note"] = BOARD[step["step"]][1]
+    """The template's variables: for each step of BOARD, the last event of the latest attempt.
+
+    Sign-outs and attempts older than LASTS are not shown.
+    """
+    signing_in = (each for each in attempts if {event.step for event in each.events} != {Step.LOGOUT})
+    found = next((each for each in signing_in if timezone.now() - each.latest_at < LASTS), None)
+    latest = attempt(found, names) if found else None
+    cells = {step: _step(step, "open", "") for step in BOARD}
+    for shown in latest["steps"] if latest else ():
+        if (step := PART_OF.get(shown["step"], shown["step"])) in cells:
+            cells[step] = shown | {"name": name_of(step)}
+    for step, cell in cells.items():
+        if cell["mark"] in ("", "open"):
+            cell["note"] = BOARD[step][1]
     return {
-        "heading": _heading(attempts[0] if is_recent else None) % {"name": application.name},
-        "steps": steps,
+        "heading": _heading(found) % {"name": application.name},
+        "steps": cells.values(),
         "latest": latest,
         "client_id": application.client_id,
         "callbacks": application.callback_addresses,

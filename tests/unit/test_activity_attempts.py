@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from tests.unit.test_activity import Tried, listing
 pytestmark = pytest.mark.django_db
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"  # RFC 7636, appendix B
 ACTIVITY = "/admin/activity/"
+CELL = r'<li class="(\w*)">\s*<strong>(.+)</strong>\s*<span class="quiet">.+</span>\s*<span class="text">(.*)</span>'
 
 
 def record_page(**filters: str) -> str:
@@ -113,6 +115,28 @@ def test_only_who_has_a_second_factor_waits_for_it_and_only_on_the_way_to_an_app
     tried.post("/accounts/sign-in", {"login": tried.person.email, "password": PASSWORD}, Client())
     counts.flush()
     assert not ActivityRecord.objects.filter(cause=FACTOR_AWAITED).exists()
+
+
+def test_the_board_has_one_cell_for_each_step_with_its_last_event_and_none_for_a_sign_out(grace: Client) -> None:
+    tried = Tried()
+    board = {"client_id": tried.application.client_id, "live": ""}
+
+    def cells() -> list[tuple[str, str, str]]:
+        return re.findall(CELL, html_of(grace.get(ACTIVITY, board)))
+
+    record = {"client_id": tried.application.client_id, "outcome": Outcome.REFUSED}
+    ActivityRecord.objects.create(at=timezone.now(), step=Step.LOGOUT, cause="logout_hint_invalid", **record)
+    assert "Waiting for" in text_of(grace.get(ACTIVITY, board))
+    assert [cell[:2] for cell in cells()] == [("open", name) for name in ("Start", "Consent", "Access", "Profile")]
+    tried.sign_in(password="wrong")
+    assert cells()[0][:2] == ("bad", "Start")
+    tried.sign_in()
+    code = tried.callback()
+    for secret in ("x" * 43, "y" * 43, tried.application.secret):
+        tried.exchange(code=code, client_secret=secret)
+    counts.flush()
+    assert [cell[:2] for cell in cells()] == [("", "Start"), ("", "Consent"), ("", "Access"), ("open", "Profile")]
+    assert all(text for *_, text in cells())
 
 
 # Codes ----------------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from accounts import admin_site
 from accounts.models import AuditEntry, User
 from oauth_bridge.activity import counts
 from oauth_bridge.activity.causes import CAUSES, fix_of, title_of
+from oauth_bridge.administration import overview
 from oauth_bridge.applications.registry import set_groups
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Consent
@@ -142,7 +143,14 @@ def test_a_part_of_a_name_lists_who_and_what_has_it_and_each_leads_to_its_failur
     CodeFactory(user=ada)
     said = text_of(grace.get("/admin/activity/", {"who": ada.email}))
     assert "The callback address isn’t registered Ada Lovelace" in said
+    assert "/admin/find/?q=Ada%20Love" in html_of(grace.get("/admin/activity/", {"who": "Ada Love"}))
+    for address in ("nobody@example.org", "192.0.2.77"):
+        assert "/admin/find/?q=" not in html_of(grace.get("/admin/activity/", {"who": address})), address
     assert "sent back Ada Lovelace" in said, "what is going on is listed, too"
+    twin = ApplicationFactory(name="Reading List").client_id
+    ActivityRecord.objects.create(at=timezone.now(), step=Step.AUTHORIZE, outcome=Outcome.FAILED, client_id=twin)
+    for path in ("/admin/find/?q=reading", "/admin/oauth_bridge/application/", "/admin/activity/"):
+        assert f"<bdi>Reading List ({tried.application.client_id[:6]})</bdi>" in html_of(grace.get(path)), path
     for permission, hidden in ((VIEW, own), (PEOPLE, application)):
         assert hidden not in html_of(staff(permission).get("/admin/find/", {"q": "a"}))
 
@@ -315,7 +323,9 @@ def test_each_fault_of_an_operation_is_a_cause_or_has_finer_ones() -> None:
     assert {name for name in OAuthFault.__members__ if name.lower() not in CAUSES} == {"SPECULATIVE", *finer.split()}
 
 
-def test_the_overview_has_the_latest_failures_with_person_and_what_somebody_must_look_at(grace: Client) -> None:
+def test_the_overview_has_the_latest_failures_with_person_and_what_somebody_must_look_at(
+    grace: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = text_of(grace.get("/admin/"))
     assert "No application turns people away" in said
     assert "No application is registered yet" in said
@@ -341,6 +351,10 @@ def test_the_overview_has_the_latest_failures_with_person_and_what_somebody_must
     Application.objects.filter(pk=ends.pk).update(created=timezone.now() - timedelta(days=200))
     ends.secrets.update(expires_at=None)
     assert "Ends Stale No sign-in for 200 days" in text_of(grace.get("/admin/"))
+    monkeypatch.setattr(overview, "MOST_SUMMARISED", 2)
+    said = text_of(grace.get("/admin/")).partition("Applications to look at")[2]
+    assert [f"{name} Failing" in said for name in ("Lacks", "Alone")] == [True, True], "what fails is looked at first"
+    assert "Ends" not in said
 
 
 def test_each_page_says_which_installation_this_is(grace: Client, settings: Any) -> None:
