@@ -59,7 +59,7 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Select those of the person's groups that the form offers. `clean_groups` keeps the person's other groups."""
+        """Preselect the person's groups among the offered groups. `clean_groups` keeps those that are not offered."""
         super().__init__(*args, **kwargs)
         if "groups" in self.fields:
             offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
@@ -171,7 +171,7 @@ class GroupAdmin(ModelAdmin):
 
 
 class UserAdmin(ModelAdmin):
-    """The forms of a person, and actions on several people. `oauth_bridge.administration.people` adds the list."""
+    """The forms of a person, and actions on several people. `oauth_bridge.administration.people` adds the list page."""
 
     add_form_template = "admin/accounts/user/invite.html"
     is_deletion_proven = True
@@ -259,7 +259,7 @@ class UserAdmin(ModelAdmin):
         return self._unless_last(request, lambda: super(UserAdmin, self).changelist_view(request, extra_context))
 
     def _unless_last(self, request: HttpRequest, view: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-        """Return the view's response. If no administrator would remain, roll back, and show a message."""
+        """Return the response of `view`. If it would leave no administrator, roll back, and redirect with a message."""
         try:
             with transaction.atomic():
                 return view()
@@ -287,7 +287,7 @@ class UserAdmin(ModelAdmin):
 
     @admin.action(description=_("Switch off …"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
-        """Ask, then deactivate the chosen people. Raises LastAdministrator: no administrator would remain."""
+        """Return a page that asks. After the answer, deactivate the people, return None. Raises LastAdministrator."""
         people = queryset if request.user.is_superuser else queryset.filter(is_staff=False, is_superuser=False)
         return self.act_on_many(
             request,
@@ -306,9 +306,9 @@ class UserAdmin(ModelAdmin):
 
 
 def _stored(person: User) -> dict[str, object]:
-    """Return the rights in the database, and whether the nickname there equals the nickname of the object `person`.
+    """Return `is_staff` and `is_superuser` from the database, and whether the nickname there is `person.nickname`.
 
-    An audit entry never contains the nickname itself, because entries are never deleted.
+    So an audit entry shows that the nickname changed, but not the nickname itself: entries are never deleted.
     """
     row = User.objects.values("nickname", "is_staff", "is_superuser").get(pk=person.pk)
     return {**row, "nickname": row["nickname"] == person.nickname}

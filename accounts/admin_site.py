@@ -53,7 +53,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     saved_with_form: ClassVar[frozenset[str]] = frozenset()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Save only the changed fields and `saved_with_form`: another request may have changed, say, the password."""
+        """Save only changed columns and those in `saved_with_form`: another request may have changed other columns."""
         if not change:
             super().save_model(request, obj, form, change)
             return
@@ -68,7 +68,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return field
 
     def response_post_save_change(self, request: HttpRequest, obj: Any) -> HttpResponseRedirect:
-        """Redirect to the page of the object that `view_on_site` names, if the administrator may see the object."""
+        """Redirect to the page that `view_on_site` returns, if any, and if the administrator may see the object."""
         page = self.get_view_on_site_url(obj)
         if page and self.has_view_permission(request, obj):
             return redirect(page)
@@ -255,7 +255,7 @@ class AdminSite(admin.AdminSite):
     site_header = site_title = settings.SERVICE_NAME
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Redirect to the next step: sign-in, the page that asks for or adds a second factor, or the requested page.
+        """Redirect to the sign-in page, to the page that asks for (or adds) a second factor, or to the requested page.
 
         Raises PermissionDenied: the signed-in person is not an administrator.
         """
@@ -316,7 +316,7 @@ class AdminSite(admin.AdminSite):
         return response
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
-        """Leave out Django's redirect to an object's page on another site, because nothing here has such a page."""
+        """Return Django's URLs without `view_on_site`, a redirect to objects' public pages, because none exist."""
         return [each for each in super().get_urls() if getattr(each, "name", "") != "view_on_site"]
 
     def logout(  # type: ignore[override]

@@ -131,7 +131,7 @@ def write(action: str, subject: Subject, changes: Changes | None = None) -> None
 
 
 def write_all(action: str, kind: str, keys: Sequence[str], changes: Changes | None = None) -> None:
-    """Write an entry with the same changes for each key if there is an actor. All of them count as one change."""
+    """Write an entry with the same changes for each key if there is an actor. All entries count as one change."""
     kept = {name: _difference(before, after) for name, (before, after) in (changes or {}).items()}
     _store(action, [Subject(kind, key, "") for key in keys], kept)
 
@@ -160,7 +160,7 @@ def _store(action: str, subjects: Sequence[Subject], kept: dict[str, Any]) -> No
 
 @contextmanager
 def changes(action: str, subject: Subject, stored: Callable[[], Mapping[str, object]]) -> Iterator[None]:
-    """Write the difference of `stored()` before and after the `with` block. Without an actor, do nothing."""
+    """Write an entry with what the `with` block changes in the result of `stored()`. Without an actor, do nothing."""
     if _actor.get() is None:
         yield
         return
@@ -222,7 +222,7 @@ def _shown(value: object) -> object:
 
 
 def _cut(texts: list[str]) -> list[str]:
-    """Return the first texts, about VALUE_LENGTH characters in total, each cut, and a text such as "… 5 more"."""
+    """Shorten long texts. Return the first, up to VALUE_LENGTH characters in total, and "… 5 more" if 5 are left."""
     longest = max(VALUE_LENGTH // max(len(texts), 1), SHORTEST_CUT)
     texts = [text if len(text) <= longest else f"{text[: longest - 1]}…" for text in texts]
     kept = [text for text, length in zip(texts, accumulate(map(len, texts)), strict=True) if length <= VALUE_LENGTH]

@@ -1,4 +1,4 @@
-"""Bring e-mail addresses into one form, which accounts, the sending of e-mails and the limits of e-mails use."""
+"""Bring e-mail addresses into one form, for accounts, for the sending of e-mails and for the limits of e-mails."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def normalise_email(typed: str) -> str:
 
     The domain is ASCII by IDNA 2008, so `straße` becomes `xn--strae-oqa`. Invisible characters at the ends are removed.
 
-    Raises ValidationError: the text is no address, or has an invisible character inside. Only a joiner is allowed, in
-    the domain, if IDNA 2008 accepts it (RFC 5892 appendix A).
+    Raises ValidationError: the text is no address, or has an invisible character inside. A domain may contain joiners
+    (U+200C and U+200D, which are invisible) where IDNA 2008 accepts them (RFC 5892 appendix A).
     """
     limit_length = MaxLengthValidator(EMAIL_MAX_LENGTH)
     limit_length(typed.strip())
@@ -69,7 +69,7 @@ def mailbox_of(email: str) -> str:
 
 
 def _without_unseen_ends(text: str) -> str:
-    """Remove invisible characters at the ends, but keep a joiner of the last label, which is a part of the domain."""
+    """Remove invisible characters at both ends. Keep a joiner (U+200C, U+200D) at the end if IDNA 2008 accepts it."""
     start = next((index for index, each in enumerate(text) if not is_unseen(each)), len(text))
     end = len(text)
     while end > start and is_unseen(text[end - 1]) and not _is_part_of_label(text, end - 1):
@@ -85,7 +85,7 @@ def _is_part_of_label(text: str, position: int) -> bool:
 
 
 def _ascii_domain(domain: str) -> str:
-    """Raises UnicodeError: IDNA 2008 does not allow the domain."""
+    """Return the domain in ASCII, in lower case. Raises UnicodeError: IDNA 2008 does not allow the domain."""
     # The mapping of UTS 46 without its transitional part is what browsers apply to a typed domain.
     mapped = domain.lower() if domain.isascii() else idna.uts46_remap(domain, std3_rules=False, transitional=False)
     return ".".join(map(_ascii_label, mapped.split(".")))

@@ -48,7 +48,7 @@ class UserManager(BaseUserManager["User"]):
         return user
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> User:
-        """Store a superuser for the operator. The address counts as verified (docs/contract.md, Commands)."""
+        """Store a superuser for the operator. The address counts as verified, without a confirmation by e-mail."""
         fields = {"is_staff": True, "is_superuser": True, "email_verified_at": timezone.now(), **fields}
         return self.create_user(email, password, **fields)
 

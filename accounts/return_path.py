@@ -81,7 +81,7 @@ def sign_in_url(return_to: str, *, login: str = "") -> str:
 
 
 def keep(request: HttpRequest, return_to: str = "") -> None:
-    """Keep `return_to` or, by default, the `next` of the request in the session for an hour, if there is one."""
+    """Keep `return_to` or, by default, the request's `next` in the session for an hour. Without both, do nothing."""
     if return_to := return_to or requested(request):
         request.session[SESSION_KEY] = [return_to, int(time.time())]
 

@@ -61,7 +61,7 @@ def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
 def make(person: User, permissions: Collection[Permission]) -> int:
     """Make the person an administrator with only these permissions, or a superuser if `permissions` is empty.
 
-    Returns the number of applications that the person does not own any more. Raises LastAdministrator.
+    Returns the number of applications whose ownership this ends. Raises LastAdministrator.
     """
     if permissions:
         keep_one([person.pk])
@@ -77,10 +77,10 @@ def make(person: User, permissions: Collection[Permission]) -> int:
 
 
 def end_ownerships(person: User) -> int:
-    """Remove the person from all owned applications, so that a later right restores nothing. Returns their number.
+    """End the person's ownership of all applications: no later right may restore it. Returns how many were owned.
 
-    Call this in the transaction that changes `is_staff` in either direction, takes `is_superuser` away, or sets the
-    permissions exactly.
+    Call this in the transaction that changes `is_staff` in either direction, takes `is_superuser` away, or replaces
+    all permissions.
     """
     owned = list(person.owned_applications.values_list("client_id", "name"))
     person.owned_applications.clear()
@@ -105,7 +105,7 @@ def groups_without_permissions() -> QuerySet[Group]:
 
 @transaction.atomic
 def change_members(group: Group, people: Collection[User], *, are_added: bool) -> None:
-    """Add the people to the group, or remove them. Each of them and the group have an entry in the audit trail."""
+    """Add the people to the group, or remove them. Write an audit entry for each person and one for the group."""
     if not people:
         return
     (group.user_set.add if are_added else group.user_set.remove)(*people)

@@ -27,7 +27,7 @@ _SIGN_IN_CAUSES = {
 
 
 def sign_in_wait(request: HttpRequest, email: str) -> tuple[int, str, UUID | None]:
-    """Return the seconds until this browser may try this account (0: now), the cause, and the owner if there is one."""
+    """Return the seconds until this browser may try this account (0: now), the cause or "", and the owner or None."""
     mark, person = _account(email)
     for counter in reversed(_failed_sign_ins(request, email, mark)):
         if seconds := rate_limits.exceeded(counter):
@@ -81,7 +81,7 @@ def sign_in_begun_wait(request: HttpRequest, person: User) -> int:
 
 
 def sign_in_done_wait(request: HttpRequest, person: User) -> int:
-    """Count a completed sign-in since the account's credentials last changed. Return the seconds to wait, or 0."""
+    """Count a completed sign-in. A change of the credentials begins a new count. Return the seconds to wait, or 0."""
     account = f"{known_browsers.account_mark(person.email)} {person.credentials_version}"
     return rate_limits.attempt(_of_account("sign_in_done", request, person.email, account)[-1])
 
@@ -109,8 +109,8 @@ def _of_account(name: str, request: HttpRequest, email: str, account: str, times
     """Return the counter of a known browser, or the counters of the network address and of all unknown browsers.
 
     A known browser has its own counter, so that a few wrong passwords from elsewhere do not lock the owner out. An
-    attacker who uses many network addresses reaches the larger limit of all unknown browsers together. IPv6 addresses
-    are counted by site, because one machine has few sites and many addresses.
+    attacker who uses many network addresses reaches the limit of all unknown browsers together, which `times`
+    multiplies. IPv6 addresses are counted by /48 network: one machine has many addresses, but few such networks.
     """
     if browser := known_browsers.find(request, email):
         return [Counter(name, f"{account}:{browser}")]

@@ -87,7 +87,7 @@ def _luminance(color: str) -> float:
 
 @functools.cache
 def files(logo: File | None, color: str) -> dict[str, File]:
-    """Return replacements of files in `static`: "mark" (`logo`, or mark.svg in `color`) and "stylesheet"."""
+    """Return replacements of static files: "mark" (`logo`, or mark.svg in `color`) and, with `color`, "stylesheet"."""
     found = {"mark": logo} if logo else {}
     if color:
         static = settings.BASE_DIR / "static"

@@ -19,7 +19,7 @@ Apps = Sequence[AppConfig] | None
 
 @register(Tags.security)
 def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Check Redis for several workers, the contrast of SERVICE_COLOR (WCAG 2.2, 1.4.3), and AUTH_URL for passkeys."""
+    """Check that several workers have Redis, SERVICE_COLOR fits WCAG 2.2, 1.4.3, and AUTH_URL permits passkeys."""
     found: list[CheckMessage] = []
     if settings.WEB_CONCURRENCY > 1 and not settings.REDIS_URL:
         found.append(_error("E006", "WEB_CONCURRENCY is above 1 without REDIS_URL.", "Set REDIS_URL."))

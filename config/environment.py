@@ -65,8 +65,8 @@ def raw(name: str) -> str:
 def refuse_unknown() -> None:
     """Refuse unknown variables with names similar to ours. Call this function after all variables are read.
 
-    Raises ImproperlyConfigured: such a name is similar to a variable of ours that is not set, is one of ours with _FILE
-    though no secret, or begins with RATE_.
+    Raises ImproperlyConfigured: an unknown name resembles a variable of ours that is not set, begins with RATE_, or is
+    a variable of ours with _FILE at its end, but no secret.
     """
     for name in sorted(set(os.environ) - _known):
         injected = INJECTED.fullmatch(name)
@@ -84,7 +84,7 @@ def refuse_unknown() -> None:
 
 @contextmanager
 def _value(name: str, default: str, form: str) -> Iterator[str]:
-    """Yield a variable's value. Raises ImproperlyConfigured with `form`: the `with` block has raised ValueError."""
+    """Yield the value. Raises ImproperlyConfigured, which names the valid `form`: the block raised ValueError."""
     value = raw(name)
     try:
         value.encode()  # raises UnicodeEncodeError, a ValueError, for bytes that are not UTF-8
@@ -257,7 +257,7 @@ def database(name: str, default: str) -> dict[str, Any]:
 
 
 def redis(name: str, default: str) -> str:
-    """Return the address, or an empty text. The client would accept an address without a host or with any option."""
+    """Return the address, or "". Refuse one without a host or with options, which the client would accept."""
     form = "redis://host:port/number, rediss://host:port/number or unix:///path/of/socket"
     with _value(name, default, form) as value:
         parts = urlsplit(_match(r"(?i)|rediss?://[^\s/?#]+(/[0-9]*)?|unix://[^\s/?#]*/[^\s?#]+", value))

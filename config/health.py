@@ -44,7 +44,7 @@ def live(request: HttpRequest) -> JsonResponse:
 def ready(request: HttpRequest) -> JsonResponse:
     """Return 200 if the database answers, is migrated and can be written, otherwise 503.
 
-    Redis and the purge do not change the status. The answer contains the version, which the OpenAPI document has too.
+    Redis and the purge do not change the status. The version may be public: the OpenAPI document has it, too.
     """
     database = _database()
     is_ready = database == "ok"

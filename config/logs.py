@@ -109,7 +109,7 @@ class AuditHandler(logging.Handler):
         self.path, self.host, self.port = path, host, port
 
     def open(self) -> FileIO | socket.socket:
-        """Raises OSError: the file or syslog cannot be used now."""
+        """Return the open file, or a socket to syslog. Raises OSError: the file or syslog cannot be used now."""
         if self.path:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
             return FileIO(os.open(self.path, flags, FILE_MODE), "w")

@@ -48,7 +48,7 @@ class WholeBody:
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Call Django with the media type and the boundary of `Content-Type` alone.
+    """Call Django after removing all but the media type and the boundary from `Content-Type`.
 
     Django parses this header before any middleware, and fails if a `charset` or an extended parameter (RFC 2231) names
     an unknown codec.

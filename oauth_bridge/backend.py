@@ -47,7 +47,7 @@ class Backend:
         """Ignore the oauthlib server that the toolkit passes (docs/architecture.md)."""
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
-        """Return no scopes, and the verified request."""
+        """Return an empty list, where the toolkit expects scopes, and the verified request."""
         is_post = request.method == "POST"
         form = parameters.of_form(request, has_been_read=True) if is_post else {}
         query = parameters.of_query(request)

@@ -43,14 +43,14 @@ class LogoutRequest(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The URL to which the browser is redirected after the sign-out; empty without an address."""
+        """The `address` with the `state`, to which the browser is redirected after the sign-out; empty: no address."""
         if not self.address or self.state is None:
             return self.address
         return f"{self.address}{'&' if '?' in self.address else '?'}state={self.state}"
 
     @property
     def path(self) -> str:
-        """The path with the request, without `id_token_hint`, to which the page that asks for a confirmation posts."""
+        """The path to which the confirmation page posts. Its query repeats the request without `id_token_hint`."""
         sent = {"client_id": self.client_id, "post_logout_redirect_uri": self.address}
         query = urlencode({name: value for name, value in sent.items() if value})
         state = "" if self.state is None else f"&state={self.state}"

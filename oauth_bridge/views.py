@@ -188,7 +188,7 @@ class TokenView(ToolkitTokenView):
     """Exchange a code for an access token. Specification 4.3."""
 
     def dispatch(self, request: HttpRequest) -> HttpResponse:
-        """Answer without the toolkit's methods, which parse forms leniently and read the token again."""
+        """Answer without the toolkit's methods, which parse forms leniently and load the stored token once more."""
         _url, headers, body, status = self.create_token_response(request)
         return HttpResponse(body, status=status, headers={**headers, **NO_STORE})
 
@@ -209,7 +209,7 @@ class UserinfoView(ScopedProtectedResourceView):
     required_scopes = [userinfo.PROFILE_SCOPE]  # type: ignore[assignment]
 
     def dispatch(self, request: HttpRequest) -> HttpResponse:
-        """Answer GET and POST alike. The toolkit's method would pass on the person, but the claims need the bearer."""
+        """Answer GET and POST alike. The toolkit's method keeps only the person, but the claims depend on the token."""
         _valid, bearer = self.verify_request(request)
         profile = userinfo.profile_of(bearer)
         if bearer.attempt:
@@ -236,7 +236,7 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
 
 
 def _published(view: View) -> View:
-    """Make a cacheable operation of the view, for the metadata and the published keys."""
+    """Turn the view, which answers with the metadata or the published keys, into a cacheable operation."""
     kept = cache_control(public=True, max_age=int(signing_keys.PUBLISHED_FOR.total_seconds()))
     return operation(kept(view), "GET", "HEAD")
 

@@ -46,7 +46,7 @@ class FactorAdapter(DefaultMFAAdapter):
     def is_mfa_enabled(self, user: AbstractBaseUser | AnonymousUser | None, types: Any = None) -> bool:
         """Return whether the person has a factor of one of `types`, or of any type if `types` is None.
 
-        With apps and passkeys in `types`, allauth asks whether a second factor must follow: any passkey counts.
+        With apps and passkeys in `types`, allauth asks whether a second factor must follow: unusable passkeys count.
         """
         if types and {Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN} <= set(types):
             return is_asked_after_password(user) and not is_enough_by_link(self.request, cast(User, user))
@@ -64,7 +64,7 @@ class FactorAdapter(DefaultMFAAdapter):
         return content.decode()
 
     def build_totp_svg(self, url: str) -> SafeString:
-        """Return the QR code as an SVG element with a fifth of the bytes of allauth's, to keep the page below 50 kB."""
+        """Return the QR code as an SVG element. allauth's is five times as long, too long for a page of 50 kB."""
         code = QRCode(border=4)
         code.add_data(url)
         rows = ["".join("#" if is_dark else " " for is_dark in row) for row in code.get_matrix()]

@@ -117,7 +117,7 @@ def is_enough_by_link(request: HttpRequest, person: User) -> bool:
 
 
 def is_asked_after_password(person: AbstractBaseUser | AnonymousUser | None) -> bool:
-    """Return whether the person is asked for a second factor, even if none is usable; False for None (deleted)."""
+    """Return whether the person has an app or a passkey, usable or not; False for None, which is a deleted person."""
     if person is None:
         return False
     asked: bool = Authenticator.objects.filter(user_id=person.pk, type__in=_SECOND_FACTORS).exists()
@@ -140,7 +140,7 @@ def remove_all(person: User) -> None:
 
 @transaction.atomic
 def mark_used(person: AbstractBaseUser | AnonymousUser, code: str) -> bool:
-    """Store that a valid code of the person's app was used. Return False if it was used before, or if there is no app.
+    """Store the use of a valid code of the app, and return True. Return False if it was used before or there is no app.
 
     RFC 6238 §5.2. allauth itself remembers a used code for only one period and, without Redis, in only one worker.
     """
@@ -176,7 +176,7 @@ def _digests(code: str) -> list[str]:
 
 @transaction.atomic
 def unlock(person: User) -> None:
-    """Forget the person's failures of sign-in and second factor in all browsers. Counts of network addresses stay."""
+    """Forget the person's failed sign-ins and second factors in all browsers. Counts of network addresses stay."""
     throttling.unlock_sign_in(person)
     failures.forget(person)
     events.write(Event.ACCOUNT_UNLOCKED, person=person.pk)

@@ -65,7 +65,7 @@ def forget(person: User) -> None:
 
 
 def _wait(failed: FailedFactor, rate: str) -> int:
-    """Return the seconds until the source of `failed` may try again, or 0. All unknown browsers also share a limit."""
+    """Return the seconds until `failed.source` may try again, or 0. All unknown browsers together have a limit too."""
     now, allowed = timezone.now(), rate_limits.parse(rate).events
     rows = FailedFactor.objects.filter(user=failed.user, expires_at__gt=now).order_by("-expires_at")
     # The rows of the newest failures, of which the oldest must expire first.

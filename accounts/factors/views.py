@@ -88,7 +88,7 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
         }
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Abort the sign-in if the person's factors were removed: this page and sign-in would redirect in a loop."""
+        """Abort the sign-in if the person's factors were removed: else this page and sign-in redirect to each other."""
         stage = LoginStageController.enter(request, AuthenticateStage.key)
         if stage and not request.user.is_authenticated and not is_asked_after_password(stage.login.user):
             return return_path.carry(request, _end(stage))
@@ -139,7 +139,7 @@ def _end(stage: Any) -> Any:
 
 
 class SecurityPageMixin(LoginRequiredMixin, AccountPageMixin):
-    """Requires a sign-in: allauth's view would store the request of an anonymous visitor in a session."""
+    """Requires a sign-in. Without this, allauth's view would store the request of an anonymous visitor in a session."""
 
     section = "security"
 
@@ -168,7 +168,7 @@ _CODES_SALT = "accounts.factors.recovery_codes"
 
 
 class NewFactorMixin:
-    """After a form, redirects to new recovery codes or, without any, to the page that required a second factor."""
+    """After a form, redirects to recovery codes if some were made, else to the page that required a second factor."""
 
     request: HttpRequest
 
@@ -209,7 +209,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
         return HttpResponse()  # the next GET still shows the codes
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Return, as a file, the codes in the form. The page has signed them, so none is read from the database."""
+        """Return the codes in the form as a file. The page has signed them, so the database is not asked for them."""
         try:
             codes = signing.loads(request.POST.get("codes", ""), salt=_CODES_SALT)
         except signing.BadSignature:
@@ -220,7 +220,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
 
 
 class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCodesView):
-    """Makes new recovery codes. After a sign-up with a passkey, links to `next` too, so that codes can be skipped."""
+    """Makes new recovery codes. With `next`, as after a sign-up with a passkey, a link to `next` skips the codes."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**kwargs) | {"onward": return_path.requested(self.request)}

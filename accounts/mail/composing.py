@@ -94,7 +94,7 @@ def address_corrected(person: User) -> None:
 
 
 def invitation(request: HttpRequest, person: User, url: str) -> str:
-    """Send the URL to the invited person; attempts end after an hour. Return a sentence for the next page."""
+    """E-mail the URL to the person. Attempts to send the e-mail end after an hour. Return a text for the next page."""
     context = {"invitation_url": url, "expires_at": person.invitation_ends_at}
     until = timezone.now() + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
     mail = compose("invitation", person.email, context, person.language)

@@ -95,7 +95,7 @@ def unknown(names: list[str]) -> list[str]:
 def send_now(kind: str, mail: Email, expires_at: datetime, address: str, report: Callable[[Outcome], None]) -> None:
     """After the transaction, send an e-mail for which a person waits, and call `report` with the outcome.
 
-    Attempts end at `expires_at`, when the credential expires. `address` is the client's network address.
+    Attempts end at `expires_at`. `address` is the network address of the browser whose request causes the e-mail.
     """
     row = _row(kind, mail, expires_at, site_of(address) or address, holds_credential=True)
     is_here = _thread is None  # as in development
@@ -106,7 +106,7 @@ def send_now(kind: str, mail: Email, expires_at: datetime, address: str, report:
 
 
 def deliver_next() -> bool:
-    """Claim a due e-mail and try to send it. Returns False if none is due."""
+    """Claim a due e-mail and try to send it. Return whether an e-mail was due."""
     row = claim()
     if row is None:
         return False
@@ -119,7 +119,7 @@ def deliver_next() -> bool:
 def claim() -> OutgoingMail | None:
     """Claim the due row with the lowest `turn`, then the earliest `due_at`; None if no row is due.
 
-    The claim moves `due_at` ahead by LEASE. Only after that, another process may get the row, if this one has ended.
+    The claim moves `due_at` to LEASE from now, so another process can claim the row then, if this one has ended.
     """
     now = timezone.now()
     due = OutgoingMail.objects.filter(due_at__lte=now).order_by("turn", "due_at")
@@ -166,7 +166,7 @@ def _wake() -> None:
 
 
 def _wait_for(key: uuid.UUID) -> Outcome:
-    """Return the outcome of the row `key`; ON_ITS_WAY after PAGE_SECONDS, or at once if another page already waits."""
+    """Wait up to PAGE_SECONDS, not at all if another page waits. Return the outcome of the row `key`, or ON_ITS_WAY."""
     global _awaited
     if not _one_page.acquire(blocking=False):
         _wake()
@@ -233,7 +233,7 @@ def _message(row: OutgoingMail, mail: Email) -> EmailMultiAlternatives:
 def _row(
     kind: str, mail: Email, expires_at: datetime, requester: str, *, once: str = "", holds_credential: bool = False
 ) -> OutgoingMail:
-    """Return a new row. Its `turn` is the number of the requester's unsent e-mails, plus one for a notice."""
+    """Return a new row. `turn` is the number of the requester's unsent e-mails, plus 1 if nobody waits for this one."""
     now, key = timezone.now(), uuid.uuid4()
     mark = salted_hmac(PURPOSE, requester, algorithm="sha256").digest()
     return OutgoingMail(

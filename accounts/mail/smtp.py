@@ -31,10 +31,10 @@ def code_of(error: Exception) -> int | None:
 
 
 def begin_mail(connection: smtplib.SMTP) -> None:
-    """Greet the server, and name sender and recipient, because most servers judge a greeting only then. Send nothing.
+    """Greet the server, and name sender and recipient: most servers judge the greeting only then. No e-mail is sent.
 
-    Raises SMTPSenderRefused. Raises SMTPHeloError: the server refuses the greeting (504). The recipient is the sender;
-    other refusals of the recipient are ignored, because the sender need not receive e-mails.
+    Both are DEFAULT_FROM_EMAIL. This address need not receive e-mails, so the server may refuse it as the recipient.
+    Raises SMTPSenderRefused. Raises SMTPHeloError: the server refuses the greeting (504).
     """
     sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
     connection.ehlo_or_helo_if_needed()
@@ -58,7 +58,7 @@ class _Bounded(smtplib.SMTP):
         return super().getreply()
 
     def _limit_step(self) -> None:
-        """Limit the next step of an open socket to the time left. Raises SMTPServerDisconnected: no time is left."""
+        """Limit the next step to the time left for the conversation. Raises SMTPServerDisconnected: none is left."""
         self._end = self._end or time.monotonic() + self.timeout
         left = self._end - time.monotonic()
         if left <= 0:

@@ -30,7 +30,7 @@ class HashingBusy(Exception):
 
 
 def in_turn(function: Callable[[str, str], T], *values: str) -> T:
-    """Call the function in the thread that hashes. Raises HashingBusy: half of the threads of requests wait for it."""
+    """Call the function in the only thread that hashes. Raises HashingBusy: half of the request threads wait for it."""
     began = time.perf_counter()
 
     def run() -> T:
@@ -60,11 +60,11 @@ class PasswordHasher(Argon2PasswordHasher):
 
 
 def upgraded(password: str, encoded: str) -> str:
-    """Hash the password with the current parameters and the salt of `encoded`. Can raise HashingBusy."""
+    """Return a hash of the password with the current parameters and the salt of `encoded`. Can raise HashingBusy."""
     return make_password(password, salt=PasswordHasher().decode(encoded)["salt"])
 
 
 def salt_of(encoded: str) -> str:
-    """Return the salt of a stored Argon2id hash, or another text unchanged. An upgrade of the hash keeps the salt."""
+    """Return the salt of a stored Argon2id hash, which an upgrade keeps. Return any other text as it is."""
     parts = encoded.split("$")
     return parts[-2] if parts[0] == PasswordHasher.algorithm else encoded

@@ -78,7 +78,7 @@ def drawn(user: User) -> bytes:
 
 @transaction.atomic
 def set_picture(user: User, picture: bytes | None) -> None:
-    """Replace the picture. None: the initials are drawn."""
+    """Replace the person's picture. If `picture` is None, a drawing of the initials takes its place."""
     name = f"avatars/{uuid.uuid4().hex}.png" if picture else ""
     # With the lock, each of simultaneous uploads deletes the picture that it replaces.
     before = User.objects.select_for_update().values_list("avatar", flat=True).get(pk=user.pk)

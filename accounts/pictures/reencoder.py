@@ -1,7 +1,7 @@
 """The program that decodes one uploaded picture: `python -m accounts.pictures.reencoder SIZE ZOOM X Y <upload >result`.
 
-Decoders of pictures have security bugs, and need up to 16 bytes for each pixel. So each picture is decoded in a
-separate process with low priority and limits, which imports neither Django nor the service's settings.
+Decoders of pictures have security bugs, and need up to 16 bytes for each pixel. So a separate process, with low
+priority and limits, decodes each picture. The process imports neither Django nor the service's settings.
 
 The program writes a square, upright PNG in sRGB without metadata, and exits with DONE or the status of an error.
 """

@@ -102,7 +102,7 @@ def _turn(person: User) -> Iterator[None]:
 
 
 def _run(upload: File[Any], crop: Crop) -> tuple[int, bytes]:
-    """Run the reencoder. Return its exit status and the picture. If RUN_SECONDS pass, the status is -SIGXCPU."""
+    """Run the reencoder. Return its exit status (timeout: -SIGXCPU; OSError: 1000 + errno) and the picture's bytes."""
     command = [sys.executable, "-m", "accounts.pictures.reencoder", *map(str, (SIZE_PIXELS, crop.zoom, crop.x, crop.y))]
     folder = settings.FILE_UPLOAD_TEMP_DIR
     try:

@@ -91,7 +91,7 @@ def delete_account(person: User) -> None:
 
 
 def delete_never_confirmed(people: Iterable[UUID]) -> int:
-    """Delete those of the accounts that signed up but have not confirmed an address by now. Return their number."""
+    """Delete those of `people` who signed up but still have not confirmed an address. Return their number."""
     found = User.objects.filter(pk__in=people, email_verified_at=None, emailaddress__verified=False)
     return found.delete()[1].get(User._meta.label, 0)
 

@@ -27,7 +27,7 @@ class AccountChanged(Exception):
 
 @transaction.atomic
 def end_credentials(user: User, *, except_session: str | None = None) -> None:
-    """Void the person's sessions, codes, access tokens, remembered consents and the marks of known browsers.
+    """Void the person's sessions, codes, access tokens and remembered consents. No browser of the person stays known.
 
     Each credential stores the person's `credentials_version` at its issue, and is invalid after the version has
     changed. `except_session` is the key of a session that stays valid.
@@ -131,7 +131,7 @@ def _state(user: AbstractBaseUser) -> list[str | int]:
 
 
 class ResetTokenGenerator(PasswordResetTokenGenerator):
-    """Makes the keys of reset links. A key works for an hour at most, until a sign-in or the end of the credentials.
+    """Makes the keys of reset links. A key works for an hour; a sign-in or the end of the credentials ends it earlier.
 
     Making a key runs no SQL statement, so the response time does not reveal whether an account exists.
     """

@@ -1,6 +1,6 @@
 """Recognize the browsers in which a person has signed in before, and offer the last account on the sign-in page.
 
-An encrypted cookie names the accounts that signed in with the browser, the latest first, so a reader of the cookie
+A cookie names the accounts that signed in with the browser, the latest first. Because it is encrypted, a reader of it
 learns nothing. The limits of failed sign-ins count each known browser separately, so failures in other browsers cannot
 lock out the owner. If a person's credentials end, the person's browsers are not known any more and show no account.
 """
@@ -38,9 +38,9 @@ def account_mark(email: str) -> str:
 
 
 def find(request: HttpRequest, email: str) -> str:
-    """Return the name of this browser, or "" if the person has not used it to sign in since their credentials ended.
+    """Return this browser's random name; "" if the person has not signed in with it since their credentials ended.
 
-    A statement runs if the cookie names any account, whatever the address is, so response times reveal nothing.
+    If the cookie names any account, SQL runs whatever `email` is, so response times reveal nothing about the address.
     """
     known, _is_offered = read(request)
     people = User.objects.filter(email=email, pk__in=known).values_list("pk", "credentials_version") if known else []

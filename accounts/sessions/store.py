@@ -124,7 +124,7 @@ class SessionStore(DatabaseSessionStore):
         return row
 
     def save(self, must_create: bool = False) -> None:
-        """Raise UpdateError only if the session has ended. If the database is unavailable, raise its own error."""
+        """Save. Raise UpdateError only if the session has ended. If the database fails, raise the database's error."""
         try:
             super().save(must_create)
         except UpdateError as error:
@@ -159,7 +159,7 @@ class SessionStore(DatabaseSessionStore):
 
 
 class MessageStorage(SessionStorage):
-    """Django's storage of messages in the session, for the newest _UNREAD messages. Equal messages are kept once.
+    """Django's storage of messages in the session, but it keeps only the newest _UNREAD messages, equal ones once.
 
     If an equal message waits already, the session does not change and is not saved.
     """

@@ -59,7 +59,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return saved
 
     def is_ajax(self, request: HttpRequest) -> bool:
-        """Answer each form with a page, whatever the request accepts."""
+        """Return False, so that allauth answers each form with a page, whatever format the request accepts."""
         return False
 
     def is_safe_url(self, url: str | None) -> bool:
@@ -78,7 +78,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
         """Return whether allauth's sensitive pages must ask for the password or a passkey again.
 
-        Raises ImmediateHttpResponse for a POST, with a redirect: allauth would keep the POST and its headers.
+        For a POST, raises ImmediateHttpResponse, a redirect: allauth would store the POST and headers in the session.
         """
         if reauthentication.is_fresh_enough(self.request):
             return False
@@ -102,7 +102,7 @@ class AccountAdapter(DefaultAccountAdapter):
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
         """Sign the person in after the last step of the sign-in.
 
-        Only a completed sign-in counts here and ends surplus sessions; a right password alone does not. Raises
+        A completed sign-in, not a right password alone, counts towards the limit and ends surplus sessions. Raises
         ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of sign-ins is reached.
         """
         is_current = credential_changes.is_sign_in_current(request, user)

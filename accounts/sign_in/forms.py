@@ -34,7 +34,7 @@ class PasswordFormMixin(forms.Form):
 
 
 class PresentPasswordMixin(PasswordFormMixin):
-    """Checks the password of `user` only if all other fields are valid: a wrong one counts as a failed sign-in."""
+    """Checks the password of `user` only if all other fields are valid: each wrong password is a failed sign-in."""
 
     user: Any
     present_password: str  # the name of the field

@@ -75,8 +75,8 @@ class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
     def save(self) -> None:
         """Save the password and begin a new session. Mark the address as verified: it received the link.
 
-        If the person was signed in, the new password ends the old session, so the state of the next sign-in needs a new
-        session. A proof of identity in the old session must not replace the second factor.
+        The new password makes the session of a signed-in person invalid, so the next sign-in needs a new session.
+        In the next sign-in, a proof of identity from the old session must not replace the second factor.
         """
         super().save()
         verification.clear_nickname_of_sign_up(self.user)

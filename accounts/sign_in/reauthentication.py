@@ -64,7 +64,7 @@ def fresh_sign_in_required(view: View) -> View:
 
 
 def proof_first(request: HttpRequest) -> HttpResponseBase | None:
-    """Return None if the latest proof of identity is recent and another is possible, else a redirect to `proof_url`."""
+    """Return None if the latest proof of identity is recent and a new one is possible, else redirect to `proof_url`."""
     return None if is_fresh_enough(request) and _can_prove(request) else ask_for_proof(request)
 
 
@@ -73,7 +73,7 @@ def ask_for_proof(request: HttpRequest) -> HttpResponseBase:
 
 
 def proof_url(request: HttpRequest, return_to: str) -> str:
-    """Return the URL of the page for a proof, which leads to `return_to`; of the reset page if no proof is possible."""
+    """Return the URL of the page for a proof, which leads to `return_to`; if none is possible, of the reset page."""
     if not _can_prove(request):
         return reverse("account_reset_password")
     return return_path.url_of(reverse("account_reauthenticate"), return_to)

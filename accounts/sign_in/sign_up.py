@@ -120,7 +120,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return super(SignupForm, self).clean()
 
     def try_save(self, request: HttpRequest) -> Any:
-        """Raises HashingBusy: the password was not hashed, so nothing was stored."""
+        """Return the account (None: address taken) and an answer or None. Raises HashingBusy: nothing was stored."""
         self.person, response = self._try_save(request)
         return self.person, response
 
@@ -143,7 +143,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
     def _begun_account(self) -> User | None:
         """Update and return the account of the invitation or of this browser's sign-up, if it has the typed address.
 
-        A person may go back to the form, keep the address and type another password.
+        Return None if there is none. A person may go back to the form, keep the address and type another password.
         """
         key = self.invited.pk if self.invited else self.begun
         if key is None:
@@ -191,7 +191,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         return invited(self.request)
 
     def get_authenticated_redirect_url(self) -> str:
-        """Return the URL of the redirect for a signed-in person. An invitation in the request is for somebody else."""
+        """Return where to redirect a signed-in person. Warn of an invitation, because it is for somebody else."""
         if self.invited:
             text = _("The invitation is for another account. Sign out, then open its link again.")
             messages.warning(self.request, text)

@@ -45,8 +45,7 @@ def correct(user: User, email: str) -> None:
 def clear_nickname_of_sign_up(user: User) -> None:
     """Clear the nickname of an unconfirmed sign-up: a stranger may have chosen this text to appear in an e-mail.
 
-    Keep the nickname if an operator made the account. Until the first sign-in, only an account made by a sign-up has
-    a stored language.
+    Keep the nickname if an operator made the account: such an account has no stored language until the first sign-in.
     """
     if user.email_verified_at is None and user.last_login is None and user.language:
         user.change_profile(nickname="")

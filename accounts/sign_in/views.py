@@ -44,7 +44,7 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         }
 
     def _offer(self, context: dict[str, Any]) -> dict[str, Any]:
-        """Return the context of the account last used in this browser; {} if none, or if another address is typed."""
+        """Return the context that offers this browser's last account; {} if none, or `_login` is another address."""
         person = known_browsers.offered(self.request)
         if person is None or looked_up_email(self._login() or person.email) != person.email:
             return {}

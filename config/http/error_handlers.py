@@ -57,7 +57,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """Return 400, or 413 for a body that is too large. If the session has ended during the request, redirect."""
+    """Return 400; 413 for a body that is too large; a redirect if the session has ended during the request."""
     if isinstance(exception, DisallowedHost):
         return host_not_served(request)
     if isinstance(exception, RequestDataTooBig):
@@ -87,13 +87,13 @@ def host_not_served(request: HttpRequest) -> HttpResponse:
 
 
 def host_changed(request: HttpRequest) -> HttpResponse:
-    """Return 400 for a page at the host of AUTH_URL and another port, instead of a redirect to the same request."""
+    """Return 400 if a proxy changes the host of a page, because a redirect would lead to the same request again."""
     host = _logged_host(request, urlsplit(settings.AUTH_URL).netloc)
     return error_response(request, RequestError(SiteFault.HOST_CHANGED, host=host, auth_url=settings.AUTH_URL))
 
 
 def _logged_host(request: HttpRequest, allowed: str) -> str:
-    """Log and return the host alone. If its line end is missing, the next header, such as Authorization, follows it."""
+    """Log and return the received host, without a header that a missing line end adds to it. Log `allowed`, too."""
     received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
     host = NOT_ALLOWED.sub("?", NO_PART_OF_A_HOST.split(received)[0])[:SHOWN_HOST_CHARACTERS] or "(none)"
     events.write(Event.HOST_NOT_SERVED, host=host, allowed_hosts=allowed)
@@ -115,7 +115,7 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
 def _open_again(request: HttpRequest, fault: SiteFault) -> HttpResponse | None:
     """Redirect to the page of the form, which says why. If another tab has signed in, sign-in pages lead on to `next`.
 
-    Return None without such a page, or if a form of FORMS_OF_STRANGERS has no cookie: the next form would have none.
+    Return None for a form of no account or admin page, and for FORMS_OF_STRANGERS if the browser sends no cookie.
     """
     return_to = return_path.requested(request)  # raises an exception if the form can't be read
     route, is_signed_in = getattr(request.resolver_match, "url_name", ""), request.user.is_authenticated

@@ -119,12 +119,12 @@ def _unexplained(request: HttpRequest, response: HttpResponseBase) -> RequestErr
 
 
 class BoundsMiddleware:
-    """Refuses a request with a long header, and a multipart body at a path that accepts no file.
+    """Refuses a request with a long header, and a multipart body at a path that accepts no uploaded file.
 
-    A file is served despite the long header, because the error page loads files with the same header. Quoted cookies,
-    which the service does not set, are removed: old versions of Python parse them in quadratic time (CVE-2024-7592).
-    Django's CSRF check parses a body at every path, and the headers of a part in quadratic time. The paths that accept
-    a file bound their parts in `BoundedUploadHandler`; operations refuse the media type themselves.
+    A style sheet or picture is served despite the long header, because the error page loads it with the same header.
+    Quoted cookies, which the service does not set, are removed: old versions of Python parse them in quadratic time
+    (CVE-2024-7592). Django's CSRF check parses a body at every path, and the headers of a part in quadratic time. The
+    paths for uploads bound their parts in `BoundedUploadHandler`; operations refuse the media type themselves.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -153,7 +153,7 @@ class OriginMiddleware:
 
     A request is secure if and only if `AUTH_URL` is https. Pages and cookies exist only at the host of `AUTH_URL`. At
     another host, the path of a page redirects to `AUTH_URL`, and all other paths are served without cookies, as the
-    operations are everywhere. The host of a path with `paths.Kind.is_for_any_host` is not read.
+    operations are everywhere. At a path with `paths.Kind.is_for_any_host`, the Host header is not read.
     """
 
     def __init__(self, get_response: GetResponse) -> None:

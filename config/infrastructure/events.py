@@ -99,8 +99,8 @@ _AT_ONCE = {
 def write(event: Event, **members: Member) -> None:
     """Write the event to the log; members that are None are left out. Raises ValueError: a member is not in the table.
 
-    In a transaction, an event is written after the commit, unless it is in `_AT_ONCE`. The line also contains
-    `event`, the name in lower case, and the `address` of the request.
+    In a transaction, an event is written after the commit, unless it is in `_AT_ONCE`. The line also contains `event`,
+    the name in lower case, and `address`, the client's network address.
     """
     if not event.members.issuperset(members):
         raise ValueError(f"{event.name} has no {sorted(members.keys() - event.members)}.")

@@ -24,9 +24,9 @@ IPV6_SITE_BITS = 48
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the client's address for limits and the log; of IPv6, the /64 network; of a Unix socket, "unknown".
+    """Return the client's network address for limits and logs: for IPv6, its /64 network; for a Unix socket, "unknown".
 
-    The client is the peer or, if the peer is in TRUSTED_PROXIES, the right-most address in X-Forwarded-For that is not.
+    The client is the peer or, behind TRUSTED_PROXIES, the right-most address in X-Forwarded-For that is no such proxy.
     """
     proxies = tuple(settings.TRUSTED_PROXIES)
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "") if proxies else ""
@@ -34,7 +34,7 @@ def client_address(request: HttpRequest) -> str:
 
 
 def is_proxy(peer: str) -> bool:
-    """Return whether the address is in `TRUSTED_PROXIES`. The address of a peer at a Unix socket is empty."""
+    """Return whether the address is in `TRUSTED_PROXIES`; False for "", the address of a peer at a Unix socket."""
     address = _parse(peer) if settings.TRUSTED_PROXIES else None
     return address is not None and any(address in network for network in settings.TRUSTED_PROXIES)
 

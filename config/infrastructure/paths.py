@@ -1,4 +1,4 @@
-"""The table of the site's paths. A new path needs a row, unless a row of `_BELOW` applies to it."""
+"""The table of the site's paths. A new path needs a row in `_EXACT`, unless a row of `_BELOW` fits its beginning."""
 
 from __future__ import annotations
 

@@ -41,14 +41,14 @@ def is_under_first_key(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bo
 def digests(purpose: str, value: str) -> list[str]:
     """Return the keyed SHA-256 digest of the value in hexadecimal: under SECRET_KEY, then under each of its fallbacks.
 
-    Store or send the first digest. Accept each of them, because a former key may have made it.
+    Store or send the first digest. When comparing, accept any of them: a stored or sent one may be under a former key.
     """
     keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return [salted_hmac(purpose, value, secret=key, algorithm="sha256").hexdigest() for key in keys]
 
 
 def encrypt(key: bytes, content: bytes, bound_to: bytes = b"") -> bytes:
-    """Return the encrypted content. `key` has 32 bytes."""
+    """Return the encrypted content. `key` has 32 bytes. `decrypt` needs the same `bound_to`."""
     nonce = os.urandom(_NONCE_BYTES)
     return nonce + AESGCM(key).encrypt(nonce, content, bound_to)
 

@@ -71,5 +71,5 @@ def command_error(problem: ValidationError, options: Mapping[str, str] | None = 
 
 
 def shown(text: str) -> str:
-    """Return the text for a terminal. A number replaces each unprintable character, except the joiners of words."""
+    """Return the text for a terminal. Unprintable characters become numbers, except two that join letters and emoji."""
     return "".join(each if each.isprintable() or each in _JOINERS else f"\\u{ord(each):04x}" for each in text)

@@ -86,7 +86,7 @@ class Attempt:
     def matters(self, event: ActivityRecord) -> bool:
         """Return whether the event may change the ending.
 
-        After the exchange, another exchange is refused and revokes nothing, unless it is a replay.
+        A refused exchange after the successful one changes nothing, except a replay, which revokes the token.
         """
         if event.step != Step.EXCHANGE or event.cause == SPENT:
             return True
@@ -95,7 +95,7 @@ class Attempt:
         return event is exchanged or event.at < exchanged.at
 
     def is_over(self, event: ActivityRecord) -> bool:
-        """Return whether the step waited for the person, and another event followed."""
+        """Return whether the event says that a step waits for the person, and another event followed."""
         return event.outcome == Outcome.UNFINISHED and event is not self.events[-1]
 
     @property
@@ -195,7 +195,7 @@ def _newest_of_attempts(rows: QuerySet[ActivityRecord], limit: int) -> list[Acti
 def _with_siblings(
     found: list[ActivityRecord], keys: Collection[UUID], client_ids: Collection[str] | None
 ) -> list[ActivityRecord]:
-    """The records `found`, and the newest MOST_SHOWN of each person in the attempts `keys`; all by ascending id."""
+    """The records `found`, and of each attempt in `keys` the newest MOST_SHOWN of each person; all by ascending id."""
     place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
     siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=place)
     all_records = {record.pk: record for record in (*siblings.filter(place__lte=MOST_SHOWN), *found)}
@@ -203,7 +203,7 @@ def _with_siblings(
 
 
 def _sole_people(found: Iterable[ActivityRecord], codes: Iterable[IssuedCode]) -> dict[UUID | None, UUID]:
-    """Map each attempt with only one known person to this person, who also gets its records without a person."""
+    """Map each attempt with one known person to this person, who also gets the attempt's records without a person."""
     people: defaultdict[UUID | None, set[UUID]] = defaultdict(set)
     for record in found:
         if record.person_id:

@@ -37,8 +37,8 @@ STEPS = {
 class Mender(Enum):
     """Who can remove a cause.
 
-    Only for a cause that a developer can remove does the page of a record have a text to forward. Causes that only the
-    person can remove are no failures of the application.
+    The page of a record offers a text to forward only if a developer can remove the cause. Causes that only the person
+    can remove are no failures of the application.
     """
 
     DEVELOPER = auto()
@@ -390,7 +390,7 @@ WORDS = {
 
 
 def words_of(cause: str) -> list[str]:
-    """Return what the terms in the title and in the advice mean, in the active language."""
+    """Return explanations of the terms in the title and advice, in the active language; [] for an unknown cause."""
     if cause not in CAUSES:
         return []
     row = CAUSES[cause]

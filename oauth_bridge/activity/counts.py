@@ -114,7 +114,7 @@ def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: dateti
 
 
 def flush() -> None:
-    """Write all entries. Raises Error: all are lost, so a later profile read counts as the first one."""
+    """Write all entries. Raises Error: they are lost, and the next profile read of each attempt counts as its first."""
     global _waiting
     with _lock:
         taken, _waiting = _waiting, Waiting()
@@ -163,7 +163,7 @@ def record_never_exchanged(since: datetime) -> bool:
 
 
 def is_writable() -> bool:
-    """Return whether the database can be written. A success is valid for PROOF_SECONDS; a failure is tried again."""
+    """Return whether the database can be written. True stays the result for PROOF_SECONDS; False is checked again."""
     global _proved_at
     now = time.monotonic()
     if _proved_at is None or now - _proved_at >= PROOF_SECONDS:

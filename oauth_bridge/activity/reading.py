@@ -42,7 +42,7 @@ class Filters:
 
 
 class Sight(NamedTuple):
-    """What a reader of records may see. `all_applications`: also deleted ones. `people`: the persons in a record."""
+    """What a reader of records may see: `all_applications`, even deleted ones; the `people` in the records."""
 
     all_applications: bool
     people: bool
@@ -130,7 +130,7 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
 
 
 def login_marks(address: str) -> list[bytes]:
-    """HMACs of a typed e-mail address that has no account. A record has the first HMAC, and never the address.
+    """HMACs of an e-mail address. If a typed address has no account, the record has the first HMAC, never the address.
 
     The first HMAC is under SECRET_KEY; the others are under SECRET_KEY_FALLBACKS, as in older records. So an
     administrator who enters the address finds the records.

@@ -156,7 +156,7 @@ def _pending(request: HttpRequest) -> PendingRequest | None:
 
 
 def _caller(request: HttpRequest, step: Step) -> tuple[Kind, str]:
-    """Return the kind of caller, and the network address or user ID, against whose budget the record counts."""
+    """Return whose budget the record uses: the kind of the caller, and the network address or the user ID."""
     if subject().is_proven:
         return "proven", client_address(request)
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.

@@ -22,7 +22,7 @@ MOST_RECORDS = 20_000
 
 
 class Failing(NamedTuple):
-    """A cause of failures at a step. `client_id` is empty for an unknown application, or several together."""
+    """A cause of failures at a step. `client_id` is "" for an unknown application, or for several together."""
 
     client_id: str
     step: str
@@ -43,7 +43,7 @@ def start_of(days: int) -> datetime:
 def failures(
     since: datetime, until: datetime | None = None, client_ids: Collection[str] | None = None
 ) -> Counter[Failing]:
-    """Count the failures by application, step and cause, from the hour of `since` on and before the hour of `until`."""
+    """Count the failures by application, step and cause, from the hour of `since` to before that of `until`."""
     counts = _counts(since, until, client_ids).exclude(outcome=Outcome.SUCCEEDED)
     rows = counts.values_list("client_id", "step", "cause").annotate(total=Sum("number"))
     return Counter({Failing(client_id, step, cause): total for client_id, step, cause, total in rows})
@@ -75,7 +75,7 @@ def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
 
 
 def people(since: datetime, failing: Failing) -> int:
-    """The number of people who met this failure since `since`, by the application's newest MOST_RECORDS records."""
+    """The number of people who met this failure since `since`, among the application's newest MOST_RECORDS records."""
     newest = records(Filters(client_ids=[failing.client_id])).values("pk")[:MOST_RECORDS]
     found = ActivityRecord.objects.filter(pk__in=newest, at__gte=since, step=failing.step, cause=failing.cause)
     return found.aggregate(number=Count("person", distinct=True))["number"]  # type: ignore[no-any-return]

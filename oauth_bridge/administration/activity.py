@@ -32,7 +32,7 @@ MOST_CAUSES = 6  # that are links above the list
 
 
 class Query:
-    """The query parameters of the activity page. Unknown values are ignored. `who` is an e-mail or network address."""
+    """The query parameters of the activity page. `who`: an e-mail address or IP address, or "" for everybody."""
 
     def __init__(self, request: HttpRequest) -> None:
         get = request.GET.get
@@ -80,7 +80,7 @@ class Query:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the page reloads itself, even without script: for LASTS after the administrator began to wait."""
+        """Whether the page reloads itself, even without script: until 15 minutes after the time that is in `live`."""
         lasts = shown_attempts.LASTS
         return bool(self.waits_since and self.waits_since <= timezone.now() < self.waits_since + lasts)
 
@@ -100,7 +100,7 @@ class Query:
 def activity(request: HttpRequest) -> TemplateResponse:
     """Show the activity of one application or of all. For one application, a board shows each step as it happens.
 
-    With the parameter `live`, the counts are left out; its value is the time when the administrator began to wait.
+    With `live` (the time when the administrator began to wait for a sign-in), the page with the board has no counts.
 
     Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the administrator may not
     see the activity of this application.

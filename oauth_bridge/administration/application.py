@@ -90,7 +90,7 @@ def _activity(request: HttpRequest, found: Application, summary: Summary, failur
 
 
 def ready_snippets(found: Application) -> list[tuple[str, str]]:
-    """Code snippets with the application's values and a placeholder for the secret."""
+    """Pairs of a label and a code snippet with the application's values and a placeholder for the secret."""
     callback = (found.callback_addresses or [snippets.EXAMPLE_CALLBACK])[0]
     variables = [
         f"OAUTH_AUTHORIZE_URL={settings.AUTH_URL}{paths.AUTHORIZE}",

@@ -1,4 +1,4 @@
-"""The acts of administrators on an application: switch, trust, set owners, end access, add an address, end a secret."""
+"""Administrators' acts on an application: switch on or off, trust, owners, end access, add an address, end a secret."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class OwnersForm(forms.Form):
 
 
 def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpResponseBase:
-    """Ask on GET; on POST perform the act `name` on the application or, unless `number` is 0, on its secret `number`.
+    """Ask on GET; on POST perform the act `name`: on the application if `number` is 0, else on its secret `number`.
 
     Raises PermissionDenied: the permission is missing. Raises Http404: the application, secret or act does not exist.
     """
@@ -78,10 +78,10 @@ def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpRespon
 
 
 def find_application(request: HttpRequest, pk: int, permission: str = rights.VIEW) -> Application:
-    """The application, for an administrator who has `permission` for it and may view it. ROTATE is enough without VIEW.
+    """The application, for an administrator who has `permission` for it and, unless this is ROTATE, may view it.
 
-    Raises PermissionDenied: the administrator has a needed permission for no application. Raises Http404: the
-    application does not exist, or a needed permission is missing for it.
+    Raises PermissionDenied: a needed permission is missing for every application. Raises Http404: the application does
+    not exist, or a needed permission is missing for this application.
     """
     needed = {permission} if permission == rights.ROTATE else {permission, rights.VIEW}
     if not all(rights.may(request, each) for each in needed):
@@ -146,7 +146,7 @@ def why_not_added(sent: str) -> str:
 
 
 def warnings_of(request: HttpRequest, sent: str, application: Application) -> tuple[str, ...]:
-    """Warnings before the address is added. Only who sees all applications learns that another one has the address."""
+    """Warnings about the address. Only administrators who may view all applications learn that another one has it."""
     warnings, host = [], shown_host(sent)
     others = Application.objects.exclude(pk=application.pk).filter(redirect_uris__contains=sent)
     if request.user.has_perm(rights.VIEW) and any(sent in other.callback_addresses for other in others[:100]):
@@ -164,7 +164,7 @@ def may_add_address(request: HttpRequest, application: Application) -> bool:
 
 
 def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Ask on GET whether to add the callback address of the refused request to its application, and add it on POST.
+    """Ask on GET whether to register the callback address that the record `pk` contains, and register it on POST.
 
     Raises as `find_record`. Raises PermissionDenied: the permission to change the addresses is missing. Raises Http404:
     the application or the callback address is missing, or the address cannot be registered.

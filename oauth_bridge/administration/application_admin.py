@@ -50,7 +50,7 @@ class SummarisedList(ChangeList):
 
 @admin.register(Application)
 class ApplicationAdmin(ModelAdmin):
-    """The permissions are from `rights`. The answer for an invisible application is the same as for a missing one."""
+    """The permissions are from `rights`. An application that may not be seen gets the same answer as a missing one."""
 
     list_display = ("named", "state", "kind", "failed", "secret_ends", "last_sign_in")
     list_display_links = None
@@ -189,7 +189,7 @@ class ApplicationAdmin(ModelAdmin):
                 self.message_user(request, text, messages.WARNING)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Save the groups only if the form changes them: saving no groups would open the application to everybody."""
+        """Save groups only if changed: else a form without group fields would open the application to everybody."""
         if GROUPS & set(form.changed_data):
             typed = form.cleaned_data.get("new_group")
             made, _names = named_groups([typed]) if typed else ([], [])

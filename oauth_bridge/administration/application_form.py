@@ -140,7 +140,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         """Check that groups are chosen exactly if `is_restricted` is set.
 
         Without this check, an application with groups but without `is_restricted` would admit everybody. A restricted
-        application without groups would admit nobody. A new group restricts the application without `is_restricted`.
+        application without groups would admit nobody. If the form makes a new group, `is_restricted` is set anyway.
         """
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
         if is_restricted and groups is not None and not (groups or self.cleaned_data.get("new_group")):

@@ -117,7 +117,7 @@ def _state(each: Application, day: int, failed: int, last_at: datetime | None) -
 
 
 def to_mend(failures: Counter[Failing]) -> Counter[Failing]:
-    """The failures that somebody other than the person must mend."""
+    """The failures that must be mended by somebody other than the person who signs in."""
     return Counter({each: number for each, number in failures.items() if needs_mending(each.step, each.cause)})
 
 
@@ -195,7 +195,7 @@ def _of_secrets(application: Application, summary: Summary) -> list[Finding]:
 
 
 def _days(end: datetime, now: datetime) -> int | None:
-    """The number of days until `end`, rounded up; None if `end` is later than ENDS_SOON from now."""
+    """The number of days from `now` until `end`, rounded up; None if it is more than 30 (ENDS_SOON)."""
     return (end - now).days + 1 if end - now <= ENDS_SOON else None
 
 
@@ -224,7 +224,7 @@ def _of_hints(application: Application) -> list[Finding]:
 
 
 def _of_failures(application: Application) -> list[Finding]:
-    """Findings on the last day's failures, most frequent first. They are only risks: anybody can cause some."""
+    """Findings on the last day's failures, most frequent first. They are risks, because anybody can cause failures."""
     failures = to_mend(statistics.failures(statistics.start_of(1), None, [application.client_id]))
     found = []
     for each, number in failures.most_common(MOST_CAUSES):

@@ -63,7 +63,7 @@ def _applications(request: HttpRequest, text: str) -> list[Application]:
 
 
 def _url_of(request: HttpRequest, typed: str) -> str:
-    """The URL of the page for a typed address, client ID or reference, or "". For an address: person, else activity."""
+    """The URL for a client ID, reference or e-mail address (its person, else its activity); "" if none is found."""
     has = request.user.has_perm
     if address := looked_up_email(typed):
         if has(PEOPLE) and (owner := reading.person_with(address)):

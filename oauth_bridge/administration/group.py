@@ -51,10 +51,10 @@ class AddressesForm(forms.Form):
 
 
 def group(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Show the page of a group. POST adds the people with the typed addresses, or asks and removes the chosen people.
+    """Show the page of a group. POST adds people by their addresses or, once confirmed, removes the ticked people.
 
-    Administrators who may change the group and people may change the members. If the group gives permissions, these
-    administrators prove their identity first. Raises PermissionDenied: a permission is missing. Raises Http404.
+    To change the members, administrators need the permissions to change groups and people. If the group gives
+    permissions, a proof of identity comes first. Raises PermissionDenied: a permission is missing. Raises Http404.
     """
     if not admin.site.get_model_admin(Group).has_view_permission(request):
         raise PermissionDenied
@@ -123,7 +123,7 @@ def _members(request: HttpRequest, found: Group, number: int) -> dict[str, Any]:
 
 
 def _add(request: HttpRequest, found: Group, typed: list[str]) -> AddressesForm:
-    """Add the people with these addresses, and show a message. The returned form has the other addresses and errors."""
+    """Add the people with these addresses, and show a message. The returned form has the refused addresses, and why."""
     addresses = {each: looked_up_email(each) for each in typed}
     people = {each.email: each for each in User.objects.filter(email__in=filter(None, addresses.values()))}
     manageable = {email: each for email, each in people.items() if person.may_change(request, each)}

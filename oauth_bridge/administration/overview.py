@@ -51,7 +51,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
 
 
 def _connection(request: HttpRequest) -> dict[str, Any]:
-    """To check TRUSTED_PROXIES: the address of the peer and of the client, and whether X-Forwarded-For is ignored."""
+    """To check TRUSTED_PROXIES: the IP addresses of peer and person. `is_ignored`: X-Forwarded-For has no effect."""
     peer = request.META.get("REMOTE_ADDR", "")
     is_ignored = "X-Forwarded-For" in request.headers and not network.is_proxy(peer)
     return {"peer": peer, "address": network.client_address(request), "is_ignored": is_ignored}
@@ -86,7 +86,7 @@ def _url_of(cause: Failing) -> str:
 
 
 def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
-    """Count the applications with the state FAILING, by the failures to mend and the finished sign-ins of each."""
+    """Count the applications with the state FAILING. `mend`: failures to mend. `finished`: sign-ins by client_id."""
     failed: Counter[str] = Counter()
     for cause, number in mend.items():
         if checks.is_of_now(cause):
@@ -98,7 +98,7 @@ def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
 def _needed(enabled: QuerySet[Application]) -> list[Needed]:
     """The first finding of each application: failing applications first, unused ones last, at most MOST_LISTED.
 
-    Of more than MOST_SUMMARISED, only those are looked at whose last secrets end first.
+    If there are more than MOST_SUMMARISED applications, only those whose last secret ends soonest are checked.
     """
     never = Value(datetime(9999, 1, 1, tzinfo=UTC))
     last = Max(Coalesce("secrets__expires_at", never), filter=Q(secrets__is_revoked=False))

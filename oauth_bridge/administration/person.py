@@ -186,7 +186,7 @@ def offered(request: HttpRequest, found: User) -> list[dict[str, Any]]:
 
 
 def remedies_for(request: HttpRequest, pk: UUID, name: str, application: Application | None) -> list[tuple[Any, str]]:
-    """A list of the label and URL of the act `name`, or of the page of the person's groups if `name` is empty.
+    """At most one label with its URL: of the act `name` or, if `name` is empty, of the page of the person's groups.
 
     The list is empty if the administrator may not change the person, or the act or the page would change nothing.
     """

@@ -51,7 +51,7 @@ OF_THE_APPLICATION: dict[str, Callable[[Application], bool]] = {
 
 
 def is_mended(entry: ActivityRecord, application: Application | None) -> bool | None:
-    """Return whether the cause of the record is gone; None if no state shows it, as for an error in the request."""
+    """Return whether the cause of the record is gone; None if that cannot be known, as for an error in the request."""
     if entry.cause in OF_NO_APPLICATION:  # the record of an exchange belongs to the application whose code was sent
         client_id = entry.detail.get("parameters", {}).get("client_id", "")
         return Application.objects.filter(client_id=client_id).exists()

@@ -74,10 +74,10 @@ def rotate(
     overlap: timedelta = secret_rotation.DEFAULT_OVERLAP,
     name: str = "",
 ) -> HttpResponseBase:
-    """Make a secret, and redirect to the page that shows it. Raises TooManySecrets.
+    """Make a secret, and redirect to the page that shows it. Raises TooManySecrets: too many secrets still work.
 
-    The service stores only the digest of the secret, so a signed cookie carries the secret to this one page. `overlap`:
-    how long older secrets stay valid. `name`: a note.
+    The service stores only the digest of the secret, so a signed cookie carries the secret to that page. `overlap`: how
+    long older secrets stay valid. `name`: a note.
     """
     person = cast(User, request.user)
     maker = secret_rotation.Maker(person.pk, person.display_name)
@@ -136,12 +136,12 @@ def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 
 def _salt(request: HttpRequest, pk: int) -> str:
-    """Bind the cookie to application and person, so that another user of the browser does not see the secret."""
+    """The salt of the cookie. It names application and person, so no other user of the browser sees the secret."""
     return f"oauth_bridge.admin.secret.{pk}.{request.user.pk}"
 
 
 def product_settings(found: Application) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The settings that products need besides client ID and secret: first with discovery, then without discovery."""
+    """The settings that ready-made products need besides client ID and secret: first with discovery, then without."""
     discovered = [
         (_("Issuer"), settings.BASE_URL),
         (_("Discovery address"), f"{settings.BASE_URL}{paths.OPENID_CONFIGURATION}"),

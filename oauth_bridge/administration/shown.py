@@ -77,7 +77,7 @@ class Names:
                 self.people[person.pk] = Named(name_of_person(person), page("person", person.pk), person.email)
 
     def application(self, client_id: str) -> Named:
-        """The name of the application; the client_id if it is deleted or the administrator may not see it."""
+        """The name of the application; the client_id if the application is deleted or may not be seen."""
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
 
     def fix_of(self, entry: ActivityRecord) -> str:
@@ -150,7 +150,7 @@ def causes(
     names: Names | None = None,
     before: Collection[Failing] | None = None,
 ) -> list[CauseRow]:
-    """The causes that need mending first, then the most frequent. Causes that are not in `before` are new."""
+    """A row for each cause: first those that need mending, then by frequency. New: not in `before`, if it is given."""
     rows = [
         CauseRow(
             names.application(each.client_id) if names else NOBODY,

@@ -75,7 +75,7 @@ def attempt(each: Attempt, names: Names) -> dict[str, Any]:
 
 
 def _runs(each: Attempt) -> list[tuple[ActivityRecord, int]]:
-    """Pairs: the last of consecutive events with equal step and cause, and their number; without `is_over` events."""
+    """For each run of events with the same step and cause: the last event, and their number. Skips `is_over` events."""
     events = [event for event in each.events if not each.is_over(event)]
     runs = [list(run) for _, run in groupby(events, key=lambda event: (event.step, event.cause))]
     return [(run[-1], len(run)) for run in runs]
@@ -161,7 +161,7 @@ PART_OF = {Step.SIGN_IN: Step.AUTHORIZE, Step.SECOND_FACTOR: Step.AUTHORIZE}
 def board(application: Application, attempts: Sequence[Attempt], names: Names) -> dict[str, Any]:
     """The template's variables: for each step of BOARD, the last event of the latest attempt.
 
-    Sign-outs and attempts older than LASTS are not shown.
+    Sign-outs are not shown, nor attempts whose last event is more than 15 minutes (LASTS) ago.
     """
     signing_in = (each for each in attempts if {event.step for event in each.events} != {Step.LOGOUT})
     found = next((each for each in signing_in if timezone.now() - each.latest_at < LASTS), None)

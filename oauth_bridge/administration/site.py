@@ -28,7 +28,7 @@ from oauth_bridge.administration import (
 
 
 class Section(NamedTuple):
-    """An item of the navigation, for administrators with `permission` (empty: all). `below`: its further paths."""
+    """An item of the navigation, for administrators with `permission` (empty: all). `below`: its other paths."""
 
     route: str
     label: Any

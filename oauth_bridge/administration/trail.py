@@ -1,4 +1,4 @@
-"""The page of the audit trail: changes by administrators and operators of applications, people, groups and keys."""
+"""The page of the audit trail: how administrators and operators changed applications, people, groups and keys."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def trail(request: HttpRequest) -> HttpResponse:
 
 
 def _matching(request: HttpRequest, typed: str) -> Q:
-    """Search actions, objects and actors. Who may not see people or actors cannot search by them either."""
+    """A filter: `typed` is in the action, object or actor. People match only for administrators who may see them."""
     if not typed:
         return Q()
     actions = [action for action, title in ACTIONS.items() if typed.casefold() in str(title).casefold()]
@@ -172,7 +172,7 @@ def _actor(entry: AuditEntry) -> str:
 
 
 def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named]) -> list[Any]:
-    """Replace by names: each visible `sub` in the fields OF_PEOPLE, and each codename in the field `permissions`."""
+    """Replace user IDs of visible people, and codenames of permissions, by names in the old and the new values."""
     if name == "permissions":
         names = dict(Permission.objects.values_list("codename", "name"))
         return [[_(names.get(code, code)) for code in codes or ()] for codes in pair]

@@ -84,8 +84,8 @@ def _rendered(name: str, *_settings: str) -> Rendered:
 def html_of(text: str) -> Rendered:
     """Render Markdown. HTML in it is shown as text. The first line is the title, which the body omits.
 
-    Links to NAME.md become links to pages. A picture has a dark copy beside it, which dark pages show. A heading gets
-    an anchor made of its words.
+    Links to NAME.md become links to pages. Instead of the picture NAME.png, dark pages show NAME-dark.png. A heading
+    gets an anchor made of its words.
     """
     from markdown_it import MarkdownIt
 

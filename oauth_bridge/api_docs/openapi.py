@@ -53,7 +53,7 @@ def _served(*_settings: str) -> str:
 
 
 def source() -> Json:
-    """Return the file with the addresses, the name and the version of this service, and with the members `x-…`."""
+    """Return openapi.json with the addresses, name and version of this service, and still with the members `x-…`."""
     described: Json = json.loads(snippets.fill(FILE.read_text(encoding="utf-8")))
     described["info"] |= {"title": settings.SERVICE_NAME, "version": settings.VERSION}
     return described
@@ -73,7 +73,7 @@ def document() -> Json:
 
 
 def errors_of(described: Json, marks: Json) -> Iterator[tuple[Fault, str, str]]:
-    """Yield the errors of the operation `marks` of `source()`: fault, problem and fix, with example values."""
+    """Yield the errors of `marks`, an operation of `described`: fault, problem and fix, with example values."""
     lists, common = described["x-faults"], described["x-examples"]
     for name in dict.fromkeys(name for each in marks["x-faults"] for name in lists.get(each, [each])):
         values = {**common, **marks.get("x-examples", {}), **common.get(name, {})}
@@ -81,7 +81,7 @@ def errors_of(described: Json, marks: Json) -> Iterator[tuple[Fault, str, str]]:
 
 
 def _complete(described: Json, marks: Json, *, for_browsers: bool) -> None:
-    """Complete the operation `marks`: add headers to its responses, and a response for each status of its errors."""
+    """Add headers and error responses to the operation `marks`. `for_browsers`: errors may be pages."""
     responses, common = marks["responses"], described["x-headers"]
     for response in responses.values():
         if "x-callback" in response:
@@ -101,7 +101,7 @@ def _complete(described: Json, marks: Json, *, for_browsers: bool) -> None:
 def _failure(
     marks: Json, status: int, same: list[tuple[Fault, str, str]], headers: Json, *, for_browsers: bool
 ) -> Json:
-    """Return the response of the operation `marks` with this status, with an example for each of the errors `same`."""
+    """Return the error response with this status for the operation `marks`. Each error of `same` is an example."""
     names = list(dict.fromkeys(fault.error for fault, *_sentences in same))
     description = f"{' or '.join(f'`{name}`' for name in names)}. The examples are all that is said."
     examples = {

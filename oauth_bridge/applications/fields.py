@@ -16,7 +16,7 @@ from oauth_bridge.models import Application
 
 
 class Field(NamedTuple):
-    """A registered value: `name` in JSON, `help` of the option of `create` and `set`, `page_help` in the page's form.
+    """A registered value: `name` in JSON, `help` of its option on the command line, `page_help` in the page's form.
 
     Without `help`, there is no option. `stored_as` is the column, if the column has another name. The label on pages is
     the column's `verbose_name`.

@@ -208,7 +208,7 @@ def _stored(application: Application) -> dict[str, object]:
 
 
 def explain_unknown(error: RequestError, client_id: str) -> None:
-    """Add facts for the activity log to the error if the application with this client_id is deleted. One SQL query."""
+    """If the application with this client_id is deleted, add this fact to the error, for the log. One SQL statement."""
     if client_id.isprintable() and (row := fetch_one(FIND_DELETION, deleted_client_id=client_id)):
         add_deletion(error, row)
 

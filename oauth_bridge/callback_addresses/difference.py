@@ -147,7 +147,7 @@ def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) ->
 def reason(differs: Iterable[str]) -> str:
     """Return the likely reasons and the advice for an administrator, in the active language.
 
-    After `another_host`, further differences in the order of REASONS are left out. Empty without a difference.
+    If `another_host` is a difference, those that follow it in REASONS are left out. Empty without a difference.
     """
     found = [name for name in REASONS if name in set(differs)]
     if "another_host" in found:
@@ -169,7 +169,7 @@ def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
 
 
 def _cleaned(sent: str) -> tuple[set[str], str]:
-    """Remove white space, quotation marks and a second percent-encoding. Return their names, and the address."""
+    """Remove white space, quotation marks, a second percent-encoding. Return the names of the faults, and the rest."""
     found: set[str] = set()
     for name, characters in (("whitespace", _UNSEEN), ("quotes", f"{_QUOTATION_MARKS}<>"), ("whitespace", _UNSEEN)):
         stripped = sent.strip(characters)
@@ -206,7 +206,7 @@ def _differences(sent: _Address, wanted: _Address, *, is_public: bool) -> set[st
 
 
 def _host_difference(sent: str, wanted: str) -> str:
-    """Return the difference of two hosts. No list of public suffixes is needed, because the result is only a hint."""
+    """Return the name of the difference of two hosts. Their domain is the last two labels: good enough for a hint."""
     if sent == wanted:
         return "case"
     if {sent.strip("[]"), wanted.strip("[]")} <= {*LOOPBACK_HOSTS, "0.0.0.0"}:  # noqa: S104 - compared, not listened at
@@ -253,7 +253,7 @@ def likely_differences(
 
 
 def mark_likely_differences(address: str) -> list[tuple[str, bool]]:
-    """Split the address into pieces, and mark the pieces that have `likely_differences`.
+    """Split the address into pieces. True marks a piece that is a likely fault, as in `likely_differences`.
 
     Single characters of the host may be marked, but never the host as a whole. In a loopback address nothing is marked.
     """

@@ -31,7 +31,7 @@ INVALID_CHARACTERS = set('<>"{}|\\^`')
 
 
 def without_loopback_port(uri: str) -> str:
-    """Remove the port from an http address of this machine; empty without a port, or for others. RFC 8252 §7.3."""
+    """Remove the port from an http loopback address; "" if it has no port or is no such address. RFC 8252 §7.3."""
     found = LOOPBACK_WITH_PORT.match(uri)
     return found[1] + uri[found.end() :] if found and is_port(found[2]) else ""
 

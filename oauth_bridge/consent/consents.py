@@ -54,7 +54,7 @@ def fingerprint(application: Application) -> str:
 
 
 def covers(agreed: tuple[str, str | None] | None, application: Application, facts: Sequence[str]) -> bool:
-    """Return whether `agreed`, a consent's fingerprint and facts (None: PLAIN_FACTS), fits application and `facts`."""
+    """Return whether a consent covers these `facts`. `agreed`: its fingerprint, and its facts (None: PLAIN_FACTS)."""
     if agreed is None or agreed[0] != fingerprint(application):
         return False
     known = PLAIN_FACTS if agreed[1] is None else agreed[1].split()
@@ -71,7 +71,7 @@ def is_remembered(person: User, application: Application, facts: Sequence[str] =
 def is_asked(person: User, application: Application, facts: Sequence[str], redirect_uri: str) -> bool:
     """Return whether to ask for consent: always, except for a trusted application or after "don't ask again".
 
-    The exceptions do not apply to an address with a port that only the request names (RFC 8252 §8.6).
+    The exceptions do not apply to a callback address whose port is not registered (RFC 8252 §8.6).
     """
     if application.has_own_port(redirect_uri):
         return True

@@ -51,7 +51,7 @@ def authorize_path(pending: PendingRequest, **more: str) -> str:
 
 
 def ask_again(pending: PendingRequest, cause: str = "") -> HttpResponse:
-    """Redirect to the consent page, even if the consent is remembered, with the notice for `cause` or OUTDATED."""
+    """Redirect to the consent page, even if the consent is remembered. It shows the notice for `cause` or OUTDATED."""
     notice = cause if cause in NOTICES else OUTDATED
     return HttpResponseRedirect(authorize_path(pending, **{NOTICE: notice}), status=303)
 

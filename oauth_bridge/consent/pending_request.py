@@ -117,6 +117,6 @@ def new_attempt() -> str:
 
 
 def _bindings(request: HttpRequest) -> list[str]:
-    """The values of `bound_to` for this person and browser session: under SECRET_KEY, then under each fallback."""
+    """The values of `bound_to` for this person and browser session: with SECRET_KEY, then with each former key."""
     digests = sealing.digests(SALT, f"{request.user.pk} {request.session.session_key}")
     return [f"{request.user.pk} {digest}" for digest in digests]

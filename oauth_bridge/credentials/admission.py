@@ -46,7 +46,7 @@ SHARED_GROUPS = f"""
 
 
 def admits(person_id: str) -> str:
-    """The SQL condition that the application `a` admits the person. `person_id` is a qualified column."""
+    """The SQL condition that the application with the alias `a` admits the person. `person_id`: a qualified column."""
     return f"({FOR_EVERYBODY} OR EXISTS ({_membership('a.id', person_id)}))"
 
 

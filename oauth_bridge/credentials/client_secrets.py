@@ -73,7 +73,7 @@ class Client(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """A secret of the application; without one, NO_DIGEST and None. `is_noted`: a recent use is already stored."""
+    """A secret. `is_noted`: a recent use is stored. Without any secret: NO_DIGEST, and None in the other fields."""
 
     pk: int
     digest: bytes

@@ -91,7 +91,7 @@ def sign_ins(person: User) -> dict[int, SignIns]:
 
 
 def sign_ins_by_callback(application: Application) -> dict[str, int]:
-    """The number of sign-ins by callback address, among the newest codes of all: there is no index by application."""
+    """The number of sign-ins by callback address, among the newest codes of all applications, for lack of an index."""
     redeemed = _newest_codes().filter(application=application, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
     return dict(redeemed.values_list("redirect_uri").annotate(number=Count("pk")))
 
@@ -108,7 +108,7 @@ class Presented(NamedTuple):
 
 
 def presented(digest: bytes, named: str) -> Presented:
-    """The application `named` or, if it is unknown, the code's; and the application's code, if it is unredeemed."""
+    """`client_id`: `named` or, if that is unknown, the code's. The rest: of the client's unredeemed code, or None."""
     attempt, person_id, client_id = fetch_one(FIND_PRESENTED, digest=digest, named=named)
     return Presented(attempt and as_uuid(attempt), person_id and as_uuid(person_id), client_id)
 
@@ -153,7 +153,7 @@ def newest(
     before: datetime,
     limit: int,
 ) -> list[IssuedCode]:
-    """The newest codes that fit the filters ("", None: no filter); by application, among MOST_LOOKED_THROUGH codes."""
+    """The newest codes that fit the filters ("", None: any). By application: among the last MOST_LOOKED_THROUGH."""
     codes = AuthorizationCode.objects.filter(issued_at__lt=before, issued_at__gte=since or LONG_AGO)
     if person_id:
         codes = codes.filter(user=person_id)

@@ -37,7 +37,7 @@ FOUND = Rows(
 
 
 class Redemption(NamedTuple):
-    """What the answer needs of a redeemed code. `openid`: JSON of `openid.request.Granted`; None: plain OAuth 2.0."""
+    """Facts of a redeemed code for the answer. `openid`: `openid.request.Granted` as JSON; None: plain OAuth 2.0."""
 
     person_id: UUID
     scope: str
@@ -45,7 +45,7 @@ class Redemption(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """Why a code is not redeemed. `code` is the code or its replacement, if known.
+    """Why a code is not redeemed. `code` is this code, or the later code that replaced it; None: neither is known.
 
     `details` are values in the error message. `cause`, for the activity log only, is empty or more exact than `fault`.
     """
@@ -59,8 +59,8 @@ class Refusal(NamedTuple):
 class Condition(NamedTuple):
     """A condition for a redemption. If it is not met, `fault` is the error, and `cause` is only for the activity log.
 
-    In `sql`, `c` is the code, `u` its person and `a` its application. `table` says which part of REDEEM contains
-    `sql`: the parts for `u` and `a` can also read `c`.
+    In `sql`, `c` is the code, `u` its person and `a` its application. `table`, "c", "u" or "a", is the
+    part of REDEEM that contains `sql`. The parts "u" and "a" can also read `c`.
     """
 
     table: str
@@ -136,9 +136,9 @@ def _values(form: dict[str, str], application_id: int) -> dict[str, Any]:
 def redeem(form: dict[str, str], application_id: int, token: str, *, is_restricted: bool = False) -> Redemption | None:
     """Redeem the code and store the token in one transaction. None: the code cannot be redeemed.
 
-    `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. `is_restricted`: only people in
-    the application's groups may use it. If false, no code of an application that was restricted meanwhile is redeemed.
-    Specification 3.1, 3.2; RFC 7636 §4.6.
+    `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. `is_restricted`: when the caller
+    read the application, only people in its groups could use it. If false, but the application has been restricted
+    since, the code is not redeemed. Specification 3.1, 3.2; RFC 7636 §4.6.
     """
     values = _values(form, application_id)
     values |= {"token_digest": digest_of(token), "token_expires_at": values["now"] + tokens.lifetime()}

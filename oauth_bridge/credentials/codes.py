@@ -1,4 +1,4 @@
-"""Authorization codes: issue, withdraw, and explain a code without a row. Specification 2.2, 3.
+"""Issue and withdraw authorization codes, and explain why a code has no row. Specification 2.2, 3.
 
 `code_redemption` redeems codes. `code_history` also writes rows of codes; `purging` and `after-restore` delete rows.
 The statements receive the time as a parameter: only the service's clock counts, not the database's clock.
@@ -46,7 +46,7 @@ FIND_ENDED = f"""
 
 
 class AlreadyRedeemed(Exception):
-    """A code of the attempt was redeemed or issued to a later request, so no new code is issued."""
+    """A code of the attempt was redeemed, or issued to a request received later, so the attempt gets no new code."""
 
 
 def issue(
@@ -62,10 +62,10 @@ def issue(
 ) -> str:
     """Issue a code. The code replaces an earlier unredeemed code of the attempt.
 
-    Specification 2.2. A second post of the same consent page has the same `attempt`. `openid` is
-    `openid.request.Granted` as JSON. The code expires 600 seconds after `received_at`, the time at which the service
-    received the request (by default now). Raises AlreadyRedeemed: a code of the attempt was redeemed, or the second
-    request of a double click already has the code.
+    Specification 2.2. A second post of the same consent page has the same `attempt`. `openid`: `openid.request.Granted`
+    as JSON; None: plain OAuth 2.0. The code expires 600 seconds after `received_at`, the time at which the service
+    received the request (by default now). Raises AlreadyRedeemed: a code of the attempt was redeemed, or a request
+    received later, such as the second one of a double click, already has its code.
     """
     code = f"{OPENID_MARK if openid else ''}{new_credential()}"
     now = received_at or timezone.now()
@@ -96,10 +96,10 @@ def refuse_redeemed(attempt_id: UUID, person_id: UUID | None) -> None:
 
 
 def discard(attempt_id: UUID, person_id: UUID | None) -> None:
-    """Delete the unredeemed code of an attempt that the person, or this service, refuses after it was allowed.
+    """Delete the unredeemed code, if any, of an attempt that the person or this service now refuses.
 
-    Raises AlreadyRedeemed: as `refuse_redeemed`. The check follows the deletion, because no code can be redeemed after
-    the deletion.
+    Raises AlreadyRedeemed: as `refuse_redeemed`. This check follows the deletion, so that the code cannot be redeemed
+    between the two.
     """
     withdraw(AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at=None))
     refuse_redeemed(attempt_id, person_id)
@@ -112,7 +112,7 @@ def delete_all(person: User, application: Application) -> None:
 def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
     """Delete the codes. The digest of each unexpired code is kept, so that `ended` can explain a refused exchange.
 
-    A code that replaces one of them after the digests are read is deleted too, but its digest is not kept.
+    If another code replaces one of them after their digests are read, it is deleted too, but its digest is not kept.
     """
     rows = list(codes.filter(expires_at__gt=timezone.now()).values_list("digest", "expires_at"))
     codes.delete()

@@ -36,7 +36,7 @@ QUIET_FOR = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """The new client secret, and the older valid secrets, latest first. The new secret itself is not stored."""
+    """The new client secret, stored only as a digest, and the secrets that were valid before it, latest first."""
 
     secret: str = field(repr=False)
     older: list[ApplicationSecret]
@@ -51,7 +51,7 @@ class UnknownSecret(Exception):
 
 
 class Maker(NamedTuple):
-    """The maker of a secret: the `sub` (None: a command) and the nickname at that time, which the secret keeps."""
+    """Who made a secret: `sub` (None: a command) and nickname, which is stored as it was when the secret was made."""
 
     id: UUID | None
     name: str
@@ -66,9 +66,9 @@ def rotate(
 ) -> Rotation:
     """Make a secret of 256 random bits. Older secrets stay valid for at most `overlap`.
 
-    The overlap REVOKE_NOW revokes the older secrets. A rotation never moves the end of an older secret to a later time.
-    `name` is a note of at most NAME_MAX_LENGTH characters. Raises TooManySecrets: MOST_WORKING secrets would stay
-    valid.
+    The overlap REVOKE_NOW (zero) revokes them at once. A rotation never moves the end of an older secret to a later
+    time. `name` is a note of at most NAME_MAX_LENGTH characters. Raises TooManySecrets: MOST_WORKING older secrets
+    would stay valid.
     """
     number = lock(application) + 1
     now = timezone.now()
@@ -126,7 +126,7 @@ def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret
 
 
 def _is_still_used(row: ApplicationSecret, newer: list[ApplicationSecret]) -> bool:
-    """Return whether the secret was used after a newer secret was made, and no newer secret is used instead."""
+    """Whether the secret was last used after a newer one was made, and no newer one was used QUIET_FOR (1 h) later."""
     if row.last_used_at is None or not newer:
         return False
     used_instead = [each for each in newer if each.last_used_at and each.last_used_at >= row.last_used_at + QUIET_FOR]
@@ -143,8 +143,8 @@ def lock(application: Application) -> int:
 def revoke(application: Application, number: int, *, is_leaked: bool = False) -> ApplicationSecret:
     """End one secret at once. With `is_leaked`, all codes and tokens of the application end too.
 
-    A secret that has already ended can also be reported as leaked. A token of an exchange that has already begun has
-    the earlier `credentials_version`, so it is invalid. Raises UnknownSecret: there is no secret with this number.
+    A secret that has already ended can also be reported as leaked. A leak raises `credentials_version`, so even a token
+    of an exchange that has already begun is invalid. Raises UnknownSecret: there is no secret with this number.
     """
     lock(application)
     secret, now = application.secrets.filter(number=number).first(), timezone.now()

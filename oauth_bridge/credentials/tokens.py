@@ -91,7 +91,7 @@ def read(token: str) -> Bearer:
     """The person and the application of a valid token. One SQL statement; one more for a refusal, or for groups.
 
     Specification 3.3, 3.4. Raises RequestError: the token is unknown, expired or revoked; its person or
-    application is deactivated or has newer credentials; or the person may not use the application.
+    application is deactivated or has a newer `credentials_version`; or the person may not use the application.
     """
     now = timezone.now()
     row = fetch_one(READ, digest=digest_of(token), now=now)

@@ -77,7 +77,7 @@ def expired(now: datetime) -> list[Expired]:
 
 
 def _shorten_addresses(keys: list[int]) -> int:
-    """Replace each IPv4 address by its /24 network, and clear others, such as "::1". IPv6 is recorded as a network."""
+    """Replace IPv4 addresses by /24 networks, and clear others ("::1"). Recorded IPv6 networks are not passed."""
     rows = ActivityRecord.objects.filter(pk__in=keys)
     for address in set(rows.values_list("address", flat=True)):
         rows.filter(address=address).update(address=f"{address.rpartition('.')[0]}.0/24" if "." in address else "")
@@ -85,7 +85,7 @@ def _shorten_addresses(keys: list[int]) -> int:
 
 
 class Ranges(NamedTuple):
-    """How one kind of database divides a table into ranges of `size` positions.
+    """How one kind of database divides a table into ranges of `size` positions, which are pages or row ids.
 
     `bounds` is SQL that selects the first position of a table, and the position after the last. `condition` is SQL that
     is true for the rows between two bounds. `position` formats a bound from a number.

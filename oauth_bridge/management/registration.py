@@ -44,7 +44,7 @@ class GroupNames(forms.Field):
 
 
 class CommandForm(ApplicationForm):
-    """`ApplicationForm` with only the given columns, `is_trusted` and `is_enabled` included; without confirmation."""
+    """`ApplicationForm` for the given fields, also `is_trusted` and `is_enabled`. It removes even addresses in use."""
 
     groups = GroupNames(required=False)
 
@@ -129,13 +129,13 @@ def _comparable(value: Any) -> Any:
 
 
 def locked(client_ids: Collection[str]) -> dict[str, Application]:
-    """Return the stored applications by client_id. They are locked in this order until the transaction ends."""
+    """Return the stored applications by client_id, locked in the order of client_id until the transaction ends."""
     rows = Application.objects.select_for_update(no_key=True).filter(client_id__in=client_ids)
     return {row.client_id: row for row in rows.order_by("client_id").prefetch_related("groups")}
 
 
 def compare_names(changes: Iterable[Change]) -> None:
-    """Add a note for each other application with a similar name, and a problem if either of the two is trusted."""
+    """Add to each change a note for each similar name, and a problem if either of the two applications is trusted."""
     for change in changes:
         if {"name", "trusted"} & change.after.keys():
             application = change.application
@@ -185,7 +185,7 @@ def create(options: dict[str, Any], warnings: OutputWrapper) -> tuple[Applicatio
 
 @transaction.atomic
 def change(client_id: str, options: dict[str, Any], warnings: OutputWrapper) -> Application:
-    """Change the given values. Raises CommandError: no value is given, or a value cannot be stored."""
+    """Change the given values. Raises CommandError: no value or an unknown client_id is given, or a value is wrong."""
     given = _given(options)
     if not given:
         raise CommandError("Nothing to change was given. See `application set --help`.")

@@ -1,7 +1,7 @@
 """The tables of the activity log: records of refusals, failures and sign-ins, and counts of all steps.
 
 `activity.counts` adds the rows, and `management.purging` deletes them. No row contains a credential, a `state` or a
-typed login name. Two more tables have the times of the last purge and of the last proof of a write.
+typed login name. Two more tables have the times of the last purge and of the last proof that a write succeeds.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Outcome(StrEnum):
     """The outcome of a step.
 
     REFUSED: the service or the person refused the step. FAILED: the service had a fault, or the next step did not
-    follow. UNFINISHED: the person was asked for a code. If the person typed the code, a later record shows this.
+    follow. UNFINISHED: the person was asked for a second factor or an e-mailed code. A later record shows its use.
     """
 
     SUCCEEDED = "succeeded"

@@ -142,7 +142,7 @@ class Application(AbstractApplication):
         return split_lines(self.redirect_uris)
 
     def is_callback(self, uri: str) -> bool:
-        """Whether a request may send this redirect_uri: it is registered, unchanged, or it `has_own_port`."""
+        """Whether a request may send this redirect_uri: it equals a registered address, or it `has_own_port`."""
         return uri in self.callback_addresses or self.has_own_port(uri)
 
     def has_own_port(self, uri: str) -> bool:

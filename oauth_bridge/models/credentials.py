@@ -2,8 +2,8 @@
 
 The references to people and applications have no database constraint, because a constraint would lock the rows of the
 person and the application at every insert. Instead, the statements that redeem a code or read a token check both rows.
-There is no index by application, because one application may own nearly all rows. The codes and tokens of a deleted
-application are invalid. Their rows stay until the purge.
+An index by application would seldom help, because one application may own nearly all rows. The codes and tokens of a
+deleted application are invalid. Their rows stay until the purge.
 
 All codes and tokens of a person or an application can end together without an update of their rows. Each row stores the
 `credentials_version` of its person and its application. A change of either version makes the row invalid.
@@ -28,7 +28,7 @@ def _application() -> models.ForeignKey[Any, Any]:
 
 
 def _openid() -> models.TextField[str | None, str | None]:
-    """The column for the facts of the ID token and user info, as JSON; null for a plain OAuth 2.0 request."""
+    """The column for `openid.request.Granted` as JSON; null for a plain OAuth 2.0 request."""
     return models.TextField(null=True, editable=False)
 
 
@@ -132,7 +132,7 @@ class Consent(models.Model):
     """A person has allowed an application, for the first time at `given_at`, and has not disconnected it since.
 
     `fingerprint` identifies the application's name, homepage and callback addresses at the last agreement. "Don't ask
-    again" lasts until `expires_at` (null: not chosen), or until the fingerprint or `credentials_version` changes.
+    again" ends at `expires_at` (null: not chosen), or when `fingerprint` or the person's `credentials_version` changes.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

@@ -27,9 +27,9 @@ class State(StrEnum):
 class ApplicationSecret(models.Model):
     """The digest of a client secret. The secret itself is shown once and never stored.
 
-    An expired secret is kept for at most 90 days, so that its use is recognised. `expires_at` of a revoked secret is
-    the time of the revocation, or its earlier end. `is_revoked` keeps a secret revoked even if the clock is set back.
-    `last_used_at` is accurate to the minute.
+    An expired secret is kept for at most 90 days, so that its use is recognised. A revocation sets `expires_at` to the
+    time of the revocation, unless the secret ended earlier. `is_revoked` keeps a secret revoked even if the clock is
+    set back. `last_used_at` is accurate to the minute.
 
     `number` counts the secrets of one application from 1, and is never reused. `prefix` is the beginning of the
     secret, so that people can recognise the secret in a configuration. `maker` is the name of the person who made the

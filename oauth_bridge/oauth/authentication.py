@@ -73,7 +73,7 @@ def named_client(request: HttpRequest, sent: Parameters) -> str:
 
 
 def _basic(encoded: str) -> tuple[str, str]:
-    """Decode the pair `client_id` and `client_secret`. Each of the two is form-urlencoded (RFC 6749 §2.3.1)."""
+    """Decode Base64 into client_id and client_secret, each form-urlencoded (RFC 6749 §2.3.1). Raises RequestError."""
     try:
         decoded = base64.b64decode(encoded.strip(), validate=True).decode()
         client_id, secret = (unquote_plus(part, errors="strict") for part in decoded.split(":", 1))
@@ -89,7 +89,7 @@ def _basic(encoded: str) -> tuple[str, str]:
 def add_basic(request: HttpRequest, error: RequestError) -> None:
     """Add `WWW-Authenticate: Basic` to the error if the client tried to authenticate in a header. RFC 6749 §5.2.
 
-    The header repeats the error, because some libraries, such as oauth4webapi, then do not read the body.
+    The header repeats the error, because some libraries, such as oauth4webapi, read no body beside this header.
     """
     tried = is_basic(header_of(request))
     if error.fault is OAuthFault.CLIENT_SCHEME or (tried and error.fault.error == "invalid_client"):

@@ -122,7 +122,7 @@ class UnverifiedRequest(RequestError):
 
 
 class CallbackError(RequestError):
-    """Another parameter is wrong, so the error is sent to the verified callback address. RFC 6749 §4.1.2.1."""
+    """A parameter other than client_id and redirect_uri is wrong. The verified callback address gets the error."""
 
     def __init__(
         self, request: AuthorizationRequest, application: Application, fault: Fault, cause: str = "", **details: object
@@ -184,7 +184,7 @@ def refuse_speculation(request: HttpRequest) -> None:
     """Raises RequestError: the browser prefetches the page, or loads it into a frame, an image or a script.
 
     The status is 503: browsers discard a prefetched response with this status, so a click sends a new request. If the
-    prefetched response had the status 204, a click would do nothing.
+    prefetched response had the status 204, a click would do nothing. `is_silent_in_frame` is an exception.
     """
     sent = request.META
     purposes = sent.get("HTTP_SEC_PURPOSE", "") + sent.get("HTTP_PURPOSE", "")

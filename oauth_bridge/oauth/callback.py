@@ -36,8 +36,8 @@ def leave(
     """Lead the browser to `url`, an address of the application with parameters: by a redirect, a form or a link.
 
     `posted_to` is the address without the parameters; if it is not empty, a page posts the parameters to it as a form.
-    Otherwise, if `by_page` is true, a page with a link replaces the redirect, which a browser may block; None: only for
-    a private scheme. This page says that the person refused (`is_refusal`), or whether the person is signed in.
+    Otherwise, `by_page` chooses a page with a link, because a browser may block a redirect; None: only for a private
+    scheme. The page says that the person refused (`is_refusal`), or whether the person is signed in.
     """
     if by_page is None:
         by_page = not url.startswith(WEB_SCHEMES)
@@ -58,7 +58,7 @@ def leave(
 
 
 def destination(redirect_uri: str) -> dict[str, Any]:
-    """Describe the callback address for a person to check: its host or private scheme, and the full address."""
+    """Describe a callback address for a person: host or private scheme, full address, and whether on this device."""
     parts = urlsplit(redirect_uri)
     is_web = redirect_uri.startswith(WEB_SCHEMES)
     return {

@@ -54,9 +54,9 @@ def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
 def authenticated_client(
     form: dict[str, str], address: str, public_field: str | None = "code_verifier"
 ) -> client_secrets.Client:
-    """The client that the form authenticates. A public client authenticates with `public_field`. Failures are counted.
+    """The client that the form authenticates. A public client needs the field `public_field` (None: it is refused).
 
-    Raises RequestError: as `client_secrets.authenticate`, or the limit of failures is reached.
+    Failures count for `address`. Raises RequestError: as `client_secrets.authenticate`, or their limit is reached.
     """
     try:
         return client_secrets.authenticate(form, public_field)

@@ -29,7 +29,7 @@ def operation(
 ) -> View:
     """Limit the view to `methods`, and answer every RequestError with a page or JSON.
 
-    `step` is the errors' step in the activity log; empty: no record. `challenge` adds headers or private facts to them.
+    `step`: step of errors in the activity log; empty: no record. `challenge` adds headers or private facts to an error.
     """
 
     @csrf_exempt  # the view itself checks the CSRF token later

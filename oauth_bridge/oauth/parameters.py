@@ -141,7 +141,7 @@ def of_query(request: HttpRequest) -> Parameters:
 
 
 def as_link(request: HttpRequest, *, unless: str, needs: str = "") -> HttpResponse | None:
-    """Redirect a request that an application's page posted as a form to the same request as a link.
+    """If an application's page posted the request as a form, redirect the browser to the same request as a link.
 
     Browsers send no cookies with such a post (OpenID Connect Core 1.0 §3.1.2.1), so without the redirect nobody would
     appear signed in. None: the request posts no form or has a query; or the form has the field `unless`, like the forms

@@ -29,7 +29,7 @@ def revoke(form: dict[str, str], address: str) -> None:
 
 
 def introspect(form: dict[str, str], address: str) -> dict[str, Any]:
-    """The facts about the token if it is a valid token of the application; otherwise `{"active": False}`. §2.2.
+    """The facts about a valid token of the application; for any other, `{"active": False}`. RFC 7662 §2.2.
 
     Raises RequestError: as `revoke`, or the client is public.
     """

@@ -20,7 +20,7 @@ SHARE_OF_ONE_PERSON = 0.1
 
 
 def page(limit: str, request: HttpRequest) -> None:
-    """Limit the requests to "authorize" or "logout" from one network address. The rate of both is RATE_AUTHORIZE."""
+    """Limit requests to `limit` ("authorize" or "logout") by network address. The rate of both is RATE_AUTHORIZE."""
     _raise_if(limit, rate_limits.count(*rate_limits.by_address(limit, client_address(request))))
 
 
@@ -41,7 +41,7 @@ def exchange_of_public(application_id: int) -> None:
 
 
 def token_failure(address: str, client_id: str) -> None:
-    """Limit failed authentications from one address for one client_id. The rate is RATE_TOKEN_FAILURES.
+    """Limit failed authentications from one network address for one client_id. The rate is RATE_TOKEN_FAILURES.
 
     A second limit, ten times as high, counts the failures of all client_ids together, because anybody can invent
     client_ids.
@@ -59,8 +59,8 @@ def token_state(operation: str, application_id: int) -> None:
 def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
     """Limit the number of profiles that one application reads. The rate is RATE_USERINFO.
 
-    People have the tokens of a public client on their own devices, so one person could use up the client's limit. Each
-    person may therefore use only a tenth of the limit.
+    People have the tokens of a public application on their own devices, so one person could use up its limit. Each
+    person may therefore use only a tenth of that limit.
     """
     counters = [Counter("userinfo", str(application_id))]
     if is_public:

@@ -102,9 +102,9 @@ def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
 
 
 def values(person: User, names: Collection[str] = PLAIN, application_id: int | None = None) -> dict[str, Any]:
-    """The values of these claims. `groups` lists only groups of the application, and runs one SQL statement.
+    """The values of the claims `names`. `groups` lists only groups of `application_id` (None: it is left out).
 
-    Raises RequestError: the person's e-mail address is not confirmed.
+    Runs one SQL statement for `groups`. Raises RequestError: the person's e-mail address is not confirmed.
     """
     if person.email_verified_at is None:
         subject().person = person.pk

@@ -24,9 +24,9 @@ MAX_AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The part of a request that is stored as JSON with the code and the token, for the ID token and user info.
+    """What the ID token and user info are made from; stored as JSON with the code and the token.
 
-    `userinfo` and `id_token` are lists of names of claims. `auth_time` is a Unix time in seconds.
+    `userinfo` and `id_token` list the names of the claims of each. `auth_time` is a Unix time in seconds.
     """
 
     userinfo: list[str]
@@ -49,8 +49,8 @@ class Asked:
     """The requirements of a request on the person and the sign-in. `max_age` is in seconds.
 
     `subs` are the `sub` values of `id_token_hint` and of the parameter `claims`; the person's `sub` must equal each of
-    these values. `needs_two_factors`: a sign-in without two factors is answered with an error (OpenID Connect Core 1.0
-    §5.5.1.1).
+    these values. `wants_two_factors`: a person who has a second factor must use it. `needs_two_factors`: without two
+    factors, the application gets an error (OpenID Connect Core 1.0 §5.5.1.1).
     """
 
     prompts: frozenset[str] = frozenset()
@@ -91,7 +91,7 @@ def is_posted(parameters: Mapping[str, str]) -> bool:
 
 
 def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
-    """The first fault of `request`, `request_uri`, `response_mode`, `scope` and, with `openid`, NAMES; None: none."""
+    """The first fault of `request`, `request_uri`, `response_mode`, `scope` and, with `openid`, NAMES; or None."""
     scope = parameters.get("scope", "")
     if "request" in parameters:
         return OAuthFault.REQUEST_OBJECT

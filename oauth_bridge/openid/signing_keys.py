@@ -89,7 +89,7 @@ def verification_key(kid: str) -> tuple[str, Key] | None:
 
 @transaction.atomic
 def rotate(algorithm: str) -> SigningKey:
-    """Make a key, publish it now, and let it replace the older keys when the time PUBLISHED_BEFORE has passed.
+    """Make a key and publish it now. It replaces the older keys ten minutes later (PUBLISHED_BEFORE).
 
     By then, applications have loaded the new key.
     """
@@ -121,7 +121,7 @@ def revoke_all() -> int:
 
 
 def tidy(now: datetime) -> None:
-    """Replace old keys. Delete the private halves of keys that no longer sign, and delete keys after KEPT_FOR."""
+    """Replace keys older than REPLACED_AFTER. Delete private halves of ended keys, and keys that ended KEPT_FOR ago."""
     for algorithm in ALGORITHMS:
         newest = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None).first()
         if newest and newest.made_at <= now - REPLACED_AFTER:

@@ -19,7 +19,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Rows(Generic[M]):
-    """Lists columns of a model for a SELECT: `names`, by default all, less `without`. Makes instances from the rows."""
+    """Lists columns of a model for a SELECT: `names` (default: all) except `without`. Makes instances from the rows."""
 
     def __init__(self, model: type[M], *names: str, without: Collection[str] = ()) -> None:
         self._model = model
@@ -63,7 +63,7 @@ def fetch_one(statement: str, /, **values: object) -> Any:
 
 
 def fetch_all(statement: str, /, **values: object) -> list[Any]:
-    """Return all rows. Pass values only as parameters: a PostgreSQL connection keeps a cursor for each statement."""
+    """Return all rows. Put no value into `statement`: a PostgreSQL connection keeps a cursor for each distinct text."""
     if is_postgresql():
         return connection.fetch_all(statement, values)  # type: ignore[attr-defined, no-any-return]
     with connection.cursor() as cursor:

@@ -33,8 +33,8 @@ def limit_statements() -> None:
 def database_of(url: str) -> dict[str, Any]:
     """Return the entry of `DATABASES` for the URL, which libpq parses. A folder before the name contains the socket.
 
-    Raises ValueError: the URL is malformed. The text of the error, if any, continues the sentence about the form of the
-    URL. It contains no password.
+    Raises ValueError: the URL is malformed. The error's text, if any, continues the caller's sentence about the form of
+    the URL, and contains no password.
     """
     place, _, query = url.partition("?")
     options = dict(parse_qsl(query))
@@ -107,7 +107,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def fetch_all(self, statement: str, values: Mapping[str, object]) -> list[Any]:
         """Return all rows of the statement, whose cursor is kept as long as the connection.
 
-        A new cursor would look up the adapters of all types again. psycopg reads binary results in C.
+        A new cursor would look up the adapters of all types again. Results are binary: psycopg reads these in C.
         """
         self.close_if_health_check_failed()
         self.ensure_connection()

@@ -132,7 +132,7 @@ def audit_log() -> Finding:
 
 
 def clock(name: str, whose: str, seconds_ahead: float) -> Finding:
-    """Return the finding about a clock that is `seconds_ahead` seconds ahead of the clock of this machine."""
+    """Return the finding `name` about the clock of `whose`, which is `seconds_ahead` seconds ahead of ours."""
     if abs(seconds_ahead) <= 1:
         return Finding(name, "ok", f"The clocks of {whose} and this machine agree.")
     direction = "ahead of" if seconds_ahead > 0 else "behind"

@@ -112,7 +112,7 @@ def check_prerequisites() -> None:
 
 
 def check_ports(ports: dict[str, int]) -> None:
-    """Raises CommandError: a port is in use or not allowed, or both are equal. `ports`: each option and its port."""
+    """Raises CommandError: a port is in use or not allowed, or two are equal. `ports`: the port of each option."""
     with ExitStack() as opened:
         for option, port in ports.items():
             try:
@@ -128,7 +128,7 @@ def check_ports(ports: dict[str, int]) -> None:
 
 
 def prepare(demo_url: str) -> dict[str, Any]:
-    """Migrate, and make or update the accounts and the application. Return the values for WELCOME.
+    """Migrate, and make or update the accounts and the application. Return the values for the text WELCOME.
 
     A file keeps the passwords by e-mail address, and the `client_secret`. If the database is SQLite, the file is in the
     same folder, so that people delete both together.
@@ -205,7 +205,7 @@ def start(arguments: list[str], port: int, variables: dict[str, str], output: An
 
 
 def wait_for(port: int, processes: Processes, log: Path) -> None:
-    """Return once the port answers. Raises CommandError, which names the file `log`: one of `processes` ended."""
+    """Return once the port answers. Raises CommandError: one of `processes` ended. The message names the file `log`."""
     while True:
         check_alive(processes, log)
         with suppress(OSError, HTTPException), closing(HTTPConnection(HOST, port, timeout=2)) as connection:
