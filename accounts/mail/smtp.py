@@ -33,8 +33,8 @@ def code_of(error: Exception) -> int | None:
 def begin_mail(connection: smtplib.SMTP) -> None:
     """Greet the server, and name sender and recipient: most servers judge the greeting only then. No e-mail is sent.
 
-    Both are DEFAULT_FROM_EMAIL. This address need not receive e-mails, so the server may refuse it as the recipient.
-    Raises SMTPSenderRefused. Raises SMTPHeloError: the server refuses the greeting (504).
+    DEFAULT_FROM_EMAIL is sender and recipient. It need not receive e-mails: a refusal of the recipient is no error.
+    Raises SMTPSenderRefused; SMTPHeloError if the server refuses the greeting (504).
     """
     sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
     connection.ehlo_or_helo_if_needed()

@@ -67,9 +67,9 @@ def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> lis
 
 
 def confirm(request: HttpRequest, act: Act[T], found: T, *, name: str, of: Named, section: Named) -> HttpResponseBase:
-    """Ask for confirmation on GET. On POST, perform the act on `found`, and redirect to the page `of`.
+    """Ask for confirmation on GET. On POST, perform the act on `found`, and redirect to `of`.
 
-    `name` is the name in the question. `section` is the page above the page `of`, such as a list.
+    `name` is the name in the question. `of` is the page to return to, `section` the page above it, such as a list.
     """
     if act.is_proven and (question := proof_first(request)):
         return question

@@ -73,7 +73,7 @@ def document() -> Json:
 
 
 def errors_of(described: Json, marks: Json) -> Iterator[tuple[Fault, str, str]]:
-    """Yield the errors of `marks`, an operation of `described`: fault, problem and fix, with example values."""
+    """Yield fault, problem and fix, with example values, for each error that an operation (`marks`) lists."""
     lists, common = described["x-faults"], described["x-examples"]
     for name in dict.fromkeys(name for each in marks["x-faults"] for name in lists.get(each, [each])):
         values = {**common, **marks.get("x-examples", {}), **common.get(name, {})}

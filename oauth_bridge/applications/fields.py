@@ -132,7 +132,7 @@ NAMES = {field.column: field.name for field in FIELDS}
 
 
 def registered(application: Application) -> dict[str, Any]:
-    """Return all values for JSON by name, also of an unsaved application. The groups are read from the database."""
+    """Return client_id and the value of each of FIELDS, by name, for JSON. An unsaved application has no groups."""
     found: dict[str, Any] = {"client_id": application.client_id}
     for field in FIELDS:
         if field.name == "groups":

@@ -38,7 +38,7 @@ def duration(seconds: float) -> str:
 def masked_value(value: str) -> str:
     """Return the recorded value. If only the length was recorded, return a sentence with the length.
 
-    A number is such a length, unless the number is as long as a client_id.
+    A value of digits only is such a length, unless it has so many digits that it may be a mistyped client_id.
     """
     if value.isdigit() and not re.fullmatch(MISTYPED_CLIENT_ID, value):
         number = int(value)

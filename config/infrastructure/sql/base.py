@@ -92,7 +92,7 @@ class SchemaEditor(schema.DatabaseSchemaEditor):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's backend with a health check without a statement, and with kept cursors for frequent statements."""
+    """Django's backend, but its health check rarely sends a statement, and `fetch_all` keeps its cursors."""
 
     SchemaEditorClass = SchemaEditor
 
