@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from django import forms
@@ -58,9 +59,12 @@ class Act(Generic[T]):
 
 
 def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> list[dict[str, Any]]:
-    """The acts that would change something, for the template. `url` returns the URL of an act for the act's name."""
+    """The acts that would change something, for the template. `url` returns the URL of an act for the act's name.
+
+    The template calls `ends`, which may run SQL statements, only where it shows the text.
+    """
     return [
-        {"name": name, "label": act.label, "ends": act.what_ends(found), "url": url(name)}
+        {"name": name, "label": act.label, "ends": partial(act.what_ends, found), "url": url(name)}
         for name, act in acts.items()
         if act.fits(found)
     ]
