@@ -93,5 +93,9 @@ def add_basic(request: HttpRequest, error: RequestError) -> None:
     """
     tried = is_basic(header_of(request))
     if error.fault is OAuthFault.CLIENT_SCHEME or (tried and error.fault.error == "invalid_client"):
-        told = f'error="{error.fault.error}", error_description="{error.description}"'
-        error.headers["WWW-Authenticate"] = f'Basic realm="token", charset="UTF-8", {told}'
+        error.headers["WWW-Authenticate"] = f'Basic realm="token", charset="UTF-8", {told(error)}'
+
+
+def told(error: RequestError) -> str:
+    """Return the parameters of a `WWW-Authenticate` header that repeat the error. RFC 6750 §3."""
+    return f'error="{error.fault.error}", error_description="{error.description}"'

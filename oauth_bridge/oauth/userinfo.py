@@ -74,6 +74,4 @@ def add_bearer(_request: HttpRequest, error: RequestError) -> None:
     if error.fault in (OAuthFault.TOKEN_MISSING, OAuthFault.TOKEN_IN_URL, OAuthFault.TOKEN_SCHEME):
         error.headers["WWW-Authenticate"] = 'Bearer realm="userinfo"'
     elif error.fault.status in (401, 403):
-        error.headers["WWW-Authenticate"] = (
-            f'Bearer error="{error.fault.error}", error_description="{error.description}"'
-        )
+        error.headers["WWW-Authenticate"] = f"Bearer {authentication.told(error)}"
