@@ -20,6 +20,14 @@ ADVICE = {
 # Their output is for whoever types them; the trail in the database keeps what they did.
 TYPED = ("account", "application", "quickstart", "signing-key")
 
+# Commands of libraries that would leave tokens valid, or store data that the service does not use.
+REFUSED = {
+    "changepassword": "account set-password EMAIL --password-stdin: it ends sessions, codes and tokens too.",
+    "clearcimdapplications": "application delete: no application registers itself here.",
+    "cleartokens": "purge.",
+    "createapplication": "application create NAME --redirect-uri URI: it prints client_id and secret.",
+}
+
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -34,7 +42,10 @@ def main() -> None:
 
     from config import logs
 
-    if sys.argv[1:2] and sys.argv[1] in TYPED:
+    command = "".join(sys.argv[1:2])
+    if command in REFUSED:
+        sys.exit(f"Use manage.py {REFUSED[command]}")
+    if command in TYPED:
         logs.keep_off_terminal()
     try:
         _ = settings.INSTALLED_APPS

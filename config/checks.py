@@ -19,42 +19,42 @@ Apps = Sequence[AppConfig] | None
 
 @register(Tags.security)
 def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Check that several workers have Redis, SERVICE_COLOR fits WCAG 2.2, 1.4.3, and AUTH_URL permits passkeys."""
-    found: list[CheckMessage] = []
+    """Check the variables that must fit each other on every machine."""
+    found = []
     if settings.WEB_CONCURRENCY > 1 and not settings.REDIS_URL:
-        found.append(_error("E006", "WEB_CONCURRENCY is above 1 without REDIS_URL.", "Set REDIS_URL."))
+        found.append(_message("E006", "WEB_CONCURRENCY is above 1 without REDIS_URL.", "Set REDIS_URL."))
     color = settings.SERVICE_COLOR
     if color and (ratio := branding.contrast(color, branding.WHITE)) < branding.TEXT_CONTRAST:
         text = f"SERVICE_COLOR {color} has a contrast of {ratio:.2f}:1 to white; text needs {branding.TEXT_CONTRAST}:1."
-        found.append(_error("E008", text, "Use a darker colour."))
+        found.append(_message("E008", text, "Use a darker colour."))
     if not authenticators.passkeys_are_possible():
         text = "AUTH_URL is an IP address, for which browsers create no passkey."
-        found.append(_warning("W002", text, "Use a name; on this machine, localhost."))
+        found.append(_message("W002", text, "Use a name; on this machine, localhost."))
     return found
 
 
 @register(Tags.security, deploy=True)
 def deployment_is_safe(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Check what is needed if other machines reach the installation, such as https, SECRET_KEY and a mail server."""
+    """Check what an installation needs that other machines reach."""
     found = [
-        _error(number, f"{name} is http on a host that is not this machine.", "Use an https address.")
+        _message(number, f"{name} is http on a host that is not this machine.", "Use an https address.")
         for name, number in (("AUTH_URL", "E001"), ("BASE_URL", "E002"))
         if getattr(settings, name).startswith("http://") and not environment.is_loopback(getattr(settings, name))
     ]
     is_generated, least = settings.IS_SECRET_KEY_GENERATED, SECRET_KEY_MIN_LENGTH
     if is_generated or len(settings.SECRET_KEY) < least:
         fault = "is not set" if is_generated else f"has less than {least} characters"
-        found.append(_error("E003", f"SECRET_KEY {fault}.", f"Set it to at least {least} random characters."))
+        found.append(_message("E003", f"SECRET_KEY {fault}.", f"Set it to at least {least} random characters."))
     if settings.DEBUG:  # Django's own check only warns, but debug pages show codes and tokens
-        found.append(_error("E004", "DEBUG is on.", "Unset it."))
+        found.append(_message("E004", "DEBUG is on.", "Unset it."))
     if not settings.IS_EMAIL_SET:  # nobody could reset a password
-        found.append(_error("E005", "EMAIL_URL is not set: e-mails are written to files.", "Name a mail server."))
+        found.append(_message("E005", "EMAIL_URL is not set: e-mails are written to files.", "Name a mail server."))
     if settings.WEB_CONCURRENCY > 1 and settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         text = "Several workers share one SQLite file, which takes one writer at a time."
-        found.append(_warning("W001", text, "Use PostgreSQL, or one worker."))
+        found.append(_message("W001", text, "Use PostgreSQL, or one worker."))
     if not settings.IS_DATABASE_SET:  # in a shell script, an unquoted `&` leaves it unset without an error
         text = "DATABASE_URL is not set: SQLite in the checkout is used."
-        found.append(_warning("W003", text, "Set it, also where SQLite is meant."))
+        found.append(_message("W003", text, "Set it, also where SQLite is meant."))
     return found
 
 
@@ -68,10 +68,10 @@ def database_is_migrated(
     except DatabaseError:
         # Only a warning: the service starts without its database, and answers 503 until it is there.
         text = "The database does not answer, so its migrations are not checked."
-        return [_warning("W004", text, "Is DATABASE_URL right?")]
+        return [_message("W004", text, "Is DATABASE_URL right?")]
     if not missing:
         return []
-    return [_error("E007", f"Migrations are missing: {', '.join(missing)}.", "Run manage.py migrate.")]
+    return [_message("E007", f"Migrations are missing: {', '.join(missing)}.", "Run manage.py migrate.")]
 
 
 @register(Tags.database)
@@ -88,12 +88,9 @@ def database_is_utf8(app_configs: Apps, databases: Sequence[str] | None = None, 
     if encoding == "UTF8":
         return []
     text = f"The database is in {encoding}, which can't store every name."
-    return [_error("E009", text, "Make another one with `createdb --encoding UTF8 --template template0`.")]
+    return [_message("E009", text, "Make another one with `createdb --encoding UTF8 --template template0`.")]
 
 
-def _error(number: str, text: str, hint: str) -> CheckMessage:
-    return Error(text, hint=hint, id=f"config.{number}")
-
-
-def _warning(number: str, text: str, hint: str) -> CheckMessage:
-    return Warning(text, hint=hint, id=f"config.{number}")
+def _message(number: str, text: str, hint: str) -> CheckMessage:
+    kind = Error if number.startswith("E") else Warning
+    return kind(text, hint=hint, id=f"config.{number}")
