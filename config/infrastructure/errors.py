@@ -1,7 +1,6 @@
 """The base of all errors, and the faults that can occur at any path. Specification 7.
 
-The sentences of a fault contain only public facts, and only the characters that RFC 6749 §5.2 allows: ASCII without
-quotation mark and backslash.
+The sentences of a fault are public. RFC 6749 §5.2 allows only ASCII without quotation mark and backslash in them.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ FULL_WIDTH_STOP = "\u3002"  # the Chinese full stop, after which no space follow
 
 
 class TranslatableText:
-    """A translatable part of a sentence, in which `details` are inserted. Several texts become "a, b and c"."""
+    """A part of a sentence. `details` are inserted, and several texts become "a, b and c"."""
 
     def __init__(self, *texts: str, **details: object) -> None:
         self.texts, self.details = texts, details
@@ -66,11 +65,10 @@ class Fault(Enum):
         return f"{self.problem} {self.fix}".strip()
 
     def describe(self, **details: object) -> str:
-        """Return the problem and the fix, with `?` for characters that RFC 6749 does not allow."""
         return NOT_ALLOWED.sub("?", self.sentence.format(**details)).strip()
 
     def translate(self, **details: object) -> str:
-        """Return the problem and the fix for a page, in the active language. Untranslatable details become ASCII."""
+        """Return problem and fix for a page, in the active language."""
         spoken = {
             name: detail.translate() if isinstance(detail, TranslatableText) else NOT_ALLOWED.sub("?", str(detail))
             for name, detail in details.items()
@@ -125,16 +123,13 @@ class SiteFault(Fault):
 
 @dataclass(slots=True)
 class Subject:
-    """What is known about a request, and its reported errors, for the event "refused" and the activity log.
-
-    No answer contains these facts. `is_proven`: the caller sent a secret, code or token of this service.
-    """
+    """What is known about a request, for the event "refused" and the activity log. No answer contains these facts."""
 
     client_id: str = ""
     person: UUID | None = None
     attempt: UUID | None = None
     step: str = ""
-    is_proven: bool = False
+    is_proven: bool = False  # the caller sent a secret, code or token of this service
     errors: list[RequestError] = field(default_factory=list)
 
 
@@ -142,14 +137,14 @@ of_subject: ContextVar[Subject | None] = ContextVar("subject", default=None)
 
 
 def subject() -> Subject:
-    """Return the subject of the present request; outside of a request, a new one that nothing reads."""
+    """Return the subject of the present request. Outside of a request, nothing reads it."""
     return of_subject.get() or Subject()
 
 
 class RequestError(Exception):
     """Rejects the request. `headers` are added to the response, and `details` are inserted in the public sentence.
 
-    The text of the exception is only the name of the fault, so a traceback in the log shows no part of the request.
+    The text of the exception is the name of the fault, so no traceback shows a part of the request.
     """
 
     def __init__(self, fault: Fault, headers: dict[str, str] | None = None, **details: object) -> None:
@@ -170,17 +165,14 @@ class RequestError(Exception):
         return self._cause or self.fault.name.lower()
 
     def about(self, *, cause: str = "", **private: object) -> Self:
-        """Add a cause and facts, which no answer contains, and return this error. Values that are already set stay."""
+        """Add a cause and facts that no answer contains, unless they are set. Return this error."""
         self._cause = self._cause or cause
         self.private = {**private, **self.private}
         return self
 
 
 def report(error: RequestError) -> None:
-    """Keep the error for the event "refused" and the activity log, which record it after the answer is made.
-
-    Call this once for each answer that is an error, where it is made: page, JSON, redirect, or a form shown again.
-    """
+    """Keep the error for the event "refused" and the activity log. Call this once for each answer that is an error."""
     known = of_subject.get()
     if known is None:
         write(error)
@@ -189,7 +181,6 @@ def report(error: RequestError) -> None:
 
 
 def write(error: RequestError) -> None:
-    """Log the event "refused"."""
     events.write(
         Event.REFUSED,
         code=error.fault.name.lower(),

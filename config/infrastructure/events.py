@@ -1,8 +1,7 @@
 """The tables of all security events and of all metrics.
 
-Every event is logged, and the activity log also counts some. A member of an event is a number, an id or a short text,
-never a credential, a `state` or typed text. No label of a metric contains a person, an application, an address or free
-text. With METRICS_BIND, each worker counts in files (`config/gunicorn.py`).
+A member of an event is a number, an id or a short text, never a credential, a `state` or typed text. No label of a
+metric contains a person, an application, an address or free text.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _logger = logging.getLogger("events")
 
 
 class Event(Enum):
-    """An event, with the level, the message and the allowed fields of its log line. The field `person` is the `sub`."""
+    """An event: level, message and members of its log line. The member `person` is the `sub`."""
 
     def __init__(self, level: int, message: str, *members: str) -> None:
         self.level = level
@@ -86,7 +85,7 @@ class Event(Enum):
 # The events of the present request, except `REFUSED`, with their members; None outside of a request.
 of_request: ContextVar[list[tuple[Event, dict[str, Member]]] | None] = ContextVar("events", default=None)
 
-# Events that report attempts, which must be logged even if the transaction is rolled back.
+# Events of attempts, which are logged even if the transaction is rolled back.
 _AT_ONCE = {
     Event.REFUSED,
     Event.LIMIT_REACHED,
@@ -97,10 +96,9 @@ _AT_ONCE = {
 
 
 def write(event: Event, **members: Member) -> None:
-    """Write the event to the log; members that are None are left out. Raises ValueError: a member is not in the table.
+    """Write the event to the log, in a transaction after its commit, without the members that are None.
 
-    In a transaction, an event is written after the commit, unless it is in `_AT_ONCE`. The line also contains `event`,
-    the name in lower case, and `address`, the client's network address.
+    Raises ValueError: the table has no such member.
     """
     if not event.members.issuperset(members):
         raise ValueError(f"{event.name} has no {sorted(members.keys() - event.members)}.")

@@ -24,9 +24,9 @@ IPV6_SITE_BITS = 48
 
 
 def client_address(request: HttpRequest) -> str:
-    """Return the client's network address for limits and logs: for IPv6, its /64 network; for a Unix socket, "unknown".
+    """Return the client's network address for limits and logs: for IPv6 the /64 network, for a Unix socket "unknown".
 
-    The client is the peer or, behind TRUSTED_PROXIES, the right-most address in X-Forwarded-For that is no such proxy.
+    Behind TRUSTED_PROXIES, it is the right-most address in X-Forwarded-For that is no such proxy.
     """
     proxies = tuple(settings.TRUSTED_PROXIES)
     forwarded = request.META.get("HTTP_X_FORWARDED_FOR", "") if proxies else ""
@@ -34,7 +34,6 @@ def client_address(request: HttpRequest) -> str:
 
 
 def is_proxy(peer: str) -> bool:
-    """Return whether the address is in `TRUSTED_PROXIES`; False for "", the address of a peer at a Unix socket."""
     address = _parse(peer) if settings.TRUSTED_PROXIES else None
     return address is not None and any(address in network for network in settings.TRUSTED_PROXIES)
 
@@ -51,7 +50,9 @@ def _client_address(peer: str, forwarded: str, proxies: tuple[IPv4Network | IPv6
         if claimed is None:
             break
         address = claimed
-    return _text(address)
+    if isinstance(address, IPv6Address) and not address.is_loopback:
+        return str(ip_network((address, IPV6_PREFIX_BITS), strict=False))
+    return str(address)
 
 
 @functools.lru_cache(maxsize=256)
@@ -62,14 +63,8 @@ def site_of(address: str) -> str:
     return str(ip_network(address).supernet(new_prefix=IPV6_SITE_BITS))
 
 
-def _text(address: IPv4Address | IPv6Address) -> str:
-    if isinstance(address, IPv6Address) and not address.is_loopback:
-        return str(ip_network((address, IPV6_PREFIX_BITS), strict=False))
-    return str(address)
-
-
 def _parse(text: str) -> IPv4Address | IPv6Address | None:
-    """Parse an address with or without port and brackets; None if malformed. IPv4-mapped IPv6 is returned as IPv4."""
+    """Parse an address with or without port and brackets. Return None if it is malformed."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]
@@ -92,7 +87,6 @@ _NAME = re.compile(r"(?=.{1,253}$)((?!-)[a-z0-9_-]{1,63}(?<!-)\.)*(?![0-9]+$)(?!
 
 
 def is_ip_address(host: str) -> bool:
-    """Return whether the text is an IPv4 or IPv6 address without brackets."""
     try:
         ip_address(host)
     except ValueError:
@@ -101,7 +95,7 @@ def is_ip_address(host: str) -> bool:
 
 
 def is_host(host: str) -> bool:
-    """Return whether the text is an IP address without brackets, or a name in lower case, with or without a dot."""
+    """Return whether the text is an IP address without brackets, or a name in lower case."""
     return is_ip_address(host) or _NAME.fullmatch(host) is not None
 
 
@@ -112,15 +106,14 @@ _MISREAD = str.maketrans("OIL", "011")
 
 
 def new_reference() -> str:
-    """Return 40 random bits as eight characters of Crockford's base 32 (no I, L, O, U), neither unique nor secret."""
+    """Return eight random characters of Crockford's base 32 (no I, L, O, U), neither unique nor secret."""
     return base64.b32encode(secrets.token_bytes(5)).translate(_CROCKFORD).decode()
 
 
 def typed_reference(text: str) -> str:
-    """Return the reference in a typed text, which may contain small letters, spaces, hyphens, O for 0, I or L for 1."""
+    """Return the reference that the text means: small letters, spaces, hyphens, O for 0, I and L for 1 are accepted."""
     return typed_code(text).upper().translate(_MISREAD)
 
 
 def with_reference(sentence: str) -> str:
-    """Return the sentence with the reference of the present request. Outside of a request, return it unchanged."""
     return f"{sentence} Reference {reference.get()}." if reference.get() else sentence

@@ -20,20 +20,19 @@ LOGOUT = "/oauth/logout"
 OPENID_CONFIGURATION = "/.well-known/openid-configuration"
 SERVER_METADATA = "/.well-known/oauth-authorization-server"
 CHANGE_PASSWORD = "/.well-known/change-password"  # for password managers: W3C, A Well-Known URL for Changing Passwords
-OPENAPI = "/openapi.json"
 OPERATIONS = (AUTHORIZE, TOKEN, USERINFO, JWKS, REVOKE, INTROSPECT, LOGOUT, OPENID_CONFIGURATION, SERVER_METADATA)
 DOCS = "/docs"
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How all requests to a path are answered. The defaults are for a path that does not exist."""
+    """The properties of a path. The defaults are for a path that does not exist."""
 
-    is_page: bool = False  # exists at the host of AUTH_URL only; other hosts redirect to it.
-    is_for_programs: bool = False  # always answered in JSON.
-    is_cross_origin: bool = False  # applications in browsers call this path from other origins, without cookies.
+    is_page: bool = False  # exists at the host of AUTH_URL only; other hosts redirect to it
+    is_for_programs: bool = False  # always answered in JSON
+    is_cross_origin: bool = False  # applications in browsers call it from other origins, without cookies
     is_translated: bool = True  # its pages, including error pages, are in the language of the request
-    is_file: bool = False  # pages load this file, so it is served even if a header is too long
+    is_file: bool = False  # loaded by pages, so it is served even if a header is too long
     takes_a_file: bool = False  # a post may be multipart
     is_for_any_host: bool = False  # load balancers ask by IP address, or without a Host header
 
@@ -57,7 +56,7 @@ _EXACT = {
     LOGOUT: PAGE,
     OPENID_CONFIGURATION: OPERATION,
     SERVER_METADATA: OPERATION,
-    OPENAPI: replace(DOCUMENT, is_cross_origin=True),
+    "/openapi.json": replace(DOCUMENT, is_cross_origin=True),
     "/": PAGE,
     DOCS: PAGE,
     "/accounts": PAGE,
@@ -69,7 +68,7 @@ _EXACT = {
     "/health/ready": PROBE,
 }
 _FORM_OF_AN_APPLICATION = re.compile(r"/admin/oauth_bridge/application/[^/]+/change/")
-# The kinds of paths by the beginning of the path. The first row that fits applies.
+# By the beginning of the path. The first row that fits applies.
 _BELOW = {
     "/accounts/": PAGE,
     "/docs/": PAGE,
@@ -86,7 +85,7 @@ _BELOW = {
 
 
 def kind_of(path: str) -> Kind:
-    """Return the kind of a path, which has the form of `request.path_info`: decoded, without the query."""
+    """Return the kind of a `request.path_info`."""
     if kind := _EXACT.get(path):
         return kind
     if _FORM_OF_AN_APPLICATION.fullmatch(path):
@@ -98,10 +97,7 @@ def kind_of(path: str) -> Kind:
 
 
 def path_as_sent(request: HttpRequest, path: str = "") -> str:
-    """Return `path`, or by default the path of the request, followed by the query of the request.
-
-    The query stays as the client sent it, because it may contain a `state`.
-    """
+    """Return `path`, by default that of the request, with the query exactly as sent: it may contain a `state`."""
     path = quote(path or request.path, safe="/!$&'()*+,;=:@-._~")
     # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).
     query = quote(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"), safe="!$&'()*+,;=:@/?%-._~[]")
@@ -109,8 +105,5 @@ def path_as_sent(request: HttpRequest, path: str = "") -> str:
 
 
 def set_cookie(response: HttpResponseBase, name: str, value: str, max_age: int | None = None) -> None:
-    """Set a cookie for `max_age` seconds or, without `max_age`, until the browser is closed.
-
-    Scripts cannot read the cookie. A request from another site contains it only if somebody follows a link.
-    """
+    """Set a cookie for `max_age` seconds or, without `max_age`, until the browser is closed."""
     response.set_cookie(name, value, max_age=max_age, secure=settings.IS_HTTPS, httponly=True, samesite="Lax")

@@ -34,8 +34,8 @@ logger = logging.getLogger(__name__)
 ROTATING = 10
 # An IPv6 site (a /48, which contains 65,536 /64s) may use this multiple of the rate of one address.
 SITE = 4
-# Of these limits, if they are large and short, a process takes 1 % of the counts from Redis at once. A limit is never
-# exceeded, but may be reached early, by less than 1 % for each process: one that ends loses the rest.
+# Of these limits, if they are large and short, a process takes a block of 1 % from Redis at once. A limit is never
+# exceeded, but may be reached early, because a process that ends loses the rest of its block.
 IN_BLOCKS = frozenset({"token", "userinfo"})
 IN_BLOCKS_FROM_EVENTS, IN_BLOCKS_UP_TO_SECONDS = 600, 60
 # While Redis does not answer, each process counts these limits by itself, and no other.
@@ -45,7 +45,7 @@ WITHOUT_REDIS = frozenset(
 )
 _own_counts = LocMemCache("rate_limits", {"OPTIONS": {"MAX_ENTRIES": 20_000}})
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-RETRY_AFTER_SECONDS, LOG_EVERY_SECONDS = 1.0, 10.0
+RETRY_AFTER_SECONDS = 1.0
 
 
 class Rate(NamedTuple):
@@ -55,13 +55,12 @@ class Rate(NamedTuple):
 
 @functools.lru_cache
 def parse(rate: str) -> Rate:
-    """Return the rate of a text such as "600/m" or "10/15m"."""
     events, _, period = rate.partition("/")
     return Rate(int(events), int(period[:-1] or 1) * _SECONDS[period[-1]])
 
 
 class Counter(NamedTuple):
-    """A key, such as a network address, that the limit `name` counts. `times` multiplies the limit's rate."""
+    """A key of the limit `name`, such as a network address. `times` multiplies the limit's rate."""
 
     name: str
     key: str
@@ -77,10 +76,9 @@ def by_address(name: str, address: str, times: float = 1) -> list[Counter]:
 
 
 def count(*counters: Counter) -> int:
-    """Add one event to each limit until a limit is full. Return 0, or the seconds (at least 1) to wait.
+    """Add one event to each limit up to the first full one. Return 0, or the seconds (at least 1) to wait.
 
-    The limits after a full limit count nothing. Pass the narrowest limit first: if a client's own limit is full, the
-    client does not use up a limit that it shares with others.
+    Pass the narrowest limit first: if a client's own limit is full, the client does not use up a shared limit.
     """
     return next((seconds for each in counters if (seconds := _seconds_to_wait(each, increment=True))), 0)
 
@@ -88,17 +86,14 @@ def count(*counters: Counter) -> int:
 def exceeded(*counters: Counter) -> int:
     """Return 0, or the seconds (at least 1) to wait if a limit is full. Count nothing.
 
-    Pass the narrowest limit first, as to `count`. The widest one is checked first; while it is full, the others are not
-    checked, so invented keys make no new counters.
+    Pass the narrowest limit first, as to `count`. The widest one is checked first, so that invented keys make no new
+    counters while it is full.
     """
     return next((seconds for each in reversed(counters) if (seconds := _seconds_to_wait(each, increment=False))), 0)
 
 
 def attempt(*counters: Counter) -> int:
-    """Add one event to each limit unless a limit is full. Return 0, or the seconds (at least 1) to wait.
-
-    Unlike with `count`, an event that the widest limit refuses makes no counter of a narrower limit.
-    """
+    """Add one event to each limit unless a limit is full. Return 0, or the seconds (at least 1) to wait."""
     return exceeded(*counters) or count(*counters)
 
 
@@ -108,9 +103,11 @@ def _seconds_to_wait(counter: Counter, *, increment: bool) -> int:
     if not rate:  # this limit is off, or RATE_LIMITS is off
         return 0
     cache = cast("RateLimitCache", caches[settings.RATELIMIT_USE_CACHE])
-    cache.block_size = _block_size(rate) if name in IN_BLOCKS and times == 1 else 1
+    events, seconds = parse(rate)
+    is_in_blocks = name in IN_BLOCKS and times == 1 and events >= IN_BLOCKS_FROM_EVENTS
+    cache.block_size = events // 100 if is_in_blocks and seconds <= IN_BLOCKS_UP_TO_SECONDS else 1
     cache.counts_without_redis = name in WITHOUT_REDIS
-    usage = get_usage(None, group=name, key=lambda _group, _request: key, rate=rate, increment=increment)
+    usage = get_usage(None, group=name, key=lambda _group, _request: key, rate=(events, seconds), increment=increment)
     if usage is None:  # Redis does not answer; requests are still answered
         return 0
     used = usage["count"] if increment else usage["count"] + 1
@@ -121,27 +118,21 @@ def _seconds_to_wait(counter: Counter, *, increment: bool) -> int:
     return max(1, int(usage["time_left"]))
 
 
-def _block_size(rate: str) -> int:
-    events, seconds = parse(rate)
-    return events // 100 if events >= IN_BLOCKS_FROM_EVENTS and seconds <= IN_BLOCKS_UP_TO_SECONDS else 1
-
-
 # The caches -----------------------------------------------------------------------------------------------------------
 
 
 class Outage:  # shared by the threads, which have their own cache objects
     is_on = False
-    try_again_at = log_again_at = 0.0  # in monotonic time
+    try_again_at = 0.0  # in monotonic time
 
     def change(self, error: Exception | None) -> None:
-        now, self.is_on = time.monotonic(), error is not None
-        self.try_again_at = now + RETRY_AFTER_SECONDS
-        security_events.REDIS_AWAY.set(int(self.is_on))
         if error is None:
             logger.warning("Redis answers again.")
-        elif now >= self.log_again_at:
-            self.log_again_at = now + LOG_EVERY_SECONDS
+        elif not self.is_on:
             logger.error("Redis is away: limits are not counted.", extra={"cause": type(error).__name__})
+        self.is_on = error is not None
+        self.try_again_at = time.monotonic() + RETRY_AFTER_SECONDS
+        security_events.REDIS_AWAY.set(int(self.is_on))
 
 
 outage = Outage()
@@ -186,7 +177,6 @@ class FailOpenRedisCache(RedisCache):
 
 
 def is_redis_answering() -> bool:
-    """Return whether the default cache is Redis and answers now."""
     cache = caches["default"]
     return isinstance(cache, FailOpenRedisCache) and cache.call(lambda: bool(cache.client.ping()), False)
 

@@ -1,4 +1,4 @@
-"""Encryption by AES-GCM with a random nonce, which precedes the encrypted content. No other module encrypts.
+"""Encryption by AES-GCM. The random nonce precedes the encrypted content.
 
 Sealing encrypts under a key that is derived from SECRET_KEY and the purpose. A session is encrypted under a key
 that only its browser has.
@@ -34,27 +34,26 @@ def unseal(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bytes | None:
 
 
 def is_under_first_key(purpose: str, sealed: bytes, bound_to: bytes = b"") -> bool:
-    """Return whether the present SECRET_KEY can unseal `sealed`."""
     return decrypt(_key(purpose, settings.SECRET_KEY), sealed, bound_to) is not None
 
 
 def digests(purpose: str, value: str) -> list[str]:
-    """Return the keyed SHA-256 digest of the value in hexadecimal: under SECRET_KEY, then under each of its fallbacks.
+    """Return the keyed SHA-256 digests of the value in hexadecimal, under SECRET_KEY and each of its fallbacks.
 
-    Store or send the first digest. When comparing, accept any of them: a stored or sent one may be under a former key.
+    Store or send the first digest. When comparing, accept any of them.
     """
     keys = (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)
     return [salted_hmac(purpose, value, secret=key, algorithm="sha256").hexdigest() for key in keys]
 
 
 def encrypt(key: bytes, content: bytes, bound_to: bytes = b"") -> bytes:
-    """Return the encrypted content. `key` has 32 bytes. `decrypt` needs the same `bound_to`."""
+    """Encrypt under a `key` of 32 bytes. `decrypt` needs the same `bound_to`."""
     nonce = os.urandom(_NONCE_BYTES)
     return nonce + AESGCM(key).encrypt(nonce, content, bound_to)
 
 
 def decrypt(key: bytes, encrypted: bytes, bound_to: bytes = b"") -> bytes | None:
-    """Return the content, or None if the key or `bound_to` differs, or the encrypted content was changed."""
+    """Return the content, or None if the key, `bound_to` or `encrypted` differs."""
     try:
         return AESGCM(key).decrypt(encrypted[:_NONCE_BYTES], encrypted[_NONCE_BYTES:], bound_to)
     except (InvalidTag, ValueError):  # ValueError: the encrypted content is shorter than a nonce

@@ -26,10 +26,9 @@ _JOINERS = "\u200c\u200d"  # Persian words and emoji need these invisible charac
 def refuse_control_characters(text: str) -> None:
     """Raises ValidationError: the text is invisible, or contains a control character or a change of direction.
 
-    PostgreSQL cannot store NUL. A change of direction would reorder the text of a page. Text that is only white space
-    is accepted, because forms strip it.
+    PostgreSQL cannot store NUL. A change of direction would reorder the text of a page.
     """
-    seen = text.strip()
+    seen = text.strip()  # forms strip white space, so a text of nothing else is accepted
     if (seen and all(map(is_unseen, seen))) or any(
         unicodedata.category(character) in _CATEGORIES or character in _DIRECTIONS for character in text
     ):
@@ -37,15 +36,13 @@ def refuse_control_characters(text: str) -> None:
 
 
 def is_unseen(character: str) -> bool:
-    """Return whether the character is white space, a control character, or invisible in other ways."""
     return unicodedata.category(character) in _UNSEEN_CATEGORIES or bool(_UNSEEN.match(character))
 
 
 def typed_code(text: str) -> str:
-    """Return a code with its digits in ASCII, and without white space, invisible characters, dashes and punctuation.
+    """Return the code with digits in ASCII, without white space, invisible characters, dashes and punctuation.
 
-    Keyboards type digits of their own script (`٤`, `४`), or letters of full width, and a copied code brings such spaces
-    and dashes with it. Small and capital letters stay as they are.
+    Keyboards type digits of their own script (`٤`, `४`), and a copied code brings spaces and dashes with it.
     """
     return "".join(
         str(unicodedata.decimal(each, each))
@@ -61,7 +58,7 @@ def first_grapheme(text: str) -> str:
 
 
 def command_error(problem: ValidationError, options: Mapping[str, str] | None = None) -> CommandError:
-    """Return the error of a command. A sentence about a field begins with the field's name, or with `options[name]`."""
+    """Return the error of a command. A sentence about a field begins with `options[field]` or the field's name."""
     texts = problem.messages
     if hasattr(problem, "error_dict"):
         names = {"__all__": "", **(options or {})}
@@ -71,5 +68,5 @@ def command_error(problem: ValidationError, options: Mapping[str, str] | None = 
 
 
 def shown(text: str) -> str:
-    """Return the text for a terminal. Unprintable characters become numbers, except two that join letters and emoji."""
+    """Return the text for a terminal, with numbers for unprintable characters."""
     return "".join(each if each.isprintable() or each in _JOINERS else f"\\u{ord(each):04x}" for each in text)

@@ -32,7 +32,7 @@ class Worker(threading.Thread):
         self._woken.set()
 
     def stop(self) -> None:
-        """Tell the worker to end after its present call of `work`. Wait at most STOP_SECONDS for the end."""
+        """Let the present call of `work` end. Wait at most STOP_SECONDS for it."""
         self._stopping = True
         self._woken.set()
         self.join(STOP_SECONDS)

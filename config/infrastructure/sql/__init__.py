@@ -1,6 +1,6 @@
-"""Run hand-written SQL, and make model instances from its rows in a fifth of the time that `Manager.raw` takes.
+"""Run hand-written SQL, whose parameters have names such as `%(now)s`, and make model instances from its rows.
 
-The parameters of a statement have names, such as `%(now)s`.
+`Manager.raw` takes five times as long.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ M = TypeVar("M", bound=Model)
 
 
 class Rows(Generic[M]):
-    """Lists columns of a model for a SELECT: `names` (default: all) except `without`. Makes instances from the rows."""
+    """Columns of a model for a SELECT: `names`, by default all, except `without`."""
 
     def __init__(self, model: type[M], *names: str, without: Collection[str] = ()) -> None:
         self._model = model
@@ -40,7 +40,7 @@ class Rows(Generic[M]):
         return ", ".join(f"{alias}.{field.column}" for field in self._fields)
 
     def instance(self, values: Sequence[Any]) -> M:
-        """Return the instance with these values, which are in the order of `columns`."""
+        """Return the instance with these values, in the order of `columns`."""
         if not is_postgresql():
             values = tuple(map(_from_sqlite, self._fields, values))
         return self._model.from_db(DEFAULT_DB_ALIAS, self.names, self._all_of((*values, DEFERRED)))
@@ -57,13 +57,12 @@ def is_postgresql() -> bool:
 
 
 def fetch_one(statement: str, /, **values: object) -> Any:
-    """Return the first row, or None."""
     rows = fetch_all(statement, **values)
     return rows[0] if rows else None
 
 
 def fetch_all(statement: str, /, **values: object) -> list[Any]:
-    """Return all rows. Put no value into `statement`: a PostgreSQL connection keeps a cursor for each distinct text."""
+    """Return all rows. A PostgreSQL connection keeps a cursor for each `statement`, so put no value into its text."""
     if is_postgresql():
         return connection.fetch_all(statement, values)  # type: ignore[attr-defined, no-any-return]
     with connection.cursor() as cursor:
@@ -72,12 +71,12 @@ def fetch_all(statement: str, /, **values: object) -> list[Any]:
 
 
 def adapted(values: Mapping[str, object]) -> dict[str, Any]:
-    """Return the values in the format of the database driver: for SQLite, times and UUIDs become texts."""
+    """Return the values for the database driver: for SQLite, times and UUIDs become texts."""
     return {name: value if is_postgresql() else _adapted_for_sqlite(value) for name, value in values.items()}
 
 
 def as_uuid(value: UUID | str) -> UUID:
-    """Return the UUID from the result of a hand-written statement. SQLite returns a UUID as text."""
+    """Return a UUID of a row, which SQLite returns as text."""
     return value if isinstance(value, UUID) else UUID(value)
 
 

@@ -25,7 +25,7 @@ MIGRATION_LOCK_TIMEOUT_MS = 200
 
 
 def limit_statements() -> None:
-    """Set time limits for statements and locks in a process that serves requests. Call this before it connects."""
+    """Limit the time of statements in a process that serves requests. Call this before the process connects."""
     session_timeouts["statement_timeout"] = STATEMENT_TIMEOUT_SECONDS
     session_timeouts["lock_timeout"] = REQUEST_LOCK_TIMEOUT_SECONDS
 
@@ -33,8 +33,7 @@ def limit_statements() -> None:
 def database_of(url: str) -> dict[str, Any]:
     """Return the entry of `DATABASES` for the URL, which libpq parses. A folder before the name contains the socket.
 
-    Raises ValueError: the URL is malformed. The error's text, if any, continues the caller's sentence about the form of
-    the URL, and contains no password.
+    Raises ValueError: the URL is malformed. The error's text continues the caller's sentence about the form of the URL.
     """
     place, _, query = url.partition("?")
     options = dict(parse_qsl(query))
@@ -82,7 +81,7 @@ def database_of(url: str) -> dict[str, Any]:
 
 
 class SchemaEditor(schema.DatabaseSchemaEditor):
-    """Makes a migration fail if a table stays locked. `manage.py migrate` runs the migration again."""
+    """Makes a migration fail if a table stays locked. `manage.py migrate` then repeats it."""
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -92,8 +91,6 @@ class SchemaEditor(schema.DatabaseSchemaEditor):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """Django's backend, but its health check rarely sends a statement, and `fetch_all` keeps its cursors."""
-
     SchemaEditorClass = SchemaEditor
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -105,10 +102,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         super().connect()
 
     def fetch_all(self, statement: str, values: Mapping[str, object]) -> list[Any]:
-        """Return all rows of the statement, whose cursor is kept as long as the connection.
-
-        A new cursor would look up the adapters of all types again. Results are binary: psycopg reads these in C.
-        """
+        """Return all rows of the statement. Its cursor is kept: a new one would look up the adapters of all types."""
         self.close_if_health_check_failed()
         self.ensure_connection()
         with self.wrap_database_errors:
@@ -121,21 +115,17 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return self.cursor()
         if statement not in self._kept:
             cursor = self._kept[statement] = self.cursor().cursor  # the cursor of psycopg
-            cursor.format = Format.BINARY
+            cursor.format = Format.BINARY  # which psycopg reads in C
         return self._kept[statement]
 
     def get_connection_params(self) -> dict[str, Any]:
-        """Return Django's parameters, with our `options` and `application_name` unless `DATABASE_URL` contains them."""
         options = " ".join(f"-c {name}={seconds}s" for name, seconds in session_timeouts.items())
         own = {"options": options, "application_name": f"sign-in {settings.VERSION}"}
         return own | super().get_connection_params()
 
     def is_usable(self) -> bool:
-        """Return whether the connection works. If the server has closed it, its socket has something to read.
-
-        After an error, return False: prepared statements for a changed table fail permanently on the connection.
-        """
-        if self.errors_occurred:
+        """Return whether the connection works. If the server has closed it, its socket has something to read."""
+        if self.errors_occurred:  # a prepared statement for a changed table would fail for ever on the connection
             return False
         try:
             socket = self.connection.fileno()
