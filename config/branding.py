@@ -21,7 +21,6 @@ LOGO_TYPES = {
     "png": (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
     "webp": (re.compile(rb"RIFF.{4}WEBP", re.DOTALL), "image/webp"),
 }
-CACHE_SECONDS = 365 * 24 * 3600
 # The CSP of an SVG that a browser opens as a document: styles apply, but scripts do not run.
 DRAWING_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
 MARK_COLOR = b"#17695d"
@@ -31,7 +30,7 @@ WHITE = "#ffffff"
 
 @dataclass(frozen=True)
 class File:
-    """A file whose URL contains a digest of its content, so the content at a URL never changes."""
+    """A file with a digest of its content in its URL, so that caches may keep it."""
 
     content: bytes
     extension: str
@@ -47,10 +46,7 @@ class File:
 
 
 def logo(name: str) -> File | None:
-    """Return the picture at the path in the environment variable `name`, or None if the variable is not set.
-
-    Raises ImproperlyConfigured: the file cannot be read, is too large, or is no SVG, PNG or WebP picture.
-    """
+    """Return the picture at the path in the environment variable `name`, or None if the variable is not set."""
     path = env.raw(name)
     if not path:
         return None
@@ -74,7 +70,7 @@ def color(name: str) -> str:
 
 
 def contrast(one: str, other: str) -> float:
-    """Return the contrast ratio of two colours, from 1 to 21. WCAG 2.2."""
+    """Return the contrast ratio, from 1 to 21. WCAG 2.2."""
     darker, lighter = sorted((_luminance(one), _luminance(other)))
     return (lighter + 0.05) / (darker + 0.05)
 
@@ -87,7 +83,7 @@ def _luminance(color: str) -> float:
 
 @functools.cache
 def files(logo: File | None, color: str) -> dict[str, File]:
-    """Return replacements of static files: "mark" (`logo`, or mark.svg in `color`) and, with `color`, "stylesheet"."""
+    """Return the "mark" (`logo`, or mark.svg in `color`) and, with `color`, the "stylesheet"."""
     found = {"mark": logo} if logo else {}
     if color:
         static = settings.BASE_DIR / "static"
@@ -100,11 +96,10 @@ def files(logo: File | None, color: str) -> dict[str, File]:
 
 
 def brand(request: HttpRequest, name: str) -> HttpResponse:
-    """Serve the logo or the style sheet, which caches may keep for a year."""
     for file in files(settings.SERVICE_LOGO, settings.SERVICE_COLOR).values():
         if file.name == name:
             response = HttpResponse(file.content, content_type=file.content_type)
-            response["Cache-Control"] = f"public, max-age={CACHE_SECONDS}, immutable"
+            response["Cache-Control"] = "public, max-age=31536000, immutable"
             response["Content-Security-Policy"] = DRAWING_POLICY
             return response
     raise Http404

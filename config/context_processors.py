@@ -30,7 +30,7 @@ def _refused(request: HttpRequest) -> str:
 
 
 # `caption` is the application that asked for the sign-in, `return_to` the checked `next`, `return_query` the query of a
-# link to the next page. They are read only when a template uses them: the error page must not read the session.
+# link to the next page. A template reads them only when it uses them: the error page must not read the session.
 _WAY: dict[str, Callable[[HttpRequest], Any]] = {
     "caption": asking_application,
     "return_to": return_path.requested,
@@ -40,7 +40,6 @@ _WAY: dict[str, Callable[[HttpRequest], Any]] = {
 
 
 def service(request: HttpRequest) -> dict[str, Any]:
-    """Return the name, links and brand of the service, and the reference, application and languages of the request."""
     own = branding.files(settings.SERVICE_LOGO, settings.SERVICE_COLOR)
     mark = own.get("mark")
     return {

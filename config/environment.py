@@ -1,8 +1,7 @@
-"""Functions that read environment variables, one for each kind of value. Each takes the name and the default.
+"""Read environment variables, with a function for each kind of value. An empty variable counts as unset.
 
-If a value is malformed, the service does not start and prints a sentence that names the variable. The sentence repeats
-no value that may contain a password. An empty variable counts as unset. The variable `NAME_FILE` may contain the path
-of a file that contains the secret `NAME`, because platforms mount secrets as files.
+A malformed value stops the start with a sentence that names the variable, and repeats no value: it may be a password.
+`NAME_FILE` may be the path of a file with the secret `NAME`, because platforms mount secrets as files.
 """
 
 from __future__ import annotations
@@ -42,10 +41,7 @@ _known: set[str] = set()
 
 
 def raw(name: str) -> str:
-    """Return the stripped variable or, for a secret, the content of its file; empty if neither is set.
-
-    Raises ImproperlyConfigured: both are set, or the file can't be read.
-    """
+    """Return the stripped variable or, for a secret, the content of its file; empty if neither is set."""
     _known.update((name, name + FILE) if name in SECRET else (name,))
     value = os.environ.get(name, "").strip()
     path = os.environ.get(name + FILE, "").strip() if name in SECRET else ""
@@ -63,11 +59,7 @@ def raw(name: str) -> str:
 
 
 def refuse_unknown() -> None:
-    """Refuse unknown variables with names similar to ours. Call this function after all variables are read.
-
-    Raises ImproperlyConfigured: an unknown name resembles a variable of ours that is not set, begins with RATE_, or is
-    a variable of ours with _FILE at its end, but no secret.
-    """
+    """Refuse unknown variables whose names resemble ours. Call this after all variables are read."""
     for name in sorted(set(os.environ) - _known):
         injected = INJECTED.fullmatch(name)
         if injected and f"{injected[1]}_SERVICE_HOST" in os.environ:
@@ -84,7 +76,7 @@ def refuse_unknown() -> None:
 
 @contextmanager
 def _value(name: str, default: str, form: str) -> Iterator[str]:
-    """Yield the value. Raises ImproperlyConfigured, which names the valid `form`: the block raised ValueError."""
+    """Yield the value. Raises ImproperlyConfigured, which names the valid `form`, if the block raises ValueError."""
     value = raw(name)
     try:
         value.encode()  # raises UnicodeEncodeError, a ValueError, for bytes that are not UTF-8
@@ -135,7 +127,7 @@ def _is_host(host: str) -> bool:
 
 
 def _host_and_port(netloc: str) -> tuple[str, int | None]:
-    """Return the host (an IPv6 address in brackets) and the port. Raises ValueError: the text is anything else."""
+    """Return the host, an IPv6 address in brackets, and the port. Raises ValueError: the text is anything else."""
     parts = urlsplit(f"//{netloc}")
     name, port = parts.hostname or "", parts.port
     host = f"[{name}]" if ":" in name else name
@@ -168,7 +160,7 @@ def link(name: str, default: str, *, is_support: bool = False) -> str:
 
 
 def is_loopback(origin: str) -> bool:
-    """Return whether the origin is on the loopback interface, which only this machine can reach."""
+    """Return whether only this machine can reach the origin."""
     host = urlsplit(origin).hostname or ""
     if is_ip_address(host):
         return ip_address(host).is_loopback
@@ -208,7 +200,7 @@ def bind(name: str, default: str, *, taken: str = "") -> str:
 
 
 def audit_log(name: str, default: str) -> dict[str, Any]:
-    """Return the logging handler of security events, or an empty dict if they go to the service's log."""
+    """Return the logging handler of security events, empty if they go to the service's log."""
     form = "log, file:///full/path, syslog: for that of this machine, or syslog://host:port"
     with _value(name, default, form) as value:
         parts = re.fullmatch(r"log|syslog:|file://(/[^?#]*[^/?#])|syslog://(.+)", value)
@@ -257,7 +249,7 @@ def database(name: str, default: str) -> dict[str, Any]:
 
 
 def redis(name: str, default: str) -> str:
-    """Return the address, or "". Refuse one without a host or with options, which the client would accept."""
+    """Return the address. One without a host or with options, which the client would accept, is refused."""
     form = "redis://host:port/number, rediss://host:port/number or unix:///path/of/socket"
     with _value(name, default, form) as value:
         parts = urlsplit(_match(r"(?i)|rediss?://[^\s/?#]+(/[0-9]*)?|unix://[^\s/?#]*/[^\s?#]+", value))
@@ -316,7 +308,7 @@ def secret_keys(name: str, default: str) -> list[str]:
 
 
 def secret_key(name: str, default: str, *, path: Path) -> str:
-    """Return the key or, for development, a key that is generated once and kept in the file at `path`."""
+    """Return the key or, for development, one that is generated once and kept at `path`."""
     with _value(name, default, "text in UTF-8") as value:
         if value:
             return value
@@ -335,8 +327,7 @@ def secret_key(name: str, default: str, *, path: Path) -> str:
 
 
 def private_folder(path: Path) -> None:
-    """Make the folder for this user only, if it is missing. If that fails, the code that needs the folder says why."""
-    with suppress(OSError):
+    with suppress(OSError):  # what needs the folder says why it is missing
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 

@@ -62,7 +62,7 @@ control_socket_disable = True
 
 class Logger(gunicorn.glogging.Logger):
     def access(self, resp: Any, req: Any, environ: Any, request_time: Any) -> None:
-        """Log nothing, because config.http.middleware logs each request, without the query."""
+        pass  # config.http.middleware logs each request, without the query
 
 
 accesslog = None
@@ -76,7 +76,6 @@ METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 
 def on_starting(server: Arbiter) -> None:
-    """Serve the metrics, and exit if several workers would have no Redis."""
     server.log.info("The service starts.", extra={"version": settings.VERSION})
     if server.cfg.workers > 1 and not settings.REDIS_URL:
         sys.exit("More than one worker needs REDIS_URL: without it each worker would count the limits for itself.")
@@ -84,7 +83,7 @@ def on_starting(server: Arbiter) -> None:
 
 
 def serve_metrics(bind: str) -> WSGIServer:
-    """Serve the counts of all workers at `bind`, or exit. https://prometheus.github.io/client_python/multiprocess/."""
+    """Serve the counts of all workers at `bind`. https://prometheus.github.io/client_python/multiprocess/."""
     host, _, port = bind.rpartition(":")
     # Set before the import, because prometheus_client decides during its import whether to count in files.
     os.environ[METRICS_FOLDER] = folder = tempfile.mkdtemp(prefix="sign-in-metrics-")
@@ -117,10 +116,7 @@ def post_fork(server: Arbiter, worker: Worker) -> None:
 
 
 def post_worker_init(worker: Worker) -> None:
-    """Limit the time of statements, and start the threads that send e-mails, write counts and read metrics.
-
-    The threads start in the worker, because a reload must import the new code, and because a fork copies no thread.
-    """
+    # A fork copies no thread, and a reload must import the new code.
     import config.urls  # noqa: F401 - imports the views, so that the first request need not wait
     from accounts.mail import outbox
     from config import health
@@ -138,7 +134,6 @@ def post_worker_init(worker: Worker) -> None:
 
 
 def worker_exit(server: Arbiter, worker: Worker) -> None:
-    """Finish the present e-mail, and write counts."""
     for name in ("accounts.mail.outbox", "oauth_bridge.activity.counts"):
         if module := sys.modules.get(name):  # else the worker failed to start
             module.stop()

@@ -1,6 +1,6 @@
 """The state of the service, for load balancers and Prometheus.
 
-The health checks use no session, and their answers contain no error message. A thread of each worker sets the metrics.
+The health checks use no session. A thread of each worker sets the metrics.
 """
 
 from __future__ import annotations
@@ -36,22 +36,23 @@ MOST_ROWS = 10_000  # rows of a queue above this number are not counted
 
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
-    """Return 200 while the process runs."""
     return JsonResponse({"status": "ok"})
 
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """Return 200 if the database answers, is migrated and can be written, otherwise 503.
-
-    Redis and the purge do not change the status. The version may be public: the OpenAPI document has it, too.
-    """
+    """Return 200 if the database answers, is migrated and can be written, otherwise 503."""
     database = _database()
     is_ready = database == "ok"
     status = "ok" if is_ready else "unavailable"
     redis = "not used" if not settings.REDIS_URL else "ok" if is_redis_answering() else "unavailable"
-    parts = {"database": database, "redis": redis, "purge": _purge(is_ready)}
-    return JsonResponse({"status": status, "version": settings.VERSION, **parts}, status=200 if is_ready else 503)
+    finished = purging.last_finished() if is_ready else None
+    purge = {
+        "last_finished": finished and finished.isoformat(timespec="seconds"),
+        "age_seconds": finished and max(int(_age(finished)), 0),
+    }
+    parts = {"version": settings.VERSION, "database": database, "redis": redis, "purge": purge}
+    return JsonResponse({"status": status, **parts}, status=200 if is_ready else 503)
 
 
 def _database() -> str:
@@ -75,13 +76,6 @@ def _migrations() -> frozenset[tuple[str, str]]:
     return frozenset(MigrationLoader(None).graph.nodes)
 
 
-def _purge(is_ready: bool) -> dict[str, str | int | None]:
-    finished = purging.last_finished() if is_ready else None
-    if finished is None:
-        return {"last_finished": None, "age_seconds": None}
-    return {"last_finished": finished.isoformat(timespec="seconds"), "age_seconds": max(int(_age(finished)), 0)}
-
-
 # Metrics -------------------------------------------------------------------------------------------------------------
 
 
@@ -94,11 +88,15 @@ def start() -> None:
 
 
 def read_metrics() -> bool:
-    """Set the metrics from the database. Return False, to make the thread pause. Raises Error: the database is away."""
+    """Set the metrics from the database. Return False, so that the thread pauses."""
     limit = Timer(WAIT_SECONDS, events.DATABASE_UP.set, [0])
     limit.start()
     try:
-        _read_mails()
+        rows, retried = OutgoingMail.objects.exclude(sealed=b""), Count("pk", filter=Q(attempts__gt=0))
+        found = rows.order_by()[:MOST_ROWS].aggregate(waiting=Count("pk"), retried=retried, due_at=Min("due_at"))
+        events.QUEUE_WAITING.labels("mails").set(found["waiting"])
+        events.QUEUE_RETRIED.labels("mails").set(found["retried"])
+        events.QUEUE_OVERDUE.labels("mails").set(max(_age(found["due_at"]), 0) if found["due_at"] else 0)
         if finished_at := purging.last_finished():
             events.PURGE_AGE.set(_age(finished_at))
         keys = SigningKey.objects.filter(revoked_at=None).order_by().values_list("algorithm")
@@ -111,14 +109,6 @@ def read_metrics() -> bool:
         limit.cancel()
     events.DATABASE_UP.set(1)
     return False
-
-
-def _read_mails() -> None:
-    rows, retried = OutgoingMail.objects.exclude(sealed=b""), Count("pk", filter=Q(attempts__gt=0))
-    found = rows.order_by()[:MOST_ROWS].aggregate(waiting=Count("pk"), retried=retried, due_at=Min("due_at"))
-    events.QUEUE_WAITING.labels("mails").set(found["waiting"])
-    events.QUEUE_RETRIED.labels("mails").set(found["retried"])
-    events.QUEUE_OVERDUE.labels("mails").set(max(_age(found["due_at"]), 0) if found["due_at"] else 0)
 
 
 def _age(at: datetime) -> float:  # in seconds

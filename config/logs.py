@@ -55,7 +55,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def describe(exception: BaseException) -> list[dict[str, Any]]:
-    """Return the type, text and frames of the exception, then of each cause. The texts have no quoted values."""
+    """Return type, text and frames of the exception and of each cause."""
     chain: list[dict[str, Any]] = []
     link: BaseException | None = exception
     while link is not None and len(chain) < CHAIN_MAX_LENGTH:
@@ -72,16 +72,13 @@ def describe(exception: BaseException) -> list[dict[str, Any]]:
 
 
 def _without_values(text: str) -> str:
-    """Return the first line, with "…" for quoted values: the messages of PostgreSQL and Python quote input."""
-
-    def shortened(quoted: re.Match[str]) -> str:
-        return quoted[0] if _IDENTIFIER.fullmatch(quoted[2]) else f"{quoted[1]}…{quoted[1]}"
-
-    return _QUOTED.sub(shortened, text.partition("\n")[0])[:TEXT_MAX_LENGTH]
+    """Return the first line, with "…" for quoted values: messages of PostgreSQL and Python quote input."""
+    line = text.partition("\n")[0]
+    return _QUOTED.sub(lambda found: found[0] if _IDENTIFIER.fullmatch(found[2]) else "…", line)[:TEXT_MAX_LENGTH]
 
 
 class GunicornFilter(logging.Filter):
-    """Removes parts of requests from the messages of gunicorn. A client that is silent for too long is no error."""
+    """Removes parts of requests from the messages of gunicorn."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         message = str(record.msg)
@@ -91,7 +88,6 @@ class GunicornFilter(logging.Filter):
         elif message.startswith("Error handling request"):
             record.msg, record.args = "The server could not answer a request.", None
         elif isinstance(record.exc_info, tuple) and isinstance(record.exc_info[1], BlockingIOError):
-            # The time-out of the client's socket, which is no error.
             record.msg, record.exc_info = "A client was silent for too long.", None
             record.levelno, record.levelname = logging.INFO, "INFO"
         return True
@@ -100,8 +96,8 @@ class GunicornFilter(logging.Filter):
 class AuditHandler(logging.Handler):
     """Appends events to the file `path`, or sends them to syslog: on this machine or, by UDP, on `host`. RFC 3164.
 
-    The file or socket is opened for each event, so a rotation or a restart of syslog needs no signal. An event never
-    waits: one that cannot be written goes to standard error. Each line is one write, so lines do not mix.
+    Each event opens the file or socket anew, so a rotation or a restart of syslog needs no signal. An event never
+    waits: if it cannot be written, it goes to standard error.
     """
 
     def __init__(self, path: str = "", host: str = "", port: int = 0) -> None:
@@ -109,7 +105,6 @@ class AuditHandler(logging.Handler):
         self.path, self.host, self.port = path, host, port
 
     def open(self) -> FileIO | socket.socket:
-        """Return the open file, or a socket to syslog. Raises OSError: the file or syslog cannot be used now."""
         if self.path:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
             return FileIO(os.open(self.path, flags, FILE_MODE), "w")

@@ -21,7 +21,7 @@ django_application = get_wsgi_application()
 
 
 class WholeBody:
-    """A request body of a known length. Raises UnreadablePostError: the body ends before this length."""
+    """Raises UnreadablePostError: the request body ends before its `length`."""
 
     def __init__(self, stream: InputStream, length: int) -> None:
         self.stream, self.left = stream, length
@@ -33,7 +33,7 @@ class WholeBody:
         return self._whole(self.stream.readline, size, b"\n")
 
     def discard(self) -> None:
-        """Read what no view has read. Otherwise gunicorn would close a connection that nginx uses again."""
+        """Read the rest. Otherwise gunicorn would close a connection that nginx uses again."""
         with suppress(OSError):
             while 0 < self.left <= DISCARDED_MAX_BYTES:
                 self.read(min(self.left, 64 * 1024))
@@ -48,10 +48,9 @@ class WholeBody:
 
 
 def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-    """Call Django after removing all but the media type and the boundary from `Content-Type`.
+    """Call Django, with the media type and the boundary as the only content of `Content-Type`.
 
-    Django parses this header before any middleware, and fails if a `charset` or an extended parameter (RFC 2231) names
-    an unknown codec.
+    Django parses this header before any middleware, and fails if another parameter names an unknown codec.
     """
     if content_type := environ.get("CONTENT_TYPE", "")[:CONTENT_TYPE_MAX_LENGTH]:
         boundary = BOUNDARY.search(content_type)
@@ -63,13 +62,7 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     environ["wsgi.input"] = body = WholeBody(environ["wsgi.input"], length)
     response = django_application(environ, start_response)
     body.discard()
-    return without_body(response) if environ["REQUEST_METHOD"] == "HEAD" else response
-
-
-def without_body(response: Iterable[bytes]) -> Iterable[bytes]:
-    """Replace the body of the answer to a HEAD request by an empty body. RFC 9110 §9.3.2.
-
-    Django leaves the removal to the server, but gunicorn logs a warning for each removed body.
-    """
-    response.close()  # type: ignore[attr-defined]  # Django's responses and gunicorn's file wrapper have it
-    return ()
+    if environ["REQUEST_METHOD"] == "HEAD":  # gunicorn would log a warning for a body. RFC 9110 §9.3.2
+        response.close()  # type: ignore[attr-defined]  # Django's responses and gunicorn's file wrapper have it
+        return ()
+    return response

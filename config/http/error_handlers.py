@@ -57,7 +57,7 @@ DATABASE_AWAY = (OperationalError, InterfaceError, InternalError)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponseBase:
-    """Return 400; 413 for a body that is too large; a redirect if the session has ended during the request."""
+    """Return 400 or 413, or a redirect if the session has ended during the request."""
     if isinstance(exception, DisallowedHost):
         return host_not_served(request)
     if isinstance(exception, RequestDataTooBig):
@@ -77,7 +77,7 @@ def bad_request(request: HttpRequest, exception: Exception | None = None) -> Htt
 
 
 def host_not_served(request: HttpRequest) -> HttpResponse:
-    """Return 400 for a host outside ALLOWED_HOSTS. With DEBUG, or for a client on this machine, name the hosts."""
+    """Return 400. With DEBUG, or for a client on this machine, name ALLOWED_HOSTS."""
     hosts = ", ".join(settings.ALLOWED_HOSTS)
     host = _logged_host(request, hosts)
     is_local = request.META.get("REMOTE_ADDR") in LOOPBACK_PEERS
@@ -87,13 +87,12 @@ def host_not_served(request: HttpRequest) -> HttpResponse:
 
 
 def host_changed(request: HttpRequest) -> HttpResponse:
-    """Return 400 if a proxy changes the host of a page, because a redirect would lead to the same request again."""
+    """Return 400. A proxy has changed the host, so a redirect would lead to the same request again."""
     host = _logged_host(request, urlsplit(settings.AUTH_URL).netloc)
     return error_response(request, RequestError(SiteFault.HOST_CHANGED, host=host, auth_url=settings.AUTH_URL))
 
 
 def _logged_host(request: HttpRequest, allowed: str) -> str:
-    """Log and return the received host, without a header that a missing line end adds to it. Log `allowed`, too."""
     received = request.META.get("HTTP_HOST", request.META.get("SERVER_NAME", ""))
     host = NOT_ALLOWED.sub("?", NO_PART_OF_A_HOST.split(received)[0])[:SHOWN_HOST_CHARACTERS] or "(none)"
     events.write(Event.HOST_NOT_SERVED, host=host, allowed_hosts=allowed)
@@ -102,8 +101,12 @@ def _logged_host(request: HttpRequest, allowed: str) -> str:
 
 @requires_csrf_token
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
-    """Redirect to the page of the refused form. If that is impossible, return 403."""
-    fault = _csrf_fault(request, reason)
+    """Redirect to the page of the refused form, or return 403."""
+    if reason.startswith(("Origin ", "Referer ")):  # the header that Django refused
+        fault = SiteFault.CSRF_ORIGIN
+    else:
+        has_cookie = {settings.CSRF_COOKIE_NAME, settings.SESSION_COOKIE_NAME} & request.COOKIES.keys()
+        fault = SiteFault.CSRF if has_cookie else SiteFault.CSRF_NO_COOKIE
     error = RequestError(fault)
     answer = _ask_again(request, error) if request.path == reverse("authorize") else _open_again(request, fault)
     if answer is None:
@@ -113,9 +116,9 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
 
 
 def _open_again(request: HttpRequest, fault: SiteFault) -> HttpResponse | None:
-    """Redirect to the page of the form, which says why. If another tab has signed in, sign-in pages lead on to `next`.
+    """Redirect to the page of the form, which says why. Return None if the form is of no account or admin page.
 
-    Return None for a form of no account or admin page, and for FORMS_OF_STRANGERS if the browser sends no cookie.
+    Return None also for FORMS_OF_STRANGERS if the browser sends no cookie: the page would be refused again.
     """
     return_to = return_path.requested(request)  # raises an exception if the form can't be read
     route, is_signed_in = getattr(request.resolver_match, "url_name", ""), request.user.is_authenticated
@@ -133,13 +136,6 @@ def _open_again(request: HttpRequest, fault: SiteFault) -> HttpResponse | None:
     is_posted_only = route in ("forget_account", "mfa_login_webauthn")
     page = reverse("account_login") if is_posted_only else reverse("admin:index") if route == "logout" else request.path
     return HttpResponseRedirect(f"{page}?{query.urlencode()}" if query else page, status=303)
-
-
-def _csrf_fault(request: HttpRequest, reason: str) -> SiteFault:
-    if reason.startswith(("Origin ", "Referer ")):  # the header that Django refused
-        return SiteFault.CSRF_ORIGIN
-    own_cookies = {settings.CSRF_COOKIE_NAME, settings.SESSION_COOKIE_NAME}
-    return SiteFault.CSRF_NO_COOKIE if own_cookies.isdisjoint(request.COOKIES) else SiteFault.CSRF
 
 
 def _ask_again(request: HttpRequest, error: RequestError) -> HttpResponseBase | None:
@@ -161,7 +157,7 @@ def forbidden(request: HttpRequest, exception: Exception | None = None) -> HttpR
 
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
-    """Return 404. If the path differs from that of a page only by slashes at the end, redirect a GET to the page."""
+    """Return 404, or redirect to the page whose path differs only by slashes at the end."""
     if request.method in ("GET", "HEAD") and (path := _page_with_other_slash(request.path_info)):
         return HttpResponse(status=302, headers={"Location": paths.path_as_sent(request, path)})
     return error_responses.not_found(request)
@@ -179,13 +175,12 @@ def _page_with_other_slash(path: str) -> str:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Return 503 for an unavailable database or a busy password hasher, 400 for an unreadable body, otherwise 500."""
+    """Return 503 for an unavailable database or busy password hashing, 400 for an unreadable body, otherwise 500."""
     exception = sys.exc_info()[1]
     if isinstance(exception, DATABASE_AWAY):
         code = getattr(exception.__cause__, "sqlite_errorname", None) or getattr(exception.__cause__, "sqlstate", None)
         logger.error("database away", extra={"kind": type(exception).__name__, "code": code})
-        # Close the connection, because an SQLite file that was opened read-only stays read-only on that connection.
-        connection.close()
+        connection.close()  # an SQLite file that was opened read-only stays read-only on its connection
         return error_response(request, RequestError(SiteFault.AWAY, {"Retry-After": RETRY_AFTER_SECONDS}))
     if isinstance(exception, UnreadablePostError):  # the client has disconnected or was silent for too long
         return error_response(request, RequestError(SiteFault.BAD_REQUEST))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote_plus
@@ -18,7 +17,7 @@ from django.http.response import HttpResponseBase
 from django.utils import translation
 from django.utils.cache import patch_vary_headers
 
-from config.http.response_headers import is_page
+from config.http.response_headers import GetResponse, is_page
 from config.infrastructure import paths
 from config.infrastructure.paths import set_cookie
 
@@ -29,8 +28,6 @@ READ_CHARACTERS = 200  # characters of `ui_locales`; the rest is ignored
 # The pattern includes a separator, which is removed together with the parameter.
 UI_LOCALES_IN_ADDRESS = re.compile(r"&ui_locales=[^&]*|(?<=\?)ui_locales=[^&]*&?")
 
-GetResponse = Callable[[HttpRequest], HttpResponseBase]
-
 
 def language_middleware(get_response: GetResponse) -> GetResponse:
     return functools.partial(answer_in_language, get_response=get_response)
@@ -39,8 +36,8 @@ def language_middleware(get_response: GetResponse) -> GetResponse:
 def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
     """Call `get_response` in the language of the request.
 
-    The first source with a supported language decides. The sources are `ui_locales` of the application's link (OpenID
-    Connect Core §3.1.2.1; a cookie keeps it for the next pages), the person's choice, Accept-Language, and English.
+    It is the first supported one of `ui_locales` in the application's link (OpenID Connect Core §3.1.2.1; a cookie
+    keeps it for the next pages), the person's choice, Accept-Language, and English.
     """
     path = request.path_info
     if not paths.kind_of(path).is_translated:
@@ -80,10 +77,10 @@ def switcher(request: HttpRequest) -> dict[str, Any]:
     """Return the template context of the language form: the languages, and the address to return to.
 
     Without an address, there is no form: at a host without cookies, and after a failed post to authorize or logout.
-    `ui_locales` is removed from the address of an application's link, because it would override the choice.
     """
-    is_repeatable = request.path_info not in LINKS or request.method in ("GET", "HEAD")
+    is_link = request.path_info in LINKS
+    is_repeatable = not is_link or request.method in ("GET", "HEAD")
     there = paths.path_as_sent(request) if is_repeatable and is_at_pages(request) else ""
-    if request.path_info in LINKS:
+    if is_link:  # `ui_locales` would override the choice
         there = UI_LOCALES_IN_ADDRESS.sub("", there)
     return {"languages": settings.LANGUAGES, "language_next": there}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -17,6 +16,7 @@ from django.utils import timezone
 
 from config.http.error_handlers import bad_request, host_changed
 from config.http.languages import answer_in_language
+from config.http.response_headers import GetResponse
 from config.infrastructure import errors, events, network, paths
 from config.infrastructure.errors import RequestError, SiteFault
 from config.infrastructure.events import Event, Member
@@ -41,13 +41,11 @@ MULTIPART = "multipart/form-data"  # the only multipart type that Django parses
 
 NO_ROUTE = "none"  # the route in the metrics for missing paths and static files
 
-GetResponse = Callable[[HttpRequest], HttpResponseBase]
-
 
 class RequestLogMiddleware:
-    """Gives the request a reference, and logs a line for it, with the route instead of a path that may contain a key.
+    """Gives the request a reference, and logs it with its route, because a path may contain a key.
 
-    The errors and events go to the activity log after all transactions of the view.
+    Errors and events go to the activity log after all transactions of the view.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -68,19 +66,19 @@ class RequestLogMiddleware:
             response = self.get_response(request)
             if response.status_code >= HTTPStatus.BAD_REQUEST and not known.errors and not _is_probe(request):
                 errors.report(_unexplained(request, response))
+            match, method, status = request.resolver_match, known_method(request), response.status_code
+            route = f"/{match.route}" if match else None
             if known.errors:
                 recording.note_account_page(request)
             for error in known.errors:
                 errors.write(error)
+                events.REFUSALS.labels(route or NO_ROUTE, error.fault.error, error.fault.name.lower()).inc()
             if known.errors or written:
                 recording.record(request, written)
-            match, method, seconds = request.resolver_match, known_method(request), time.perf_counter() - started
-            route, status = f"/{match.route}" if match else None, response.status_code
+            seconds = time.perf_counter() - started
             took = {"status": status, "duration_ms": round(seconds * 1000, 1), "address": address}
             access_log.info("request", extra={"method": method, "route": route, **took, **proxy_ids(request)})
             events.ANSWERS.labels(method, route or NO_ROUTE, f"{status // 100}xx").observe(seconds)
-            for error in known.errors:
-                events.REFUSALS.labels(route or NO_ROUTE, error.fault.error, error.fault.name.lower()).inc()
         finally:
             events.IN_FLIGHT.dec()
             network.reference.reset(token)
@@ -101,7 +99,7 @@ def known_method(request: HttpRequest) -> str:
 
 
 def proxy_ids(request: HttpRequest) -> dict[str, str]:
-    """Return the well-formed ids from a trusted proxy, for the log: `request_id`, `trace_id` and `parent_id`."""
+    """Return the `request_id`, `trace_id` and `parent_id` of a trusted proxy, for the log."""
     found: dict[str, str] = {}
     if not network.is_proxy(request.META.get("REMOTE_ADDR", "")):
         return found
@@ -121,10 +119,8 @@ def _unexplained(request: HttpRequest, response: HttpResponseBase) -> RequestErr
 class BoundsMiddleware:
     """Refuses a request with a long header, and a multipart body at a path that accepts no uploaded file.
 
-    A style sheet or picture is served despite the long header, because the error page loads it with the same header.
-    Quoted cookies, which the service does not set, are removed: old versions of Python parse them in quadratic time
-    (CVE-2024-7592). Django's CSRF check parses a body at every path, and the headers of a part in quadratic time. The
-    paths for uploads bound their parts in `BoundedUploadHandler`; operations refuse the media type themselves.
+    Django's CSRF check parses a body at every path, and the headers of a part in quadratic time. The paths for uploads
+    bound their parts in `BoundedUploadHandler`; operations refuse the media type themselves.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -135,9 +131,10 @@ class BoundsMiddleware:
         too_long = [name for name, limit in HEADER_LIMITS.items() if name in headers and len(headers[name]) > limit]
         for name in too_long:
             del headers[name]  # so that no view, error page or log line parses it
-            if not kind.is_file:
+            if not kind.is_file:  # the error page loads style sheets and pictures with the same header
                 shown = name.removeprefix("HTTP_").replace("_", "-").title()
                 error = error or RequestError(SiteFault.HEADER_TOO_LONG, name=shown, limit=HEADER_LIMITS[name])
+        # Old versions of Python parse quoted cookies in quadratic time (CVE-2024-7592). The service sets none.
         if '"' in (cookies := headers.get("HTTP_COOKIE", "")):
             headers["HTTP_COOKIE"] = ";".join(pair for pair in cookies.split(";") if '"' not in pair)
         is_form_of_parts = request.method == "POST" and request.content_type == MULTIPART
@@ -149,11 +146,10 @@ class BoundsMiddleware:
 
 
 class OriginMiddleware:
-    """Serves only the configured origins. No request header determines an origin.
+    """Serves only the configured origins. No request header determines an origin or a scheme.
 
-    A request is secure if and only if `AUTH_URL` is https. Pages and cookies exist only at the host of `AUTH_URL`. At
-    another host, the path of a page redirects to `AUTH_URL`, and all other paths are served without cookies, as the
-    operations are everywhere. At a path with `paths.Kind.is_for_any_host`, the Host header is not read.
+    Pages and cookies exist only at the host of `AUTH_URL`. At another host, the path of a page redirects to `AUTH_URL`,
+    and all other paths are served without cookies, as the operations are everywhere.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -189,10 +185,7 @@ class OriginMiddleware:
         return response
 
     def _would_return(self, request: HttpRequest, host: str) -> bool:
-        """Return whether a redirect to `AUTH_URL` would lead to the same request again, because a proxy changes Host.
-
-        Either the proxy drops or replaces the port, or X-Forwarded-Host contains the host of `AUTH_URL`.
-        """
+        """Return whether a redirect to `AUTH_URL` would lead here again, because a proxy changes the Host header."""
         forwarded = request.META.get("HTTP_X_FORWARDED_HOST", "").partition(",")[0].strip().lower()
         names = {PORT.sub("", each) for each in (host, self.pages_host or "")}
         return forwarded == self.pages_host or (len(names) == 1 and host != urlsplit(settings.BASE_URL).netloc)

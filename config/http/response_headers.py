@@ -29,7 +29,6 @@ CROSS_ORIGIN_HEADERS = {
 
 
 def is_page(response: HttpResponseBase) -> bool:
-    """Return whether the response is a page for a person. A redirect is not a page."""
     is_redirect = 300 <= response.status_code < 400
     return not is_redirect and response.headers.get("Content-Type", "").startswith("text/html")
 
@@ -37,9 +36,8 @@ def is_page(response: HttpResponseBase) -> bool:
 class ResponseHeadersMiddleware:
     """Adds the headers for caches (RFC 6749 §5.1), other origins and references, and the body's length.
 
-    A page whose form leads to an application has the attribute `leads_to_application` and gets no CSP directive
-    `form-action`: Chromium and WebKit apply it to every redirect after a form, and nobody knows where an application
-    redirects. A cacheable response has no `X-Reference`, because a cache would return it to other clients.
+    A page whose form leads to an application has the attribute `leads_to_application`, and no `form-action` in its CSP:
+    Chromium and WebKit apply that to every redirect after a form, and nobody knows where an application redirects.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -63,7 +61,7 @@ class ResponseHeadersMiddleware:
             leads_to_application = getattr(response, "leads_to_application", False)
             policy = self.policy_without_form_action if leads_to_application else self.page_policy
             headers["Content-Security-Policy"] = policy
-        if "no-store" in headers["Cache-Control"]:
+        if "no-store" in headers["Cache-Control"]:  # a cache would return the reference to other clients
             headers["X-Reference"] = network.reference.get()
         if isinstance(response, HttpResponse):
             headers.setdefault("Content-Length", str(len(response.content)))

@@ -154,7 +154,7 @@ def test_queues_and_ages_are_those_of_the_database(time_machine: Any, monkeypatc
     assert value("purge_age_seconds") == 7200
     assert value("signing_key_age_seconds", algorithm="ES256") == 30 * 86400
     assert value("database_up") == 1
-    monkeypatch.setattr(health, "_read_mails", away)
+    monkeypatch.setattr(health.purging, "last_finished", away)
     with pytest.raises(OperationalError):
         health.read_metrics()
     assert value("database_up") == 0

@@ -132,7 +132,6 @@ def audit_log() -> Finding:
 
 
 def clock(name: str, whose: str, seconds_ahead: float) -> Finding:
-    """Return the finding `name` about the clock of `whose`, which is `seconds_ahead` seconds ahead of ours."""
     if abs(seconds_ahead) <= 1:
         return Finding(name, "ok", f"The clocks of {whose} and this machine agree.")
     direction = "ahead of" if seconds_ahead > 0 else "behind"
@@ -194,9 +193,7 @@ def purge() -> Finding:
     hours = int((now - finished).total_seconds() // 3600)
     if now - finished > PURGED_WITHIN:
         return Finding("purge", "failed", f"The last purge finished {hours} hours ago.", fix)
-    return Finding(
-        "purge", "ok", f"The last purge finished {'within the hour' if not hours else f'{hours} hours ago'}."
-    )
+    return Finding("purge", "ok", f"The last purge finished {hours} hours ago.")
 
 
 # Redis and the mail server --------------------------------------------------------------------------------------------

@@ -16,10 +16,7 @@ LOCKED = ("55P03", "40P01")
 
 
 class Command(migrate.Command):
-    """Runs `migrate` again if PostgreSQL has rolled a migration back because the migration did not get a lock.
-
-    Raises CommandError: a table was locked at each attempt.
-    """
+    """Runs `migrate` again if PostgreSQL has rolled a migration back because it did not get a lock."""
 
     def handle(self, *args: Any, **options: Any) -> None:
         for _ in range(ATTEMPTS):
