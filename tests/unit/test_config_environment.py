@@ -62,7 +62,7 @@ MALFORMED: dict[str, str | tuple[str, ...]] = {
 
 
 def settings_with(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, object]:
-    """What the settings file makes of the variables, in a namespace of its own."""
+    """Return what the settings file makes of the variables."""
     for name in list(os.environ):
         if name.removesuffix("_FILE") in READ_VARIABLES or name.startswith("RATE_"):
             monkeypatch.delenv(name)
@@ -77,7 +77,6 @@ def settings_with(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str
 
 
 def use_settings(settings: Any, made: dict[str, object]) -> None:
-    """In this test, the service has the settings that `settings_with` has made."""
     for name in filter(str.isupper, made):
         if getattr(settings, name) != made[name]:
             setattr(settings, name, made[name])
@@ -106,12 +105,8 @@ def test_unset_and_empty_variables_have_the_documented_defaults(monkeypatch: pyt
     unset: dict[str, Any] = settings_with(monkeypatch)
     expected = {
         "BASE_URL": "http://localhost:8000",
-        "BIND": "127.0.0.1:8000",
         "METRICS_BIND": "",
         "DEBUG": False,
-        "REDIS_URL": "",
-        "SUPPORT_URL": "",
-        "SECRET_KEY_FALLBACKS": [],
         "EMAIL_BACKEND": "django.core.mail.backends.filebased.EmailBackend",  # never to the log
         "EMAIL_FILE_PATH": str(ROOT / "var" / "mail"),
     }
@@ -123,46 +118,31 @@ def test_unset_and_empty_variables_have_the_documented_defaults(monkeypatch: pyt
     assert settings_with(monkeypatch, RATE_USERINFO="5/10s")["RATES"] == unset["RATES"] | changed
 
 
+NETWORKS = [ip_network(each) for each in ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32")]
+LOOPBACK = ["127.0.0.1", "[::1]", "localhost"]
+
+
 def test_a_variable_becomes_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
-    networks = [ip_network(each) for each in ("127.0.0.1", "10.0.0.0/8", "2001:db8::/32")]
-    for variables, expected in (
-        ({"AUTH_URL": "HTTPS://Auth.Example.COM:443"}, {"AUTH_URL": "https://auth.example.com"}),
-        ({"AUTH_URL": "http://[::1]:443"}, {"AUTH_URL": "http://[::1]:443"}),
-        (
-            {"BASE_URL": "https://api.example.com", "AUTH_URL": "https://auth.example.com:8443"},
-            {"ALLOWED_HOSTS": ["api.example.com", "auth.example.com"], "SECURE_HSTS_SECONDS": 31_536_000},
-        ),
-        (
-            {"BASE_URL": "http://127.0.0.1:9000"},
-            {"ALLOWED_HOSTS": ["127.0.0.1", "[::1]", "localhost"], "SECURE_HSTS_SECONDS": 0},
-        ),
-        (
-            {"ALLOWED_HOSTS": "Api.example.com, .internal.example, [::1], 10.0.0.7", "METRICS_BIND": "[::1]:9100"},
-            {"ALLOWED_HOSTS": ["api.example.com", ".internal.example", "[::1]", "10.0.0.7"]},
-        ),
-        ({"TRUSTED_PROXIES": "127.0.0.1, 10.0.0.0/8,2001:db8::/32"}, {"TRUSTED_PROXIES": networks}),
-        ({"SUPPORT_URL": "mailto:help@example.com"}, {"SUPPORT_URL": "mailto:help@example.com"}),
-        ({"SECRET_KEY_FALLBACKS": " one , two,"}, {"SECRET_KEY_FALLBACKS": ["one", "two"]}),
-        ({"RATE_LIMITS": "off"}, {"RATES": {}}),
-        (
-            {"EMAIL_URL": "smtp://mail.example.com"},
-            {"EMAIL_BACKEND": "accounts.mail.smtp.EmailBackend", "EMAIL_PORT": 25, "EMAIL_USE_TLS": False},
-        ),
-        (
-            {"EMAIL_URL": "smtp+tls://u:p%40@mail.example.com"},
-            {"EMAIL_PORT": 587, "EMAIL_USE_TLS": True, "EMAIL_HOST_PASSWORD": "p@"},
-        ),
-        ({"EMAIL_URL": "smtp+ssl://a.nl:4650"}, {"EMAIL_HOST": "a.nl", "EMAIL_PORT": 4650, "EMAIL_USE_SSL": True}),
-        ({"EMAIL_URL": "consolemail://"}, {"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}),
-        ({"EMAIL_URL": "filemail:////var/letters"}, {"EMAIL_FILE_PATH": "/var/letters"}),
-        (
-            {"AUTH_URL": "https://auth.example.com", "SERVICE_NAME": "Example Sign-In"},
-            {"DEFAULT_FROM_EMAIL": "Example Sign-In <no-reply@auth.example.com>"},
-        ),
+    for name, value, expected in (
+        ("AUTH_URL", "HTTPS://Auth.Example.COM:443", {"AUTH_URL": "https://auth.example.com"}),
+        ("AUTH_URL", "http://[::1]:443", {"AUTH_URL": "http://[::1]:443"}),
+        ("BASE_URL", "https://a.nl:8443", {"ALLOWED_HOSTS": ["a.nl"], "SECURE_HSTS_SECONDS": 31_536_000}),
+        ("BASE_URL", "http://127.0.0.1:9000", {"ALLOWED_HOSTS": LOOPBACK, "SECURE_HSTS_SECONDS": 0}),
+        ("ALLOWED_HOSTS", "A.nl, .b.nl, [::1], 10.0.0.7", {"ALLOWED_HOSTS": ["a.nl", ".b.nl", "[::1]", "10.0.0.7"]}),
+        ("METRICS_BIND", "[::1]:9100", {"METRICS_BIND": "[::1]:9100"}),
+        ("TRUSTED_PROXIES", "127.0.0.1, 10.0.0.0/8,2001:db8::/32", {"TRUSTED_PROXIES": NETWORKS}),
+        ("SUPPORT_URL", "mailto:help@example.com", {"SUPPORT_URL": "mailto:help@example.com"}),
+        ("SECRET_KEY_FALLBACKS", " one , two,", {"SECRET_KEY_FALLBACKS": ["one", "two"]}),
+        ("RATE_LIMITS", "off", {"RATES": {}}),
+        ("EMAIL_URL", "smtp://a.nl", {"EMAIL_BACKEND": "accounts.mail.smtp.EmailBackend", "EMAIL_PORT": 25}),
+        ("EMAIL_URL", "smtp+tls://u:p%40@a.nl", {"EMAIL_USE_TLS": True, "EMAIL_HOST_PASSWORD": "p@"}),
+        ("EMAIL_URL", "smtp+ssl://a.nl:4650", {"EMAIL_HOST": "a.nl", "EMAIL_PORT": 4650, "EMAIL_USE_SSL": True}),
+        ("EMAIL_URL", "consolemail://", {"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}),
+        ("EMAIL_URL", "filemail:////var/letters", {"EMAIL_FILE_PATH": "/var/letters"}),
+        ("AUTH_URL", "https://a.nl", {"DEFAULT_FROM_EMAIL": "Delegated Sign-In <no-reply@a.nl>"}),
     ):
         with monkeypatch.context() as patch:
-            found = settings_with(patch, **variables)
-        assert {name: found[name] for name in expected} == expected
+            assert settings_with(patch, **{name: value}).items() >= expected.items()
 
 
 def test_a_database_is_found_as_libpq_finds_it_and_sqlite_waits_for_its_turn_to_write(
@@ -214,27 +194,22 @@ def test_a_generated_key_is_kept_and_is_the_owners_alone(tmp_path: Path, monkeyp
         env.secret_key("SECRET_KEY", "", path=folder / "secret-key" / "key")
 
 
-@pytest.mark.parametrize("name", sorted(env.SECRET))
-def test_a_secret_is_read_from_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str) -> None:
-    (tmp_path / "secret").write_text("\nkäse \n", encoding="utf-8")
-    monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv(f"{name}_FILE", str(tmp_path / "secret"))
-    assert env.raw(name) == "käse"
-
-
-def test_a_file_without_a_secret_and_a_secret_beside_its_file_are_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    (tmp_path / "empty").write_bytes(b" \n")
-    (tmp_path / "bytes").write_bytes(b"hidden \xff")
+def test_a_secret_is_read_from_a_file_unless_it_is_set_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, content in (("secret", "\nkäse \n".encode()), ("empty", b" \n"), ("bytes", b"hidden \xff")):
+        (tmp_path / name).write_bytes(content)
+    for name in env.SECRET:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(f"{name}_FILE", str(tmp_path / "secret"))
+        assert env.raw(name) == "käse"
     reasons = {"missing": "No such file.*", ".": "Is a directory", "empty": "it is empty", "bytes": "it is no text.*"}
     for name, reason in reasons.items():
         sentence = rf"^SECRET_KEY_FILE must be the path of a file that can be read \({reason}\)\.$"
         with pytest.raises(ImproperlyConfigured, match=sentence):
             settings_with(monkeypatch, SECRET_KEY_FILE=str(tmp_path / name))
-    with pytest.raises(ImproperlyConfigured, match=r"^SECRET_KEY and SECRET_KEY_FILE are both set\.") as refusal:
+    with pytest.raises(
+        ImproperlyConfigured, match=r"^SECRET_KEY and SECRET_KEY_FILE are both set\. Set one of them\.$"
+    ):
         settings_with(monkeypatch, SECRET_KEY="hidden", SECRET_KEY_FILE=str(tmp_path / "empty"))
-    assert "hidden" not in str(refusal.value)
 
 
 def test_a_name_that_is_almost_one_of_ours_stops_the_start_unless_ours_is_set(

@@ -30,7 +30,6 @@ def away(*_: object) -> None:
 
 
 def test_without_a_database_the_service_lives_and_is_not_ready(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No database fixture: a statement would fail the test."""
     response = client.get("/health/live")
     assert (response.json(), [*response.cookies]) == ({"status": "ok"}, [])
     monkeypatch.setattr(health.connection, "ensure_connection", away)
@@ -45,10 +44,12 @@ def state_of(client: Client) -> tuple[int, str]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_database_that_answers_and_can_not_be_written_is_not_ready(
+def test_a_database_that_lacks_a_migration_or_can_not_be_written_is_not_ready(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A standby, a read-only session, an SQLite file of another user. The next connection is tried at once."""
+    with monkeypatch.context() as patch:
+        patch.setattr(health, "_migrations", lambda: frozenset({("accounts", "9999_next")}))
+        assert state_of(client) == (503, "migrations pending")
     monkeypatch.setattr(counts, "_proved_at", None)
     is_postgresql = connection.vendor == "postgresql"
     with connection.cursor() as cursor:
@@ -79,12 +80,6 @@ def test_redis_and_the_age_of_the_last_purge_are_reported_and_do_not_change_the_
 
 
 @pytest.mark.django_db
-def test_without_a_migration_the_service_is_not_ready(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "_migrations", lambda: frozenset({("accounts", "9999_next")}))
-    assert state_of(client) == (503, "migrations pending")
-
-
-@pytest.mark.django_db
 def test_administrators_see_the_version_and_nobody_else_does(client: Client) -> None:
     words = f"Version {settings.VERSION}"
     assert words in html_of(admin_browser().get("/admin/"))
@@ -99,16 +94,15 @@ def value(name: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(f"delegated_{name}", labels) or 0.0
 
 
-def answers(route: str, status: str) -> float:
-    return value("http_request_duration_seconds_count", method="GET", route=route, status=status)
-
-
 @pytest.mark.django_db
 def test_a_request_is_counted_by_route_and_status_and_its_refusal_by_code(client: Client) -> None:
+    answered = {"method": "GET", "status": "4xx"}
     refused = {"route": "/oauth/userinfo", "error": "invalid_token", "code": "token_missing"}
 
     def counted() -> list[float]:
-        return [answers("/oauth/userinfo", "4xx"), answers("none", "4xx"), value("refusals_total", **refused)]
+        routes = ("/oauth/userinfo", "none")
+        found = [value("http_request_duration_seconds_count", route=route, **answered) for route in routes]
+        return [*found, value("refusals_total", **refused)]
 
     before = counted()
     client.get("/oauth/userinfo")
