@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 from pathlib import Path
@@ -13,6 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import requests
+from django.conf import settings
 
 from accounts.models import StoredPicture
 from tests.conftest import Launch
@@ -107,10 +109,9 @@ def test_the_request_line_and_the_referrer_have_room_for_a_state(provider: Serve
 
 
 def test_a_connection_stays_open_after_a_body_that_no_view_reads(provider: Server) -> None:
-    """gunicorn's own limit for such a body is 64 kB."""
     connection = connect(provider)
     for _ in range(2):
-        connection.request("POST", "/oauth/jwks", b"x" * 1_000_000)
+        connection.request("POST", "/oauth/jwks", b"x" * 1_000_000)  # gunicorn's own limit for such a body is 64 kB
         response = connection.getresponse()
         response.read()
         assert (response.status, connection.sock is not None) == (405, True)
@@ -119,7 +120,7 @@ def test_a_connection_stays_open_after_a_body_that_no_view_reads(provider: Serve
 
 @contract("D19.head")
 def test_head_is_answered_by_the_headers_of_get_alone(provider: Server, launch: Launch) -> None:
-    """RFC 9110 §9.3.2. A body after HEAD would be taken for the beginning of the next answer."""
+    """A body after HEAD would be taken for the beginning of the next answer. RFC 9110 §9.3.2."""
     logo, bearer = f"logos/{'0' * 32}.png", {"Authorization": f"Bearer {TokenFactory().raw}"}
     StoredPicture.objects.create(name=logo, content=b"picture")
 
@@ -153,12 +154,17 @@ def test_head_is_answered_by_the_headers_of_get_alone(provider: Server, launch: 
 def test_the_whole_log_is_json_and_holds_no_query(provider: Server) -> None:
     send(provider, b"GET /hidden path HTTP/1.1  HTTP/1.1\r\n\r\n")
     send(provider, request(b"GET /", b"broken header hidden\r\n"))
+    send(provider, request(b"HIDDEN /hidden"))
     live = requests.get(f"{provider.base_url}/health/live", params={"code": "hidden-code"}, timeout=60)
     missing = requests.get(f"{provider.base_url}/hidden-path", timeout=60)
     assert all(provider.logged(answer.headers["X-Reference"]) for answer in (live, missing))
+    assert re.search(
+        r'"GET","route":"/health/live","status":200,"duration_ms":[0-9.]+,"address":"127.0.0.1"', provider.log
+    )
+    assert '"method":"other","route":null' in provider.log
     lines = [json.loads(line) for line in provider.log.splitlines()]
     assert all({"time", "level", "logger", "message", "reference"} <= set(line) for line in lines)
-    assert "hidden" not in provider.log
+    assert "hidden" not in provider.log.lower()
 
 
 @contract("O.environment", "O.serve")
@@ -183,6 +189,7 @@ def test_the_environment_reaches_the_service_and_a_request_under_way_outlives_it
     assert f"{server.auth_url}/accounts/password/reset" in letter
     assert '"event":"password_reset_asked"' in (tmp_path / "audit.log").read_text(encoding="utf-8")
     assert '"logger":"events"' not in server.log
+    assert f'"message":"The service starts.","reference":"","version":"{settings.VERSION}"' in server.log
 
     port, body = urlsplit(server.base_url).port or 0, b"grant_type=authorization_code"
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection:
