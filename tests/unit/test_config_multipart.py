@@ -28,8 +28,8 @@ def form(*parts: bytes) -> bytes:
     return b"".join(parts) + b"--b--\r\n"
 
 
-def post(client: Client, path: str, body: bytes, **more: Any) -> Any:
-    return client.generic("POST", path, body, CONTENT_TYPE, **more)
+def post(client: Client, path: str, *parts: bytes, **more: Any) -> Any:
+    return client.generic("POST", path, form(*parts), CONTENT_TYPE, **more)
 
 
 def test_a_multipart_form_is_refused_where_no_file_is_taken(client: Client) -> None:
@@ -37,32 +37,31 @@ def test_a_multipart_form_is_refused_where_no_file_is_taken(client: Client) -> N
         *("/accounts/sign-in", "/accounts/profile/", "/oauth/authorize", "/oauth/token", "/oauth/token/", "/x"),
         *("/admin/oauth_bridge/application/1/delete/", "/admin/accounts/user/add/"),
     ):
-        answer = post(client, path, form(part("login")))
+        answer = post(client, path, part("login"))
         assert answer.status_code == 400
         description = f"{DESCRIPTION} Reference {answer['X-Reference']}."
         assert answer.json() == {"error": "invalid_request", "error_description": description}
-    answer = post(client, "/accounts/sign-in", form(part("login")), HTTP_ACCEPT="text/html", HTTP_ACCEPT_LANGUAGE="de")
-    assert '<html lang="de"' in answer.content.decode()
+    page = post(client, "/accounts/sign-in", part("login"), HTTP_ACCEPT="text/html", HTTP_ACCEPT_LANGUAGE="de")
+    assert '<html lang="de"' in page.text
     assert client.get("/health/live", CONTENT_TYPE=CONTENT_TYPE).status_code == 200
 
 
 def test_the_pages_that_post_a_file_take_one(client: Client) -> None:
-    administrator = PersonFactory(is_staff=True, is_superuser=True)
-    client.force_login(administrator)
+    client.force_login(PersonFactory(is_staff=True, is_superuser=True))
     change = reverse("admin:oauth_bridge_application_change", args=[ApplicationFactory().row.pk])
     for path in (reverse("profile"), reverse("admin:oauth_bridge_application_add"), change):
-        assert 'enctype="multipart/form-data"' in client.get(path).content.decode()
-        assert post(client, path, form(part("nickname"))).status_code in (200, 302)
+        assert 'enctype="multipart/form-data"' in client.get(path).text
+        assert post(client, path, part("nickname")).status_code in (200, 302)
 
 
 def test_a_part_with_many_parameters_is_refused_where_a_file_is_taken() -> None:
-    """For a request of another site, before the check of its CSRF token."""
     person = PersonFactory(nickname="Ali")
-    body = form(part("nickname", "Bo", semicolons=PART_MAX_SEMICOLONS + 1))
     alice = Client()
     alice.force_login(person)
+    # The last client is of another site: its request is refused before the check of the CSRF token.
     for client, status in ((Client(), 302), (alice, 400), (Client(enforce_csrf_checks=True), 400)):
-        assert post(client, "/accounts/profile", body).status_code == status
+        dear = part("nickname", "Bo", semicolons=PART_MAX_SEMICOLONS + 1)
+        assert post(client, "/accounts/profile", dear).status_code == status
     person.refresh_from_db()
     assert person.nickname == "Ali"
 
@@ -82,8 +81,8 @@ def test_a_file_may_hold_semicolons_and_half_a_separator_and_a_form_at_most_40_p
     person = PersonFactory(nickname="Ali")
     client.force_login(person)
     file = b'--b\r\nContent-Disposition: form-data; name="x"; filename="f"\r\n\r\n' + b"\r\n-" * 60_000 + b";" * 70_000
-    assert post(client, "/accounts/profile", form(file + b"\r\n", part("nickname", "Bo"))).status_code == 302
+    assert post(client, "/accounts/profile", file + b"\r\n", part("nickname", "Bo")).status_code == 302
     person.refresh_from_db()
     assert person.nickname == "Bo"
-    answer = post(client, "/accounts/profile", form(*(part(f"x{number}") for number in range(100))))
+    answer = post(client, "/accounts/profile", *(part(f"x{number}") for number in range(100)))
     assert "more than 40 fields" in answer.json()["error_description"]

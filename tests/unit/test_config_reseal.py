@@ -28,7 +28,6 @@ NEW = "the new key, of more than fifty characters, made for this test only"
 
 @pytest.fixture
 def stored(alice: User, settings: Any) -> None:
-    """Rows under the old key, in a service with a new one."""
     app = {"secret": FactorAdapter().encrypt("JBSWY3DP"), "used_codes": ["ä"]}
     codes = {"seed": FactorAdapter().encrypt("a seed"), "used_mask": 5, "viewed_at": time.time()}
     Authenticator.objects.create(user=alice, type="totp", data=app)
@@ -76,7 +75,6 @@ def test_what_no_key_opens_is_named_left_and_fails_the_command(settings: Any, ca
 
 
 def test_each_purpose_that_is_sealed_is_resealed_or_a_cookie() -> None:
-    """So that a later column, such as that of signing keys, is not forgotten."""
     not_stored = {"accounts.sessions.known_browsers"}  # a cookie
     sealing_modules = {
         ".".join(path.relative_to(ROOT).with_suffix("").parts)

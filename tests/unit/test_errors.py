@@ -30,7 +30,6 @@ def test_each_fault_has_two_sentences_of_its_own_in_allowed_characters():
         assert fault.problem.endswith("."), name
         assert fault.fix.endswith((".", "{hint}")) or fault in WITHOUT_FIX or isinstance(fault, AccountFault), name
         assert fault.status in STATUSES, name
-    assert {SiteFault, AccountFault, OAuthFault} <= set(Fault.__subclasses__())
     for each in ([name for name, _ in NAMED], [fault.sentence for _, fault in NAMED]):
         assert len(set(each)) == len(each)
 
@@ -47,9 +46,8 @@ def test_the_description_and_a_page_join_the_two_sentences_as_their_language_doe
 
 
 def test_a_value_of_the_request_is_reduced_to_allowed_characters_and_no_exception_shows_it():
-    refused = RequestError(OAuthFault.REPEATED, name='st"ate\\\n\x00é')
-    assert ALLOWED.fullmatch(refused.description)
-    assert "st?ate" in refused.description
+    said = RequestError(OAuthFault.REPEATED, name='st"ate\\\n\x00é').description
+    assert (bool(ALLOWED.fullmatch(said)), "st?ate" in said) == (True, True)
     refused = UnverifiedRequest(OAuthFault.MALFORMED, name="value-of-a-stranger")
     assert "value-of-a-stranger" not in repr(refused) + str(refused)
 

@@ -1,4 +1,4 @@
-"""Where a request comes from (D21), text that pages can't show, and a worker that looks for work."""
+"""Where a request comes from (D21), and text that pages can't show."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.db import connection
 from django.test import RequestFactory
 
-from accounts.mail import outbox
 from config.infrastructure.network import client_address, site_of
 from config.infrastructure.texts import first_grapheme, refuse_control_characters
 from tests.contract_coverage import contract
@@ -59,17 +57,3 @@ def test_the_first_grapheme_is_what_a_reader_sees_as_one_character() -> None:
     whole = ["", "R", "e\u0301", "👩🏽‍🚀", "🇳🇴", "❤️", "👍🏿"]
     assert [first_grapheme(text and f"{text} List") for text in whole] == whole
     assert first_grapheme("🇳🇴🇳🇴") == "🇳🇴"
-
-
-@pytest.mark.integration
-@pytest.mark.django_db
-def test_looking_for_work_takes_no_write_lock() -> None:
-    statements: list[str] = []
-
-    def note(execute: Any, sql: str, *given: Any) -> Any:
-        statements.append(sql)
-        return execute(sql, *given)
-
-    with connection.execute_wrapper(note):
-        assert outbox.claim() is None
-    assert [statement.split()[0] for statement in statements] == ["SELECT"]

@@ -18,14 +18,11 @@ pytestmark = pytest.mark.integration
 needs_redis = pytest.mark.skipif(not configured.REDIS_URL, reason="needs Redis: set REDIS_URL to one")
 
 
-@pytest.mark.parametrize(
-    ("rate", "allowed", "seconds"),
-    [("3/m", 3, 60), ("1/s", 1, 1), ("2/2h", 2, 7200), ("1/d", 1, 86400)],
-)
-def test_a_rate_is_a_number_in_so_many_seconds(settings, time_machine, rate, allowed, seconds):
+@pytest.mark.parametrize(("rate", "seconds"), [("3/m", 60), ("1/s", 1), ("2/2h", 7200), ("1/d", 86400)])
+def test_a_rate_is_a_number_in_so_many_seconds(settings, time_machine, rate, seconds):
     settings.RATES = {"userinfo": rate}
     time_machine.move_to(datetime(2026, 11, 21, 12, tzinfo=UTC), tick=False)
-    assert [rate_limits.count(Counter("userinfo", "alice")) for _ in range(allowed)] == [0] * allowed
+    assert not any(rate_limits.count(Counter("userinfo", "alice")) for _ in range(int(rate[0])))
     wait = rate_limits.count(Counter("userinfo", "alice"))
     assert 1 <= wait <= seconds
     assert rate_limits.count(Counter("userinfo", "bob")) == 0
@@ -66,7 +63,6 @@ def test_while_the_cache_is_away_only_some_limits_are_counted_in_the_process(set
 
 
 def test_in_memory_invented_keys_make_no_counters_once_the_wider_limit_is_full(settings):
-    """So one machine can't make the 100,000 counters that let older ones be forgotten."""
     in_memory = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": uuid4().hex}
     settings.CACHES = {**settings.CACHES, "limits": in_memory}
     settings.RATES = {"token_failures": "5/h"}
@@ -90,7 +86,6 @@ def test_a_counter_ends_with_its_window_and_names_nobody(settings):
 
 @needs_redis
 def test_an_event_costs_one_round_trip_and_so_does_a_look(settings, monkeypatch):
-    """Of a large limit, 1 % of the events take one round trip together."""
     settings.RATES = {"userinfo": "5/h", "token": "600/m"}
     counter = Counter("userinfo", "alice")
     rate_limits.count(counter)  # the first of a window also sets when it ends

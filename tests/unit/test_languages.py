@@ -28,7 +28,6 @@ SIGN_IN = "/accounts/sign-in"
 
 
 def spoken(response: Any) -> str:
-    """The language of the page, which its header and its element say alike."""
     language = response["Content-Language"]
     direction = "rtl" if language == "ar" else "ltr"
     assert f'<html lang="{language}" dir="{direction}">' in response.text
@@ -88,15 +87,11 @@ def test_ui_locales_is_read_as_it_is_written_and_never_fails(client: Client, app
         assert settings.UI_LOCALES_COOKIE_NAME not in answer.cookies, value
 
 
-# What caches and other requests see -----------------------------------------------------------------------------------
-
-
 def test_other_answers_have_no_language(client: Client, application: Registered) -> None:
-    paths = ("/health/live", "/openapi.json", "/oauth/userinfo", link_of(application), "/static/css/site.css")
-    for path in paths:
-        answer = client.get(path, headers={"accept-language": "de"})
-        assert "Content-Language" not in answer.headers, path
-        assert "Accept-Language" not in answer.headers.get("Vary", ""), path
+    for path in ("/health/live", "/openapi.json", "/oauth/userinfo", link_of(application), "/static/css/site.css"):
+        headers = client.get(path, headers={"accept-language": "de"}).headers
+        assert "Content-Language" not in headers, path
+        assert "Accept-Language" not in headers.get("Vary", ""), path
 
 
 # What stays English ---------------------------------------------------------------------------------------------------
@@ -116,10 +111,8 @@ def test_json_and_an_error_at_the_callback_are_english(application: Registered) 
 
 
 def test_a_sentence_on_a_page_is_translated_with_the_words_in_it() -> None:
-    fault, parts = (
-        OAuthFault.REDIRECT_URI_MISMATCH,
-        TranslatableText("the fragment", "the query", "the slash at the end"),
-    )
+    fault = OAuthFault.REDIRECT_URI_MISMATCH
+    parts = TranslatableText("the fragment", "the query", "the slash at the end")
     with translation.override("de"):
         assert fault.translate(parts=parts).endswith(
             "Prüfen Sie in der Adresse im Link: das Fragment, die Abfrageparameter und der Schrägstrich am Ende."
@@ -151,19 +144,18 @@ CHOOSE = "/accounts/language"
 
 
 def switched(client: Client, page: Any, language: str) -> Any:
-    """The answer to the page's button for the language."""
-    (form,) = re.findall(rf'<form method="post" action="{CHOOSE}">(.*?)</form>', page.content.decode(), re.DOTALL)
-    (there,) = re.findall(r'name="next" value="([^"]*)"', form)
+    """Return the answer to the page's button for the language."""
+    [form] = re.findall(rf'<form method="post" action="{CHOOSE}">(.*?)</form>', page.text, re.DOTALL)
+    [there] = re.findall(r'name="next" value="([^"]*)"', form)
     assert f'value="{language}" lang="{language}"' in form
     return client.post(CHOOSE, {"next": unescape(there), "language": language})
 
 
 def test_each_language_is_named_in_itself_and_a_choice_lasts(client: Client) -> None:
     shown = client.get(SIGN_IN, headers=PAGE | {"accept-language": "fr"})
-    page = shown.content.decode()
-    named = re.findall(r'value="([^"]*)" lang="[^"]*"[^>]*><bdi>(.*?)</bdi>', page)
+    named = re.findall(r'value="([^"]*)" lang="[^"]*"[^>]*><bdi>(.*?)</bdi>', shown.text)
     assert named == [(code, name) for code, name in settings.LANGUAGES]
-    assert re.findall(r'lang="([^"]*)" aria-current="true"', page) == ["fr"]
+    assert re.findall(r'lang="([^"]*)" aria-current="true"', shown.text) == ["fr"]
     answer = switched(client, shown, "de")
     cookie = answer.cookies[settings.LANGUAGE_COOKIE_NAME]
     assert (answer.status_code, answer["Location"]) == (303, SIGN_IN)
@@ -171,20 +163,16 @@ def test_each_language_is_named_in_itself_and_a_choice_lasts(client: Client) -> 
     assert client.get(SIGN_IN)["Content-Language"] == "de"
 
 
-@pytest.mark.parametrize("more", [{"state": "ü" * 4096}, {"client_id": "unknown"}])
-def test_a_choice_on_the_page_of_a_link_ends_its_wish(
-    client: Client, application: Registered, more: dict[str, str]
+def test_a_choice_on_the_page_of_a_link_ends_its_wish_and_changes_nothing_else(
+    client: Client, application: Registered
 ) -> None:
-    """Also where the link is longer than a redirect can be."""
     client.force_login(PersonFactory())
-    page = client.get(link_of(application, ui_locales="ar", **more), headers=PAGE, follow=True)
-    assert page["Content-Language"] == "ar"
-    again = client.get(switched(client, page, "es")["Location"], headers=PAGE)
-    assert (again["Content-Language"], again.status_code) == ("es", page.status_code)
-    assert ('name="pending"' in again.content.decode()) is (page.status_code == 200)
-
-
-def test_the_address_of_a_link_or_an_error_page_loses_nothing_else(client: Client) -> None:
+    for more in ({"state": "ü" * 4096}, {"client_id": "unknown"}):  # the first link is longer than a redirect can be
+        page = client.get(link_of(application, ui_locales="ar", **more), headers=PAGE, follow=True)
+        assert page["Content-Language"] == "ar"
+        again = client.get(switched(client, page, "es")["Location"], headers=PAGE)
+        assert (again["Content-Language"], again.status_code) == ("es", page.status_code)
+        assert ('name="pending"' in again.text) is (page.status_code == 200)
     for sent, left in (
         ("/oauth/authorize?a=b&ui_locales=de&x_ui_locales=c", "/oauth/authorize?a=b&x_ui_locales=c"),
         ("/oauth/authorize?client_id=x&state=%FF%20a", "/oauth/authorize?client_id=x&state=%FF%20a"),
@@ -192,7 +180,7 @@ def test_the_address_of_a_link_or_an_error_page_loses_nothing_else(client: Clien
         assert switched(client, client.get(sent, headers=PAGE), "zh-hans")["Location"] == left
         assert client.get(left, headers=PAGE)["Content-Language"] == "zh-hans"
     failed = client.post("/oauth/authorize", {"pending": "damaged"}, headers=PAGE)
-    assert CHOOSE not in failed.content.decode(), "no address repeats the page"
+    assert CHOOSE not in failed.text, "no address repeats the page"
 
 
 def test_what_no_page_sends_leads_nowhere_else_and_changes_nothing() -> None:
@@ -205,9 +193,6 @@ def test_what_no_page_sends_leads_nowhere_else_and_changes_nothing() -> None:
         assert not client.post(CHOOSE, {"next": SIGN_IN, "language": language}).cookies
     answer = client.get(f"{CHOOSE}?language=de", headers=PAGE)
     assert (answer.status_code, answer["Location"], len(answer.cookies)) == (302, "/accounts/profile", 0)
-
-
-# The person -----------------------------------------------------------------------------------------------------------
 
 
 def test_the_choice_of_a_signed_in_person_is_stored_and_exported(browser: Client, alice: User) -> None:
