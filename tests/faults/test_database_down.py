@@ -17,6 +17,7 @@ from django.test.utils import CaptureQueriesContext
 
 from config.infrastructure.sql import fetch_all
 from config.infrastructure.sql.base import STATEMENT_TIMEOUT_SECONDS
+from oauth_bridge.models import AuthorizationCode
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import Cluster, OwnRedis
@@ -25,14 +26,11 @@ from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFac
 from tests.grants import redeem
 from tests.server import ROOT, environment, eventually
 
-# The whole server -----------------------------------------------------------------------------------------------------
-
 
 @contract("D19/temporarily_unavailable", "D19.page")
 def test_without_the_database_or_a_free_connection_503_is_said_and_afterwards_all_goes_on(
     own_postgresql: Cluster, redis_server: OwnRedis, launch: Launch
 ) -> None:
-    """503 with Retry-After, as JSON for programs and as a page for browsers."""
     server, application = launch(REDIS_URL=redis_server.url, WEB_CONCURRENCY="2"), ApplicationFactory()
 
     def ready() -> int:
@@ -61,8 +59,6 @@ def test_without_the_database_or_a_free_connection_503_is_said_and_afterwards_al
         eventually(200, ready)  # a thread tries to write
 
 
-# One connection -------------------------------------------------------------------------------------------------------
-
 READ_ONLY = {"postgresql": "SET default_transaction_read_only = on", "sqlite": "PRAGMA query_only = on"}
 
 
@@ -70,7 +66,6 @@ READ_ONLY = {"postgresql": "SET default_transaction_read_only = on", "sqlite": "
 def test_a_connection_that_may_only_read_is_given_up_for_another(
     application: Registered, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """For example to a PostgreSQL that became a standby, or to an SQLite file that was read-only when it was opened."""
     code, browser = CodeFactory(application=application), Client(raise_request_exception=False)
     with connection.cursor() as cursor:
         cursor.execute(READ_ONLY[connection.vendor])
@@ -83,7 +78,6 @@ def test_a_connection_that_may_only_read_is_given_up_for_another(
 
 @pytest.fixture
 def idle(postgresql):
-    """A connection between two requests."""
     own = connection.copy()
     own.ensure_connection()
     yield own
@@ -91,7 +85,6 @@ def idle(postgresql):
 
 
 def test_a_connection_is_usable_without_a_statement_until_the_server_or_we_end_it(idle):
-    """Also one to which the server has sent a notice."""
     with idle.cursor() as cursor:
         cursor.execute("LISTEN news")
         process_id = idle.connection.info.backend_pid
@@ -110,35 +103,31 @@ def test_a_connection_is_usable_without_a_statement_until_the_server_or_we_end_i
 
 def test_nobody_waits_for_long_for_a_row_that_somebody_holds(idle, committed):
     code = CodeFactory()
-    with transaction.atomic(), connections["default"].cursor() as holder:
-        holder.execute("SELECT 1 FROM oauth_bridge_authorizationcode WHERE id = %s FOR UPDATE", [code.row.pk])
+    with transaction.atomic():
+        AuthorizationCode.objects.select_for_update().get(pk=code.row.pk)
         with pytest.raises(OperationalError, match="lock timeout"), idle.cursor() as cursor:
             cursor.execute("UPDATE oauth_bridge_authorizationcode SET scope = scope WHERE id = %s", [code.row.pk])
 
 
-SHOW = 'print(connection.cursor().execute("SHOW statement_timeout").fetchone()[0])'
-WORKER = f"""
+WORKER = """
 import django
 django.setup()
-from unittest.mock import Mock
 from django.db import connection
-import config.gunicorn, config.wsgi
-{SHOW}
-connection.close()
-config.gunicorn.post_worker_init(Mock(wsgi=config.wsgi.application))
-{SHOW}
+import config.gunicorn
+for _ in range(2):
+    print(connection.cursor().execute("SHOW statement_timeout").fetchone()[0])
+    connection.close()
+    config.gunicorn.post_worker_init(None)
 """
 
 
 def test_a_statement_of_a_worker_is_cut_off_and_one_of_a_command_is_not(postgresql, tmp_path):
     env = {**environment(tmp_path), "DJANGO_SETTINGS_MODULE": "config.settings"}
-    command = [sys.executable, "-c", WORKER]
-    shown = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True, text=True).stdout
+    shown = subprocess.check_output([sys.executable, "-c", WORKER], cwd=ROOT, env=env, text=True)
     assert shown.split() == ["0", f"{STATEMENT_TIMEOUT_SECONDS}s"]
 
 
 def test_no_frequent_statement_runs_in_a_transaction_that_will_be_rolled_back(postgresql):
-    """Otherwise a token could be handed out whose row is not stored."""
     fetch_all("SELECT 1")  # its cursor is kept from now on
     with transaction.atomic():
         transaction.set_rollback(True)

@@ -25,8 +25,6 @@ from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFa
 from tests.faults.load import Redemptions
 from tests.server import wait_until
 
-# A standby, as docs/high-availability.md says -------------------------------------------------------------------------
-
 
 def test_the_service_goes_on_with_a_standby_once_it_is_promoted(own_postgresql: Cluster, launch: Launch) -> None:
     with tempfile.TemporaryDirectory(prefix="standby-") as folder, ExitStack() as stack:
@@ -50,9 +48,6 @@ def test_the_service_goes_on_with_a_standby_once_it_is_promoted(own_postgresql: 
         assert browser.exchange(application, code).status_code == 400
 
 
-# PgBouncer before 1.21 in transaction mode, without prepared statements, as docs/operations.md sets it up -------------
-
-
 def test_a_pooler_without_prepared_statements_is_supported(postgresql: None, redis_server: Any, launch: Launch) -> None:
     with pooler() as url:
         server = launch(DATABASE_URL=f"{url}?prepare_threshold=none", WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
@@ -60,9 +55,6 @@ def test_a_pooler_without_prepared_statements_is_supported(postgresql: None, red
         redemptions = Redemptions(server, ApplicationFactory())
         redemptions.run_during(lambda: None)
         redemptions.check_that_none_failed()
-
-
-# The disk of SQLite is full. D19 --------------------------------------------------------------------------------------
 
 
 @contract("D19/temporarily_unavailable", "D19.page")
@@ -92,17 +84,15 @@ def test_while_the_disk_is_full_nothing_is_written_and_afterwards_all_goes_on(
         assert AccessToken.objects.filter(application=application.row).count() == 2
 
 
-# The commands of docs/operations.md, "From SQLite to PostgreSQL" ------------------------------------------------------
-
-
 def dumped(path: Path) -> list[str]:
-    """Return the rows. Django writes whole milliseconds, and none if the stored time has no fraction of a second."""
     call_command("dumpdata", use_base_manager=True, format="jsonl", output=str(path), verbosity=0)
-    return sorted(path.read_text().replace(".000Z", "Z").splitlines())
+    return sorted(path.read_text().replace(".000Z", "Z").splitlines())  # Django may omit milliseconds
 
 
 @pytest.mark.django_db(transaction=True)
-def test_everything_is_copied_and_new_rows_get_new_numbers(own_postgresql: Cluster, tmp_path: Path) -> None:
+def test_everything_is_copied_by_the_documented_commands_and_new_rows_get_new_numbers(
+    own_postgresql: Cluster, tmp_path: Path
+) -> None:
     name = f"moved_{uuid4().hex}"
     own_postgresql.administer(f"CREATE DATABASE {name} OWNER service")
     target, source = own_postgresql.url_of(name), f"sqlite:///{tmp_path / 'service.sqlite3'}"

@@ -21,8 +21,7 @@ def test_the_counts_of_all_workers_outlive_a_death_and_end_with_the_service(
     variables = {"REDIS_URL": redis_server.url, "METRICS_BIND": f"127.0.0.1:{port}", "TMPDIR": str(tmp_path)}
 
     def ask(server: Server, times: int, path: str = ROUTE) -> None:
-        """Each on a connection of its own, so that both workers get some."""
-        for _ in range(times):
+        for _ in range(times):  # each on a connection of its own, so that both workers get some
             requests.get(server.base_url + path, timeout=30)
 
     def are_counted(count: float) -> None:

@@ -21,33 +21,22 @@ from tests.faults.load import Caller
 from tests.peers import OPERATIONS, PAGES, nginx
 from tests.server import Server, free_port, serve, wait_until
 
-# One server -----------------------------------------------------------------------------------------------------------
-
 KEY = "nobody-may-read-this-key"
 RESET_LINK = f"/accounts/password/reset/{KEY}?code={KEY}"
 # The last columns of the documented format: seconds of nginx and of the service, reference, request ID.
 LINE = re.compile(
-    r'\S+ 127\.0\.0\.1 localhost "(?P<method>[A-Z]+)" (?P<status>\d+) \d+ [\d.]+ '
-    r"(?:[\d.]+|-) (?P<reference>\w{8}|-) (?P<request_id>[0-9a-f]{32})"
+    r'\S+ 127\.0\.0\.1 localhost "[A-Z]+" (?P<status>\d+) \d+ [\d.]+ (?:[\d.]+|-) \w{8} (?P<request_id>[0-9a-f]{32})'
 )
 
 
 @pytest.fixture(scope="module")
 def server_behind_nginx(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One for all tests. `base_url` and `auth_url` are the address of nginx."""
+    """The URLs of the server are those of nginx."""
     folder, port, origin_port = tmp_path_factory.mktemp("behind-nginx"), free_port(), free_port()
     address = f"http://localhost:{origin_port}"
     origin = {"BASE_URL": address, "AUTH_URL": address, "TRUSTED_PROXIES": "127.0.0.1"}
     with serve(folder / "server", port=port, **origin) as server, nginx(folder / "nginx", origin_port, port):
         yield server
-
-
-def lines(folder: Path, **wanted: str) -> list[re.Match[str]]:
-    """The lines of nginx's access log with these values."""
-    logged = (folder / "sign-in.log").read_text(encoding="utf-8").splitlines()
-    found = [match for match in map(LINE.fullmatch, logged) if match]
-    assert len(found) == len(logged), logged
-    return [match for match in found if wanted.items() <= match.groupdict().items()]
 
 
 def written(folder: Path) -> str:
@@ -68,8 +57,9 @@ def test_a_line_of_nginx_leads_to_those_of_the_service_and_has_no_path(server_be
     folder = server_behind_nginx.folder.parent / "nginx"
     answer = requests.get(f"{server_behind_nginx.auth_url}{RESET_LINK}", timeout=60)
     reference = answer.headers["X-Reference"]
-    wait_until(lambda: len(lines(folder, reference=reference)) == 1)
-    [line] = lines(folder, reference=reference)
+    log = folder / "sign-in.log"
+    wait_until(lambda: reference in log.read_text(encoding="utf-8"))
+    [line] = [found for each in log.read_text().splitlines() if (found := LINE.fullmatch(each)) and reference in each]
     assert line["status"] == str(answer.status_code)
     assert server_behind_nginx.logged(f'"request_id":"{line["request_id"]}"')
     of_service = [json.loads(each) for each in server_behind_nginx.log.splitlines() if line["request_id"] in each]
@@ -83,9 +73,8 @@ def upstream(server: Server) -> int:
 
 
 def test_nginx_tells_the_operations_of_applications_from_pages(server_behind_nginx: Server, tmp_path: Path) -> None:
-    """The unit of operations is away."""
     port = free_port()
-    units = {PAGES: upstream(server_behind_nginx), OPERATIONS: free_port()}
+    units = {PAGES: upstream(server_behind_nginx), OPERATIONS: free_port()}  # the unit of operations is away
 
     def is_answered(path: str) -> bool:
         return requests.get(f"http://localhost:{port}{path}", timeout=60, allow_redirects=False).status_code != 502
@@ -97,29 +86,21 @@ def test_nginx_tells_the_operations_of_applications_from_pages(server_behind_ngi
 
 
 @pytest.mark.parametrize(
-    ("addresses", "are_refused"),
-    [
-        ("2001:db8:a:a::{:x}", True),
-        ("2001:db8:a:{:x}::1", False),
-        ("192.0.2.{}", False),
-    ],
-    ids=["hosts of a /64", "several /64", "IPv4"],
+    ("addresses", "are_refused"), [("2001:db8:a:a::{:x}", True), ("2001:db8:a:{:x}::1", False), ("192.0.2.{}", False)]
 )
 def test_nginx_counts_an_ipv6_address_by_its_64(
     server_behind_nginx: Server, tmp_path: Path, addresses: str, are_refused: bool
 ) -> None:
-    """A header gives the addresses, because the loopback interface has one IPv6 address only."""
     port, folder = free_port(), tmp_path / "nginx"
     server = f"{{ server 127.0.0.1:{upstream(server_behind_nginx)}; }}"
+    # A header gives the addresses, because the loopback interface has one IPv6 address only.
     service = f"upstream sign_in_pages {server} upstream sign_in_operations {server}"
 
     def answered(pattern: str = "HEAD") -> int:
         return len(re.findall(pattern, (folder / "sign-in.log").read_text(encoding="utf-8")))
 
-    with (
-        nginx(folder, port, f"{service} set_real_ip_from 127.0.0.1; real_ip_header X-Client;"),
-        ExitStack() as opened,
-    ):
+    service += " set_real_ip_from 127.0.0.1; real_ip_header X-Client;"
+    with nginx(folder, port, service), ExitStack() as opened:
         for number in range(140):
             client = f"X-Client: {addresses.format(number)}"
             request = f"HEAD {RESET_LINK} HTTP/1.1\r\nHost: localhost:{port}\r\n{client}\r\n\r\n".encode()
@@ -146,9 +127,9 @@ QUESTION = b"GET /oauth/userinfo HTTP/1.1\r\nHost: localhost\r\n\r\n"
     ids=["silent", "headers that trickle", "half a body", "answers that are not read"],
 )
 def test_slow_clients_keep_nobody_waiting(server_behind_nginx: Server, first: bytes, then: bytes) -> None:
-    """They are many more than the threads of the service, and occupy nginx only, for longer than the others ask."""
     place = ("127.0.0.1", urlsplit(server_behind_nginx.base_url).port)
     with ExitStack() as opened:
+        # They are many more than the threads of the service.
         clients = [opened.enter_context(socket.create_connection(place, 60, ("127.0.0.3", 0))) for _ in range(60)]
         for client in clients:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
