@@ -21,7 +21,7 @@ from django.db import OperationalError
 import manage
 from tests.contract_coverage import contract
 from tests.databases import in_use
-from tests.server import ROOT, environment, free_port
+from tests.server import ROOT, free_port
 
 # Programs that do not start -------------------------------------------------------------------------------------------
 
@@ -29,7 +29,6 @@ GUNICORN = ("-m", "gunicorn", "-c", "config/gunicorn.py", "config.wsgi")
 
 
 def start(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
-    """A program that ends by itself, with no variable of the service but these."""
     env = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     env |= {"DATABASE_URL": "sqlite:///:memory:", **variables}
     command = (sys.executable, *command)
@@ -39,19 +38,14 @@ def start(*command: str, **variables: str) -> subprocess.CompletedProcess[str]:
 @contract("O.malformed")
 @pytest.mark.parametrize("command", [GUNICORN, ("manage.py", "migrate")], ids=["gunicorn", "manage.py"])
 def test_a_malformed_variable_ends_the_start_with_the_sentence_alone(command: tuple[str, ...]) -> None:
-    """Each variable: tests/unit/test_config_environment.py."""
     ended = start(*command, DATABASE_URL="mysql://user:hidden@host/name")
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr.startswith("DATABASE_URL must be ")
-    assert ended.stderr.count("\n") == 1
-    assert "hidden" not in ended.stderr
+    assert re.fullmatch("DATABASE_URL must be ((?!hidden).)*\n", ended.stderr)
 
 
 @contract("O.workers")
-def test_several_workers_need_redis(committed: None, tmp_path: Path) -> None:
-    env = {**environment(tmp_path, BIND=f"127.0.0.1:{free_port()}"), "REDIS_URL": ""}
-    command = [sys.executable, *GUNICORN, "-w", "2"]
-    ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False)
+def test_several_workers_need_redis() -> None:
+    ended = start(*GUNICORN, "-w", "2", BIND=f"127.0.0.1:{free_port()}")
     assert ended.returncode == 1
     assert ended.stderr.splitlines()[-1].startswith("More than one worker needs REDIS_URL")
     assert "Traceback" not in ended.stderr
@@ -72,9 +66,8 @@ def test_an_older_python_is_told_which_one_is_needed() -> None:
     ended = start("-c", "import sys; sys.version_info = (3, 10, 13, 'final', 0); import manage")
     assert ended.returncode == 1
     assert ended.stderr.startswith("Python 3.11 or newer is needed, and this is 3.10.")
-    lines = re.findall(r"^python3 .*", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
-    assert len(lines) == 2
-    assert all(line.startswith("python3 -c 'import manage' && ") for line in lines)
+    lines = re.findall(r"^python3 (-c 'import manage' && )?", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
+    assert (len(lines), all(lines)) == (2, True)
 
 
 def test_a_python_without_django_is_told_where_it_is() -> None:
@@ -131,9 +124,5 @@ def test_a_database_that_is_locked_ends_a_command_with_what_to_do(run: Run, monk
 
 
 def test_a_reader_that_ends_early_ends_the_command_without_a_word() -> None:
-    command = f"'{sys.executable}' manage.py diffsettings | true"
-    env = {**os.environ, "DATABASE_URL": "sqlite:///:memory:"}
-    done = subprocess.run(
-        command, shell=True, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.stderr == ""
+    script = "import subprocess, sys; subprocess.run(f'{sys.executable} manage.py diffsettings | true', shell=True)"
+    assert start("-c", script).stderr == ""

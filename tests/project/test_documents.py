@@ -27,7 +27,6 @@ def text_of(path: Path) -> str:
 
 
 def anchors(path: Path) -> set[str]:
-    """As the site makes them of headings, and as code hosts do."""
     headings = re.findall(r"^#+ (.+)$", text_of(path), re.MULTILINE)
     plain = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
     return plain | {anchor(heading) for heading in headings}
@@ -50,21 +49,13 @@ def test_each_link_within_the_documents_leads_somewhere() -> None:
 
 
 def test_each_test_that_a_document_names_exists() -> None:
-    named = {
-        (document.name, file.removeprefix("tests/"), function)
-        for document in DOCUMENTS
-        for file, function in re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", text_of(document))
-        if "test_" in file
-    }
-    assert named
-    wrong = []
-    for document, file, function in sorted(named):
-        path = next(
-            (path for path in (TESTS / file, TESTS / "faults" / file, TESTS / "browser" / file) if path.is_file()), None
-        )
-        if path is None or (function and f"def {function}(" not in path.read_text(encoding="utf-8")):
-            wrong.append(f"{document}: {file}::{function}")
-    assert wrong == []
+    text = "".join(map(text_of, DOCUMENTS))
+    named = set(re.findall(r"`(?:tests/)?([\w/]*test_\w+\.py)(?:::(\w+))?`", text))
+    tests = {path.relative_to(TESTS).as_posix(): path.read_text(encoding="utf-8") for path in TESTS.rglob("*.py")}
+    missing = [
+        (file, name) for file, name in named if file not in tests or (name and f"def {name}(" not in tests[file])
+    ]
+    assert (missing, len(named) > 10) == ([], True)
 
 
 def test_the_operations_guide_lists_exactly_the_variables_that_are_read_and_the_checks_of_a_deployment() -> None:
@@ -93,7 +84,7 @@ def test_each_limit_of_the_table_has_its_variable_and_is_tested_from_both_sides(
 
 
 def test_a_unit_exposes_little_of_the_machine(tmp_path: Path) -> None:
-    """At most 2.0 of 10 by systemd's own measure, by which a service with its own user alone has 9.2."""
+    """A threshold of 20 is 2.0 of 10 by systemd's measure; a service with its own user alone has 9.2."""
     if not shutil.which("systemd-analyze"):
         pytest.skip("needs systemd-analyze")
     for name, unit in (("sign-in@.service", "sign-in@pages.service"), *[["sign-in-purge.service"] * 2]):
