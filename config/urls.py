@@ -27,7 +27,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("brand/<str:name>", branding.brand, name="brand"),
     path("health/live", health.live),
-    path("health/ready", health.ready, name="ready"),
+    path("health/ready", health.ready),
 ]
 
 handler400 = "config.http.error_handlers.bad_request"

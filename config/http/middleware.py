@@ -40,6 +40,7 @@ HEADER_LIMITS = {**{f"HTTP_{name}": 4096 for name in _PARSED}, "HTTP_COOKIE": 81
 MULTIPART = "multipart/form-data"  # the only multipart type that Django parses
 
 NO_ROUTE = "none"  # the route in the metrics for missing paths and static files
+READY = "/health/ready"  # to a load balancer, "not ready" is no error
 
 
 class RequestLogMiddleware:
@@ -64,7 +65,7 @@ class RequestLogMiddleware:
         events.IN_FLIGHT.inc()
         try:
             response = self.get_response(request)
-            if response.status_code >= HTTPStatus.BAD_REQUEST and not known.errors and not _is_probe(request):
+            if response.status_code >= HTTPStatus.BAD_REQUEST and not known.errors and request.path_info != READY:
                 errors.report(_unexplained(request, response))
             match, method, status = request.resolver_match, known_method(request), response.status_code
             route = f"/{match.route}" if match else None
@@ -86,11 +87,6 @@ class RequestLogMiddleware:
             errors.of_subject.set(None)
             events.of_request.set(None)
         return response
-
-
-def _is_probe(request: HttpRequest) -> bool:  # by a load balancer: "not ready" is no error
-    match = request.resolver_match
-    return match is not None and match.url_name == "ready" and request.method in ("GET", "HEAD")
 
 
 def known_method(request: HttpRequest) -> str:

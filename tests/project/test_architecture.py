@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import pkgutil
 import re
 from configparser import ConfigParser
-from functools import cache
 from pathlib import Path
 
 from django.conf import settings
@@ -17,20 +15,11 @@ from oauth_bridge.views import unknown_path
 from tests.grants import example_paths
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PACKAGES = ("config", "accounts", "oauth_bridge")
-SOURCES = sorted(
-    path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if "migrations" not in path.parts
-)
 TEMPLATES = sorted((ROOT / "templates").rglob("*.*"))
 
 
 def place(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
-
-
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def test_the_layers_of_import_linter_name_every_module_of_the_wiring() -> None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import ast
 import gettext
 import re
 import shutil
@@ -16,7 +15,7 @@ import pytest
 from django.conf import settings
 from django.utils.translation import to_locale
 
-from tests.project.test_architecture import ROOT, SOURCES, place, tree
+from tests.project.test_architecture import ROOT
 
 LOCALES = [to_locale(code) for code, _name in settings.LANGUAGES if code != "en"]
 # Tags, and what Python or Django inserts.
@@ -50,15 +49,3 @@ def test_no_translation_is_fuzzy_left_over_or_inserts_something_else(tmp_path: P
             (locale, text) for text, translated in found.items() if translated and parts[text] != parts[translated]
         ]
     assert wrong == []
-
-
-def test_no_text_to_be_translated_stands_in_an_f_string() -> None:
-    found = [
-        f"{place(path)}:{call.lineno}"
-        for path in SOURCES
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.JoinedStr)
-        for call in ast.walk(node)
-        if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("_", "gettext", "ngettext", "gettext_lazy")
-    ]
-    assert found == []

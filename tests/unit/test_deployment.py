@@ -110,8 +110,9 @@ def test_the_administration_says_as_what_a_request_counts(admin_client: Client, 
         sent = {"REMOTE_ADDR": peer, "HTTP_X_FORWARDED_FOR": "203.0.113.7"}
         return text_of(html_of(admin_client.get("/admin/", **sent)))  # type: ignore[arg-type]
 
-    assert "Your request came from 10.0.0.1 and counts as 203.0.113.7." in page("10.0.0.1")
-    untrusted = page("10.0.0.2")
+    trusted, untrusted = page("10.0.0.1"), page("10.0.0.2")
+    assert f"Version {settings.VERSION}" in trusted
+    assert "Your request came from 10.0.0.1 and counts as 203.0.113.7." in trusted
     assert "Your request came from 10.0.0.2 and counts as 10.0.0.2. Its X-Forwarded-For is not read" in untrusted
 
 
