@@ -31,6 +31,7 @@ def test_the_counts_of_all_workers_outlive_a_death_and_end_with_the_service(
 
     with serve(tmp_path / "server", WEB_CONCURRENCY="2", **variables) as server:
         ask(server, 40)
+        ask(server, 1, "/typed-by-mallory")
         are_counted(40.0)
         victim = min(server.workers())
         os.kill(victim, signal.SIGKILL)
@@ -44,6 +45,9 @@ def test_the_counts_of_all_workers_outlive_a_death_and_end_with_the_service(
         refused = frozenset({"route": ROUTE, "error": "invalid_token", "code": "token_missing"}.items())
         assert samples["delegated_refusals_total", refused] == 50
         assert ("delegated_purge_age_seconds", frozenset()) not in samples, "no purge has ended"
+        name = "delegated_http_request_duration_seconds_count"
+        assert value(port, name, method="GET", route="none", status="4xx") == 1
+        assert "mallory" not in str(samples.keys()), "no label has what somebody typed"
         redis_server.kill()
         eventually(2.0, lambda: (ask(server, 1, "/health/ready"), value(port, "delegated_redis_away_workers"))[1])
         assert requests.get(f"{server.base_url}/metrics", timeout=60).status_code == 404

@@ -1,4 +1,4 @@
-"""Workers count in Redis: together, never more than a limit admits, and not at all while Redis is away. D21, L9."""
+"""Workers count in Redis: together, and never more than a limit admits. While Redis is away: test_under_load.py."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from tests.contract_coverage import contract
 from tests.databases import OwnRedis
 from tests.factories import ApplicationFactory, TokenFactory
 from tests.faults.load import Caller
-from tests.server import wait_until
 
 WORKERS, THREADS = 2, 10
 LIMIT, BLOCK = 600, 6  # of a smaller limit, each event is counted in Redis
@@ -62,16 +61,3 @@ def test_no_more_than_the_limit_is_admitted_and_a_killed_worker_loses_less_than_
     # The killed worker, and each of the two that are left at the end, may have an unused rest of a block.
     assert left - (WORKERS + 1) * (BLOCK - 1) - seen[0] <= seen[200] <= left
     assert seen[429] > 0
-
-
-@contract("D21.away", "D21.redis")
-def test_a_server_that_starts_without_its_redis_serves_and_counts_when_redis_comes(
-    launch: Launch, redis_server: OwnRedis
-) -> None:
-    redis_server.kill()
-    rates = {"RATE_LIMITS": "on", "RATE_USERINFO_FAILURES": "2/30d"}
-    caller = Caller(launch(WEB_CONCURRENCY=str(WORKERS), REDIS_URL=redis_server.url, **rates))
-    assert [caller.userinfo("bad").status for _ in range(4)] == [401] * 4
-    assert caller.call("GET", "/health/ready").status == 200
-    redis_server.start()
-    wait_until(lambda: caller.userinfo("bad").status == 429)

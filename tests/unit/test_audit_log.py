@@ -19,7 +19,6 @@ import manage
 from config import logs
 from config.infrastructure.events import Event
 from config.logs import AuditHandler
-from tests.unit.test_config_environment import settings_with
 
 deployment_checks = import_module("config.management.commands.check-deployment")
 
@@ -90,18 +89,6 @@ def test_the_check_of_a_deployment_writes_nothing(tmp_path: Path, settings: Any)
         settings.AUDIT_LOG = {"class": "config.logs.AuditHandler", **options} if options else {}
         assert deployment_checks.audit_log().status == status
     assert (tmp_path / "audit.log").read_text() == ""
-
-
-def test_security_events_have_a_place_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected: dict[str, dict[str, Any]] = {
-        "log": {},
-        "file:///a%20b": {"path": "/a b"},
-        "syslog://[::1]:1514": {"host": "::1", "port": 1514},
-    }
-    for value, options in expected.items():
-        found: Any = settings_with(monkeypatch, AUDIT_LOG=value)
-        assert found["AUDIT_LOG"] == ({"class": "config.logs.AuditHandler", **options} if options else {})
-        assert (found["LOGGING"]["loggers"]["events"].get("handlers") == ["events"]) is bool(options)
 
 
 def test_the_document_has_each_event_with_its_members() -> None:

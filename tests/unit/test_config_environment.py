@@ -139,6 +139,12 @@ def test_a_variable_becomes_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
         ("EMAIL_URL", "smtp+ssl://a.nl:4650", {"EMAIL_HOST": "a.nl", "EMAIL_PORT": 4650, "EMAIL_USE_SSL": True}),
         ("EMAIL_URL", "consolemail://", {"EMAIL_BACKEND": "django.core.mail.backends.console.EmailBackend"}),
         ("EMAIL_URL", "filemail:////var/letters", {"EMAIL_FILE_PATH": "/var/letters"}),
+        ("AUDIT_LOG", "file:///a%20b", {"AUDIT_LOG": {"class": "config.logs.AuditHandler", "path": "/a b"}}),
+        (
+            "AUDIT_LOG",
+            "syslog://[::1]:9",
+            {"AUDIT_LOG": {"class": "config.logs.AuditHandler", "host": "::1", "port": 9}},
+        ),
         ("AUTH_URL", "https://a.nl", {"DEFAULT_FROM_EMAIL": "Delegated Sign-In <no-reply@a.nl>"}),
     ):
         with monkeypatch.context() as patch:

@@ -82,24 +82,6 @@ def value(name: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(f"delegated_{name}", labels) or 0.0
 
 
-@pytest.mark.django_db
-def test_a_request_is_counted_by_route_and_status_and_its_refusal_by_code(client: Client) -> None:
-    answered = {"method": "GET", "status": "4xx"}
-    refused = {"route": "/oauth/userinfo", "error": "invalid_token", "code": "token_missing"}
-
-    def counted() -> list[float]:
-        routes = ("/oauth/userinfo", "none")
-        found = [value("http_request_duration_seconds_count", route=route, **answered) for route in routes]
-        return [*found, value("refusals_total", **refused)]
-
-    before = counted()
-    client.get("/oauth/userinfo")
-    client.get("/typed-by-mallory")
-    assert counted() == [each + 1 for each in before]
-    found = [str(sample.labels.values()) for family in REGISTRY.collect() for sample in family.samples]
-    assert not [labels for labels in found if "mallory" in labels]
-
-
 def test_the_wait_for_a_password_is_counted() -> None:
     before = value("password_wait_seconds_count")
     hashing.PasswordHasher().encode("correct horse", "saltsaltsalt")

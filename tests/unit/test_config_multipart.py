@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 from django.core.exceptions import BadRequest
 from django.test import Client
-from django.urls import reverse
 
 from accounts.pictures.reencoder_runner import PART_MAX_SEMICOLONS, CheckedParts
-from tests.factories import ApplicationFactory, PersonFactory
+from tests.factories import PersonFactory
 
 pytestmark = pytest.mark.django_db
 
@@ -44,14 +43,6 @@ def test_a_multipart_form_is_refused_where_no_file_is_taken(client: Client) -> N
     page = post(client, "/accounts/sign-in", part("login"), HTTP_ACCEPT="text/html", HTTP_ACCEPT_LANGUAGE="de")
     assert '<html lang="de"' in page.text
     assert client.get("/health/live", CONTENT_TYPE=CONTENT_TYPE).status_code == 200
-
-
-def test_the_pages_that_post_a_file_take_one(client: Client) -> None:
-    client.force_login(PersonFactory(is_staff=True, is_superuser=True))
-    change = reverse("admin:oauth_bridge_application_change", args=[ApplicationFactory().row.pk])
-    for path in (reverse("profile"), reverse("admin:oauth_bridge_application_add"), change):
-        assert 'enctype="multipart/form-data"' in client.get(path).text
-        assert post(client, path, part("nickname")).status_code in (200, 302)
 
 
 def test_a_part_with_many_parameters_is_refused_where_a_file_is_taken() -> None:
