@@ -19,7 +19,7 @@ Apps = Sequence[AppConfig] | None
 
 @register(Tags.security)
 def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Check the variables that must fit each other on every machine."""
+    """Check variables that must fit one another."""
     found = []
     if settings.WEB_CONCURRENCY > 1 and not settings.REDIS_URL:
         found.append(_message("E006", "WEB_CONCURRENCY is above 1 without REDIS_URL.", "Set REDIS_URL."))
@@ -35,7 +35,7 @@ def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def deployment_is_safe(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Check what an installation needs that other machines reach."""
+    """Check what is needed if other machines reach the installation."""
     found = [
         _message(number, f"{name} is http on a host that is not this machine.", "Use an https address.")
         for name, number in (("AUTH_URL", "E001"), ("BASE_URL", "E002"))

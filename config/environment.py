@@ -249,7 +249,7 @@ def database(name: str, default: str) -> dict[str, Any]:
 
 
 def redis(name: str, default: str) -> str:
-    """Return the address. One without a host or with options, which the client would accept, is refused."""
+    """Return the address. Unlike the client, refuse an address without a host or with options."""
     form = "redis://host:port/number, rediss://host:port/number or unix:///path/of/socket"
     with _value(name, default, form) as value:
         parts = urlsplit(_match(r"(?i)|rediss?://[^\s/?#]+(/[0-9]*)?|unix://[^\s/?#]*/[^\s?#]+", value))

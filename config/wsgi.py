@@ -21,7 +21,7 @@ django_application = get_wsgi_application()
 
 
 class WholeBody:
-    """Raises UnreadablePostError: the request body ends before its `length`."""
+    """A request body that raises UnreadablePostError if it ends before its `length`."""
 
     def __init__(self, stream: InputStream, length: int) -> None:
         self.stream, self.left = stream, length

@@ -36,8 +36,8 @@ def language_middleware(get_response: GetResponse) -> GetResponse:
 def answer_in_language(request: HttpRequest, get_response: GetResponse) -> HttpResponseBase:
     """Call `get_response` in the language of the request.
 
-    It is the first supported one of `ui_locales` in the application's link (OpenID Connect Core §3.1.2.1; a cookie
-    keeps it for the next pages), the person's choice, Accept-Language, and English.
+    The first supported language counts: `ui_locales` of the application's link (OpenID Connect Core §3.1.2.1; a cookie
+    keeps it for the next pages), the person's choice, Accept-Language, English.
     """
     path = request.path_info
     if not paths.kind_of(path).is_translated:

@@ -165,7 +165,7 @@ class RequestError(Exception):
         return self._cause or self.fault.name.lower()
 
     def about(self, *, cause: str = "", **private: object) -> Self:
-        """Add a cause and facts that no answer contains, unless they are set. Return this error."""
+        """Add a cause and facts, which no answer contains, and return this error. Values that are already set stay."""
         self._cause = self._cause or cause
         self.private = {**private, **self.private}
         return self

@@ -96,7 +96,7 @@ _AT_ONCE = {
 
 
 def write(event: Event, **members: Member) -> None:
-    """Write the event to the log, in a transaction after its commit, without the members that are None.
+    """Write the event to the log; in a transaction, after the commit. Members that are None are left out.
 
     Raises ValueError: the table has no such member.
     """

@@ -97,7 +97,7 @@ def kind_of(path: str) -> Kind:
 
 
 def path_as_sent(request: HttpRequest, path: str = "") -> str:
-    """Return `path`, by default that of the request, with the query exactly as sent: it may contain a `state`."""
+    """Return the path, by default that of the request, and the query as sent, because it may contain a `state`."""
     path = quote(path or request.path, safe="/!$&'()*+,;=:@-._~")
     # WSGI passes the bytes of the query decoded as latin-1 (PEP 3333).
     query = quote(request.META.get("QUERY_STRING", "").encode("latin-1", "replace"), safe="!$&'()*+,;=:@/?%-._~[]")
