@@ -1,7 +1,4 @@
-"""PostgreSQL is killed or full: 503 with Retry-After, and all goes on afterwards. D19.
-
-One that is silent: `make drill`.
-"""
+"""PostgreSQL is killed or full: 503 with Retry-After, and all goes on afterwards. D19. Silent: `make drill`."""
 
 from __future__ import annotations
 

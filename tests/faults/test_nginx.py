@@ -6,9 +6,9 @@ import json
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import pytest
 import requests
@@ -17,7 +17,6 @@ from config.infrastructure import paths
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, PersonFactory, Registered
-from tests.faults.load import Caller
 from tests.peers import OPERATIONS, PAGES, nginx
 from tests.server import Server, free_port, serve, wait_until
 
@@ -68,7 +67,6 @@ def test_a_line_of_nginx_leads_to_those_of_the_service_and_has_no_path(server_be
 
 
 def upstream(server: Server) -> int:
-    """The port behind nginx."""
     return int(re.findall(r"Listening at: http://127\.0\.0\.1:(\d+)", server.log)[0])
 
 
@@ -109,33 +107,3 @@ def test_nginx_counts_an_ipv6_address_by_its_64(
         assert (answered('"HEAD" 429') > 0) == are_refused
     assert KEY not in written(folder)
     assert "$binary_remote_addr zone" not in (folder / "nginx.conf").read_text(encoding="utf-8"), "a limit is left out"
-
-
-# Slow clients: without a proxy they delay others; see docs/operations.md ----------------------------------------------
-
-QUESTION = b"GET /oauth/userinfo HTTP/1.1\r\nHost: localhost\r\n\r\n"
-
-
-@pytest.mark.parametrize(
-    ("first", "then"),
-    [
-        (b"", b""),
-        (QUESTION[:-2], b"X: 1\r\n"),
-        (b"POST /oauth/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 30\r\n\r\ngrant_type", b"="),
-        (QUESTION.replace(b"oauth/userinfo", b"static/css/site.css") * 10, b""),
-    ],
-    ids=["silent", "headers that trickle", "half a body", "answers that are not read"],
-)
-def test_slow_clients_keep_nobody_waiting(server_behind_nginx: Server, first: bytes, then: bytes) -> None:
-    place = ("127.0.0.1", urlsplit(server_behind_nginx.base_url).port)
-    with ExitStack() as opened:
-        # They are many more than the threads of the service.
-        clients = [opened.enter_context(socket.create_connection(place, 60, ("127.0.0.3", 0))) for _ in range(60)]
-        for client in clients:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-            client.sendall(first)
-        for _ in range(3):
-            for client in clients:
-                with suppress(ConnectionError):  # a busy machine took so long that it was given up
-                    client.sendall(then)
-            assert Caller(server_behind_nginx, address="127.0.0.2").userinfo("x").status == 401

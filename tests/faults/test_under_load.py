@@ -1,7 +1,4 @@
-"""Workers, PostgreSQL or Redis fail or are replaced while applications redeem codes. D13, D19, D21, L9.
-
-Nothing that was acknowledged is lost, no code is redeemed twice, and afterwards the service is as before.
-"""
+"""Workers, PostgreSQL or Redis fail or are replaced while applications redeem codes. D13, D19, D21, L9."""
 
 from __future__ import annotations
 
@@ -23,7 +20,6 @@ LIMITS = {"RATE_LIMITS": "on", "RATE_TOKEN": MANY, "RATE_USERINFO": MANY, "RATE_
 
 @contract("2.2/use", "D13.no-row", "D19/temporarily_unavailable", "D21.away")
 def test_nothing_is_lost_and_all_goes_on(own_postgresql: Cluster, redis_server: OwnRedis, launch: Launch) -> None:
-    """While PostgreSQL is away, every response is 503 with Retry-After. No other fault but a kill ends a connection."""
     server = launch(REDIS_URL=redis_server.url, WEB_CONCURRENCY="2", **LIMITS)
 
     def replace_workers(end: Callable[[set[int]], object]) -> None:

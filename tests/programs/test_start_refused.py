@@ -23,8 +23,6 @@ from tests.contract_coverage import contract
 from tests.databases import in_use
 from tests.server import ROOT, free_port
 
-# Programs that do not start -------------------------------------------------------------------------------------------
-
 GUNICORN = ("-m", "gunicorn", "-c", "config/gunicorn.py", "config.wsgi")
 
 
@@ -62,7 +60,6 @@ def test_a_port_for_metrics_that_is_taken_is_named(tmp_path: Path, monkeypatch: 
 
 
 def test_an_older_python_is_told_which_one_is_needed() -> None:
-    """By the first command of both lines in README.md, before pip could say that it finds no version of Django."""
     ended = start("-c", "import sys; sys.version_info = (3, 10, 13, 'final', 0); import manage")
     assert ended.returncode == 1
     assert ended.stderr.startswith("Python 3.11 or newer is needed, and this is 3.10.")
@@ -75,8 +72,6 @@ def test_a_python_without_django_is_told_where_it_is() -> None:
     assert ended.returncode == 1
     assert ended.stderr.startswith("Django is not installed for this Python: run .venv/bin/python manage.py")
 
-
-# Commands that cannot work --------------------------------------------------------------------------------------------
 
 Run = Callable[..., tuple[int, str]]
 

@@ -1,7 +1,4 @@
-"""The compiled catalogues in locale/ are made of the others, whose translations insert what the messages insert.
-
-`make messages` brings them up to date. A message without a translation stays English.
-"""
+"""The compiled catalogues in locale/ are made of the others. `make messages` brings them up to date."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The last release can serve on the next one's database: a migration adds (expand), and a later one removes what no
-release uses any more (contract).
-"""
+"""The last release can serve on the next one's database: a migration only adds what it does not need."""
 
 from __future__ import annotations
 
@@ -21,10 +19,9 @@ CONCURRENTLY = "The table is large. Build the index on PostgreSQL by schema_edit
 
 
 def faults(migration: migrations.Migration, state: ProjectState, new_tables: set[str]) -> Iterator[str]:
-    """A sentence for each operation that the last release or a large table does not stand.
+    """Yield a sentence for each operation that the last release or a large table does not stand.
 
-    `state` is the one before the migration, and becomes the one after it. `new_tables` are those that no release has;
-    the migration's own are added.
+    `state`, of before the migration, becomes that of after it. Add the migration's tables to `new_tables`.
     """
     for operation in migration.operations:
         for each in getattr(operation, "database_operations", [operation]):

@@ -75,9 +75,6 @@ def test_redis_and_the_age_of_the_last_purge_are_reported_and_do_not_change_the_
     }
 
 
-# What is counted: nothing of a person or an application ---------------------------------------------------------------
-
-
 def value(name: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(f"delegated_{name}", labels) or 0.0
 

@@ -116,9 +116,6 @@ def test_the_administration_says_as_what_a_request_counts(admin_client: Client, 
     assert "Your request came from 10.0.0.2 and counts as 10.0.0.2. Its X-Forwarded-For is not read" in untrusted
 
 
-# The system checks, each by its id ------------------------------------------------------------------------------------
-
-
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCTION = {
     "BASE_URL": "https://api.example.com",
@@ -159,7 +156,6 @@ def test_a_bad_deployment_is_refused_by_number(
 
 
 def test_an_empty_database_is_refused_and_one_that_does_not_answer_is_a_warning(committed: None) -> None:
-    """The service can start before its database does."""
     for url, number in (("sqlite:///:memory:", "E007"), (f"postgres://127.0.0.1:{free_port()}/a", "W004")):
         with in_use(url):
             [found] = checks.database_is_migrated(None, databases=["default"])

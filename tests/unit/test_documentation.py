@@ -76,9 +76,6 @@ def test_the_reference_has_each_parameter_and_each_answer() -> None:
     assert "&quot;nickname&quot;: &quot;Ada&quot;" in page
 
 
-# The page of an application ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("client_type", ["confidential", "public"])
 def test_an_application_has_snippets_with_its_values_and_no_secret_and_what_a_product_asks_for(
     client_type: str, settings: Any

@@ -1,7 +1,4 @@
-"""The table of security events: each is written by a real request, with its members and no other.
-
-`test_audit_trail` has the events of acts of administrators.
-"""
+"""Each security event is written by a real request. Those of acts of administrators: test_audit_trail.py."""
 
 from __future__ import annotations
 
@@ -55,8 +52,6 @@ def test_in_a_transaction_a_change_is_told_after_the_commit_and_what_was_tried_a
 
 
 class Story(Tried):
-    """What happens to a person and an application, by real requests."""
-
     def redeem(self, **fields: Any) -> Issued:
         issued: Issued = CodeFactory(application=self.application, user=self.person, **fields)
         self.exchange(code=issued.raw)
@@ -88,7 +83,6 @@ class Story(Tried):
         self.sign_in()
 
     def then(self, path: str, **form: str) -> None:
-        """Sign in, and post the form."""
         self.sign_in()
         self.browser.post(path, form)
 
@@ -144,7 +138,7 @@ def test_a_real_request_writes_each_event_once(name: str, story: Story, event_lo
 
 
 def only_line(event: Event, event_log: Log, *, is_in_request: bool = True) -> dict[str, Any]:
-    """The only line of the event, which has the members of the table, and says from where the request came."""
+    """Return the only line of the event. It must have the members of the table."""
     (line,) = event_log.of(event.name.lower())
     assert (line["levelno"], line["msg"]) == (event.level, event.message)
     assert not event.members - line.keys() - ({"client_id", "person"} if event is Event.REFUSED else {"fields"})

@@ -101,9 +101,6 @@ def test_an_event_costs_one_round_trip_and_so_does_a_look(settings, monkeypatch)
     assert [name for name in sent[2:] if name != "EXPIRE"] == ["INCRBY"] * 3
 
 
-# While Redis is away --------------------------------------------------------------------------------------------------
-
-
 def test_a_silent_redis_costs_one_time_out_a_second_and_is_logged(settings, monkeypatch, caplog):
     now, tries = [1000.0], []
     monkeypatch.setattr(rate_limits, "outage", Outage())

@@ -38,9 +38,6 @@ def language_of(client: Client, path: str = SIGN_IN, accept: str = "") -> str:
     return spoken(client.get(path, headers=PAGE | ({"accept-language": accept} if accept else {})))
 
 
-# The choice -----------------------------------------------------------------------------------------------------------
-
-
 def test_the_browser_prefers_a_language_and_the_person_s_choice_comes_before(client: Client) -> None:
     for accept, language in {
         "": "en",
@@ -94,9 +91,6 @@ def test_other_answers_have_no_language(client: Client, application: Registered)
         assert "Accept-Language" not in headers.get("Vary", ""), path
 
 
-# What stays English ---------------------------------------------------------------------------------------------------
-
-
 def test_json_and_an_error_at_the_callback_are_english(application: Registered) -> None:
     client, german = Client(), Client(headers={"accept": "application/json", "accept-language": "de"})
     german.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
@@ -137,8 +131,6 @@ def test_pages_of_errors_are_translated(
     assert (answer.status_code, spoken(answer)) == (500, "zh-hans")
     assert "操作未成功" in answer.text
 
-
-# The switcher at the foot of each page, and the language that is stored for a person's e-mails ------------------------
 
 CHOOSE = "/accounts/language"
 

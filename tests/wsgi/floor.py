@@ -1,6 +1,5 @@
 """The floor of `make bench`: the cost of Django under gunicorn for one indexed SELECT by the digest of a token.
 
-One connection for the life of a worker, no middleware, no ORM. It configures Django itself, so it is imported nowhere.
 FLOOR_DSN is a libpq connection string.
 """
 
