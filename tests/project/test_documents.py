@@ -1,16 +1,21 @@
-"""What is written about the code is true of it: links, names of tests and variables, limits, versions, units."""
+"""What documents say is true: links, tests, variables, limits, versions, units, monitoring, private names."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+from prometheus_client import Counter, Gauge, Histogram
 
+from config.infrastructure import events
+from config.infrastructure.events import Event
 from oauth_bridge.api_docs.documents import anchor
 from oauth_bridge.api_docs.openapi import document as openapi_document
 from tests import documented
@@ -106,3 +111,82 @@ def test_the_service_its_document_and_the_last_release_have_the_version_of_the_p
     headings = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     released = next(heading for heading in headings if heading != "Unreleased")
     assert {settings.VERSION, openapi_document()["info"]["version"], released} == {version}
+
+
+FOLDER = ROOT / "docs" / "monitoring"
+RULES = (FOLDER / "alerts.yml").read_text(encoding="utf-8")
+
+
+def metrics() -> set[str]:
+    events.BUILD_INFO.labels("1.0", "3.11")
+    found = [each for each in vars(events).values() if isinstance(each, Counter | Gauge | Histogram)]
+    return {
+        f"{family.name}_total" if family.type == "counter" else family.name
+        for each in found
+        for family in each.collect()
+    }
+
+
+def expressions() -> Iterator[str]:
+    yield from re.findall(r"expr: (?:>-\n)?(.+(?:\n {10}\S.*)*)", RULES)
+    dashboard = json.loads((FOLDER / "dashboard.json").read_text(encoding="utf-8"))
+    for panel in dashboard["panels"]:
+        yield from (target["expr"] for target in panel["targets"])
+    yield from (each["query"] for each in dashboard["templating"]["list"])
+
+
+def test_each_expression_names_metrics_and_events_that_exist() -> None:
+    text = "\n".join(expressions())
+    named = {re.sub("_(bucket|count)$", "", name) for name in re.findall(r"\bdelegated_\w+", text)}
+    assert sorted(named - metrics()) == []
+    known = {part for value in re.findall(r'event=~?"([^"]*)"', text) for part in value.split("|")}
+    assert len(known) > 3
+    assert sorted(known - {event.name.lower() for event in Event}) == []
+
+
+def test_each_metric_is_in_the_manual_and_the_other_way_round() -> None:
+    table = documented.document("operations.md").partition("\n## Metrics")[2].partition("\n## ")[0]
+    assert set(re.findall(r"`(delegated_\w+)`", table.replace("`…_retried`", "`delegated_queue_retried`"))) == metrics()
+
+
+def test_each_rule_fires_when_it_should_and_only_then() -> None:
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("needs promtool, of Debian's package prometheus")
+    tests = FOLDER / "alerts_test.yml"
+    names = re.findall(r"\n      - alert: (\w+)", RULES)
+    assert len(names) > 10
+    assert [name for name in names if f'alertname="{name}"' not in tests.read_text(encoding="utf-8")] == []
+    ended = subprocess.run([promtool, "test", "rules", tests], cwd=FOLDER, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+HEADING = "## Private names of libraries"
+
+
+def quoted(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def rows() -> list[list[str]]:
+    text = documented.document("architecture.md")
+    lines = re.findall(r"^\| .*", text.partition(HEADING)[2].partition("\n## ")[0], re.MULTILINE)
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines[1:]]
+
+
+def test_each_row_names_what_is_used_a_test_and_the_cap_of_the_library() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    required = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
+    wrong = []
+    for name, cap_of_library, where, test, _price in rows():
+        sources = "".join((ROOT / file).read_text(encoding="utf-8") for file in quoted(where))
+        for each in quoted(name):
+            last = re.split(r"[. ]", each)[-1] if re.fullmatch(r"[\w.]+", each) else each
+            if last not in sources:
+                wrong.append(f"{each}: is not used")
+        if not quoted(test):  # which exists: tests/project/test_documents.py
+            wrong.append(f"{name}: no test")
+        library, _, cap = cap_of_library.lower().partition(" < ")
+        if not cap or not any(re.fullmatch(rf"{library}(\[\w+\])?[^,]*,<{re.escape(cap)}", each) for each in required):
+            wrong.append(f"{name}: {cap_of_library}")
+    assert wrong == []
