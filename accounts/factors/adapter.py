@@ -21,13 +21,6 @@ from qrcode import QRCode
 
 from accounts.errors import AccountFault
 from accounts.factors import authenticators
-from accounts.factors.authenticators import (
-    is_asked_after_password,
-    is_enough_by_link,
-    number_of_passkeys,
-    other_host,
-    types_of,
-)
 from accounts.models import User
 from config.infrastructure import sealing
 
@@ -44,27 +37,24 @@ class FactorAdapter(DefaultMFAAdapter):
     }
 
     def is_mfa_enabled(self, user: AbstractBaseUser | AnonymousUser | None, types: Any = None) -> bool:
-        """Return whether the person has a factor of one of `types`, or of any type if `types` is None.
-
-        With apps and passkeys in `types`, allauth asks whether a second factor must follow: unusable passkeys count.
-        """
+        # With apps and passkeys in `types`, allauth asks whether a second factor must follow: unusable passkeys count.
         if types and {Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN} <= set(types):
-            return is_asked_after_password(user) and not is_enough_by_link(self.request, cast(User, user))
-        return user is not None and bool(types_of(user) & set(types or Authenticator.Type.values))
+            is_asked = authenticators.is_asked_after_password(user)
+            return is_asked and not authenticators.is_enough_by_link(self.request, cast(User, user))
+        return user is not None and bool(authenticators.types_of(user) & set(types or Authenticator.Type.values))
 
     def encrypt(self, text: str) -> str:
         return base64.b64encode(sealing.seal(PURPOSE, text.encode())).decode()
 
     def decrypt(self, encrypted_text: str) -> str:
-        """Return the secret. If no SECRET_KEY or fallback decrypts it, return a random secret, which fits no code."""
         content = sealing.unseal(PURPOSE, base64.b64decode(encrypted_text))
         if content is None:
             logger.error("a second factor can't be read: it was stored under another SECRET_KEY")
-            return base64.b32encode(os.urandom(20)).decode()
+            return base64.b32encode(os.urandom(20)).decode()  # a random secret, which fits no code
         return content.decode()
 
     def build_totp_svg(self, url: str) -> SafeString:
-        """Return the QR code as an SVG element. allauth's is five times as long, too long for a page of 50 kB."""
+        """Return the QR code as an SVG element, a fifth as long as allauth's. A page may have 50 kB."""
         code = QRCode(border=4)
         code.add_data(url)
         rows = ["".join("#" if is_dark else " " for is_dark in row) for row in code.get_matrix()]
@@ -77,13 +67,12 @@ class FactorAdapter(DefaultMFAAdapter):
         """Return False for the last passkey that a person without a password can use."""
         if authenticator.type != Authenticator.Type.WEBAUTHN or authenticator.user.has_usable_password():
             return True
-        passkeys = Authenticator.objects.filter(user_id=authenticator.user_id, type=Authenticator.Type.WEBAUTHN)
-        return not all(map(other_host, passkeys.exclude(pk=authenticator.pk)))
+        others = authenticators.passkeys_of(authenticator.user_id).exclude(pk=authenticator.pk)
+        return not all(map(authenticators.other_host, others))
 
     def generate_authenticator_name(self, user: AbstractBaseUser, type: Authenticator.Type) -> str:
-        number = number_of_passkeys(user) + 1
+        number = authenticators.passkeys_of(user.pk).count() + 1
         return _("Passkey") if number == 1 else _("Passkey %(number)d") % {"number": number}
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
-        """Return the service's name, and the host of AUTH_URL as id: passkeys for another host do not work here."""
         return {"id": authenticators.passkey_host(), "name": settings.SERVICE_NAME}

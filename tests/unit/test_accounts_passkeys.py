@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-import time_machine
 from allauth.mfa.models import Authenticator
 from django.core import mail
 from django.core.cache import cache
 from django.test import Client
 
-from accounts.factors import passkeys
+from accounts.factors import authenticators
 from accounts.models import User
-from tests.factories import PASSWORD, PersonFactory
+from tests.factories import PersonFactory
 from tests.pages import (
     ADD,
     PASSKEY,
@@ -127,9 +125,9 @@ def test_a_person_has_at_most_twenty_passkeys_of_which_only_one_that_answers_is_
     options_of_an_old_page = dict(answer.context["js_data"]["creation_options"]["publicKey"])
     assert full in html_of(add(browser, Device().made(options_of_an_old_page)))
     assert Authenticator.objects.filter(type="webauthn").count() == 20
-    parse = Mock(wraps=passkeys.RegistrationResponse.from_dict)
+    parse = Mock(wraps=authenticators.RegistrationResponse.from_dict)
     with monkeypatch.context() as patch:
-        patch.setattr(passkeys.RegistrationResponse, "from_dict", parse)
+        patch.setattr(authenticators.RegistrationResponse, "from_dict", parse)
         for path in (SECURITY, ADD, CONFIRM):
             assert browser.get(path).status_code == 200
         answer = device.signed(request_options(browser, CONFIRM))
@@ -139,17 +137,6 @@ def test_a_person_has_at_most_twenty_passkeys_of_which_only_one_that_answers_is_
     deliver_all()
     assert "A passkey was removed at Delegated Sign-In" in [each.subject for each in mail.outbox]
     assert add_many(browser, 1) == [302]
-
-
-def test_passkeys_that_are_added_within_ten_minutes_cause_one_mail(browser: Client) -> None:
-    beginning = int(time.time()) // 600 * 600
-    for later, expected in ((0, 1), (590, 1), (601, 2)):
-        with time_machine.travel(beginning + 600 + later, tick=False):
-            browser.post("/accounts/confirm", {"password": PASSWORD})
-            assert add_many(browser, 2) == [302] * 2
-            deliver_all()
-        letters = [each for each in mail.outbox if each.subject.startswith("A passkey was added")]
-        assert len(letters) == expected
 
 
 def test_the_passkey_of_another_person_is_not_the_second_factor(device: Device) -> None:
