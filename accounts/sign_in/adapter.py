@@ -21,7 +21,7 @@ from django.utils import timezone
 from django.utils.translation import get_language, gettext_lazy
 
 from accounts import return_path, throttling
-from accounts.errors import AccountFault, refuse
+from accounts.errors import AccountFault, refuse, refused
 from accounts.factors import authenticators
 from accounts.mail import composing, outbox
 from accounts.mail.composing import compose
@@ -29,7 +29,8 @@ from accounts.mail.outbox import Email
 from accounts.models import User
 from accounts.pages import too_many_requests
 from accounts.sessions import credential_changes, known_browsers, store, user_agents
-from accounts.sign_in import password_check, reauthentication, sign_up, verification
+from accounts.sign_in import reauthentication, sign_up, verification
+from accounts.sign_in.forms import check_password
 from config.infrastructure import events
 from config.infrastructure.network import client_address
 
@@ -59,8 +60,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return saved
 
     def is_ajax(self, request: HttpRequest) -> bool:
-        """Return False, so that allauth answers each form with a page, whatever format the request accepts."""
-        return False
+        return False  # the answer to each form is a page, whatever format the request accepts
 
     def is_safe_url(self, url: str | None) -> bool:
         return return_path.is_own_path(url or "")
@@ -69,20 +69,29 @@ class AccountAdapter(DefaultAccountAdapter):
         return client_address(request)
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
-        return password_check.authenticate(request, credentials["email"], credentials["password"])
+        """Return the account with this address and password, even if inactive. Otherwise count a failure, return None.
 
-    def reauthenticate(self, user: AbstractBaseUser, password: str) -> bool:
-        """Check the password as at sign-in, with the same limits."""
-        return self.authenticate(self.request, email=cast(User, user).email, password=password) is not None
+        allauth's limits are not used: by those, six wrong passwords from any network lock the owner out. Raises
+        FormError: a limit of failed sign-ins is reached. Raises HashingBusy.
+        """
+        email = credentials["email"]
+        seconds, limit, owner = throttling.sign_in_wait(request, email)
+        if seconds:
+            fault = AccountFault.SIGN_IN_LIMITED
+            raise refused(fault, "throttled", person=owner, cause=limit, login=email, seconds=seconds)
+        person, cause = check_password(email, credentials["password"])
+        if not cause:
+            return person
+        throttling.count_failed_sign_in(request, email)
+        is_typed_again = request.user.is_authenticated
+        fault = AccountFault.PRESENT_PASSWORD_WRONG if is_typed_again else AccountFault.PASSWORD_WRONG
+        refuse(fault, person=owner, cause=cause, login=email)
+        return None
 
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
-        """Return whether allauth's sensitive pages must ask for the password or a passkey again.
-
-        For a POST, raises ImmediateHttpResponse, a redirect: allauth would store the POST and headers in the session.
-        """
         if reauthentication.is_fresh_enough(self.request):
             return False
-        if self.request.method == "POST":
+        if self.request.method == "POST":  # which allauth would store in the session, with its headers
             raise ImmediateHttpResponse(reauthentication.ask_for_proof(self.request))
         return True
 
@@ -102,8 +111,8 @@ class AccountAdapter(DefaultAccountAdapter):
     def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
         """Sign the person in after the last step of the sign-in.
 
-        A completed sign-in, not a right password alone, counts towards the limit and ends surplus sessions. Raises
-        ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of sign-ins is reached.
+        Raises ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of completed
+        sign-ins is reached.
         """
         is_current = credential_changes.is_sign_in_current(request, user)
         credential_changes.end_sign_in(request)
@@ -129,7 +138,7 @@ class AccountAdapter(DefaultAccountAdapter):
         store.keep_newest(person, request.session.session_key)
 
     def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
-        # Continue at the `next` of the last step's URL. allauth keeps only one `next` for all tabs of a browser.
+        # allauth keeps only one `next` for all tabs of a browser.
         kwargs["redirect_url"] = return_path.requested(request) or kwargs.get("redirect_url")
         response: HttpResponse = super().post_login(request, user, **kwargs)
         person = cast(User, user)
@@ -144,18 +153,17 @@ class AccountAdapter(DefaultAccountAdapter):
         return return_path.kept_path(request) or reverse("profile")
 
     def logout(self, request: HttpRequest) -> None:
-        """Sign out, but keep the return path: a password reset signs out, then continues at the return path."""
         if request.user.is_authenticated:
             events.write(events.Event.SIGNED_OUT, person=request.user.pk)
         return_to = return_path.kept_path(request)
         super().logout(request)
-        if return_to:
+        if return_to:  # a password reset signs out, and then continues there
             return_path.keep(request, return_to)
 
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
-        """Confirm the address in both allauth's table and the person's row. A new address ends credentials.
+        """Confirm the address in allauth's table and in the person's row. A new address ends the credentials.
 
-        Confirm nothing if the person's credentials have ended since the code was sent: the address may have changed.
+        Return False if the credentials have ended since the code was sent: the address may have changed.
         """
         user: User = email_address.user
         is_new = user.email != email_address.email
@@ -183,7 +191,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return confirmed
 
     def clean_password(self, password: str, user: AbstractBaseUser | None = None) -> str:
-        """Return the password. Raises ValidationError for only the first broken rule of AUTH_PASSWORD_VALIDATORS."""
+        """Raises ValidationError: only the first broken rule of AUTH_PASSWORD_VALIDATORS."""
         try:
             return str(super().clean_password(password, user=user))
         except ValidationError as error:
@@ -192,7 +200,7 @@ class AccountAdapter(DefaultAccountAdapter):
             raise error.error_list[0] from None
 
     def set_password(self, user: AbstractBaseUser, password: str) -> None:
-        """Set the password and end all credentials except this session. allauth's method would save the whole row.
+        """Set the password, and end all credentials except this session.
 
         Raises ImmediateHttpResponse: an administrator has corrected the address or deleted the account meanwhile.
         """
@@ -207,23 +215,17 @@ class AccountAdapter(DefaultAccountAdapter):
         return reverse("security")
 
     def send_reset_mail(self, person: User) -> None:
-        """Send the link for a new password or, if the account is missing or inactive, an e-mail that says "no account".
-
-        The link begins with AUTH_URL and does not use the Host header. Both e-mails are rendered, so that the
-        response time does not reveal which one is sent.
-        """
+        """Send the link for a new password or, if the account is inactive or `person` is not stored, "no account"."""
         key = credential_changes.ResetTokenGenerator().make_token(person)
         path = reverse("account_reset_password_from_key", kwargs={"uidb36": person.pk.hex, "key": key})
         context = {"password_reset_url": f"{settings.AUTH_URL}{path}"}
+        # Both are rendered, so that the response time does not reveal which one is sent.
         kinds = ("password_reset_key", "unknown_account")
         link, no_account = (self._compose(kind, person.email, context) for kind in kinds)
         self._send_now(*(link if person.is_active else no_account))
 
     def send_confirmation_mail(self, request: HttpRequest, emailconfirmation: Any, signup: bool) -> None:
-        """Send the code. The e-mail to a new address has another text: the recipient may not know the account.
-
-        Raises ImmediateHttpResponse: the mailbox has reached its limit of codes.
-        """
+        """Send the code. Raises ImmediateHttpResponse: the mailbox has reached its limit of codes."""
         address = emailconfirmation.email_address
         is_new = address.user.email != address.email
         if seconds := throttling.mailbox_wait(address.email, "code_mail", "new" if is_new else ""):
@@ -232,7 +234,7 @@ class AccountAdapter(DefaultAccountAdapter):
         if not is_new:
             super().send_confirmation_mail(request, emailconfirmation, signup)
             events.write(events.Event.ADDRESS_CODE_SENT, person=address.user.pk)
-        else:
+        else:  # the recipient may not know the account
             self.send_mail("account/email/email_change", address.email, {"code": emailconfirmation.key})
 
     def send_account_already_exists_mail(self, email: str) -> None:
@@ -246,20 +248,18 @@ class AccountAdapter(DefaultAccountAdapter):
         context: dict[str, Any] | None = None,
         email: str | None = None,
     ) -> None:
-        """Send a notice to `email`, such as a former address, or to the person's address."""
         person = cast(User, user)
         context = {"nickname": person.display_name, **(context or {})}
         kind, mail, _expires_at = self._compose(template_prefix.rpartition("/")[2], email or person.email, context)
         if template_prefix.startswith("mfa/"):
             events.write(events.Event.FACTORS_CHANGED, person=person.pk, change=kind)
-        ten_minutes = int(timezone.now().timestamp()) // 600
-        outbox.add_notice(kind, mail, once=f"{kind} {person.pk} {ten_minutes}" if kind == "webauthn_added" else "")
+        outbox.add_notice(kind, mail)
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         self._send_now(*self._compose(template_prefix.rpartition("/")[2], email, context))
 
     def _compose(self, kind: str, address: str, context: dict[str, Any]) -> tuple[str, Email, datetime]:
-        """Return the arguments of `_send_now`: the kind, the e-mail, and when its code or link expires."""
+        """Return the arguments of `_send_now`."""
         now = timezone.now()
         is_code = kind.startswith(("email_confirmation", "email_change"))
         seconds = settings.ACCOUNT_EMAIL_VERIFICATION_BY_CODE_TIMEOUT if is_code else settings.PASSWORD_RESET_TIMEOUT
