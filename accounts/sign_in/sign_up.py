@@ -34,7 +34,7 @@ from accounts.sign_in.password_pages import NewPasswordMixin
 
 INVITATION_FIELD_NAME = "invitation"
 _SALT = "accounts.invited"
-_TYPED = "sign_up"  # the session's key for the typed values, until the mailed code is confirmed
+_TYPED = "sign_up"  # the session's key for the typed values
 
 
 def invite(person: User) -> str:
@@ -76,10 +76,6 @@ def begin_again(request: HttpRequest) -> HttpResponse:
     return redirect(typed["path"] + return_path.query(request))
 
 
-def drop_typed(request: HttpRequest) -> None:
-    request.session.pop(_TYPED, None)
-
-
 class SignUpForm(PasswordFormMixin, SignupForm):
     """Makes an account with a password or, if `by_passkey` is true, without one.
 
@@ -87,7 +83,6 @@ class SignUpForm(PasswordFormMixin, SignupForm):
     """
 
     account_already_exists: bool
-    person: User | None = None  # set after the account is saved; None for a taken address
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.invited: User | None = kwargs.pop("invited", None)
@@ -117,10 +112,6 @@ class SignUpForm(PasswordFormMixin, SignupForm):
 
     def try_save(self, request: HttpRequest) -> Any:
         """Return the account (None: address taken) and an answer or None. Raises HashingBusy: nothing was stored."""
-        self.person, response = self._try_save(request)
-        return self.person, response
-
-    def _try_save(self, request: HttpRequest) -> Any:
         if person := self._begun_account():
             return person, None
         if not self.account_already_exists:
@@ -177,6 +168,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
     """Makes an unconfirmed account and asks for the mailed code. A taken address leads to the same page."""
 
     request: HttpRequest
+    user: User | None  # the account that the form has made; None for a taken address
 
     @cached_property
     def invited(self) -> User | None:
@@ -217,11 +209,10 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         response = super().form_valid(form)
         # If SIGN_UP is not open, the invitation determines the address, so the session keeps no values to correct.
         if settings.SIGN_UP == "open" and response.status_code == HTTPStatus.FOUND:
-            person = cast(SignUpForm, form).person
             self.request.session[_TYPED] = {
                 "email": form.cleaned_data["email"],
                 "nickname": form.cleaned_data["nickname"],
-                "person": person and str(person.pk),
+                "person": self.user and str(self.user.pk),
                 "path": self.request.path,
             }
         return response

@@ -155,8 +155,6 @@ class CodeView(return_path.StepMixin, library.ConfirmEmailVerificationCodeView):
         before = getattr(self.request.user, "email", None)
         response = cast(HttpResponse, super().form_valid(form))
         person = self.request.user
-        if person.is_authenticated:
-            sign_up.drop_typed(self.request)
         if before and person.is_authenticated:
             person.refresh_from_db()
             if person.email != before:  # the change has made this browser unknown
