@@ -1,5 +1,7 @@
 """Count sign-ins, second factors, sign-ups, requested e-mails and passkeys. The limits: config.limits_and_lifetimes.
 
+The functions `…_wait` return the seconds to wait, or 0. All but `sign_in_wait` also count an event.
+
 A failed sign-in is counted after the check of the password, so simultaneous attempts may exceed a limit. A failed
 second factor is a row, which is counted under a lock of the person's row: this limit is exact and needs no Redis.
 """
@@ -44,35 +46,33 @@ _TELL_FROM = 3
 
 
 def sign_in_wait(request: HttpRequest, email: str) -> tuple[int, str, UUID | None]:
-    """Return the seconds until this browser may try this account (0: now), the cause or "", and the owner or None."""
-    mark, person = _account(email)
-    for counter in reversed(_failed_sign_ins(request, email, mark)):
+    """Return the seconds until this browser may try this account, the cause or "", and the owner or None."""
+    counters, person = _failed_sign_ins(request, email)
+    for counter in reversed(counters):
         if seconds := rate_limits.exceeded(counter):
             return seconds, _SIGN_IN_CAUSES[counter.name], person
     return 0, "", person
 
 
 def count_failed_sign_in(request: HttpRequest, email: str) -> None:
-    rate_limits.count(*_failed_sign_ins(request, email, _account(email)[0]))
+    rate_limits.count(*_failed_sign_ins(request, email)[0])
 
 
 def address_wait(request: HttpRequest, *limits: str) -> int:
-    """Count an event of the network address against each of these limits. Return the seconds to wait, or 0."""
     return rate_limits.attempt(*_of_address(request, *limits))
 
 
 def person_wait(person: User, limit: str) -> int:
-    """Count an event of the person against the limit. Return the seconds to wait, or 0."""
     return rate_limits.attempt(Counter(limit, str(person.pk)))
 
 
 def mailbox_wait(email: str, limit: str, kind: str = "") -> int:
-    """Count an e-mail to the mailbox against the limit, separately for each kind. Return the seconds to wait, or 0."""
+    """Count an e-mail to the mailbox, separately for each kind."""
     return rate_limits.attempt(Counter(limit, f"{_mailbox(email)} {kind}".strip()))
 
 
 def mail_wait(request: HttpRequest, email: str) -> int:
-    """Count a mail with a code or link, by known browser or else network address. Return the seconds to wait, or 0."""
+    """Count a mail with a code or link, by known browser or else by network address."""
     if browser := known_browsers.find(request, email):
         return rate_limits.attempt(Counter("mail", f"{_mailbox(email)}:{browser}"))
     return address_wait(request, "mail")
@@ -84,12 +84,12 @@ def may_send_reset_email(request: HttpRequest, email: str) -> bool:
 
 
 def sign_in_begun_wait(request: HttpRequest, person: User) -> int:
-    """Count a right password, which begins a session that waits for the next step. Return the seconds to wait, or 0."""
+    """Count a right password, which begins a session that waits for the next step."""
     return rate_limits.attempt(_of_account("sign_in_begun", request, person.email, person.email)[0])
 
 
 def sign_in_done_wait(request: HttpRequest, person: User) -> int:
-    """Count a completed sign-in. A change of the credentials begins a new count. Return the seconds to wait, or 0."""
+    """Count a completed sign-in. A change of the credentials begins a new count."""
     account = f"{known_browsers.account_mark(person.email)} {person.credentials_version}"
     return rate_limits.attempt(_of_account("sign_in_done", request, person.email, account)[-1])
 
@@ -164,19 +164,15 @@ def _mailbox(email: str) -> str:
     return known_browsers.account_mark(mailbox_of(email))
 
 
-def _account(email: str) -> tuple[str, UUID | None]:
-    """Return the account's identifier for counters, which changes at each unlocking, and the owner or None."""
-    mark = known_browsers.account_mark(email)
+def _failed_sign_ins(request: HttpRequest, email: str) -> tuple[list[Counter], UUID | None]:
+    """Return the counters of the account, the narrowest first, and the owner or None."""
     row = User.objects.filter(email=email).values_list("pk", "unlocks").first()
     person, unlocks = row or (None, 0)
-    return f"{mark} {unlocks}" if unlocks else mark, person
-
-
-def _failed_sign_ins(request: HttpRequest, email: str, mark: str) -> list[Counter]:
-    counters = _of_account("sign_in_account", request, email, mark, rate_limits.ROTATING)
+    account = f"{known_browsers.account_mark(email)} {unlocks}"  # each unlocking begins a new count
+    counters = _of_account("sign_in_account", request, email, account, rate_limits.ROTATING)
     if len(counters) > 1:  # the browser is unknown
         counters += [*_of_address(request, "sign_in_address"), Counter("sign_in", "all")]
-    return counters
+    return counters, person
 
 
 def _of_account(name: str, request: HttpRequest, email: str, account: str, times: float = 1) -> list[Counter]:

@@ -1,7 +1,10 @@
-"""Read and change a person's authenticators: authenticator apps, passkeys and recovery codes."""
+"""Read and change a person's authenticators: authenticator apps, passkeys and recovery codes. allauth's adapter."""
 
 from __future__ import annotations
 
+import base64
+import logging
+import os
 import re
 import struct
 from typing import Any, cast
@@ -10,7 +13,7 @@ from uuid import UUID
 
 from allauth.account.authentication import get_authentication_records
 from allauth.mfa import app_settings
-from allauth.mfa.adapter import get_adapter
+from allauth.mfa.adapter import DefaultMFAAdapter, get_adapter
 from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -19,6 +22,10 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from fido2.server import Fido2Server
 from fido2.utils import websafe_decode
 from fido2.webauthn import (
@@ -31,8 +38,10 @@ from fido2.webauthn import (
     ResidentKeyRequirement,
     UserVerificationRequirement,
 )
+from qrcode import QRCode
 
 from accounts import audit_trail
+from accounts.errors import AccountFault
 from accounts.mail import composing
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
@@ -40,6 +49,9 @@ from config.infrastructure import events, sealing
 from config.infrastructure.events import Event
 from config.infrastructure.network import is_ip_address
 
+logger = logging.getLogger(__name__)
+
+PURPOSE = "accounts.factors"  # of the key that encrypts secrets of apps and seeds of recovery codes
 MOST_PASSKEYS = 20  # a page sends their IDs to the browser
 _SECOND_FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 HOST = "host"  # the name of the value in a passkey's `data["credential"]` that says for which host it was made
@@ -241,3 +253,52 @@ def _descriptors(person: AbstractBaseUser) -> list[PublicKeyCredentialDescriptor
 
 def _server() -> Fido2Server:
     return Fido2Server(PublicKeyCredentialRpEntity(**get_adapter().get_public_key_credential_rp_entity()))
+
+
+class FactorAdapter(DefaultMFAAdapter):
+    error_messages = DefaultMFAAdapter.error_messages | {
+        "incorrect_code": gettext_lazy(AccountFault.APP_CODE_WRONG.problem),
+        "cannot_generate_recovery_codes": gettext_lazy("Set up an authenticator app or add a passkey first."),
+        "unverified_email": gettext_lazy("Confirm your e-mail address first."),
+    }
+
+    def is_mfa_enabled(self, user: AbstractBaseUser | AnonymousUser | None, types: Any = None) -> bool:
+        # With apps and passkeys in `types`, allauth asks whether a second factor must follow: unusable passkeys count.
+        if types and {Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN} <= set(types):
+            is_asked = is_asked_after_password(user)
+            return is_asked and not is_enough_by_link(self.request, cast(User, user))
+        return user is not None and bool(types_of(user) & set(types or Authenticator.Type.values))
+
+    def encrypt(self, text: str) -> str:
+        return base64.b64encode(sealing.seal(PURPOSE, text.encode())).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        content = sealing.unseal(PURPOSE, base64.b64decode(encrypted_text))
+        if content is None:
+            logger.error("a second factor can't be read: it was stored under another SECRET_KEY")
+            return base64.b32encode(os.urandom(20)).decode()  # a random secret, which fits no code
+        return content.decode()
+
+    def build_totp_svg(self, url: str) -> SafeString:
+        """Return the QR code as an SVG element, a fifth as long as allauth's. A page may have 50 kB."""
+        code = QRCode(border=4)
+        code.add_data(url)
+        rows = ["".join("#" if is_dark else " " for is_dark in row) for row in code.get_matrix()]
+        dark = "".join(
+            f"M{run.start()},{y}h{len(run[0])}" for y, row in enumerate(rows) for run in re.finditer("#+", row)
+        )
+        return format_html('<svg viewBox="0 -.5 {0} {0}"><path stroke="#000" d="{1}"/></svg>', len(rows), dark)
+
+    def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
+        """Return False for the last passkey that a person without a password can use."""
+        if authenticator.type != Authenticator.Type.WEBAUTHN or authenticator.user.has_usable_password():
+            return True
+        others = passkeys_of(authenticator.user_id).exclude(pk=authenticator.pk)
+        return not all(map(other_host, others))
+
+    def generate_authenticator_name(self, user: AbstractBaseUser, type: Authenticator.Type) -> str:
+        number = passkeys_of(user.pk).count() + 1
+        return _("Passkey") if number == 1 else _("Passkey %(number)d") % {"number": number}
+
+    def get_public_key_credential_rp_entity(self) -> dict[str, str]:
+        return {"id": passkey_host(), "name": settings.SERVICE_NAME}

@@ -26,8 +26,7 @@ from django.views.generic.edit import FormView
 from accounts import return_path, throttling
 from accounts.errors import AccountFault, refused
 from accounts.factors import authenticators
-from accounts.factors.adapter import FactorAdapter
-from accounts.factors.authenticators import MOST_PASSKEYS
+from accounts.factors.authenticators import MOST_PASSKEYS, FactorAdapter
 from accounts.factors.forms import PasskeySignInForm
 from accounts.models import User
 from accounts.pages import AccountPageMixin, RetryLaterMixin, too_many_requests
@@ -70,8 +69,6 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
 
 
 class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
-    """Asks for the second factor after the password: a code, or a passkey if the person has one."""
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         passkey_form: Any = self.webauthn_form
         self.webauthn_form: Any = None  # otherwise allauth would parse all passkeys
@@ -84,7 +81,6 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
         return context | {
             "form": form if types - {Authenticator.Type.WEBAUTHN} else None,
             "has_app": Authenticator.Type.TOTP in types,
-            "needs_device": types == {Authenticator.Type.WEBAUTHN},
             "other_hosts": authenticators.other_hosts(person) if not types else [],
             "person": person,
         }
@@ -195,8 +191,6 @@ class DeactivateTOTPView(SecurityPageMixin, totp.DeactivateTOTPView):
 
 
 class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView):
-    """Shows the codes only at the first GET."""
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context = super().get_context_data(**kwargs)
         signed = signing.dumps(context["unused_codes"], salt=_CODES_SALT)
@@ -225,8 +219,6 @@ class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCod
 
 
 class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, PasskeyPageMixin, webauthn.AddWebAuthnView):
-    """Adds a passkey unless the person already has MOST_PASSKEYS."""
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         data = {"creation_options": authenticators.creation_options(self.request, cast(User, self.request.user))}
         return super().get_context_data(**kwargs) | {"most": MOST_PASSKEYS, "is_full": self._is_full(), "js_data": data}

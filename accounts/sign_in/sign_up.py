@@ -142,8 +142,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
             # While the password was hashed, the address may have been confirmed, or the invitation withdrawn.
             if waiting.select_for_update().first() is None:
                 return None
-            if self.invited:  # somebody else may be using the link
-                end_credentials(person)
+            end_credentials(person)  # somebody else may be using the link of an invitation
             person.change_profile(nickname=self.cleaned_data["nickname"].strip(), password=person.password)
         return person
 
@@ -165,8 +164,6 @@ class SignUpForm(PasswordFormMixin, SignupForm):
 
 
 class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
-    """Makes an unconfirmed account and asks for the mailed code. A taken address leads to the same page."""
-
     request: HttpRequest
     user: User | None  # the account that the form has made; None for a taken address
 
@@ -219,7 +216,7 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
 
 
 class PasskeySignUpView(SignUpView):
-    """Makes an account without a password. The page after the mailed code adds a passkey."""
+    """The page after the mailed code adds a passkey."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not authenticators.passkeys_are_possible():
