@@ -11,7 +11,6 @@ from allauth.core.exceptions import ImmediateHttpResponse
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
-from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
@@ -51,11 +50,10 @@ class AccountAdapter(DefaultAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return settings.SIGN_UP == "open" or sign_up.invited(request) is not None
 
-    def save_user(self, request: HttpRequest, user: AbstractBaseUser, form: Any, commit: bool = True) -> User:
-        person = cast(User, user)
-        person.nickname = form.cleaned_data["nickname"].strip()
-        person.language = get_language() or ""
-        saved = cast(User, super().save_user(request, person, form, commit))
+    def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
+        user.nickname = form.cleaned_data["nickname"].strip()
+        user.language = get_language() or ""
+        saved = cast(User, super().save_user(request, user, form, commit))
         events.write(events.Event.SIGNED_UP, person=saved.pk)
         return saved
 
@@ -95,20 +93,20 @@ class AccountAdapter(DefaultAccountAdapter):
             raise ImmediateHttpResponse(reauthentication.ask_for_proof(self.request))
         return True
 
-    def pre_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse | None:
-        if seconds := throttling.sign_in_begun_wait(request, cast(User, user)):
-            return _too_many_sign_ins(request, seconds, cast(User, user), "sign_ins_begun_limited")
+    def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
+        if seconds := throttling.sign_in_begun_wait(request, user):
+            return _too_many_sign_ins(request, seconds, user, "sign_ins_begun_limited")
         response: HttpResponse | None = super().pre_login(request, user, **kwargs)
         if response is None:
-            verification.align(cast(User, user))
+            verification.align(user)
             credential_changes.begin_sign_in(request, user)
         return response
 
-    def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
+    def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
         refuse(AccountFault.ACCOUNT_INACTIVE, person=user.pk)
         return render(request, "account/account_inactive.html", status=AccountFault.ACCOUNT_INACTIVE.status)
 
-    def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
+    def login(self, request: HttpRequest, user: User) -> None:
         """Sign the person in after the last step of the sign-in.
 
         Raises ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of completed
@@ -121,31 +119,28 @@ class AccountAdapter(DefaultAccountAdapter):
         if not is_current:
             credential_changes.report_changed(request, user)
             raise ImmediateHttpResponse(redirect("account_login"))
-        person = cast(User, user)
-        was_known = bool(known_browsers.find(request, person.email))
-        if seconds := throttling.sign_in_done_wait(request, person):
-            raise ImmediateHttpResponse(_too_many_sign_ins(request, seconds, person, "sign_ins_done_limited"))
-        is_first = person.last_login is None  # the person has just signed up
+        was_known = bool(known_browsers.find(request, user.email))
+        if seconds := throttling.sign_in_done_wait(request, user):
+            raise ImmediateHttpResponse(_too_many_sign_ins(request, seconds, user, "sign_ins_done_limited"))
+        is_first = user.last_login is None  # the person has just signed up
         super().login(request, user)
-        events.write(events.Event.SIGNED_IN, person=person.pk, in_known_browser=was_known)
-        if authenticators.is_enough_by_link(request, person):
-            hosts = ", ".join(authenticators.other_hosts(person))
-            composing.tell(request, person, "signed_in_by_link", hosts=hosts)
-        elif not is_first and person.pk not in known_browsers.read(request)[0]:
-            composing.new_browser(request, person)
+        events.write(events.Event.SIGNED_IN, person=user.pk, in_known_browser=was_known)
+        if authenticators.is_enough_by_link(request, user):
+            composing.tell(request, user, "signed_in_by_link", hosts=", ".join(authenticators.other_hosts(user)))
+        elif not is_first and user.pk not in known_browsers.read(request)[0]:
+            composing.new_browser(request, user)
         request.session[store.BROWSER_KEY] = user_agents.describe(request.headers.get("User-Agent", ""))
         request.session[store.WAS_KNOWN_KEY] = was_known
-        store.keep_newest(person, request.session.session_key)
+        store.keep_newest(user, request.session.session_key)
 
-    def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
+    def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
         # allauth keeps only one `next` for all tabs of a browser.
         kwargs["redirect_url"] = return_path.requested(request) or kwargs.get("redirect_url")
         response: HttpResponse = super().post_login(request, user, **kwargs)
-        person = cast(User, user)
-        known_browsers.add(request, response, person)
-        if not person.language:
-            person.language = get_language() or ""
-            User.objects.filter(pk=person.pk, language="").update(language=person.language)
+        known_browsers.add(request, response, user)
+        if not user.language:
+            user.language = get_language() or ""
+            User.objects.filter(pk=user.pk, language="").update(language=user.language)
         return_path.drop(request)
         return response
 
@@ -180,7 +175,6 @@ class AccountAdapter(DefaultAccountAdapter):
                     verification.mark_verified(user, is_new=is_new)
                     events.write(events.Event.ADDRESS_CONFIRMED, person=user.pk, is_new=is_new)
                     if is_new:
-                        user.change_profile()
                         credential_changes.end_credentials(user, except_session=request.session.session_key)
         except IntegrityError:  # another account has just taken the address
             refuse(AccountFault.ADDRESS_TAKEN, person=user.pk)
@@ -190,7 +184,7 @@ class AccountAdapter(DefaultAccountAdapter):
             update_session_auth_hash(request, user)
         return confirmed
 
-    def clean_password(self, password: str, user: AbstractBaseUser | None = None) -> str:
+    def clean_password(self, password: str, user: User | None = None) -> str:
         """Raises ValidationError: only the first broken rule of AUTH_PASSWORD_VALIDATORS."""
         try:
             return str(super().clean_password(password, user=user))
@@ -199,14 +193,14 @@ class AccountAdapter(DefaultAccountAdapter):
             refuse(AccountFault.NEW_PASSWORD_WEAK, person=known, cause=error.error_list[0].code or "")
             raise error.error_list[0] from None
 
-    def set_password(self, user: AbstractBaseUser, password: str) -> None:
+    def set_password(self, user: User, password: str) -> None:
         """Set the password, and end all credentials except this session.
 
         Raises ImmediateHttpResponse: an administrator has corrected the address or deleted the account meanwhile.
         """
         kept = self.request.session.session_key
         try:
-            credential_changes.set_password(cast(User, user), password, except_session=kept)
+            credential_changes.set_password(user, password, except_session=kept)
         except credential_changes.AccountChanged:
             credential_changes.report_changed(self.request, user)
             raise ImmediateHttpResponse(redirect("account_login")) from None
@@ -228,12 +222,12 @@ class AccountAdapter(DefaultAccountAdapter):
         """Send the code. Raises ImmediateHttpResponse: the mailbox has reached its limit of codes."""
         address = emailconfirmation.email_address
         is_new = address.user.email != address.email
+        person = address.user.pk
         if seconds := throttling.mailbox_wait(address.email, "code_mail", "new" if is_new else ""):
-            person = address.user.pk
             raise ImmediateHttpResponse(too_many_requests(request, seconds, cause="codes_limited", person=person))
         if not is_new:
             super().send_confirmation_mail(request, emailconfirmation, signup)
-            events.write(events.Event.ADDRESS_CODE_SENT, person=address.user.pk)
+            events.write(events.Event.ADDRESS_CODE_SENT, person=person)
         else:  # the recipient may not know the account
             self.send_mail("account/email/email_change", address.email, {"code": emailconfirmation.key})
 
@@ -241,18 +235,11 @@ class AccountAdapter(DefaultAccountAdapter):
         if not throttling.mailbox_wait(email, "taken_mail"):
             super().send_account_already_exists_mail(email)
 
-    def send_notification_mail(
-        self,
-        template_prefix: str,
-        user: AbstractBaseUser,
-        context: dict[str, Any] | None = None,
-        email: str | None = None,
-    ) -> None:
-        person = cast(User, user)
-        context = {"nickname": person.display_name, **(context or {})}
-        kind, mail, _expires_at = self._compose(template_prefix.rpartition("/")[2], email or person.email, context)
+    def send_notification_mail(self, template_prefix: str, user: User, context: Any = None, email: Any = None) -> None:
+        context = {"nickname": user.display_name, **(context or {})}
+        kind, mail, _expires_at = self._compose(template_prefix.rpartition("/")[2], email or user.email, context)
         if template_prefix.startswith("mfa/"):
-            events.write(events.Event.FACTORS_CHANGED, person=person.pk, change=kind)
+            events.write(events.Event.FACTORS_CHANGED, person=user.pk, change=kind)
         outbox.add_notice(kind, mail)
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:

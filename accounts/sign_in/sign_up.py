@@ -129,10 +129,9 @@ class SignUpForm(PasswordFormMixin, SignupForm):
 
     def _begun_account(self) -> User | None:
         """Update and return the account of the invitation or of this browser's sign-up, if the address is the same."""
-        key = self.invited.pk if self.invited else self.begun
+        key, email = self.invited.pk if self.invited else self.begun, self.cleaned_data["email"]
         if key is None:
             return None
-        email = self.cleaned_data["email"]
         waiting = User.objects.filter(pk=key, email=email, email_verified_at=None, is_active=True)
         person = waiting.first()
         if person is None:
