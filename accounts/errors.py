@@ -1,7 +1,7 @@
-"""The errors of this package: the faults, their sentences on forms and pages, and their causes in the log.
+"""The errors of this package, with their sentences on forms and pages.
 
-One sentence may have several causes, which only the log contains. If the problem also says the fix, the fix is empty.
-A fault has the status of the response, such as 200 for most forms that are shown again, or 302 for a redirect.
+A fault has the status of the response, such as 200 for most forms that are shown again, or 302 for a redirect. One
+fault may have several causes, which only the log and the activity contain.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from config.infrastructure.errors import Fault, RequestError
 
 
 class AccountFault(Fault):
-    """The faults of sign-in and of account pages. Placeholders in their sentences are written as `%(when)s`."""
+    """The faults of sign-in and of account pages. The problem of some also says the fix."""
 
     def __init__(self, status: int, problem: str, fix: str = "") -> None:
         super().__init__(status, errors.ERRORS.get(status, "access_denied"), problem, fix)
@@ -130,7 +130,10 @@ class FormError(ValidationError):
 def refuse(
     fault: AccountFault, *, person: UUID | None = None, cause: str = "", login: str = "", **private: Any
 ) -> None:
-    """Report a refusal. `person` owns the account; `login` is the typed address. No answer has `cause` or `private`."""
+    """Report a refusal to log and activity. `person` owns the account, `login` is the typed address.
+
+    No answer contains `cause` and `private`.
+    """
     errors.subject().person = person or errors.subject().person
     errors.report(RequestError(fault).about(cause=cause, login=login, **private))
 
@@ -144,7 +147,7 @@ def refused(
     login: str = "",
     **details: Any,
 ) -> FormError:
-    """Report a refusal as `refuse` does, and return a form error. `details` fills the placeholders in its message."""
+    """Report a refusal as `refuse` does, and return a form error. `details` fills in the placeholders."""
     refuse(fault, person=person, cause=cause, login=login, **details)
     return FormError(fault, code, **details)
 

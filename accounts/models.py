@@ -166,7 +166,7 @@ class Session(AbstractBaseSession):
 class FailedFactor(models.Model):
     """A wrong code or passkey answer from a person who is signed in or has sent the right password.
 
-    Only `accounts.factors.failures` writes and reads the rows. `source` is a digest of the known browser's random name,
+    Only `accounts.throttling` writes and reads the rows. `source` is a digest of the known browser's random name,
     or else of the network address.
     """
 

@@ -19,13 +19,8 @@ from config.infrastructure.texts import first_grapheme
 
 
 class AccountPageMixin(ContextMixin):
-    """Adds the person and the section to the context.
-
-    `section` is the route of the sub-navigation entry that is marked as current. "" marks the entry of the page itself.
-    """
-
     request: HttpRequest
-    section = ""
+    section = ""  # the route of the entry that the sub-navigation marks as current; "" for the page itself
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
@@ -42,7 +37,7 @@ def person_context(person: User) -> dict[str, str]:
 
 
 class RetryLaterMixin:
-    """Sets the status and `Retry-After` of the response if an error of the form says when to try again."""
+    """Sets status and `Retry-After` of the response if an error of the form says when to try again."""
 
     def form_invalid(self, form: Form) -> HttpResponse:
         response = cast(HttpResponse, super().form_invalid(form))  # type: ignore[misc]
@@ -61,7 +56,7 @@ def too_many_requests(
     cause: str = "",
     person: UUID | None = None,
 ) -> HttpResponse:
-    """Report a refusal whose error no form shows. Return an error page that says to try again after `seconds`."""
+    """Report a refusal. Return an error page that says to try again after `seconds`."""
     refuse(fault, cause=cause, person=person)
     context = {
         "status": fault.status,

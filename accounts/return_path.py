@@ -1,7 +1,7 @@
 """Pass the return path of a sign-in from page to page: the person continues at this path after the sign-in.
 
-The parameter `next` contains the path. The session stores it too, because some flows lose the parameter: the steps
-after the password, a password reset, and a code page that closes after three wrong codes.
+The parameter `next` contains the path. The session stores the path too, because the steps after the password, a
+password reset and a code page that closes after three wrong codes lose the parameter.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def carry(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
 
 
 def is_own_path(url: str) -> bool:
-    """Return whether `url` is a path of this service, so that a redirect to `url` stays on this host."""
+    """Return whether `url` is a path, so that a redirect to `url` stays on this host."""
     return (
         url.startswith("/")
         and len(url) <= URL_MAX_LENGTH
@@ -65,7 +65,7 @@ def found(request: HttpRequest) -> str:
 
 
 def query(request: HttpRequest) -> str:
-    """Return the query `?next=…` with the return path of the request or, by default, of the session; "" if none."""
+    """Return `?next=…` with the return path of the request or, by default, of the session; "" without a path."""
     return_to = found(request)
     return url_of("", return_to) if return_to else ""
 
@@ -75,13 +75,13 @@ def url_of(page: str, return_to: str) -> str:
 
 
 def sign_in_url(return_to: str, *, login: str = "") -> str:
-    """Return the URL of the sign-in page. `login` is the initial value of the address field."""
+    """Return the URL of the sign-in page. `login` is the address that the page suggests."""
     url = url_of(reverse("account_login"), return_to)
     return f"{url}&{urlencode({LOGIN_FIELD_NAME: login})}" if login else url
 
 
 def keep(request: HttpRequest, return_to: str = "") -> None:
-    """Keep `return_to` or, by default, the request's `next` in the session for an hour. Without both, do nothing."""
+    """Keep `return_to` or, by default, the request's `next` in the session for an hour."""
     if return_to := return_to or requested(request):
         request.session[SESSION_KEY] = [return_to, int(time.time())]
 

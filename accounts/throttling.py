@@ -1,22 +1,39 @@
-"""Count sign-ins, sign-ups, requested e-mails and passkeys. The limits: config.limits_and_lifetimes.
+"""Count sign-ins, second factors, sign-ups, requested e-mails and passkeys. The limits: config.limits_and_lifetimes.
 
-A failure is counted after the check of the limit and the password, so simultaneous attempts may exceed a limit.
+The functions `…_wait` return the seconds to wait, or 0. All but `sign_in_wait` also count an event.
+
+A failed sign-in is counted after the check of the password, so simultaneous attempts may exceed a limit. A failed
+second factor is a row, which is counted under a lock of the person's row: this limit is exact and needs no Redis.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import timedelta
+from math import ceil
+from typing import TypeVar
 from uuid import UUID
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import F
 from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
 
+from accounts import audit_trail
 from accounts.email_addresses import mailbox_of
-from accounts.models import User
+from accounts.errors import AccountFault, refused
+from accounts.mail import composing
+from accounts.models import FailedFactor, User
 from accounts.sessions import known_browsers
-from config.infrastructure import rate_limits
+from config.infrastructure import events, rate_limits
+from config.infrastructure.events import Event
 from config.infrastructure.network import client_address, site_of
 from config.infrastructure.rate_limits import Counter
+
+T = TypeVar("T")
 
 # Maps the name of a counter to the cause of AccountFault.SIGN_IN_LIMITED.
 _SIGN_IN_CAUSES = {
@@ -24,34 +41,25 @@ _SIGN_IN_CAUSES = {
     "sign_in_address": "sign_in_limited_address",
     "sign_in": "sign_in_limited_everybody",
 }
+# At this number of failed second factors, the owner gets an e-mail, at most once a day: the guesser knows the password.
+_TELL_FROM = 3
 
 
 def sign_in_wait(request: HttpRequest, email: str) -> tuple[int, str, UUID | None]:
-    """Return the seconds until this browser may try this account (0: now), the cause or "", and the owner or None."""
-    mark, person = _account(email)
-    for counter in reversed(_failed_sign_ins(request, email, mark)):
+    """Return the seconds until this browser may try this account, the cause or "", and the owner or None."""
+    counters, person = _failed_sign_ins(request, email)
+    for counter in reversed(counters):
         if seconds := rate_limits.exceeded(counter):
             return seconds, _SIGN_IN_CAUSES[counter.name], person
     return 0, "", person
 
 
 def count_failed_sign_in(request: HttpRequest, email: str) -> None:
-    mark, _person = _account(email)
-    rate_limits.count(*_failed_sign_ins(request, email, mark))
-
-
-def unlock_sign_in(person: User) -> None:
-    User.objects.filter(pk=person.pk).update(unlocks=F("unlocks") + 1)
+    rate_limits.count(*_failed_sign_ins(request, email)[0])
 
 
 def address_wait(request: HttpRequest, *limits: str) -> int:
-    """Count an event of the network address against each of these limits. Return the seconds to wait, or 0."""
     return rate_limits.attempt(*_of_address(request, *limits))
-
-
-def _of_address(request: HttpRequest, *limits: str) -> list[Counter]:
-    address = client_address(request)
-    return [counter for limit in limits for counter in rate_limits.by_address(limit, address)]
 
 
 def person_wait(person: User, limit: str) -> int:
@@ -59,12 +67,12 @@ def person_wait(person: User, limit: str) -> int:
 
 
 def mailbox_wait(email: str, limit: str, kind: str = "") -> int:
-    """Count an e-mail to the mailbox against the limit, separately for each kind. Return the seconds to wait, or 0."""
+    """Count an e-mail to the mailbox, separately for each kind."""
     return rate_limits.attempt(Counter(limit, f"{_mailbox(email)} {kind}".strip()))
 
 
 def mail_wait(request: HttpRequest, email: str) -> int:
-    """Count a mail with a code or link, by known browser or else network address. Return the seconds to wait, or 0."""
+    """Count a mail with a code or link, by known browser or else by network address."""
     if browser := known_browsers.find(request, email):
         return rate_limits.attempt(Counter("mail", f"{_mailbox(email)}:{browser}"))
     return address_wait(request, "mail")
@@ -76,41 +84,103 @@ def may_send_reset_email(request: HttpRequest, email: str) -> bool:
 
 
 def sign_in_begun_wait(request: HttpRequest, person: User) -> int:
-    """Count a right password, which begins a session that waits for the next step. Return the seconds to wait, or 0."""
+    """Count a right password, which begins a session that waits for the next step."""
     return rate_limits.attempt(_of_account("sign_in_begun", request, person.email, person.email)[0])
 
 
 def sign_in_done_wait(request: HttpRequest, person: User) -> int:
-    """Count a completed sign-in. A change of the credentials begins a new count. Return the seconds to wait, or 0."""
+    """Count a completed sign-in. A change of the credentials begins a new count."""
     account = f"{known_browsers.account_mark(person.email)} {person.credentials_version}"
     return rate_limits.attempt(_of_account("sign_in_done", request, person.email, account)[-1])
+
+
+def check_second_factor(request: HttpRequest, person: User, check: Callable[[], T]) -> T:
+    """Return the result of `check`, which checks a code or passkey. If `check` raises ValidationError, count a failure.
+
+    Raises ValidationError: `check` raised it, or the limit is reached and `check` was not called.
+    """
+    rate = settings.RATES.get("second_factor", "")
+    with transaction.atomic():
+        if not User.objects.select_for_update(no_key=True).filter(pk=person.pk):  # the account was deleted
+            rate = ""
+        browser, address = known_browsers.find(request, person.email), client_address(request)
+        source = salted_hmac("accounts.factors.failures", browser or site_of(address) or address, algorithm="sha256")
+        failed = FailedFactor(user=person, source=source.hexdigest()[:32], is_known=bool(browser))
+        if rate and (seconds := _second_factor_wait(failed, rate)):
+            raise refused(AccountFault.FACTOR_LIMITED, "throttled", person=person.pk, seconds=seconds)
+        try:
+            result = check()
+        except ValidationError as error:
+            failure = error
+        else:
+            events.write(Event.SECOND_FACTOR_USED, person=person.pk, is_sign_in=not request.user.is_authenticated)
+            return result
+        if (
+            rate
+            and _count_second_factor(failed, rate) >= _TELL_FROM
+            and not (failed.is_known or request.user.is_authenticated)
+        ):
+            once = f"second_factor_failed {person.pk} {timezone.now():%Y-%m-%d}"
+            composing.tell(request, person, "second_factor_failed", once)
+    raise failure
+
+
+@transaction.atomic
+def unlock(person: User) -> None:
+    """Forget the person's failed sign-ins and second factors in all browsers. Counts of network addresses stay."""
+    User.objects.filter(pk=person.pk).update(unlocks=F("unlocks") + 1)
+    FailedFactor.objects.filter(user=person).delete()
+    events.write(Event.ACCOUNT_UNLOCKED, person=person.pk)
+    audit_trail.write("account_unlocked", audit_trail.of_person(person))
+
+
+def _second_factor_wait(failed: FailedFactor, rate: str) -> int:
+    now, allowed = timezone.now(), rate_limits.parse(rate).events
+    rows = FailedFactor.objects.filter(user=failed.user, expires_at__gt=now).order_by("-expires_at")
+    # The rows of the newest failures, of which the oldest must expire first.
+    counted = [rows.filter(source=failed.source)[allowed - 1 : allowed]]
+    if not failed.is_known:  # all unknown browsers together have a limit too
+        all_allowed = allowed * rate_limits.ROTATING
+        counted.append(rows.filter(is_known=False)[all_allowed - 1 : all_allowed])
+    ends = [row.expires_at for found in counted for row in found]
+    return max(1, ceil((max(ends) - now).total_seconds())) if ends else 0
+
+
+def _count_second_factor(failed: FailedFactor, rate: str) -> int:
+    """Store the failure. Return the number of the person's failures in all unknown browsers."""
+    now, rows = timezone.now(), FailedFactor.objects.filter(user=failed.user)
+    rows.filter(expires_at__lte=now).delete()
+    failed.expires_at = now + timedelta(seconds=rate_limits.parse(rate).seconds)
+    failed.save()
+    return rows.filter(is_known=False).count()
+
+
+def _of_address(request: HttpRequest, *limits: str) -> list[Counter]:
+    address = client_address(request)
+    return [counter for limit in limits for counter in rate_limits.by_address(limit, address)]
 
 
 def _mailbox(email: str) -> str:
     return known_browsers.account_mark(mailbox_of(email))
 
 
-def _account(email: str) -> tuple[str, UUID | None]:
-    """Return the account's identifier for counters, which changes at each unlocking, and the owner or None."""
-    mark = known_browsers.account_mark(email)
+def _failed_sign_ins(request: HttpRequest, email: str) -> tuple[list[Counter], UUID | None]:
+    """Return the counters of the account, the narrowest first, and the owner or None."""
     row = User.objects.filter(email=email).values_list("pk", "unlocks").first()
     person, unlocks = row or (None, 0)
-    return f"{mark} {unlocks}" if unlocks else mark, person
-
-
-def _failed_sign_ins(request: HttpRequest, email: str, mark: str) -> list[Counter]:
-    counters = _of_account("sign_in_account", request, email, mark, rate_limits.ROTATING)
+    account = f"{known_browsers.account_mark(email)} {unlocks}"  # each unlocking begins a new count
+    counters = _of_account("sign_in_account", request, email, account, rate_limits.ROTATING)
     if len(counters) > 1:  # the browser is unknown
         counters += [*_of_address(request, "sign_in_address"), Counter("sign_in", "all")]
-    return counters
+    return counters, person
 
 
 def _of_account(name: str, request: HttpRequest, email: str, account: str, times: float = 1) -> list[Counter]:
     """Return the counter of a known browser, or the counters of the network address and of all unknown browsers.
 
-    A known browser has its own counter, so that a few wrong passwords from elsewhere do not lock the owner out. An
-    attacker who uses many network addresses reaches the limit of all unknown browsers together, which `times`
-    multiplies. IPv6 addresses are counted by /48 network: one machine has many addresses, but few such networks.
+    A known browser has its own counter, so wrong passwords from elsewhere do not lock the owner out. `times` multiplies
+    the limit of all unknown browsers, which an attacker with many network addresses reaches. IPv6 addresses are counted
+    by /48 network: one machine has many addresses, but few such networks.
     """
     if browser := known_browsers.find(request, email):
         return [Counter(name, f"{account}:{browser}")]

@@ -50,7 +50,7 @@ RATES_OF_RECORDS = {"records_of_caller": "120/h", "records_of_kind": "1000/h"}
 # All unknown browsers together may request this multiple of `reset_mail` for one mailbox.
 RESET_MAILS_FROM_ALL = 3
 NEW_BROWSER_MAILS_PER_DAY = 5
-# None: off in allauth, because accounts.throttling and accounts.factors.failures count. `False` would also remove
+# None: off in allauth, because accounts.throttling counts. `False` would also remove
 # allauth's limit of codes that are sent by e-mail.
 ACCOUNT_RATE_LIMITS = {
     **dict.fromkeys(("signup", "login", "login_failed", "change_password", "reauthenticate", "reset_password")),

@@ -136,7 +136,7 @@ RATELIMIT_ENABLE, RATELIMIT_CACHE_PREFIX, RATELIMIT_HASH_ALGORITHM = True, "rl:"
 # Sign-in, sessions, cookies ------------------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "accounts.User"
-# Of sessions and permissions. accounts.sign_in.password_check checks passwords, and allauth and accounts.sessions.store
+# Of sessions and permissions. accounts.sign_in.adapter checks passwords, and allauth and accounts.sessions.store
 # refuse inactive people.
 AUTHENTICATION_BACKENDS = ["django.contrib.auth.backends.AllowAllUsersModelBackend"]
 LOGIN_URL = "account_login"
@@ -235,7 +235,7 @@ ACCOUNT_EMAIL_SUBJECT_PREFIX = ""
 
 SIGN_UP = env.choice("SIGN_UP", "closed", allowed="closed, invitation, open")  # who may make an account
 STAFF_SECOND_FACTOR = env.boolean("STAFF_SECOND_FACTOR", "on" if IS_HTTPS else "off")
-MFA_ADAPTER = "accounts.factors.adapter.FactorAdapter"
+MFA_ADAPTER = "accounts.factors.authenticators.FactorAdapter"
 MFA_FORMS = {
     "authenticate": "accounts.factors.forms.AuthenticateForm",
     "reauthenticate": "accounts.factors.forms.ReauthenticateForm",

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from accounts.factors.adapter import FactorAdapter
+from accounts.factors.authenticators import FactorAdapter
 from accounts.models import User
 from config.infrastructure import network
 from oauth_bridge.credentials.code_redemption import challenge_of

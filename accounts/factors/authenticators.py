@@ -1,13 +1,19 @@
-"""Read and change a person's authenticators: authenticator apps, passkeys and recovery codes."""
+"""Read and change a person's authenticators: authenticator apps, passkeys and recovery codes. allauth's adapter."""
 
 from __future__ import annotations
 
+import base64
+import logging
+import os
 import re
-from typing import Any
+import struct
+from typing import Any, cast
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from allauth.account.authentication import get_authentication_records
 from allauth.mfa import app_settings
+from allauth.mfa.adapter import DefaultMFAAdapter, get_adapter
 from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -16,9 +22,26 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+from fido2.server import Fido2Server
+from fido2.utils import websafe_decode
+from fido2.webauthn import (
+    AttestedCredentialData,
+    PublicKeyCredentialDescriptor,
+    PublicKeyCredentialRpEntity,
+    PublicKeyCredentialType,
+    PublicKeyCredentialUserEntity,
+    RegistrationResponse,
+    ResidentKeyRequirement,
+    UserVerificationRequirement,
+)
+from qrcode import QRCode
 
-from accounts import audit_trail, throttling
-from accounts.factors import failures
+from accounts import audit_trail
+from accounts.errors import AccountFault
 from accounts.mail import composing
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
@@ -26,12 +49,14 @@ from config.infrastructure import events, sealing
 from config.infrastructure.events import Event
 from config.infrastructure.network import is_ip_address
 
+logger = logging.getLogger(__name__)
+
+PURPOSE = "accounts.factors"  # of the key that encrypts secrets of apps and seeds of recovery codes
 MOST_PASSKEYS = 20  # a page sends their IDs to the browser
 _SECOND_FACTORS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)
 HOST = "host"  # the name of the value in a passkey's `data["credential"]` that says for which host it was made
 _REMEMBERED = 10  # used codes of an app; at most three codes are valid at a time
 _USED = "used_codes"
-_APP_CODE_LENGTH = 6  # recovery codes are longer
 
 
 def overview(person: AbstractBaseUser) -> dict[str, Any]:
@@ -44,10 +69,6 @@ def overview(person: AbstractBaseUser) -> dict[str, Any]:
         "is_asked": any(row.type in _SECOND_FACTORS for row in rows),
         "codes_left": next((_unused(row) for row in rows if row.type == Authenticator.Type.RECOVERY_CODES), None),
     }
-
-
-def codes_left(person: User) -> int:
-    return sum(map(_unused, Authenticator.objects.filter(user=person, type=Authenticator.Type.RECOVERY_CODES)))
 
 
 def _unused(row: Authenticator) -> int:
@@ -69,7 +90,7 @@ def has_confirmed(request: HttpRequest) -> bool:
 
 
 def has_any(person: AbstractBaseUser | AnonymousUser) -> bool:
-    """Return whether the person has an app, or a passkey of the present host."""
+    """Return whether the person has an app, or a passkey that works with the present AUTH_URL."""
     return bool(types_of(person) - {Authenticator.Type.RECOVERY_CODES})
 
 
@@ -80,7 +101,7 @@ def confirm_path(person: AbstractBaseUser | AnonymousUser) -> str:
 
 
 def types_of(person: AbstractBaseUser | AnonymousUser) -> set[str]:
-    """Return the types of the person's authenticators that are usable: no passkey of another host, no used-up codes."""
+    """Return the types of authenticators that the person can use: no passkeys for another host, no used-up codes."""
     rows = Authenticator.objects.filter(user_id=person.pk)
     is_code = Authenticator.Type.RECOVERY_CODES
     return {row.type for row in rows if (_unused(row) if row.type == is_code else not other_host(row))}
@@ -88,8 +109,7 @@ def types_of(person: AbstractBaseUser | AnonymousUser) -> set[str]:
 
 def other_hosts(person: AbstractBaseUser | AnonymousUser) -> list[str]:
     """Return the hosts, other than that of AUTH_URL, for which the person's passkeys were made."""
-    rows = Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.WEBAUTHN)
-    return sorted({other_host(row) for row in rows} - {""})
+    return sorted({other_host(row) for row in passkeys_of(person.pk)} - {""})
 
 
 def of_other_hosts() -> QuerySet[Authenticator]:
@@ -99,16 +119,15 @@ def of_other_hosts() -> QuerySet[Authenticator]:
 
 
 def other_host(row: Authenticator) -> str:
-    """Return the host of a passkey that was made for another host than AUTH_URL's; "" for every other authenticator."""
-    here = passkey_host()
-    host = row.data.get("credential", {}).get(HOST, here) if row.type == Authenticator.Type.WEBAUTHN else here
-    return "" if host == here else str(host)
+    """Return the host for which a passkey was made; "" for the host of AUTH_URL and for other authenticators."""
+    host = str(row.data.get("credential", {}).get(HOST, ""))
+    return "" if host == passkey_host() else host
 
 
 def is_enough_by_link(request: HttpRequest, person: User) -> bool:
-    """Return whether a mailed link replaces the second factor in this sign-in, because none can be used any more.
+    """Return whether a mailed link replaces the second factor in this sign-in, because the person can use none.
 
-    Never for administrators: whoever reads their mails would administer the service.
+    This is never so for administrators: a reader of their e-mails would administer the service.
     """
     records = get_authentication_records(request, person)
     is_by_link = any(record.get("method") == "password_reset" for record in records)
@@ -117,20 +136,19 @@ def is_enough_by_link(request: HttpRequest, person: User) -> bool:
 
 
 def is_asked_after_password(person: AbstractBaseUser | AnonymousUser | None) -> bool:
-    """Return whether the person has an app or a passkey, usable or not; False for None, which is a deleted person."""
-    if person is None:
-        return False
-    asked: bool = Authenticator.objects.filter(user_id=person.pk, type__in=_SECOND_FACTORS).exists()
-    return asked
+    """Return whether the person has an app or a passkey, usable or not. None is a deleted person."""
+    owned = Authenticator.objects.filter(user_id=person and person.pk, type__in=_SECOND_FACTORS)
+    return bool(owned.exists())
 
 
-def number_of_passkeys(person: AbstractBaseUser | AnonymousUser) -> int:
-    return int(Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.WEBAUTHN).count())
+def passkeys_of(owner: UUID | None) -> QuerySet[Authenticator]:
+    found: QuerySet[Authenticator] = Authenticator.objects.filter(user_id=owner, type=Authenticator.Type.WEBAUTHN)
+    return found
 
 
 @transaction.atomic
 def remove_all(person: User) -> None:
-    """Remove the person's authenticators, end all credentials, and tell the person if there were authenticators."""
+    """Remove the person's authenticators, and end all credentials. If there was an authenticator, tell the person."""
     end_credentials(person)
     if Authenticator.objects.filter(user=person).delete()[0]:
         composing.factors_removed(person)
@@ -140,30 +158,26 @@ def remove_all(person: User) -> None:
 
 @transaction.atomic
 def mark_used(person: AbstractBaseUser | AnonymousUser, code: str) -> bool:
-    """Store the use of a valid code of the app, and return True. Return False if it was used before or there is no app.
+    """Store the use of a valid code of the app. Return False if the code was used before or there is no app.
 
-    RFC 6238 §5.2. allauth itself remembers a used code for only one period and, without Redis, in only one worker.
+    RFC 6238 §5.2. allauth remembers a used code for only one period and, without Redis, in only one worker.
     """
     apps = Authenticator.objects.select_for_update().filter(user_id=person.pk, type=Authenticator.Type.TOTP)
     row = apps.first()
-    if row is None or _is_used(row.data, code):
+    if row is None or was_used(person, code):
         return False
     row.data[_USED] = [*row.data.get(_USED, []), _digests(code)[0]][-_REMEMBERED:]
     row.save(update_fields=["data"])
     return True
 
 
-def was_used(person: User, code: str) -> bool:
-    apps = Authenticator.objects.filter(user=person, type=Authenticator.Type.TOTP)
-    return any(_is_used(data, code) for data in apps.values_list("data", flat=True))
-
-
-def _is_used(data: dict[str, Any], code: str) -> bool:
-    return not set(_digests(code)).isdisjoint(data.get(_USED, []))
+def was_used(person: AbstractBaseUser | AnonymousUser, code: str) -> bool:
+    app = Authenticator.objects.filter(user_id=person.pk, type=Authenticator.Type.TOTP).first()
+    return app is not None and not set(_digests(code)).isdisjoint(app.data.get(_USED, []))
 
 
 def is_of_an_app(code: str) -> bool:
-    return len(_digits(code)) == _APP_CODE_LENGTH
+    return len(_digits(code)) == 6  # recovery codes are longer
 
 
 def _digits(code: str) -> str:
@@ -174,15 +188,6 @@ def _digests(code: str) -> list[str]:
     return sealing.digests("accounts.factors.used_codes", _digits(code))
 
 
-@transaction.atomic
-def unlock(person: User) -> None:
-    """Forget the person's failed sign-ins and second factors in all browsers. Counts of network addresses stay."""
-    throttling.unlock_sign_in(person)
-    failures.forget(person)
-    events.write(Event.ACCOUNT_UNLOCKED, person=person.pk)
-    audit_trail.write("account_unlocked", audit_trail.of_person(person))
-
-
 def passkey_host() -> str:
     """Return WebAuthn's relying party ID."""
     return urlsplit(settings.AUTH_URL).hostname or ""
@@ -191,3 +196,109 @@ def passkey_host() -> str:
 def passkeys_are_possible() -> bool:
     """Return whether browsers make passkeys for the host of AUTH_URL. Browsers refuse IP addresses."""
     return not is_ip_address(passkey_host())
+
+
+# The options and answers of a browser with passkeys. WebAuthn §7.1, §7.2 ----------------------------------------------
+
+# The WebAuthn library raises ValueError for an answer that is not accepted, and any of these for a malformed one.
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, struct.error)
+_SESSION_KEY = "passkey"  # the challenge of the browser's last options, until a passkey has answered it
+_VERIFIED = UserVerificationRequirement.REQUIRED
+_TYPE = PublicKeyCredentialType.PUBLIC_KEY
+
+
+def creation_options(request: HttpRequest, person: AbstractBaseUser) -> dict[str, Any]:
+    """Return the options with which the browser makes a passkey that is enough to sign in."""
+    user = PublicKeyCredentialUserEntity(**get_adapter().get_public_key_credential_user_entity(person))
+    options, request.session[_SESSION_KEY] = _server().register_begin(
+        user, _descriptors(person), ResidentKeyRequirement.REQUIRED, _VERIFIED, extensions={"credProps": True}
+    )
+    return dict(options)
+
+
+def check_new(request: HttpRequest, answer: dict[str, Any]) -> None:
+    """Check the answer to `creation_options`. Raises one of `MALFORMED`: the answer is not accepted."""
+    _server().register_complete(request.session[_SESSION_KEY], answer)
+    del request.session[_SESSION_KEY]
+
+
+def request_options(request: HttpRequest, person: AbstractBaseUser | None = None) -> dict[str, Any]:
+    """Return the options with which the browser asks for a passkey of the person, or by default of anybody."""
+    options, request.session[_SESSION_KEY] = _server().authenticate_begin(
+        _descriptors(person) if person else None, _VERIFIED
+    )
+    return dict(options)
+
+
+def find_used(request: HttpRequest, person: AbstractBaseUser | None, answer: dict[str, Any]) -> Authenticator:
+    """Return the passkey that signed the answer. If `person` is None, the answer names the owner.
+
+    Raises one of `MALFORMED`: the passkey is unknown, or the answer is not accepted.
+    """
+    owner = person.pk if person else UUID(websafe_decode(answer["response"]["userHandle"]).decode())
+    known = passkeys_of(owner).select_related("user").filter(data__credential__rawId=answer["rawId"]).first()
+    if known is None:
+        raise LookupError
+    stored = RegistrationResponse.from_dict(known.data["credential"]).response.attestation_object.auth_data
+    credential = cast(AttestedCredentialData, stored.credential_data)
+    _server().authenticate_complete(request.session[_SESSION_KEY], [credential], answer)
+    del request.session[_SESSION_KEY]
+    return known
+
+
+def _descriptors(person: AbstractBaseUser) -> list[PublicKeyCredentialDescriptor]:
+    ids = passkeys_of(person.pk).values_list("data__credential__rawId", flat=True)
+    return [PublicKeyCredentialDescriptor(type=_TYPE, id=websafe_decode(each)) for each in ids]
+
+
+def _server() -> Fido2Server:
+    return Fido2Server(PublicKeyCredentialRpEntity(**get_adapter().get_public_key_credential_rp_entity()))
+
+
+class FactorAdapter(DefaultMFAAdapter):
+    error_messages = DefaultMFAAdapter.error_messages | {
+        "incorrect_code": gettext_lazy(AccountFault.APP_CODE_WRONG.problem),
+        "cannot_generate_recovery_codes": gettext_lazy("Set up an authenticator app or add a passkey first."),
+        "unverified_email": gettext_lazy("Confirm your e-mail address first."),
+    }
+
+    def is_mfa_enabled(self, user: AbstractBaseUser | AnonymousUser | None, types: Any = None) -> bool:
+        # With apps and passkeys in `types`, allauth asks whether a second factor must follow: unusable passkeys count.
+        if types and {Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN} <= set(types):
+            is_asked = is_asked_after_password(user)
+            return is_asked and not is_enough_by_link(self.request, cast(User, user))
+        return user is not None and bool(types_of(user) & set(types or Authenticator.Type.values))
+
+    def encrypt(self, text: str) -> str:
+        return base64.b64encode(sealing.seal(PURPOSE, text.encode())).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        content = sealing.unseal(PURPOSE, base64.b64decode(encrypted_text))
+        if content is None:
+            logger.error("a second factor can't be read: it was stored under another SECRET_KEY")
+            return base64.b32encode(os.urandom(20)).decode()  # a random secret, which fits no code
+        return content.decode()
+
+    def build_totp_svg(self, url: str) -> SafeString:
+        """Return the QR code as an SVG element, a fifth as long as allauth's. A page may have 50 kB."""
+        code = QRCode(border=4)
+        code.add_data(url)
+        rows = ["".join("#" if is_dark else " " for is_dark in row) for row in code.get_matrix()]
+        dark = "".join(
+            f"M{run.start()},{y}h{len(run[0])}" for y, row in enumerate(rows) for run in re.finditer("#+", row)
+        )
+        return format_html('<svg viewBox="0 -.5 {0} {0}"><path stroke="#000" d="{1}"/></svg>', len(rows), dark)
+
+    def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
+        """Return False for the last passkey that a person without a password can use."""
+        if authenticator.type != Authenticator.Type.WEBAUTHN or authenticator.user.has_usable_password():
+            return True
+        others = passkeys_of(authenticator.user_id).exclude(pk=authenticator.pk)
+        return not all(map(other_host, others))
+
+    def generate_authenticator_name(self, user: AbstractBaseUser, type: Authenticator.Type) -> str:
+        number = passkeys_of(user.pk).count() + 1
+        return _("Passkey") if number == 1 else _("Passkey %(number)d") % {"number": number}
+
+    def get_public_key_credential_rp_entity(self) -> dict[str, str]:
+        return {"id": passkey_host(), "name": settings.SERVICE_NAME}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import struct
-from collections.abc import Callable
 from typing import Any
 
 from allauth.mfa.adapter import get_adapter
@@ -19,9 +17,10 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.utils.translation import gettext_lazy as _
 
+from accounts import throttling
 from accounts.errors import AccountFault, refused
-from accounts.factors import authenticators, failures, passkeys
-from accounts.factors.authenticators import HOST, codes_left, is_of_an_app, mark_used, types_of, was_used
+from accounts.factors import authenticators
+from accounts.factors.authenticators import HOST, is_of_an_app, mark_used, types_of, was_used
 from accounts.form_fields import CodeField
 from accounts.mail import composing
 from accounts.models import User
@@ -32,17 +31,10 @@ from config.infrastructure.texts import refuse_control_characters
 NAME_MAX_LENGTH = 60
 
 
-class LimitedMixin(forms.Form):
+class UnusedCodeMixin(forms.Form):
+    """Accepts each code of an app only once. allauth accepts each recovery code only once."""
+
     user: User
-    is_sign_in = True
-
-    def limited(self, check: Callable[[], Any]) -> Any:
-        return failures.limited(get_adapter().request, self.user, check, is_sign_in=self.is_sign_in)
-
-
-class UnusedCodeMixin(LimitedMixin):
-    """Accepts each code of an app only once. allauth itself accepts each recovery code only once."""
-
     code = CodeField(inputmode="numeric")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -55,7 +47,7 @@ class UnusedCodeMixin(LimitedMixin):
         }.get((has_app, has_codes), _("Recovery code"))
 
     def clean_code(self) -> Any:
-        return self.limited(self._unused_code)
+        return throttling.check_second_factor(get_adapter().request, self.user, self._unused_code)
 
     def _unused_code(self) -> Any:
         code = self.cleaned_data["code"]
@@ -70,7 +62,7 @@ class UnusedCodeMixin(LimitedMixin):
             fault = AccountFault.APP_CODE_WRONG if is_code_of_app else AccountFault.FACTOR_WRONG
             raise refused(fault, "incorrect_code", person=self.user.pk, cause=cause)
         if not is_of_an_app(code):
-            left = codes_left(self.user)
+            left = authenticators.overview(self.user)["codes_left"]
             events.write(Event.RECOVERY_CODE_USED, person=self.user.pk, left=left)
             composing.tell(get_adapter().request, self.user, "recovery_code_used", left=left)
         return code
@@ -81,51 +73,43 @@ class AuthenticateForm(UnusedCodeMixin, base.AuthenticateForm):
 
 
 class ReauthenticateForm(UnusedCodeMixin, base.ReauthenticateForm):
-    is_sign_in = False
+    pass
 
 
 class ActivateTOTPForm(totp.ActivateTOTPForm):
     code = CodeField(_("Code that the app shows"), inputmode="numeric")
 
 
-# The WebAuthn library raises ValueError for an answer that is not accepted, and any of these for a malformed one.
-MALFORMED = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, struct.error)
 _BASE64URL = re.compile(r"[A-Za-z0-9_-]+={0,2}", re.ASCII)
 
 
 class PasskeyField(forms.JSONField):
     """The browser's answer to a passkey request, as a dictionary. The origin in the answer must be AUTH_URL.
 
-    allauth would accept every port and every subdomain of the host. allauth would also store the whole answer, and the
-    WebAuthn library would allocate as many bytes as a number in the answer says. So the field keeps only the needed
-    members, which must be base64url text.
+    allauth would accept every port and every subdomain of the host, and would store the whole answer. The field keeps
+    only the members that are needed. Each must be base64url text: for a number, the WebAuthn library would allocate as
+    many bytes.
     """
 
-    REQUIRED = ("clientDataJSON",)
-    OPTIONAL = ("attestationObject", "authenticatorData", "signature", "userHandle")
+    MEMBERS = ("clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle")
 
     def __init__(self) -> None:
         super().__init__(widget=forms.HiddenInput)
 
     def to_python(self, value: Any) -> Any:
         try:
-            answer = self._needed(super().to_python(value))
-            client_data = answer["response"]["clientDataJSON"]
+            answer = super().to_python(value)
+            response = {name: text for name in self.MEMBERS if (text := answer["response"].get(name)) is not None}
+            texts = (answer["id"], answer["rawId"], *response.values())
+            if not all(isinstance(text, str) and _BASE64URL.fullmatch(text) for text in texts):
+                raise ValueError
+            client_data = response["clientDataJSON"]
             origin = json.loads(base64.urlsafe_b64decode(client_data + "=" * (-len(client_data) % 4)))["origin"]
         except (AttributeError, KeyError, RecursionError, TypeError, ValidationError, ValueError):
             raise refused(AccountFault.PASSKEY_UNREADABLE, "invalid") from None
         if origin != settings.AUTH_URL:
             raise refused(AccountFault.PASSKEY_UNREADABLE, "invalid", cause="passkey_of_another_origin")
-        return answer
-
-    def _needed(self, answer: Any) -> dict[str, Any]:
-        response = answer["response"]
-        found = {name: response[name] for name in self.REQUIRED}
-        found |= {name: response[name] for name in self.OPTIONAL if response.get(name) is not None}
-        for text in (answer["id"], answer["rawId"], *found.values()):
-            if not isinstance(text, str) or not _BASE64URL.fullmatch(text):
-                raise ValueError
-        return {"id": answer["id"], "rawId": answer["rawId"], "type": "public-key", "response": found}
+        return {"id": answer["id"], "rawId": answer["rawId"], "type": "public-key", "response": response}
 
 
 class KnownPasskeyMixin(forms.Form):
@@ -134,8 +118,8 @@ class KnownPasskeyMixin(forms.Form):
     def clean_credential(self) -> Any:
         person = getattr(self, "user", None)  # before a sign-in by passkey, the person is unknown
         try:
-            return passkeys.find_used(get_adapter().request, person, self.cleaned_data["credential"])
-        except MALFORMED:
+            return authenticators.find_used(get_adapter().request, person, self.cleaned_data["credential"])
+        except authenticators.MALFORMED:
             raise refused(AccountFault.PASSKEY_UNKNOWN, "unknown", person=person and person.pk) from None
 
 
@@ -154,8 +138,8 @@ class AddPasskeyForm(webauthn.AddWebAuthnForm):
     def clean(self) -> Any:
         if credential := self.cleaned_data.get("credential"):
             try:
-                passkeys.check_new(get_adapter().request, credential)
-            except MALFORMED:
+                authenticators.check_new(get_adapter().request, credential)
+            except authenticators.MALFORMED:
                 raise refused(AccountFault.PASSKEY_REFUSED, "refused", person=self.user.pk) from None
             credential[HOST] = authenticators.passkey_host()
         return self.cleaned_data
@@ -169,9 +153,11 @@ class PasskeySignInForm(KnownPasskeyMixin, webauthn.LoginWebAuthnForm):
     pass
 
 
-class LimitedPasskeyMixin(LimitedMixin, KnownPasskeyMixin):
+class LimitedPasskeyMixin(KnownPasskeyMixin):
+    user: User
+
     def clean_credential(self) -> Any:
-        return self.limited(super().clean_credential)
+        return throttling.check_second_factor(get_adapter().request, self.user, super().clean_credential)
 
 
 class PasskeyAuthenticateForm(LimitedPasskeyMixin, webauthn.AuthenticateWebAuthnForm):
@@ -179,4 +165,4 @@ class PasskeyAuthenticateForm(LimitedPasskeyMixin, webauthn.AuthenticateWebAuthn
 
 
 class PasskeyReauthenticateForm(LimitedPasskeyMixin, webauthn.ReauthenticateWebAuthnForm):
-    is_sign_in = False
+    pass

@@ -25,35 +25,36 @@ from django.views.generic.edit import FormView
 
 from accounts import return_path, throttling
 from accounts.errors import AccountFault, refused
-from accounts.factors import passkeys
-from accounts.factors.adapter import FactorAdapter
-from accounts.factors.authenticators import (
-    MOST_PASSKEYS,
-    is_asked_after_password,
-    mark_used,
-    number_of_passkeys,
-    other_hosts,
-)
+from accounts.factors import authenticators
+from accounts.factors.authenticators import MOST_PASSKEYS, FactorAdapter
 from accounts.factors.forms import PasskeySignInForm
 from accounts.models import User
 from accounts.pages import AccountPageMixin, RetryLaterMixin, too_many_requests
 from accounts.return_path import StepMixin
 from accounts.sessions import credential_changes
 
+
+class PasskeyPageMixin:
+    """Replaces the context of allauth's pages for passkeys: allauth would parse all passkeys of the person."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return FormView.get_context_data(cast(Any, self), **kwargs)
+
+
 # Signing in ----------------------------------------------------------------------------------------------------------
 
 
 class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
-    """GET returns, as JSON, the options with which the browser asks for a passkey. POST takes the passkey's answer."""
+    """GET returns the options with which the browser asks for a passkey, as JSON. POST takes the passkey's answer."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Limit the requests of a network address: GET stores a challenge in a session, POST takes time to check."""
+        # GET stores a challenge in a session, and POST takes time to check.
         if seconds := throttling.address_wait(request, "passkey_options"):
             return too_many_requests(request, seconds, cause="passkeys_limited")
         return super().dispatch(request, *args, **kwargs)
 
     def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        return JsonResponse({"request_options": passkeys.request_options(request)})
+        return JsonResponse({"request_options": authenticators.request_options(request)})
 
     def get_authenticated_redirect_url(self) -> str:
         return return_path.requested(self.request) or reverse("profile")
@@ -68,8 +69,6 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
 
 
 class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
-    """Asks for the second factor after the password: a code, or a passkey if the person has one."""
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         passkey_form: Any = self.webauthn_form
         self.webauthn_form: Any = None  # otherwise allauth would parse all passkeys
@@ -77,38 +76,37 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
         form = context["form"]
         types, person = form.types, form.user
         if Authenticator.Type.WEBAUTHN in types or passkey_form.is_bound:
-            options = passkeys.request_options(self.request, person)
+            options = authenticators.request_options(self.request, person)
             context |= {"webauthn_form": passkey_form, "js_data": {"request_options": options}}
         return context | {
             "form": form if types - {Authenticator.Type.WEBAUTHN} else None,
             "has_app": Authenticator.Type.TOTP in types,
-            "needs_device": types == {Authenticator.Type.WEBAUTHN},
-            "other_hosts": other_hosts(person) if not types else [],
+            "other_hosts": authenticators.other_hosts(person) if not types else [],
             "person": person,
         }
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Abort the sign-in if the person's factors were removed: else this page and sign-in redirect to each other."""
+        # If the person's factors were removed meanwhile, this page and sign-in would redirect to each other.
         stage = LoginStageController.enter(request, AuthenticateStage.key)
-        if stage and not request.user.is_authenticated and not is_asked_after_password(stage.login.user):
+        is_asked = stage and authenticators.is_asked_after_password(stage.login.user)
+        if stage and not request.user.is_authenticated and not is_asked:
             return return_path.carry(request, _end(stage))
         return super().dispatch(request, *args, **kwargs)
 
 
-class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
+class FirstPasskeyView(StepMixin, PasskeyPageMixin, webauthn.SignupWebAuthnView):
     """Adds the first passkey to a new account without a password, after the address is confirmed."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = FormView.get_context_data(self, **kwargs)
-        options = passkeys.creation_options(self.request, context["form"].user)
+        context = super().get_context_data(**kwargs)
+        options = authenticators.creation_options(self.request, context["form"].user)
         return context | {"js_data": {"creation_options": options}}
 
     @transaction.atomic
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Abort the sign-up if the account's credentials have changed since the sign-up began.
 
-        Otherwise, somebody who still has the page open could add a passkey after the owner has set a password. If the
-        session was lost, redirect to sign-in instead of sign-up: the account already exists.
+        Otherwise, somebody who finds the page open could add a passkey after the owner has set a password.
         """
         stage = LoginStageController.enter(request, PasskeySignupStage.key)
         if stage:
@@ -117,18 +115,17 @@ class FirstPasskeyView(StepMixin, webauthn.SignupWebAuthnView):
             if person is None or not credential_changes.is_sign_in_current(request, person):
                 return return_path.carry(request, _end(stage))
         response = super().dispatch(request, *args, **kwargs)
-        is_lost = response.get("Location") == reverse("account_signup")
+        is_lost = response.get("Location") == reverse("account_signup")  # the session, but the account exists already
         return return_path.carry(request, redirect("account_login")) if is_lost else response
 
     def form_valid(self, form: Form) -> HttpResponse:
-        """Offer recovery codes before the person continues: the passkey is the only way into the new account."""
+        """Offer recovery codes before the person continues, because the account has no other credential."""
         response = cast(HttpResponse, super().form_valid(form))
         if not self.request.user.is_authenticated:
             return response
         # The device has just verified the person. Without this record, the next page would ask for the passkey.
         proof = PasskeySignInForm()
-        made = Authenticator.objects.filter(user_id=self.request.user.pk, type=Authenticator.Type.WEBAUTHN)
-        proof.cleaned_data = {"credential": made.latest("pk")}
+        proof.cleaned_data = {"credential": authenticators.passkeys_of(self.request.user.pk).latest("pk")}
         proof.save()
         return redirect(return_path.url_of(reverse("mfa_generate_recovery_codes"), response["Location"]))
 
@@ -139,7 +136,7 @@ def _end(stage: Any) -> Any:
 
 
 class SecurityPageMixin(LoginRequiredMixin, AccountPageMixin):
-    """Requires a sign-in. Without this, allauth's view would store the request of an anonymous visitor in a session."""
+    """Requires a sign-in: allauth's views would store the request of an anonymous visitor in a session."""
 
     section = "security"
 
@@ -148,27 +145,24 @@ class ConfirmByCodeView(SecurityPageMixin, RetryLaterMixin, base.ReauthenticateV
     pass
 
 
-class PasskeyProofView(webauthn.ReauthenticateWebAuthnView):
+class ConfirmByPasskeyView(SecurityPageMixin, PasskeyPageMixin, webauthn.ReauthenticateWebAuthnView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super(webauthn.ReauthenticateWebAuthnView, self).get_context_data(**kwargs)
-        options = passkeys.request_options(self.request, cast(User, self.request.user))
-        return context | {"js_data": {"request_options": options}}
+        options = authenticators.request_options(self.request, cast(User, self.request.user))
+        return super().get_context_data(**kwargs) | {"js_data": {"request_options": options}}
 
-
-class ConfirmByPasskeyView(SecurityPageMixin, PasskeyProofView):
     def form_invalid(self, form: Form) -> HttpResponse:
         for error in form.errors.get("credential", []):
             messages.error(self.request, str(error))
         return HttpResponseRedirect(self.request.get_full_path())
 
 
-_CODES_SALT = "accounts.factors.recovery_codes"
-
 # The page "Security" -------------------------------------------------------------------------------------------------
+
+_CODES_SALT = "accounts.factors.recovery_codes"
 
 
 class NewFactorMixin:
-    """After a form, redirects to recovery codes if some were made, else to the page that required a second factor."""
+    """Redirects to new recovery codes if the form made some, else to the page that required a second factor."""
 
     request: HttpRequest
 
@@ -187,9 +181,8 @@ class NewFactorMixin:
 class ActivateTOTPView(NewFactorMixin, SecurityPageMixin, totp.ActivateTOTPView):
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
-        """Mark the code of the set-up as used, so that the same code cannot also sign in. RFC 6238 §5.2."""
         response = super().form_valid(form)
-        mark_used(self.request.user, form.cleaned_data["code"])
+        authenticators.mark_used(self.request.user, form.cleaned_data["code"])  # RFC 6238 §5.2
         return response
 
 
@@ -198,18 +191,13 @@ class DeactivateTOTPView(SecurityPageMixin, totp.DeactivateTOTPView):
 
 
 class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView):
-    """Shows the codes only at the first GET."""
-
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_context_data(**kwargs)
+        context = super().get_context_data(**kwargs)
         signed = signing.dumps(context["unused_codes"], salt=_CODES_SALT)
         return context | {"onward": return_path.take(self.request), "signed_codes": signed}
 
-    def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        return HttpResponse()  # the next GET still shows the codes
-
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Return the codes in the form as a file. The page has signed them, so the database is not asked for them."""
+        """Return the posted codes as a file. The page has signed them, because they are shown only once."""
         try:
             codes = signing.loads(request.POST.get("codes", ""), salt=_CODES_SALT)
         except signing.BadSignature:
@@ -220,7 +208,7 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
 
 
 class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCodesView):
-    """Makes new recovery codes. With `next`, as after a sign-up with a passkey, a link to `next` skips the codes."""
+    """Makes new recovery codes. After a sign-up with a passkey, a link to `next` skips them."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return super().get_context_data(**kwargs) | {"onward": return_path.requested(self.request)}
@@ -230,17 +218,10 @@ class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCod
         return cast(HttpResponse, super().form_valid(form))
 
 
-class NewPasskeyView(webauthn.AddWebAuthnView):
+class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, PasskeyPageMixin, webauthn.AddWebAuthnView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        options = passkeys.creation_options(self.request, cast(User, self.request.user))
-        return FormView.get_context_data(self, **kwargs) | {"js_data": {"creation_options": options}}
-
-
-class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, NewPasskeyView):
-    """Adds a passkey unless the person already has MOST_PASSKEYS."""
-
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        return super().get_context_data(**kwargs) | {"most": MOST_PASSKEYS, "is_full": self._is_full()}
+        data = {"creation_options": authenticators.creation_options(self.request, cast(User, self.request.user))}
+        return super().get_context_data(**kwargs) | {"most": MOST_PASSKEYS, "is_full": self._is_full(), "js_data": data}
 
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
@@ -255,7 +236,7 @@ class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, NewPass
         return super().form_valid(form)
 
     def _is_full(self) -> bool:
-        return number_of_passkeys(self.request.user) >= MOST_PASSKEYS
+        return authenticators.passkeys_of(self.request.user.pk).count() >= MOST_PASSKEYS
 
 
 class RenamePasskeyView(SecurityPageMixin, webauthn.EditWebAuthnView):

@@ -1,7 +1,6 @@
-"""Hash passwords with Argon2id, one at a time in each process.
+"""Hash passwords with Argon2id, one at a time in each process: a hash takes 19 MiB, which its thread keeps.
 
-A hash takes about twenty times as long as a user info request, and 19 MiB of memory, which the thread keeps. At most
-half of the threads of requests wait for a hash. Others are refused, so that threads are left for other requests.
+At most half of the threads of requests wait for a hash. Others are refused, so that other requests have threads.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ _thread = ThreadPoolExecutor(1, "hashing")
 
 
 class HashingBusy(Exception):
-    """The password was not hashed, because too many threads wait."""
+    """The password was not hashed, because half of the threads of requests wait for a hash."""
 
 
 def in_turn(function: Callable[[str, str], T], *values: str) -> T:
-    """Call the function in the only thread that hashes. Raises HashingBusy: half of the request threads wait for it."""
+    """Call the function in the only thread that hashes. Raises HashingBusy."""
     began = time.perf_counter()
 
     def run() -> T:
@@ -46,7 +45,7 @@ def in_turn(function: Callable[[str, str], T], *values: str) -> T:
 
 
 class PasswordHasher(Argon2PasswordHasher):
-    """Argon2id with the second of OWASP's parameter sets. `encode` and `verify` can raise HashingBusy."""
+    """Argon2id with the second of OWASP's parameter sets. `encode` and `verify` raise HashingBusy."""
 
     time_cost = 2
     memory_cost = 19 * 1024  # in KiB
@@ -60,7 +59,7 @@ class PasswordHasher(Argon2PasswordHasher):
 
 
 def upgraded(password: str, encoded: str) -> str:
-    """Return a hash of the password with the current parameters and the salt of `encoded`. Can raise HashingBusy."""
+    """Return a hash of the password with the current parameters and the salt of `encoded`. Raises HashingBusy."""
     return make_password(password, salt=PasswordHasher().decode(encoded)["salt"])
 
 

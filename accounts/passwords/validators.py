@@ -1,7 +1,4 @@
-"""Password validators beside Django's. NIST SP 800-63B requires a blocklist, not composition rules.
-
-Passwords are hashed as typed, without Unicode normalisation: normalised passwords would not match older hashes.
-"""
+"""Password validators beside Django's. NIST SP 800-63B requires a blocklist, not composition rules."""
 
 from __future__ import annotations
 
@@ -30,16 +27,12 @@ _FAMOUS = ("correcthorsebatterystaple", "thequickbrownfox", "jumpsoverthelazydog
 
 
 class LengthValidator(MinimumLengthValidator):
-    """Requires PASSWORD_MIN_LENGTH characters. Its own message has all translations, unlike that of Django 5.2."""
-
-    def get_error_message(self) -> str:
+    def get_error_message(self) -> str:  # Django 5.2 does not have all translations of its own message
         text = _("This password is too short. It must have at least %(count)d characters.")
         return text % {"count": self.min_length}
 
 
 class PlainTextValidator:
-    """Refuses passwords with control characters or with more than PASSWORD_MAX_LENGTH characters."""
-
     def validate(self, password: str, user: object = None) -> None:
         if len(password) > settings.PASSWORD_MAX_LENGTH:
             text = _("This password is too long. It may have %(count)d characters.")
@@ -48,7 +41,7 @@ class PlainTextValidator:
 
 
 class StrengthValidator:
-    """Refuses passwords for which zxcvbn estimates fewer than MIN_GUESSES guesses by somebody who knows the person."""
+    """Refuses passwords that somebody who knows the person guesses with fewer than MIN_GUESSES attempts."""
 
     def validate(self, password: str, user: object = None) -> None:
         known = [*_FAMOUS, *_known_words(user)]
@@ -66,7 +59,6 @@ def _estimated(password: str) -> str:
 
 
 def _known_words(user: object) -> Iterator[str]:
-    """Yield the service's name, the person's e-mail address and nickname, and the words in these texts."""
     for known in (settings.SERVICE_NAME, getattr(user, "email", ""), getattr(user, "nickname", "")):
         plain = unicodedata.normalize("NFKC", known).casefold()
         words = re.findall(r"[^\W_]+", plain)

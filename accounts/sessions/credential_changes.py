@@ -27,10 +27,10 @@ class AccountChanged(Exception):
 
 @transaction.atomic
 def end_credentials(user: User, *, except_session: str | None = None) -> None:
-    """Void the person's sessions, codes, access tokens and remembered consents. No browser of the person stays known.
+    """End the person's sessions, codes, access tokens and remembered consents. No browser of the person stays known.
 
-    Each credential stores the person's `credentials_version` at its issue, and is invalid after the version has
-    changed. `except_session` is the key of a session that stays valid.
+    A credential stores the person's `credentials_version` at its issue. After a change of the version, it is invalid.
+    `except_session` is the key of a session that stays valid.
     """
     _next_version(user)
     sessions = user.sessions.all()
@@ -42,8 +42,8 @@ def end_credentials(user: User, *, except_session: str | None = None) -> None:
 def set_password(user: User, password: str, *, except_session: str | None = None) -> None:
     """Set the password and end the person's credentials, except the session with the key `except_session`.
 
-    Only the columns of the password are saved, so an account that is deactivated meanwhile stays deactivated. Raises
-    HashingBusy. Raises AccountChanged: nothing was stored, because whoever has the old address may not set a password.
+    Raises HashingBusy. Raises AccountChanged: nothing was stored, because the owner of a former address may not set a
+    password.
     """
     user.set_password(password)
     user.password_changed_at = timezone.now()
@@ -58,18 +58,13 @@ def set_password(user: User, password: str, *, except_session: str | None = None
 
 @transaction.atomic
 def set_active(user: User, is_active: bool) -> None:
-    """Deactivate or activate the account. Both changes end the account's credentials.
-
-    After a deactivation, the rows of the invalid sessions stay until they expire or the account is activated. The
-    sign-in page reads the row of an invalid session to find out why the browser is signed out. Raises
-    LastAdministrator: nothing was changed.
-    """
+    """Deactivate or activate the account, and end its credentials. Raises LastAdministrator: nothing was changed."""
     if not is_active:
         keep_one([user.pk])
     if User.objects.filter(pk=user.pk).exclude(is_active=is_active).update(is_active=is_active):
         if is_active:
             end_credentials(user)
-        else:
+        else:  # the sign-in page finds out from the row of an invalid session that the account is deactivated
             _next_version(user)
         events.write(Event.ACCOUNT_ACTIVATED if is_active else Event.ACCOUNT_DEACTIVATED, person=user.pk)
         action = "account_activated" if is_active else "account_deactivated"
@@ -79,19 +74,12 @@ def set_active(user: User, is_active: bool) -> None:
 
 @transaction.atomic
 def deactivate_all(people: QuerySet[User]) -> int:
-    """Deactivate all active accounts of the queryset, as `set_active` does. Returns their number.
-
-    The number of statements does not depend on the number of people, except for the audit entries. Raises
-    LastAdministrator: nothing was changed.
-    """
+    """Deactivate the active accounts of the queryset, and return their number. Raises LastAdministrator: no change."""
     keep_one(people)
-    active = User.objects.filter(pk__in=people, is_active=True)
-    keys = list(active.order_by("pk").values_list("pk", flat=True))
-    active.update(is_active=False, credentials_version=F("credentials_version") + 1)
-    for key in keys:
-        events.write(Event.ACCOUNT_DEACTIVATED, person=key)
-    audit_trail.write_all("account_deactivated", "person", [str(key) for key in keys])
-    return len(keys)
+    active = list(User.objects.filter(pk__in=people, is_active=True).order_by("pk"))
+    for person in active:
+        set_active(person, False)
+    return len(active)
 
 
 def _next_version(user: User) -> None:
@@ -99,7 +87,7 @@ def _next_version(user: User) -> None:
     user.refresh_from_db(fields=["credentials_version"])
 
 
-# The state of an unfinished sign-in, by which the next step notices that the account has changed ----------------------
+# The state of an unfinished sign-in: the next step compares it with the account ---------------------------------------
 
 _STATE = "sign_in_begun"
 
@@ -118,7 +106,6 @@ def end_sign_in(request: HttpRequest) -> None:
 
 
 def report_changed(request: HttpRequest, user: AbstractBaseUser | None) -> None:
-    """Report that the account has changed during the sign-in, and tell the person on the next page."""
     refuse(AccountFault.SIGN_IN_ENDED, person=user.pk if user else None)
     messages.warning(request, AccountFault.SIGN_IN_ENDED.translate())
 
@@ -131,10 +118,7 @@ def _state(user: AbstractBaseUser) -> list[str | int]:
 
 
 class ResetTokenGenerator(PasswordResetTokenGenerator):
-    """Makes the keys of reset links. A key works for an hour; a sign-in or the end of the credentials ends it earlier.
-
-    Making a key runs no SQL statement, so the response time does not reveal whether an account exists.
-    """
+    """Makes the keys of reset links. A key works for an hour, until a sign-in or the end of the credentials."""
 
     def _make_hash_value(self, user: User, timestamp: int) -> str:
         return f"{super()._make_hash_value(user, timestamp)}{user.credentials_version}"

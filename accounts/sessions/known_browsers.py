@@ -1,8 +1,8 @@
 """Recognize the browsers in which a person has signed in before, and offer the last account on the sign-in page.
 
-A cookie names the accounts that signed in with the browser, the latest first. Because it is encrypted, a reader of it
-learns nothing. The limits of failed sign-ins count each known browser separately, so failures in other browsers cannot
-lock out the owner. If a person's credentials end, the person's browsers are not known any more and show no account.
+An encrypted cookie names the accounts that signed in with the browser, the latest first. The limits of failed sign-ins
+count each known browser separately, so failures in other browsers do not lock the owner out. After the end of a
+person's credentials, none of the person's browsers is known.
 """
 
 from __future__ import annotations
@@ -33,16 +33,14 @@ class KnownAccount(NamedTuple):
 
 
 def account_mark(email: str) -> str:
-    """Return an identifier of the account for the keys of counters. The identifier hides the e-mail address."""
+    """Return an identifier for the keys of counters, which hides the e-mail address."""
     return sealing.digests(_PURPOSE, email)[0][:32]
 
 
 def find(request: HttpRequest, email: str) -> str:
-    """Return this browser's random name; "" if the person has not signed in with it since their credentials ended.
-
-    If the cookie names any account, SQL runs whatever `email` is, so response times reveal nothing about the address.
-    """
+    """Return this browser's random name; "" if the person has not signed in with it since the credentials ended."""
     known, _is_offered = read(request)
+    # The statement runs for every address, so that response times reveal no account.
     people = User.objects.filter(email=email, pk__in=known).values_list("pk", "credentials_version") if known else []
     return next((known[key].browser for key, version in people if known[key].credentials_version == version), "")
 
@@ -56,7 +54,7 @@ def offered(request: HttpRequest) -> User | None:
 
 
 def read(request: HttpRequest) -> tuple[dict[UUID, KnownAccount], bool]:
-    """Return the accounts that signed in with this browser, latest first, and whether sign-in pages offer the first."""
+    """Return the accounts that signed in with this browser, the latest first, and whether the first is offered."""
     cookie = request.COOKIES.get(settings.KNOWN_BROWSER_COOKIE_NAME, "")
     try:
         content = sealing.unseal(_PURPOSE, base64.urlsafe_b64decode(cookie + "=="))

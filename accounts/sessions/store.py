@@ -54,10 +54,10 @@ def digest(session_key: str | None) -> str:
 
 
 def keep_newest(person: User, session_key: str | None) -> None:
-    """Delete the sessions that the person has in excess of KEPT, but never the session with the key `session_key`.
+    """Keep at most KEPT sessions of the person, among them the session with the key `session_key`.
 
-    Sessions of known browsers, and sessions that were used more than an hour after they began, are deleted last. So an
-    attacker who signs in repeatedly ends only the attacker's own sessions.
+    The sessions of known browsers, and sessions that were used for more than an hour, are deleted last. So an attacker
+    who signs in repeatedly ends only the attacker's own sessions.
     """
     is_long_used = Q(last_used_at__gt=F("created_at") + timedelta(hours=1))
     is_expired = When(expire_date__lte=timezone.now(), then=0)
@@ -82,19 +82,15 @@ class SessionStore(DatabaseSessionStore):
         person_id = self.get(SESSION_KEY)
         return self._person if self._person and str(self._person.pk) == person_id else None
 
-    @property
-    def is_of_deactivated_account(self) -> bool:
-        return self.person is not None and not self.person.is_active
-
     def get_session_cookie_age(self) -> int:
-        """Return the seconds until the session expires. Without a person, later requests do not extend this time."""
         if SESSION_KEY in self:
             return settings.SESSION_COOKIE_AGE
+        # Without a person, later requests do not extend the session.
         passed = timezone.now() - self._row.created_at if self._row else timedelta(0)
         return max(settings.ANONYMOUS_SESSION_AGE - int(passed.total_seconds()), 0)
 
     def set_expiry(self, value: Any) -> None:
-        """Ignore the age that allauth sets after each valid password form. With it, empty sessions would be stored."""
+        """Ignore the age that allauth sets after a valid password form. With it, empty sessions would be stored."""
 
     def load(self) -> dict[str, Any]:
         row = fetch_one(_SESSION_AND_PERSON, key=digest(self.session_key), now=timezone.now())
@@ -105,9 +101,6 @@ class SessionStore(DatabaseSessionStore):
         person = _PEOPLE.instance(row[len(_SESSIONS) :])
         self._person = person if person.pk else None
         return self.decode(self._row.session_data)
-
-    def exists(self, session_key: str) -> bool:
-        return super().exists(digest(session_key))
 
     def create(self) -> None:
         self._row = None  # a session with a new key is as old as this key
@@ -124,16 +117,14 @@ class SessionStore(DatabaseSessionStore):
         return row
 
     def save(self, must_create: bool = False) -> None:
-        """Save. Raise UpdateError only if the session has ended. If the database fails, raise the database's error."""
         try:
             super().save(must_create)
-        except UpdateError as error:
+        except UpdateError as error:  # Django's error for a session that has ended and for a database that fails
             if isinstance(error.__context__, OperationalError | InternalError):
                 raise error.__context__ from None
             raise
 
     def store_use(self) -> None:
-        """Store the time of use, at most once an hour, for the page that lists the browsers."""
         now = timezone.now()
         if self._row and (not self._row.last_used_at or now - self._row.last_used_at >= _USE_IS_STORED_EACH):
             Session.objects.filter(session_key=digest(self.session_key)).update(last_used_at=now)
@@ -147,11 +138,10 @@ class SessionStore(DatabaseSessionStore):
         return base64.b64encode(sealing.encrypt(self._payload_key(), self.serializer().dumps(session_dict))).decode()
 
     def decode(self, session_data: str | bytes) -> dict[str, Any]:
-        """Return the payload, or an empty dictionary if the browser's key does not decrypt it."""
         try:
             payload = sealing.decrypt(self._payload_key(), base64.b64decode(session_data))
             return self.serializer().loads(payload) if payload else {}
-        except ValueError:
+        except ValueError:  # the browser's key does not decrypt it
             return {}
 
     def _payload_key(self) -> bytes:
@@ -159,10 +149,7 @@ class SessionStore(DatabaseSessionStore):
 
 
 class MessageStorage(SessionStorage):
-    """Django's storage of messages in the session, but it keeps only the newest _UNREAD messages, equal ones once.
-
-    If an equal message waits already, the session does not change and is not saved.
-    """
+    """Keeps the newest _UNREAD messages in the session. A message that waits already is not added again."""
 
     def add(self, level: int, message: str, extra_tags: str | None = "") -> None:
         if Message(level, str(message)) not in self:
@@ -173,19 +160,16 @@ class MessageStorage(SessionStorage):
 
 
 class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
-    """Sets `request.user` as Django's middleware does, without a second statement for the person."""
-
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         request.user = cast(User, SimpleLazyObject(lambda: _signed_in_person(request) or AnonymousUser()))
         return cast(HttpResponseBase, self.get_response(request))
 
 
 def _signed_in_person(request: HttpRequest) -> User | None:
-    """Return the signed-in person, or None. The account must be active, and the session must be valid.
+    """Return the session's person. Return None if the account is inactive or the session's hash is out of date.
 
-    A session is valid if its hash matches the current password and `credentials_version`. Unlike Django, keep the key
-    of a session whose hash was made with one of SECRET_KEY_FALLBACKS: open pages are bound to the key, and the requests
-    of other tabs still send it.
+    If the hash was made with one of SECRET_KEY_FALLBACKS, the session keeps its key: open pages are bound to the key.
+    Django would replace the key.
     """
     session = cast(SessionStore, request.session)
     person = session.person

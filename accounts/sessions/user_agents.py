@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.utils.translation import gettext as _
 
-_READ_CHARACTERS = 500
 # In this order, because Edge also sends "Chrome", Chrome also sends "Safari", and Android also sends "Linux".
 _FAMILIES = {
     "Edg": "Edge",
@@ -29,19 +28,18 @@ _SYSTEMS = {
 
 def describe(header: str) -> str:
     """Return the browser and the system, such as `Firefox/Linux`. An unknown part is empty."""
-    header = header[:_READ_CHARACTERS]
-    family, system = (
+    header = header[:500]
+    return "/".join(
         next((name for sign, name in names.items() if sign in header), "") for names in (_FAMILIES, _SYSTEMS)
     )
-    return f"{family}/{system}"
 
 
 def browser_name(header: str) -> str:
-    """Return the browser and system of a User-Agent header, in the active language, such as "Firefox on Linux"."""
     return shown(describe(header))
 
 
 def shown(description: str) -> str:
+    """Return a result of `describe` in the active language, such as "Firefox on Linux"."""
     family, _separator, system = description.partition("/")
     if family and system:
         return _("%(browser)s on %(system)s") % {"browser": family, "system": system}

@@ -11,7 +11,6 @@ from allauth.core.exceptions import ImmediateHttpResponse
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
-from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
@@ -21,7 +20,7 @@ from django.utils import timezone
 from django.utils.translation import get_language, gettext_lazy
 
 from accounts import return_path, throttling
-from accounts.errors import AccountFault, refuse
+from accounts.errors import AccountFault, refuse, refused
 from accounts.factors import authenticators
 from accounts.mail import composing, outbox
 from accounts.mail.composing import compose
@@ -29,7 +28,8 @@ from accounts.mail.outbox import Email
 from accounts.models import User
 from accounts.pages import too_many_requests
 from accounts.sessions import credential_changes, known_browsers, store, user_agents
-from accounts.sign_in import password_check, reauthentication, sign_up, verification
+from accounts.sign_in import reauthentication, sign_up, verification
+from accounts.sign_in.forms import check_password
 from config.infrastructure import events
 from config.infrastructure.network import client_address
 
@@ -50,17 +50,15 @@ class AccountAdapter(DefaultAccountAdapter):
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return settings.SIGN_UP == "open" or sign_up.invited(request) is not None
 
-    def save_user(self, request: HttpRequest, user: AbstractBaseUser, form: Any, commit: bool = True) -> User:
-        person = cast(User, user)
-        person.nickname = form.cleaned_data["nickname"].strip()
-        person.language = get_language() or ""
-        saved = cast(User, super().save_user(request, person, form, commit))
+    def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
+        user.nickname = form.cleaned_data["nickname"].strip()
+        user.language = get_language() or ""
+        saved = cast(User, super().save_user(request, user, form, commit))
         events.write(events.Event.SIGNED_UP, person=saved.pk)
         return saved
 
     def is_ajax(self, request: HttpRequest) -> bool:
-        """Return False, so that allauth answers each form with a page, whatever format the request accepts."""
-        return False
+        return False  # the answer to each form is a page, whatever format the request accepts
 
     def is_safe_url(self, url: str | None) -> bool:
         return return_path.is_own_path(url or "")
@@ -69,41 +67,50 @@ class AccountAdapter(DefaultAccountAdapter):
         return client_address(request)
 
     def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
-        return password_check.authenticate(request, credentials["email"], credentials["password"])
+        """Return the account with this address and password, even if inactive. Otherwise count a failure, return None.
 
-    def reauthenticate(self, user: AbstractBaseUser, password: str) -> bool:
-        """Check the password as at sign-in, with the same limits."""
-        return self.authenticate(self.request, email=cast(User, user).email, password=password) is not None
+        allauth's limits are not used: by those, six wrong passwords from any network lock the owner out. Raises
+        FormError: a limit of failed sign-ins is reached. Raises HashingBusy.
+        """
+        email = credentials["email"]
+        seconds, limit, owner = throttling.sign_in_wait(request, email)
+        if seconds:
+            fault = AccountFault.SIGN_IN_LIMITED
+            raise refused(fault, "throttled", person=owner, cause=limit, login=email, seconds=seconds)
+        person, cause = check_password(email, credentials["password"])
+        if not cause:
+            return person
+        throttling.count_failed_sign_in(request, email)
+        is_typed_again = request.user.is_authenticated
+        fault = AccountFault.PRESENT_PASSWORD_WRONG if is_typed_again else AccountFault.PASSWORD_WRONG
+        refuse(fault, person=owner, cause=cause, login=email)
+        return None
 
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:
-        """Return whether allauth's sensitive pages must ask for the password or a passkey again.
-
-        For a POST, raises ImmediateHttpResponse, a redirect: allauth would store the POST and headers in the session.
-        """
         if reauthentication.is_fresh_enough(self.request):
             return False
-        if self.request.method == "POST":
+        if self.request.method == "POST":  # which allauth would store in the session, with its headers
             raise ImmediateHttpResponse(reauthentication.ask_for_proof(self.request))
         return True
 
-    def pre_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse | None:
-        if seconds := throttling.sign_in_begun_wait(request, cast(User, user)):
-            return _too_many_sign_ins(request, seconds, cast(User, user), "sign_ins_begun_limited")
+    def pre_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse | None:
+        if seconds := throttling.sign_in_begun_wait(request, user):
+            return _too_many_sign_ins(request, seconds, user, "sign_ins_begun_limited")
         response: HttpResponse | None = super().pre_login(request, user, **kwargs)
         if response is None:
-            verification.align(cast(User, user))
+            verification.align(user)
             credential_changes.begin_sign_in(request, user)
         return response
 
-    def respond_user_inactive(self, request: HttpRequest, user: AbstractBaseUser) -> HttpResponse:
+    def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
         refuse(AccountFault.ACCOUNT_INACTIVE, person=user.pk)
         return render(request, "account/account_inactive.html", status=AccountFault.ACCOUNT_INACTIVE.status)
 
-    def login(self, request: HttpRequest, user: AbstractBaseUser) -> None:
+    def login(self, request: HttpRequest, user: User) -> None:
         """Sign the person in after the last step of the sign-in.
 
-        A completed sign-in, not a right password alone, counts towards the limit and ends surplus sessions. Raises
-        ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of sign-ins is reached.
+        Raises ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of completed
+        sign-ins is reached.
         """
         is_current = credential_changes.is_sign_in_current(request, user)
         credential_changes.end_sign_in(request)
@@ -112,31 +119,28 @@ class AccountAdapter(DefaultAccountAdapter):
         if not is_current:
             credential_changes.report_changed(request, user)
             raise ImmediateHttpResponse(redirect("account_login"))
-        person = cast(User, user)
-        was_known = bool(known_browsers.find(request, person.email))
-        if seconds := throttling.sign_in_done_wait(request, person):
-            raise ImmediateHttpResponse(_too_many_sign_ins(request, seconds, person, "sign_ins_done_limited"))
-        is_first = person.last_login is None  # the person has just signed up
+        was_known = bool(known_browsers.find(request, user.email))
+        if seconds := throttling.sign_in_done_wait(request, user):
+            raise ImmediateHttpResponse(_too_many_sign_ins(request, seconds, user, "sign_ins_done_limited"))
+        is_first = user.last_login is None  # the person has just signed up
         super().login(request, user)
-        events.write(events.Event.SIGNED_IN, person=person.pk, in_known_browser=was_known)
-        if authenticators.is_enough_by_link(request, person):
-            hosts = ", ".join(authenticators.other_hosts(person))
-            composing.tell(request, person, "signed_in_by_link", hosts=hosts)
-        elif not is_first and person.pk not in known_browsers.read(request)[0]:
-            composing.new_browser(request, person)
+        events.write(events.Event.SIGNED_IN, person=user.pk, in_known_browser=was_known)
+        if authenticators.is_enough_by_link(request, user):
+            composing.tell(request, user, "signed_in_by_link", hosts=", ".join(authenticators.other_hosts(user)))
+        elif not is_first and user.pk not in known_browsers.read(request)[0]:
+            composing.new_browser(request, user)
         request.session[store.BROWSER_KEY] = user_agents.describe(request.headers.get("User-Agent", ""))
         request.session[store.WAS_KNOWN_KEY] = was_known
-        store.keep_newest(person, request.session.session_key)
+        store.keep_newest(user, request.session.session_key)
 
-    def post_login(self, request: HttpRequest, user: AbstractBaseUser, **kwargs: Any) -> HttpResponse:
-        # Continue at the `next` of the last step's URL. allauth keeps only one `next` for all tabs of a browser.
+    def post_login(self, request: HttpRequest, user: User, **kwargs: Any) -> HttpResponse:
+        # allauth keeps only one `next` for all tabs of a browser.
         kwargs["redirect_url"] = return_path.requested(request) or kwargs.get("redirect_url")
         response: HttpResponse = super().post_login(request, user, **kwargs)
-        person = cast(User, user)
-        known_browsers.add(request, response, person)
-        if not person.language:
-            person.language = get_language() or ""
-            User.objects.filter(pk=person.pk, language="").update(language=person.language)
+        known_browsers.add(request, response, user)
+        if not user.language:
+            user.language = get_language() or ""
+            User.objects.filter(pk=user.pk, language="").update(language=user.language)
         return_path.drop(request)
         return response
 
@@ -144,18 +148,17 @@ class AccountAdapter(DefaultAccountAdapter):
         return return_path.kept_path(request) or reverse("profile")
 
     def logout(self, request: HttpRequest) -> None:
-        """Sign out, but keep the return path: a password reset signs out, then continues at the return path."""
         if request.user.is_authenticated:
             events.write(events.Event.SIGNED_OUT, person=request.user.pk)
         return_to = return_path.kept_path(request)
         super().logout(request)
-        if return_to:
+        if return_to:  # a password reset signs out, and then continues there
             return_path.keep(request, return_to)
 
     def confirm_email(self, request: HttpRequest, email_address: Any) -> bool:
-        """Confirm the address in both allauth's table and the person's row. A new address ends credentials.
+        """Confirm the address in allauth's table and in the person's row. A new address ends the credentials.
 
-        Confirm nothing if the person's credentials have ended since the code was sent: the address may have changed.
+        Return False if the credentials have ended since the code was sent: the address may have changed.
         """
         user: User = email_address.user
         is_new = user.email != email_address.email
@@ -172,7 +175,6 @@ class AccountAdapter(DefaultAccountAdapter):
                     verification.mark_verified(user, is_new=is_new)
                     events.write(events.Event.ADDRESS_CONFIRMED, person=user.pk, is_new=is_new)
                     if is_new:
-                        user.change_profile()
                         credential_changes.end_credentials(user, except_session=request.session.session_key)
         except IntegrityError:  # another account has just taken the address
             refuse(AccountFault.ADDRESS_TAKEN, person=user.pk)
@@ -182,8 +184,8 @@ class AccountAdapter(DefaultAccountAdapter):
             update_session_auth_hash(request, user)
         return confirmed
 
-    def clean_password(self, password: str, user: AbstractBaseUser | None = None) -> str:
-        """Return the password. Raises ValidationError for only the first broken rule of AUTH_PASSWORD_VALIDATORS."""
+    def clean_password(self, password: str, user: User | None = None) -> str:
+        """Raises ValidationError: only the first broken rule of AUTH_PASSWORD_VALIDATORS."""
         try:
             return str(super().clean_password(password, user=user))
         except ValidationError as error:
@@ -191,14 +193,14 @@ class AccountAdapter(DefaultAccountAdapter):
             refuse(AccountFault.NEW_PASSWORD_WEAK, person=known, cause=error.error_list[0].code or "")
             raise error.error_list[0] from None
 
-    def set_password(self, user: AbstractBaseUser, password: str) -> None:
-        """Set the password and end all credentials except this session. allauth's method would save the whole row.
+    def set_password(self, user: User, password: str) -> None:
+        """Set the password, and end all credentials except this session.
 
         Raises ImmediateHttpResponse: an administrator has corrected the address or deleted the account meanwhile.
         """
         kept = self.request.session.session_key
         try:
-            credential_changes.set_password(cast(User, user), password, except_session=kept)
+            credential_changes.set_password(user, password, except_session=kept)
         except credential_changes.AccountChanged:
             credential_changes.report_changed(self.request, user)
             raise ImmediateHttpResponse(redirect("account_login")) from None
@@ -207,59 +209,44 @@ class AccountAdapter(DefaultAccountAdapter):
         return reverse("security")
 
     def send_reset_mail(self, person: User) -> None:
-        """Send the link for a new password or, if the account is missing or inactive, an e-mail that says "no account".
-
-        The link begins with AUTH_URL and does not use the Host header. Both e-mails are rendered, so that the
-        response time does not reveal which one is sent.
-        """
+        """Send the link for a new password or, if the account is inactive or `person` is not stored, "no account"."""
         key = credential_changes.ResetTokenGenerator().make_token(person)
         path = reverse("account_reset_password_from_key", kwargs={"uidb36": person.pk.hex, "key": key})
         context = {"password_reset_url": f"{settings.AUTH_URL}{path}"}
+        # Both are rendered, so that the response time does not reveal which one is sent.
         kinds = ("password_reset_key", "unknown_account")
         link, no_account = (self._compose(kind, person.email, context) for kind in kinds)
         self._send_now(*(link if person.is_active else no_account))
 
     def send_confirmation_mail(self, request: HttpRequest, emailconfirmation: Any, signup: bool) -> None:
-        """Send the code. The e-mail to a new address has another text: the recipient may not know the account.
-
-        Raises ImmediateHttpResponse: the mailbox has reached its limit of codes.
-        """
+        """Send the code. Raises ImmediateHttpResponse: the mailbox has reached its limit of codes."""
         address = emailconfirmation.email_address
         is_new = address.user.email != address.email
+        person = address.user.pk
         if seconds := throttling.mailbox_wait(address.email, "code_mail", "new" if is_new else ""):
-            person = address.user.pk
             raise ImmediateHttpResponse(too_many_requests(request, seconds, cause="codes_limited", person=person))
         if not is_new:
             super().send_confirmation_mail(request, emailconfirmation, signup)
-            events.write(events.Event.ADDRESS_CODE_SENT, person=address.user.pk)
-        else:
+            events.write(events.Event.ADDRESS_CODE_SENT, person=person)
+        else:  # the recipient may not know the account
             self.send_mail("account/email/email_change", address.email, {"code": emailconfirmation.key})
 
     def send_account_already_exists_mail(self, email: str) -> None:
         if not throttling.mailbox_wait(email, "taken_mail"):
             super().send_account_already_exists_mail(email)
 
-    def send_notification_mail(
-        self,
-        template_prefix: str,
-        user: AbstractBaseUser,
-        context: dict[str, Any] | None = None,
-        email: str | None = None,
-    ) -> None:
-        """Send a notice to `email`, such as a former address, or to the person's address."""
-        person = cast(User, user)
-        context = {"nickname": person.display_name, **(context or {})}
-        kind, mail, _expires_at = self._compose(template_prefix.rpartition("/")[2], email or person.email, context)
+    def send_notification_mail(self, template_prefix: str, user: User, context: Any = None, email: Any = None) -> None:
+        context = {"nickname": user.display_name, **(context or {})}
+        kind, mail, _expires_at = self._compose(template_prefix.rpartition("/")[2], email or user.email, context)
         if template_prefix.startswith("mfa/"):
-            events.write(events.Event.FACTORS_CHANGED, person=person.pk, change=kind)
-        ten_minutes = int(timezone.now().timestamp()) // 600
-        outbox.add_notice(kind, mail, once=f"{kind} {person.pk} {ten_minutes}" if kind == "webauthn_added" else "")
+            events.write(events.Event.FACTORS_CHANGED, person=user.pk, change=kind)
+        outbox.add_notice(kind, mail)
 
     def send_mail(self, template_prefix: str, email: str, context: dict[str, Any]) -> None:
         self._send_now(*self._compose(template_prefix.rpartition("/")[2], email, context))
 
     def _compose(self, kind: str, address: str, context: dict[str, Any]) -> tuple[str, Email, datetime]:
-        """Return the arguments of `_send_now`: the kind, the e-mail, and when its code or link expires."""
+        """Return the arguments of `_send_now`."""
         now = timezone.now()
         is_code = kind.startswith(("email_confirmation", "email_change"))
         seconds = settings.ACCOUNT_EMAIL_VERIFICATION_BY_CODE_TIMEOUT if is_code else settings.PASSWORD_RESET_TIMEOUT

@@ -1,4 +1,4 @@
-"""allauth's forms with the fields of accounts.form_fields."""
+"""allauth's forms with the fields of accounts.form_fields, and the check of a password."""
 
 from __future__ import annotations
 
@@ -18,23 +18,38 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.errors import AccountFault, FormError, refuse, refused
 from accounts.form_fields import CodeField, EmailField, HiddenEmailInput, NewPasswordField, PasswordField
+from accounts.models import User
 from accounts.passwords import hashing
 
 
-class PasswordFormMixin(forms.Form):
-    """Asks for the password again if the process is too busy to hash it."""
+def check_password(email: str, password: str) -> tuple[User | None, str]:
+    """Return the account with the address or None, and the cause of a failure, which is "" for the right password.
 
+    Every call runs one SQL statement and computes one hash, so its time reveals no account. Raises HashingBusy.
+    """
+    person = User.objects.filter(email=email).first()
+    if person is None:
+        User().set_password(password)
+        return None, "account_unknown"
+    if person.check_password(password):
+        return person, ""
+    if not person.is_active:
+        return person, "account_inactive"
+    return person, "password_wrong" if person.has_usable_password() else "account_without_password"
+
+
+class PasswordFormMixin(forms.Form):
     is_busy = False
 
     def add_busy_error(self, password: str) -> None:
-        """Add the error, and set the focus to the field whose name is in `password`. Other fields stay as typed."""
+        """Ask again for the field whose name is in `password`, because the process is too busy to hash it."""
         self.is_busy = True
         self.fields[password].widget.attrs["autofocus"] = True
         self.add_error(None, refused(AccountFault.PASSWORD_BUSY, "busy", seconds=hashing.RETRY_AFTER_SECONDS))
 
 
 class PresentPasswordMixin(PasswordFormMixin):
-    """Checks the password of `user` only if all other fields are valid: each wrong password is a failed sign-in."""
+    """Checks the present password only if all other fields are valid: each wrong password is a failed sign-in."""
 
     user: Any
     present_password: str  # the name of the field
@@ -43,7 +58,8 @@ class PresentPasswordMixin(PasswordFormMixin):
         cleaned = super().clean()
         if not self.errors:
             try:
-                if not get_adapter().reauthenticate(self.user, self.cleaned_data[self.present_password]):
+                adapter, password = get_adapter(), self.cleaned_data[self.present_password]
+                if not adapter.authenticate(adapter.request, email=self.user.email, password=password):
                     fault = AccountFault.PRESENT_PASSWORD_WRONG
                     self.add_error(self.present_password, FormError(fault, "wrong_password"))
             except hashing.HashingBusy:
@@ -55,9 +71,10 @@ class SignInForm(PasswordFormMixin, LoginForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         # With "webauthn", browsers list passkeys together with saved passwords.
-        login = EmailField("username webauthn")
-        password = PasswordField(_("Password"), "current-password webauthn")
-        self.fields = {"login": login, "password": password}
+        self.fields = {
+            "login": EmailField("username webauthn"),
+            "password": PasswordField(_("Password"), "current-password webauthn"),
+        }
 
     def offer(self, email: str) -> None:
         self.initial["login"] = email
@@ -103,7 +120,7 @@ class ConfirmForm(PresentPasswordMixin, ReauthenticateForm):
 
 
 class NewAddressForm(AddEmailForm):
-    """Does not look up the new address, so it reveals no account. The code page refuses a taken address."""
+    """Accepts a taken address, so that the answer reveals no account. The code page refuses the address."""
 
     email = EmailField("email", _("New e-mail address"))
 

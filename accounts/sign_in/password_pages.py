@@ -31,9 +31,7 @@ from config.infrastructure.events import Event
 
 
 class NewPasswordMixin(RetryLaterMixin):
-    """Asks for the new password again if the process is too busy to hash it."""
-
-    busy_field = "password1"  # the field that gets the focus
+    busy_field = "password1"  # the form asks for this password again if the process is too busy to hash it
 
     def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
         try:
@@ -49,9 +47,8 @@ class ResetRequestForm(forms.Form):
     def save(self, request: HttpRequest) -> None:
         """Send a link. If there is no active account, send an e-mail that says so.
 
-        The steps and the page are the same with and without an account. Beyond the limit, no e-mail is sent, and the
-        page does not say so. The links of earlier e-mails still work. So repeated requests cannot flood the owner's
-        mailbox or lock the owner out.
+        The steps and the page are the same with and without an account. Beyond the limit, no e-mail is sent, the page
+        does not say so, and the links of earlier e-mails still work.
         """
         email: str = self.cleaned_data["email"]
         found = User.objects.filter(email=email, is_active=True).first()
@@ -64,7 +61,6 @@ class ResetRequestForm(forms.Form):
 
 
 class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
-    # This field tells a password manager which account the password belongs to. The posted value is not read.
     account = forms.CharField(required=False, widget=HiddenEmailInput({"autocomplete": "username", "hidden": True}))
     field_order = ("account",)
 
@@ -73,14 +69,10 @@ class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
         self.initial["account"] = self.user.email if self.user else ""
 
     def save(self) -> None:
-        """Save the password and begin a new session. Mark the address as verified: it received the link.
-
-        The new password makes the session of a signed-in person invalid, so the next sign-in needs a new session.
-        In the next sign-in, a proof of identity from the old session must not replace the second factor.
-        """
         super().save()
         verification.clear_nickname_of_sign_up(self.user)
-        verification.mark_verified(self.user)
+        verification.mark_verified(self.user)  # it received the link
+        # In the sign-in that follows, a proof of identity from the old session must not replace the second factor.
         adapter = get_adapter()
         adapter.logout(adapter.request)
 
@@ -102,10 +94,10 @@ class PasswordResetFromKeyView(return_path.StepMixin, NewPasswordMixin, library.
             return too_many_requests(request, seconds, cause="new_password_limited")
         return cast(HttpResponse, super().dispatch(request, *args, **kwargs))
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+    def get_context_data(self, **kwargs: Any) -> Any:
         if "token_fail" in kwargs:
             refuse(AccountFault.RESET_LINK_INVALID)
-        return cast(dict[str, Any], super().get_context_data(**kwargs))
+        return super().get_context_data(**kwargs)
 
     def logout(self) -> None:
         if self.request.method == "POST":  # opening somebody else's link signs nobody out
@@ -114,8 +106,6 @@ class PasswordResetFromKeyView(return_path.StepMixin, NewPasswordMixin, library.
 
 @method_decorator([login_required, never_cache], name="dispatch")
 class PasswordChangeView(AccountPageMixin, NewPasswordMixin, library.PasswordChangeView):
-    """Asks for the current password, even after a recent sign-in. Without a password, redirects to the reset page."""
-
     template_name = "accounts/password_change.html"
     section = "security"
     busy_field = "oldpassword"
@@ -127,7 +117,6 @@ class PasswordChangeView(AccountPageMixin, NewPasswordMixin, library.PasswordCha
 
     def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
         response = super().form_valid(form)
-        if response.status_code == HTTPStatus.FOUND:
-            # The new password has made this browser unknown.
+        if response.status_code == HTTPStatus.FOUND:  # the new password has made this browser unknown
             known_browsers.add(self.request, response, cast(User, self.request.user))
         return response

@@ -26,68 +26,6 @@ from accounts.pages import AccountPageMixin, RetryLaterMixin
 
 View = Callable[..., HttpResponseBase]
 
-_TIMES_FOR_FORMS = 3  # for a POST, the proof may be older than for a GET, so that nobody loses typed text
-
-
-def is_fresh_enough(request: HttpRequest) -> bool:
-    """Return whether the latest proof is newer than ACCOUNT_REAUTHENTICATION_TIMEOUT (for a POST, three times that)."""
-    records = get_authentication_records(request, request.user)
-    age = time.time() - records[-1]["at"] if records else float("inf")
-    times = _TIMES_FOR_FORMS if request.method == "POST" else 1
-    return 0 <= age < times * settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
-
-
-@receiver(authentication_step_completed)
-def keep_newest_records(request: HttpRequest, **kwargs: object) -> None:
-    """Keep only the newest proof of each kind in the session. allauth would keep all of them."""
-    newest: dict[tuple[object, ...], object] = {}
-    for record in request.session.get(AUTHENTICATION_METHODS_SESSION_KEY, []):
-        kind = tuple(record.get(name) for name in ("method", "type", "passwordless", "reauthenticated"))
-        newest.pop(kind, None)
-        newest[kind] = record
-    request.session[AUTHENTICATION_METHODS_SESSION_KEY] = list(newest.values())
-
-
-def fresh_sign_in_required(view: View) -> View:
-    """Make a view ask a signed-in person for the password or a passkey if the latest proof is too old.
-
-    A person without a password and without a passkey is sent to the page that mails a reset link: a stolen session must
-    not be enough to set the first password.
-    """
-
-    @login_required
-    @wraps(view)
-    def checked(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
-        return proof_first(request) or view(request, *args, **kwargs)
-
-    return checked
-
-
-def proof_first(request: HttpRequest) -> HttpResponseBase | None:
-    """Return None if the latest proof of identity is recent and a new one is possible, else redirect to `proof_url`."""
-    return None if is_fresh_enough(request) and _can_prove(request) else ask_for_proof(request)
-
-
-def ask_for_proof(request: HttpRequest) -> HttpResponseBase:
-    return redirect(proof_url(request, request.get_full_path()))
-
-
-def proof_url(request: HttpRequest, return_to: str) -> str:
-    """Return the URL of the page for a proof, which leads to `return_to`; if none is possible, of the reset page."""
-    if not _can_prove(request):
-        return reverse("account_reset_password")
-    return return_path.url_of(reverse("account_reauthenticate"), return_to)
-
-
-def _can_prove(request: HttpRequest) -> bool:
-    return bool(get_adapter().get_reauthentication_methods(request.user))
-
-
-@method_decorator(never_cache, name="dispatch")
-class ConfirmView(AccountPageMixin, RetryLaterMixin, library.ReauthenticateView):
-    template_name = "accounts/confirm.html"
-
-
 ONE_FACTOR = "1"
 TWO_FACTORS = "2"
 
@@ -98,8 +36,7 @@ _METHODS = {"password": "pwd", "password_reset": "otp", "totp": "otp", "recovery
 class Proof(NamedTuple):
     """The latest proof of identity. `at` is a Unix time with fractions, or None if the session has no proof.
 
-    `amr` lists methods of RFC 8176. `acr` is TWO_FACTORS after a second factor, and after a passkey, whose device
-    verifies the person.
+    `amr` lists methods of RFC 8176. `acr` is TWO_FACTORS after a second factor or a passkey, otherwise ONE_FACTOR.
     """
 
     at: float | None
@@ -114,8 +51,70 @@ def proof_of(request: HttpRequest) -> Proof:
 def _proof(records: Sequence[dict[str, Any]]) -> Proof:
     kinds = [record.get("type") or record["method"] for record in records]
     amr = list(dict.fromkeys(_METHODS[kind] for kind in kinds if kind in _METHODS))
-    has_passkey = any(record.get("passwordless") for record in records)
-    is_strong = has_passkey or len({"mfa" if record["method"] == "mfa" else "first" for record in records}) > 1
+    has_passkey = any(record.get("passwordless") for record in records)  # its device verifies the person
+    is_strong = has_passkey or len({record["method"] == "mfa" for record in records}) > 1
     if is_strong:
         amr.append("mfa")
     return Proof(records[-1]["at"] if records else None, amr, TWO_FACTORS if is_strong else ONE_FACTOR)
+
+
+def is_fresh_enough(request: HttpRequest) -> bool:
+    """Return whether the latest proof is newer than ACCOUNT_REAUTHENTICATION_TIMEOUT.
+
+    For a POST, the proof may be three times as old, so that nobody loses typed text.
+    """
+    proved_at = proof_of(request).at
+    age = float("inf") if proved_at is None else time.time() - proved_at
+    times = 3 if request.method == "POST" else 1
+    return 0 <= age < times * settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
+
+
+@receiver(authentication_step_completed)
+def keep_newest_records(request: HttpRequest, **kwargs: object) -> None:
+    """Keep only the newest proof of each kind in the session. allauth would keep all proofs."""
+    newest: dict[tuple[object, ...], object] = {}
+    for record in request.session.get(AUTHENTICATION_METHODS_SESSION_KEY, []):
+        kind = tuple(record.get(name) for name in ("method", "type", "passwordless", "reauthenticated"))
+        newest.pop(kind, None)
+        newest[kind] = record
+    request.session[AUTHENTICATION_METHODS_SESSION_KEY] = list(newest.values())
+
+
+def fresh_sign_in_required(view: View) -> View:
+    """Make a view require a sign-in and a recent proof of identity (`proof_first`)."""
+
+    @login_required
+    @wraps(view)
+    def checked(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        return proof_first(request) or view(request, *args, **kwargs)
+
+    return checked
+
+
+def proof_first(request: HttpRequest) -> HttpResponseBase | None:
+    """Return None if the latest proof is recent and another one is possible, else a redirect to `proof_url`."""
+    return None if is_fresh_enough(request) and _can_prove(request) else ask_for_proof(request)
+
+
+def ask_for_proof(request: HttpRequest) -> HttpResponseBase:
+    return redirect(proof_url(request, request.get_full_path()))
+
+
+def proof_url(request: HttpRequest, return_to: str) -> str:
+    """Return the URL of a page that asks for the password or a passkey, and then leads to `return_to`.
+
+    For a person without both, return the URL of the page that mails a reset link. A stolen session must not be enough
+    to set the first password.
+    """
+    if not _can_prove(request):
+        return reverse("account_reset_password")
+    return return_path.url_of(reverse("account_reauthenticate"), return_to)
+
+
+def _can_prove(request: HttpRequest) -> bool:
+    return bool(get_adapter().get_reauthentication_methods(request.user))
+
+
+@method_decorator(never_cache, name="dispatch")
+class ConfirmView(AccountPageMixin, RetryLaterMixin, library.ReauthenticateView):
+    template_name = "accounts/confirm.html"

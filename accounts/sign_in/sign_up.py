@@ -29,21 +29,18 @@ from accounts.models import User
 from accounts.pages import too_many_requests
 from accounts.return_path import StepMixin
 from accounts.sessions.credential_changes import end_credentials
-from accounts.sign_in import password_check
-from accounts.sign_in.forms import PasswordFormMixin
+from accounts.sign_in.forms import PasswordFormMixin, check_password
 from accounts.sign_in.password_pages import NewPasswordMixin
 
 INVITATION_FIELD_NAME = "invitation"
 _SALT = "accounts.invited"
-# Session key of the values in the sign-up form. The session keeps the values until the mailed code is confirmed.
-_TYPED = "sign_up"
+_TYPED = "sign_up"  # the session's key for the typed values
 
 
 def invite(person: User) -> str:
     """Store a new person without a password, or invite a person again. Return a URL with which the person signs up.
 
-    The URL works for at most seven days, and only until the person has confirmed the address. Deleting the row of the
-    person withdraws the invitation.
+    The URL works for seven days, until the person has confirmed the address or the person's row is deleted.
     """
     person.invited_at = timezone.now()
     if person._state.adding:
@@ -57,7 +54,7 @@ def invite(person: User) -> str:
 
 
 def invited(request: HttpRequest) -> User | None:
-    """Return the person of the invitation in the request; None without a valid invitation."""
+    """Return the person of the invitation in the request, or None without a valid invitation."""
     sealed = request.POST.get(INVITATION_FIELD_NAME) or request.GET.get(INVITATION_FIELD_NAME) or ""
     try:
         key = signing.loads(sealed, salt=_SALT, max_age=settings.INVITATION_AGE)
@@ -67,7 +64,7 @@ def invited(request: HttpRequest) -> User | None:
 
 
 def can_begin_again(request: HttpRequest, email: str) -> bool:
-    """Return whether `email` is the address of this browser's unfinished sign-up, so that it can still be corrected."""
+    """Return whether `email` is the address of this browser's unfinished sign-up, which can still be corrected."""
     return not request.user.is_authenticated and request.session.get(_TYPED, {}).get("email") == email
 
 
@@ -79,18 +76,13 @@ def begin_again(request: HttpRequest) -> HttpResponse:
     return redirect(typed["path"] + return_path.query(request))
 
 
-def drop_typed(request: HttpRequest) -> None:
-    request.session.pop(_TYPED, None)
-
-
 class SignUpForm(PasswordFormMixin, SignupForm):
-    """Makes an account with a password. If `by_passkey` is true, the account gets a passkey on a later page instead.
+    """Makes an account with a password or, if `by_passkey` is true, without one.
 
-    If another account uses the address, the response time and the next page are the same as for a free address.
+    For an address of another account, the response time and the next page are the same as for a free address.
     """
 
     account_already_exists: bool
-    person: User | None = None  # set after the account is saved; None for a taken address
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self.invited: User | None = kwargs.pop("invited", None)
@@ -116,15 +108,10 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return str(get_adapter().clean_password(self.cleaned_data["password1"], user=User(**typed)))
 
     def clean(self) -> Any:
-        """Skip the password check of allauth's `clean`, because that check ignores the nickname."""
-        return super(SignupForm, self).clean()
+        return super(SignupForm, self).clean()  # allauth's password check ignores the nickname
 
     def try_save(self, request: HttpRequest) -> Any:
         """Return the account (None: address taken) and an answer or None. Raises HashingBusy: nothing was stored."""
-        self.person, response = self._try_save(request)
-        return self.person, response
-
-    def _try_save(self, request: HttpRequest) -> Any:
         if person := self._begun_account():
             return person, None
         if not self.account_already_exists:
@@ -141,14 +128,10 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return saved
 
     def _begun_account(self) -> User | None:
-        """Update and return the account of the invitation or of this browser's sign-up, if it has the typed address.
-
-        Return None if there is none. A person may go back to the form, keep the address and type another password.
-        """
-        key = self.invited.pk if self.invited else self.begun
+        """Update and return the account of the invitation or of this browser's sign-up, if the address is the same."""
+        key, email = self.invited.pk if self.invited else self.begun, self.cleaned_data["email"]
         if key is None:
             return None
-        email = self.cleaned_data["email"]
         waiting = User.objects.filter(pk=key, email=email, email_verified_at=None, is_active=True)
         person = waiting.first()
         if person is None:
@@ -158,23 +141,21 @@ class SignUpForm(PasswordFormMixin, SignupForm):
             # While the password was hashed, the address may have been confirmed, or the invitation withdrawn.
             if waiting.select_for_update().first() is None:
                 return None
-            if self.invited:  # somebody else may be using the link
-                end_credentials(person)
+            end_credentials(person)  # somebody else may be using the link of an invitation
             person.change_profile(nickname=self.cleaned_data["nickname"].strip(), password=person.password)
         return person
 
     def _unconfirmed_account(self, request: HttpRequest) -> User | None:
-        """Return the unconfirmed account that an earlier post made with this address and password, or None.
+        """Return the unconfirmed account with this address and password, or None. A double click posts the form twice.
 
-        Without this method, the second post after a double click would show a page that accepts no code. The password
-        is checked for every address, with the limits of sign-in, so the answer does not reveal which accounts are
+        The password is checked for every address, with the limits of sign-in, so that nobody learns which accounts are
         unconfirmed.
         """
         email, password = self.cleaned_data["email"], self.cleaned_data["password1"]
         if throttling.sign_in_wait(request, email)[0]:
             User().set_password(password)
             return None
-        person, cause = password_check.check(email, password)
+        person, cause = check_password(email, password)
         if cause:
             throttling.count_failed_sign_in(request, email)
             return None
@@ -182,16 +163,14 @@ class SignUpForm(PasswordFormMixin, SignupForm):
 
 
 class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
-    """Makes an unconfirmed account and asks for the mailed code. A taken address leads to the same page."""
-
     request: HttpRequest
+    user: User | None  # the account that the form has made; None for a taken address
 
     @cached_property
     def invited(self) -> User | None:
         return invited(self.request)
 
     def get_authenticated_redirect_url(self) -> str:
-        """Return where to redirect a signed-in person. Warn of an invitation, because it is for somebody else."""
         if self.invited:
             text = _("The invitation is for another account. Sign out, then open its link again.")
             messages.warning(self.request, text)
@@ -202,48 +181,46 @@ class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
         refuse(AccountFault.SIGN_UP_CLOSED, cause="invitation_invalid" if is_invited else "")
         return cast(HttpResponse, super().closed())
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_context_data(**kwargs)
+    def get_context_data(self, **kwargs: Any) -> Any:
         query = self.request.META.get("QUERY_STRING", "")
-        return context | {
+        return super().get_context_data(**kwargs) | {
             "passkeys_are_possible": authenticators.passkeys_are_possible(),
             "query": f"?{query}" if query else "",  # the query contains the invitation
         }
 
-    def get_form_kwargs(self) -> dict[str, Any]:
-        arguments: dict[str, Any] = super().get_form_kwargs()
+    def get_form_kwargs(self) -> Any:
         begun = self.request.session.get(_TYPED, {}).get("person")
-        return arguments | {"invited": self.invited, "begun": begun}
+        return super().get_form_kwargs() | {"invited": self.invited, "begun": begun}
 
     def get_initial(self) -> dict[str, Any]:
+        if self.invited:
+            return {"email": self.invited.email, "nickname": self.invited.nickname}
         before = self.request.session.get(_TYPED, {})
-        typed = {name: before.get(name, "") if before.get("is_shown") else "" for name in ("email", "nickname")}
-        return typed | ({"email": self.invited.email, "nickname": self.invited.nickname} if self.invited else {})
+        return before if before.get("is_shown") else {}
 
     def form_valid(self, form: PasswordFormMixin) -> HttpResponse:
         if seconds := throttling.address_wait(self.request, "sign_up", "sign_up_day"):
             return too_many_requests(self.request, seconds, cause="sign_up_limited")
-        # The steps after this page may lose `next`, so the session keeps it.
         return_path.keep(self.request)
         response = super().form_valid(form)
         # If SIGN_UP is not open, the invitation determines the address, so the session keeps no values to correct.
         if settings.SIGN_UP == "open" and response.status_code == HTTPStatus.FOUND:
-            typed = {name: form.cleaned_data[name] for name in ("email", "nickname")}
-            person = cast(SignUpForm, form).person
-            self.request.session[_TYPED] = typed | {
-                "person": str(person.pk) if person else None,
+            self.request.session[_TYPED] = {
+                "email": form.cleaned_data["email"],
+                "nickname": form.cleaned_data["nickname"],
+                "person": self.user and str(self.user.pk),
                 "path": self.request.path,
             }
         return response
 
 
 class PasskeySignUpView(SignUpView):
-    """Makes an account without a password. The page after the mailed code adds a passkey."""
+    """The page after the mailed code adds a passkey."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not authenticators.passkeys_are_possible():
             return redirect("account_signup")
         return super().dispatch(request, *args, **kwargs)
 
-    def get_form_kwargs(self) -> dict[str, Any]:
+    def get_form_kwargs(self) -> Any:
         return super().get_form_kwargs() | {"by_passkey": True}

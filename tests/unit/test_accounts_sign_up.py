@@ -8,7 +8,6 @@ import time
 from html import unescape
 from typing import Any
 from unittest.mock import Mock
-from urllib.parse import urlencode
 
 import pytest
 import time_machine
@@ -18,6 +17,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts import return_path
 from accounts.models import User
 from accounts.passwords import hashing
 from accounts.sessions.credential_changes import set_active
@@ -46,14 +46,11 @@ CHANGE = "Wrong address? Change it"
 
 def test_a_person_signs_up_confirms_the_address_and_goes_on(client: Client) -> None:
     sign_in_page = html_of(client.get("/accounts/sign-in", {"next": AUTHORIZE}))
-    found = re.search(rf'href="({SIGN_UP}\?[^"]*)"', sign_in_page)
-    assert found
-    way_back = client.get(unescape(found[1])).context["return_to"]
+    [link] = re.findall(rf'href="({SIGN_UP}\?[^"]*)"', sign_in_page)
+    way_back = client.get(unescape(link)).context["return_to"]
     assert sign_up(client, next=way_back)["Location"].startswith(CODE_PAGE)
     person = User.objects.get()
     assert (person.email, person.nickname, person.email_verified_at) == ("new@example.org", "Nia", None)
-    assert client.post(CODE_PAGE, {"code": "AAAAAA"}).status_code == 200
-    assert not is_signed_in(client)
     assert client.post(CODE_PAGE, {"code": mailed_code()})["Location"] == AUTHORIZE
     person.refresh_from_db()
     assert person.email_verified_at is not None
@@ -72,20 +69,16 @@ def test_an_address_that_is_taken_at_the_same_moment_looks_the_same(
 
 
 def test_a_form_that_is_posted_again_leads_to_a_page_that_takes_its_code(client: Client) -> None:
-    """In another browser, ten seconds later: more often no code is sent to an address."""
     sign_up(client)
     again = Client()
-    with time_machine.travel(time.time() + 11):
-        assert sign_up(again, nickname="Ada", next=AUTHORIZE)["Location"].startswith(CODE_PAGE)
+    with time_machine.travel(time.time() + 11):  # more often no code is sent to an address
+        sign_up(again, nickname="Ada", next=AUTHORIZE)
         assert again.post(CODE_PAGE, {"code": mailed_code()})["Location"] == AUTHORIZE
-    person = User.objects.get()
-    assert person.email_verified_at
-    assert person.nickname == "Nia"
+    assert User.objects.get(nickname="Nia").email_verified_at
 
 
 @pytest.mark.parametrize("which", ["other password", "confirmed", "deactivated", "passkey"])
 def test_the_owner_of_a_taken_address_gets_a_mail_and_the_page_looks_the_same(client: Client, which: str) -> None:
-    """Only with the password of an account that is not confirmed it is a code."""
     path = f"{SIGN_UP}/passkey" if which == "passkey" else SIGN_UP
     person = PersonFactory(email_verified_at=timezone.now() if which == "confirmed" else None)
     if which == "deactivated":
@@ -99,22 +92,14 @@ def test_the_owner_of_a_taken_address_gets_a_mail_and_the_page_looks_the_same(cl
     assert User.objects.count() == 2
 
 
-@pytest.mark.parametrize(
-    ("field", "values"),
-    {
-        "email": ["nobody", "", "a\x00@example.org"],
-        "nickname": ["x" * 61, "a\x00b"],
-        "password1": ["short", "new@example.org!", "x" * 5000],
-    }.items(),
-)
-def test_what_is_refused_keeps_what_was_typed(client: Client, field: str, values: list[str]) -> None:
-    for value in values:
-        answer = sign_up(client, **{field: value})
-        assert answer.status_code == 200
-        assert not User.objects.exists()
-        typed = (NEW | {field: value})["email"]
-        assert not typed.isalnum() or f'value="{typed}"' in html_of(answer)
-        assert NEW["password1"] not in html_of(answer)
+def test_what_is_refused_keeps_what_was_typed(client: Client) -> None:
+    refused = [{"email": "nobody"}, {"email": ""}, {"nickname": "x" * 61}, {"nickname": "a\x00b"}]
+    refused += [{"password1": "short"}, {"password1": "new@example.org!"}, {"password1": "x" * 5000}]
+    for change in refused:
+        answer = html_of(sign_up(client, **change))
+        assert f'value="{(NEW | change)["email"]}"' in answer or not change.get("email", "x"), change
+        assert NEW["password1"] not in answer
+    assert not User.objects.exists()
 
 
 @pytest.mark.parametrize("path", [SIGN_UP, f"{SIGN_UP}/passkey"])
@@ -122,8 +107,7 @@ def test_the_code_of_an_account_that_was_deleted_meanwhile_leads_to_the_sign_in(
     sign_up(client, path, next=AUTHORIZE)
     User.objects.all().delete()
     answer = client.post(CODE_PAGE, {"code": mailed_code(), "next": AUTHORIZE})
-    assert answer["Location"] == f"/accounts/sign-in?{urlencode({'next': AUTHORIZE})}"
-    assert client.get(answer["Location"]).status_code == 200
+    assert answer["Location"] == return_path.sign_in_url(AUTHORIZE)
     sign_up(client, path, email="again@example.org")
     assert client.post(CODE_PAGE, {"code": mailed_code()}).status_code == 302
     assert User.objects.get().email_verified_at
@@ -156,11 +140,7 @@ def test_without_an_invitation_of_the_last_seven_days_nobody_signs_up(client: Cl
 
 
 def test_the_operator_invites(settings: Any, capsys: Any, alice: User) -> None:
-    for mode, email, refusal in (
-        ("closed", "new@example.org", "SIGN_UP"),
-        ("invitation", alice.email, "has an account"),
-        ("invitation", "nobody", None),
-    ):
+    for mode, email, refusal in (("closed", TYPED, "SIGN_UP"), ("invitation", alice.email, "has an account")):
         settings.SIGN_UP = mode
         with pytest.raises(CommandError, match=refusal):
             call_command("account", "invite", email)
@@ -169,11 +149,9 @@ def test_the_operator_invites(settings: Any, capsys: Any, alice: User) -> None:
     assert answer["email"] == "new@example.org"
     assert answer["url"].startswith(f"http://testserver{SIGN_UP}?invitation=")
     assert User.objects.get(email="new@example.org").invited_at
-    call_command("account", "invite", "New@Example.org")
 
 
 def test_only_a_nickname_that_an_operator_gave_survives_a_password_by_mail() -> None:
-    """Whoever signs up with the address of another person writes nothing into their mails."""
     sign_up(Client(), email="victim@example.org", nickname="Free money at attacker.example")
     PersonFactory(email="bea@example.org", nickname="Bea", email_verified_at=None)
     for email, nickname in (("victim@example.org", ""), ("bea@example.org", "Bea")):
@@ -188,20 +166,16 @@ def test_only_a_nickname_that_an_operator_gave_survives_a_password_by_mail() -> 
 
 def begin_again(browser: Client) -> Any:
     """The sign-up form after the button on the page of the code."""
-    answer = browser.post(CODE_PAGE, {"begin_again": ""})
-    assert answer["Location"].startswith(SIGN_UP)
-    return browser.get(answer["Location"])
+    return browser.post(CODE_PAGE, {"begin_again": ""}, follow=True)
 
 
 def test_the_form_is_as_it_was_typed_and_the_corrected_address_gets_the_code(client: Client) -> None:
     sign_up(client, email=TYPED, next=AUTHORIZE)
     assert CHANGE in html_of(client.get(CODE_PAGE))
     form = begin_again(client)
-    assert f'value="{TYPED}"' in html_of(form)
-    assert 'value="Nia"' in html_of(form)
-    assert NEW["password1"] not in html_of(form)
-    assert form.context["return_to"] == AUTHORIZE
-    assert sign_up(client, next=AUTHORIZE)["Location"].startswith(CODE_PAGE)
+    shown = [text in html_of(form) for text in (f'value="{TYPED}"', 'value="Nia"', NEW["password1"])]
+    assert (shown, form.context["return_to"]) == ([True, True, False], AUTHORIZE)
+    sign_up(client, next=AUTHORIZE)
     assert mail.outbox[-1].to == ["new@example.org"]
     assert client.post(CODE_PAGE, {"code": mailed_code()})["Location"] == AUTHORIZE
     assert User.objects.get(email="new@example.org").email_verified_at
@@ -219,7 +193,6 @@ def test_the_code_of_the_wrong_address_is_worth_nothing_then(client: Client) -> 
     assert not is_signed_in(client)
     client.post(CODE_PAGE, {"code": mailed_code()})
     assert is_signed_in(client)
-    assert client.session.get("sign_up") is None
 
 
 def test_only_the_browser_that_made_an_account_sets_another_password_until_it_is_confirmed(client: Client) -> None:

@@ -11,7 +11,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from django.core.management import CommandError, call_command
 
-from accounts.factors.adapter import FactorAdapter
+from accounts.factors.authenticators import FactorAdapter
 from accounts.mail import outbox
 from accounts.mail.outbox import Email
 from accounts.models import OutgoingMail, User

@@ -19,7 +19,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from accounts import audit_trail, rights
+from accounts import audit_trail, rights, throttling
 from accounts.email_addresses import looked_up_email, normalise_email
 from accounts.factors import authenticators as factors
 from accounts.models import Session, User
@@ -160,7 +160,7 @@ class Command(BaseCommand):
         return f"{user.email} is in {', '.join(group.name for group in chosen) or 'no group'} now."
 
     def _unlock(self, user: User, options: dict[str, Any]) -> str:
-        factors.unlock(user)
+        throttling.unlock(user)
         return f"{user.email} can try to sign in again at once."
 
     def _make_administrator(self, user: User, options: dict[str, Any]) -> str:

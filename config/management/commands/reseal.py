@@ -10,7 +10,7 @@ from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from accounts.factors import adapter
+from accounts.factors import authenticators
 from accounts.mail import outbox
 from config.infrastructure import sealing
 from oauth_bridge.openid import signing_keys
@@ -28,8 +28,8 @@ class SealedColumn(NamedTuple):
 
 
 SEALED_COLUMNS = (
-    SealedColumn("Authenticator apps", "mfa.Authenticator", "data", adapter.PURPOSE, member="secret"),
-    SealedColumn("Recovery codes", "mfa.Authenticator", "data", adapter.PURPOSE, member="seed"),
+    SealedColumn("Authenticator apps", "mfa.Authenticator", "data", authenticators.PURPOSE, member="secret"),
+    SealedColumn("Recovery codes", "mfa.Authenticator", "data", authenticators.PURPOSE, member="seed"),
     SealedColumn("Signing keys", "oauth_bridge.SigningKey", "private", signing_keys.PURPOSE, is_bound=True),
     SealedColumn("Waiting e-mails", "accounts.OutgoingMail", "sealed", outbox.PURPOSE, is_bound=True),
 )
