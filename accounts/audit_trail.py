@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -33,8 +32,8 @@ COMMAND_LINE = "command line"
 TIME_FORMAT = "%Y-%m-%d %H:%M UTC"
 # The most characters of a value, and of what is added to or removed from a list: entries are never deleted.
 VALUE_LENGTH = 2000
-SHORTEST_CUT = 40  # the fewest characters to which a text of a list is cut
-ACTOR_NAME_LENGTH = 120
+MOST_LISTED = 50  # texts of such a list
+NAME_LENGTH = 120
 
 # The most entries of one request that count towards the limit `administration`, so that an action on many objects does
 # not use up the hour.
@@ -102,19 +101,16 @@ def by_request(request: HttpRequest) -> AbstractContextManager[None]:
 
 def by_command() -> AbstractContextManager[None]:
     """Make the operator who runs the command the actor of all changes within this context."""
-    return _by(Actor(None, f"{COMMAND_LINE} ({_system_user()})", ""))
-
-
-def _system_user() -> str:
     try:
-        return getpass.getuser()
+        user = getpass.getuser()
     except (KeyError, OSError):  # in a container, the user ID may have no name
-        return "?"
+        user = "?"
+    return _by(Actor(None, f"{COMMAND_LINE} ({user})"[:NAME_LENGTH], ""))
 
 
 def actor_name() -> str:
     actor = _actor.get()
-    return actor.name[:ACTOR_NAME_LENGTH] if actor else ""
+    return actor.name if actor else ""
 
 
 def write(action: str, subject: Subject, changes: Changes | None = None) -> None:
@@ -122,40 +118,24 @@ def write(action: str, subject: Subject, changes: Changes | None = None) -> None
 
     Fields whose two values are equal are left out. If `changes` has fields and none changed, nothing is written.
     """
-    if _actor.get() is None:
-        return
-    kept = {name: _difference(before, after) for name, (before, after) in (changes or {}).items() if before != after}
-    kept = {name: pair for name, pair in kept.items() if pair[0] != pair[1]}
-    if kept or not changes:
-        _store(action, [subject], kept)
+    write_all(action, [subject], changes)
 
 
-def write_all(action: str, kind: str, keys: Sequence[str], changes: Changes | None = None) -> None:
-    """Write an entry with the same changes for each key if there is an actor. All entries count as one change."""
-    kept = {name: _difference(before, after) for name, (before, after) in (changes or {}).items()}
-    _store(action, [Subject(kind, key, "") for key in keys], kept)
-
-
-def _store(action: str, subjects: Sequence[Subject], kept: dict[str, Any]) -> None:
+def write_all(action: str, subjects: Sequence[Subject], changes: Changes | None = None) -> None:
+    """Write an entry with the same changes for each subject, as `write` does. All entries count as one change."""
     actor = _actor.get()
-    if actor is None:
+    pairs = {name: _difference(before, after) for name, (before, after) in (changes or {}).items()}
+    kept = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    if actor is None or (changes and not kept):
         return
     actor.count()
-    same: dict[str, Any] = {
-        "actor": actor.pk,
-        "actor_name": actor_name(),
-        "address": actor.address,
-        "action": action,
-        "changes": kept,
-    }
-    for start in range(0, len(subjects), _BATCH):
-        AuditEntry.objects.bulk_create(
-            AuditEntry(**same, **subject._asdict() | {"name": subject.name[:120]}, reference=network.reference.get())
-            for subject in subjects[start : start + _BATCH]
-        )
+    by: dict[str, Any] = {"actor": actor.pk, "actor_name": actor.name, "address": actor.address}
+    act: dict[str, Any] = {"action": action, "changes": kept, "reference": network.reference.get()}
+    rows = [AuditEntry(kind=kind, key=key, name=name[:NAME_LENGTH], **by, **act) for kind, key, name in subjects]
+    AuditEntry.objects.bulk_create(rows, batch_size=_BATCH)
     for subject in subjects:
         facts: dict[str, Any] = {"kind": subject.kind, "key": subject.key, "fields": " ".join(kept) or None}
-        events.write(Event.ADMINISTERED, actor=actor.pk or actor_name(), action=action, **facts)
+        events.write(Event.ADMINISTERED, actor=actor.pk or actor.name, action=action, **facts)
 
 
 @contextmanager
@@ -222,9 +202,8 @@ def _shown(value: object) -> object:
 
 
 def _cut(texts: list[str]) -> list[str]:
-    """Shorten long texts. Return the first, up to VALUE_LENGTH characters in total, and "… 5 more" if 5 are left."""
-    longest = max(VALUE_LENGTH // max(len(texts), 1), SHORTEST_CUT)
-    texts = [text if len(text) <= longest else f"{text[: longest - 1]}…" for text in texts]
-    kept = [text for text, length in zip(texts, accumulate(map(len, texts)), strict=True) if length <= VALUE_LENGTH]
-    others = len(texts) - len(kept)
-    return [*kept, f"… {others} more"] if others else kept
+    """Shorten each text to an equal share of VALUE_LENGTH. Of more than MOST_LISTED, only the others' number stays."""
+    kept = texts[:MOST_LISTED]
+    longest = VALUE_LENGTH // max(len(kept), 1)
+    kept = [text if len(text) <= longest else f"{text[: longest - 1]}…" for text in kept]
+    return [*kept, f"… {len(texts) - MOST_LISTED} more"] if texts[MOST_LISTED:] else kept

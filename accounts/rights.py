@@ -65,13 +65,16 @@ def make(person: User, permissions: Collection[Permission]) -> int:
     """
     if permissions:
         keep_one([person.pk])
-    with audit_trail.changes("account_changed", audit_trail.of_person(person), lambda: _rights(person)):
-        before = _rights(person)
-        ended = end_ownerships(person) if permissions or not before["is_staff"] else 0
-        User.objects.filter(pk=person.pk).update(is_staff=True, is_superuser=not permissions)
-        person.user_permissions.set(permissions)
-        if _rights(person) != before:
-            events.write(Event.RIGHTS_CHANGED, person=person.pk)
+    before = _rights(person)
+    ended = end_ownerships(person) if permissions or not before["is_staff"] else 0
+    User.objects.filter(pk=person.pk).update(is_staff=True, is_superuser=not permissions)
+    person.user_permissions.set(permissions)
+    after = _rights(person)
+    audit_trail.write(
+        "account_changed", audit_trail.of_person(person), {name: (before[name], after[name]) for name in before}
+    )
+    if after != before:
+        events.write(Event.RIGHTS_CHANGED, person=person.pk)
     person.refresh_from_db(fields=["is_staff", "is_superuser"])
     return ended
 
@@ -109,11 +112,11 @@ def change_members(group: Group, people: Collection[User], *, are_added: bool) -
     if not people:
         return
     (group.user_set.add if are_added else group.user_set.remove)(*people)
-    keys, names = [str(each.pk) for each in people], [group.name]
-    audit_trail.write_all("account_changed", "person", keys, {"groups": ([], names) if are_added else (names, [])})
-    audit_trail.write(
-        "group_changed", audit_trail.of_group(group), {"members": ([], keys) if are_added else (keys, [])}
-    )
+    keys, names = [each.pk for each in people], [group.name]
+    subjects = list(map(audit_trail.of_person, people))
+    audit_trail.write_all("account_changed", subjects, {"groups": ([], names) if are_added else (names, [])})
+    members = ([], keys) if are_added else (keys, [])
+    audit_trail.write("group_changed", audit_trail.of_group(group), {"members": members})
 
 
 def validated_groups(names: Collection[str]) -> list[str]:

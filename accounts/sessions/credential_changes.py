@@ -90,7 +90,7 @@ def deactivate_all(people: QuerySet[User]) -> int:
     active.update(is_active=False, credentials_version=F("credentials_version") + 1)
     for key in keys:
         events.write(Event.ACCOUNT_DEACTIVATED, person=key)
-    audit_trail.write_all("account_deactivated", "person", [str(key) for key in keys])
+    audit_trail.write_all("account_deactivated", [audit_trail.Subject("person", str(key), "") for key in keys])
     return len(keys)
 
 
