@@ -12,7 +12,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
@@ -46,19 +45,11 @@ logger = logging.getLogger(__name__)
 _one_here, _places = threading.Lock(), threading.BoundedSemaphore(3)
 
 
-@dataclass(frozen=True)
-class Crop:
-    """The square part of a picture that becomes the new picture: see `reencoder.square`."""
-
-    zoom: float = 1
-    x: float = 0.5
-    y: float = 0.5
+Part = tuple[float, float, float]  # zoom, x and y of `reencoder.square`
+MIDDLE: Part = (1, 0.5, 0.5)
 
 
-MIDDLE = Crop()
-
-
-def reencode(upload: File[Any], person: User, crop: Crop = MIDDLE) -> bytes:
+def reencode(upload: File[Any], person: User, part: Part = MIDDLE) -> bytes:
     """Return a part of an upload as a square PNG of SIZE_PIXELS: upright, in sRGB and without metadata.
 
     `person` is the uploader, whose pictures are counted. One upload of a person is read at a time.
@@ -71,7 +62,7 @@ def reencode(upload: File[Any], person: User, crop: Crop = MIDDLE) -> bytes:
     with _turn(person):
         if seconds := rate_limits.attempt(*counters):
             raise FormError(AccountFault.PICTURES_LIMITED, "throttled", seconds=seconds)
-        status, picture = _run(upload, crop)
+        status, picture = _run(upload, part)
     if status == reencoder.DONE:
         return picture
     if status in (reencoder.TOO_COSTLY, -signal.SIGXCPU):
@@ -101,9 +92,9 @@ def _turn(person: User) -> Iterator[None]:
             cache.delete(mark)
 
 
-def _run(upload: File[Any], crop: Crop) -> tuple[int, bytes]:
+def _run(upload: File[Any], part: Part) -> tuple[int, bytes]:
     """Run the reencoder. Return its exit status (timeout: -SIGXCPU; OSError: 1000 + errno) and the picture's bytes."""
-    command = [sys.executable, "-m", "accounts.pictures.reencoder", *map(str, (SIZE_PIXELS, crop.zoom, crop.x, crop.y))]
+    command = [sys.executable, "-m", "accounts.pictures.reencoder", *map(str, (SIZE_PIXELS, *part))]
     folder = settings.FILE_UPLOAD_TEMP_DIR
     try:
         with tempfile.TemporaryFile(dir=folder) as source, tempfile.TemporaryFile(dir=folder) as result:

@@ -19,6 +19,7 @@ from django.views.decorators.cache import never_cache
 from django.views.generic import TemplateView
 from django.views.generic.edit import FormView
 
+from accounts import audit_trail
 from accounts.errors import AccountFault, refused
 from accounts.factors import authenticators as factors
 from accounts.form_fields import EmailField
@@ -75,19 +76,20 @@ class ExportView(AccountPageMixin, TemplateView):
         }
 
 
-def delete_account(person: User) -> None:
-    """Delete the person and all their data. Raises LastAdministrator: nothing was deleted.
+@transaction.atomic
+def delete_accounts(request: HttpRequest, *people: User) -> None:
+    """Delete the people and all their data, and tell them by e-mail. Raises LastAdministrator: nothing was deleted.
 
     A code or token that is issued during the deletion is invalid, because its readers also look for the person's row.
     """
-    with transaction.atomic():
-        keep_one([person.pk])
-        current = User.objects.filter(pk=person.pk).first()
-        if current is None:  # another tab deleted the account first
-            return
-        StoredPicture.objects.filter(name=current.avatar).delete()
-        current.delete()
+    keep_one([person.pk for person in people])
+    stored = User.objects.filter(pk__in=[person.pk for person in people])  # another tab may have deleted the account
+    for person in stored:
+        StoredPicture.objects.filter(name=person.avatar).delete()
+        composing.account_deleted(request, person)
         events.write(Event.ACCOUNT_DELETED, person=person.pk)
+        audit_trail.write("account_deleted", audit_trail.of_person(person))
+    stored.delete()
 
 
 def delete_never_confirmed(people: Iterable[UUID]) -> int:
@@ -121,9 +123,7 @@ class DeletionView(AccountPageMixin, FormView):  # type: ignore[type-arg]
 
     def form_valid(self, form: DeletionForm) -> HttpResponse:
         try:
-            with transaction.atomic():
-                composing.account_deleted(self.request, form.person)
-                delete_account(form.person)
+            delete_accounts(self.request, form.person)
         except LastAdministrator:
             form.add_error(None, refused(AccountFault.LAST_ADMINISTRATOR, person=form.person.pk))
             return self.form_invalid(form)

@@ -30,7 +30,7 @@ from accounts.errors import FormError, refuse
 from accounts.factors.authenticators import overview
 from accounts.form_fields import NicknameField
 from accounts.models import Session, User
-from accounts.pages import AccountPageMixin, RetryLaterMixin, person_context
+from accounts.pages import AccountPageMixin, RetryLaterMixin
 from accounts.pictures import current_picture, reencoder_runner
 from accounts.sessions import user_agents
 from accounts.sessions.store import digest
@@ -44,7 +44,7 @@ _HAND_HELD = ("iPhone", "iPad", "Android")
 
 
 def _slider(label: Any, initial: int, least: int, most: int, attrs: dict[str, Any]) -> forms.IntegerField:
-    """Return a slider, in percent. Without a script, no slider is visible or sent."""
+    """A number in percent. Without a script, the slider is neither visible nor sent."""
     widget = forms.NumberInput({"type": "range", "autocomplete": "off", "data-initial": initial, **attrs})
     return forms.IntegerField(
         label=label, required=False, initial=initial, min_value=least, max_value=most, widget=widget
@@ -77,11 +77,11 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.errors and (upload := cleaned["picture"]):
-            shares = [
+            zoom, across, down = (
                 (field.initial if (value := cleaned[field.name]) is None else value) / 100 for field in self.sliders()
-            ]
+            )
             try:
-                cleaned["picture"] = reencoder_runner.reencode(upload, self.instance, reencoder_runner.Crop(*shares))
+                cleaned["picture"] = reencoder_runner.reencode(upload, self.instance, (zoom, across, down))
             except FormError as error:
                 refuse(error.fault, person=self.instance.pk)
                 self.add_error("picture", error)
@@ -97,7 +97,7 @@ class ProfileForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @method_decorator([login_required, never_cache], name="dispatch")
-class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
+class ProfileView(RetryLaterMixin, AccountPageMixin, UpdateView):  # type: ignore[type-arg]
     form_class = ProfileForm
     template_name = "accounts/profile.html"
 
@@ -106,12 +106,8 @@ class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
         return User.objects.get(pk=cast(User, self.request.user).pk)
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        person = cast(User, self.request.user)
         return super().get_context_data(**kwargs) | {
-            "person": person_context(person),
-            "email_confirmed": person.email_verified_at is not None,
-            "has_picture": bool(person.avatar),
-            "claims": shown_claims(person),
+            "claims": shown_claims(cast(User, self.request.user)),
             "picture_max_bytes": settings.PICTURE_MAX_BYTES,
             "picture_max_megabytes": settings.PICTURE_MAX_BYTES // 1024**2,
         }
@@ -130,7 +126,7 @@ class ProfileView(RetryLaterMixin, UpdateView):  # type: ignore[type-arg]
 
 
 def shown_claims(person: User) -> list[dict[str, str]]:
-    """Return the claims of user info for pages: name, label, value, and a note if it is missing or unconfirmed."""
+    """Return name, label and value of each claim of user info, and a note about a missing or unconfirmed value."""
     values = {
         "avatar": (_("Picture"), current_picture.avatar_url(person)),
         "nickname": (_("Nickname"), person.display_name),
@@ -170,7 +166,6 @@ class BrowsersView(AccountPageMixin, TemplateView):
         return super().get_context_data(**kwargs) | {"browsers": browsers}
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """End one or all of the person's other sessions."""
         others = self._sessions().exclude(session_key=digest(request.session.session_key))
         if "others" in request.POST:
             others.delete()

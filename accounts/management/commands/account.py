@@ -30,6 +30,7 @@ from accounts.sign_in.verification import mark_verified
 from config.infrastructure.texts import command_error, refuse_control_characters, shown
 
 LISTED = 100
+OPTIONS = {"email": "", rights.GROUP_FIELD: "--group", "nickname": "--nickname"}  # as errors of fields name them
 
 
 class Command(BaseCommand):
@@ -77,19 +78,23 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         method = getattr(self, "_" + options["action"].replace("-", "_"))
-        if options["action"] in ("invite", "list", "show"):
-            method(options)
-            return
-        with transaction.atomic(), audit_trail.by_command():
-            person = User(email=_address(options)) if options["action"] == "create" else _person(options)
-            sentence = method(person, options)
+        try:
+            if options["action"] in ("invite", "list", "show"):
+                method(options)
+                return
+            with transaction.atomic(), audit_trail.by_command():
+                new = options["action"] == "create"
+                person = User(email=normalise_email(options["email"])) if new else _person(options)
+                sentence = method(person, options)
+        except ValidationError as error:
+            raise command_error(error, OPTIONS) from error
         described: dict[str, Any] = {"sub": str(person.pk), "email": person.email, "nickname": person.nickname}
         if options["action"] == "set":
             described["groups"] = sorted(person.groups.values_list("name", flat=True))
         self.stdout.write(json.dumps(described, ensure_ascii=False) if options["as_json"] else sentence)
 
     def _invite(self, options: dict[str, Any]) -> None:
-        email = _address(options)
+        email = normalise_email(options["email"])
         if settings.SIGN_UP == "closed":
             raise CommandError("Nobody may sign up: set SIGN_UP to invitation first.")
         person = User.objects.filter(email=email).first()
@@ -124,12 +129,9 @@ class Command(BaseCommand):
     def _create(self, user: User, options: dict[str, Any]) -> str:
         user.nickname = options["nickname"].strip()
         user.set_password(_password(options, user))
-        try:
-            refuse_control_characters(user.nickname)
-            user.full_clean()
-            user.save(force_insert=True)
-        except ValidationError as error:
-            raise CommandError(_sentence(error)) from error
+        refuse_control_characters(user.nickname)
+        user.full_clean()
+        user.save(force_insert=True)
         audit_trail.write("account_created", audit_trail.of_person(user))
         if not options["unverified"]:
             mark_verified(user)
@@ -146,10 +148,7 @@ class Command(BaseCommand):
     def _set(self, user: User, options: dict[str, Any]) -> str:
         if options["groups"] is None:
             raise CommandError("Nothing to change was given. See `account set --help`.")
-        try:
-            chosen, made = rights.named_groups(options["groups"])
-        except ValidationError as error:
-            raise command_error(error, {rights.GROUP_FIELD: "--group"}) from error
+        chosen, made = rights.named_groups(options["groups"])
         for name in made:
             self.stderr.write(f"The group {name} did not exist and was made.")
         stored = user.groups.values_list("name", flat=True)
@@ -189,13 +188,6 @@ class Command(BaseCommand):
         return f"{user.email} can't sign in any more and is signed out everywhere."
 
 
-def _address(options: dict[str, Any]) -> str:
-    try:
-        return normalise_email(options["email"])
-    except ValidationError as error:
-        raise CommandError(_sentence(error)) from error
-
-
 def _person(options: dict[str, Any]) -> User:
     try:
         return User.objects.get(email=looked_up_email(options["email"]))
@@ -210,15 +202,8 @@ def _password(options: dict[str, Any], user: User) -> str:
     password = sys.stdin.readline().rstrip("\r\n")
     if not password:
         raise CommandError("The password on standard input is empty.")
-    try:
-        validate_password(password, user)
-    except ValidationError as error:
-        raise CommandError(_sentence(error)) from error
+    validate_password(password, user)
     return password
-
-
-def _sentence(error: ValidationError) -> str:
-    return " ".join(error.messages)
 
 
 def _permissions(names: list[str]) -> list[Permission]:
