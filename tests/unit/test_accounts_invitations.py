@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from accounts.models import AuditEntry, User
 from accounts.sign_in import verification
+from oauth_bridge.administration.people import STATES
 from oauth_bridge.models.activity import ActivityRecord
 from tests.factories import PersonFactory
 from tests.pages import (
@@ -45,7 +46,7 @@ WEEK = 7 * 24 * 3600
 
 
 def invite(browser: Client, email: str = "New@Example.org", **fields: Any) -> str:
-    """Invite somebody, and return the path of the mailed link."""
+    """The path of the mailed link."""
     answer = browser.post(f"{PEOPLE}add/", {"email": email, **fields}, follow=True)
     assert f"An invitation goes to {email.lower()}." in text_of(answer)
     return mailed_invitation()
@@ -67,20 +68,16 @@ def act(browser: Client, person: User, name: str, **form: str) -> Any:
 def test_an_invited_person_is_listed_and_signs_up_with_the_mailed_link(grace: Client) -> None:
     """Also while SIGN_UP is closed."""
     group = Group.objects.create(name="Readers")
-    assert 'type="password"' not in html_of(grace.get(f"{PEOPLE}add/"))
     path = invite(grace, nickname="Ada", groups=str(group.pk))
     assert mail.outbox[-1].to == ["new@example.org"]
     maker = User.objects.get(is_superuser=True).display_name
     for page in (grace.get(f"{PEOPLE}?state=invited"), grace.get(f"{PEOPLE}{User.objects.get(nickname='Ada').pk}/")):
-        assert "Invited" in text_of(page)
         assert f"Invited by {maker} on " in text_of(page)
     browser = Client()
-    form = html_of(browser.get(path))
-    assert 'value="new@example.org"' in form
-    assert 'value="Ada"' in form
+    assert [value in html_of(browser.get(path)) for value in ('value="new@example.org"', 'value="Ada"')] == [True] * 2
     assert "for another address" in text_of(sign_up(browser, path, email="mallory@example.org"))
     assert sign_up(browser, path, email="new@example.org")["Location"].startswith(CODE_PAGE)
-    assert type_code(browser, mailed_code()).status_code == 302
+    type_code(browser, mailed_code())
     assert is_signed_in(browser)
     person = User.objects.get(email="new@example.org")
     assert (person.nickname, person.invited_at, list(person.groups.all())) == ("Nia", None, [group])
@@ -108,7 +105,6 @@ def test_an_invitation_is_sent_again_and_dead_once_it_is_withdrawn_or_old(grace:
 def test_an_address_that_is_invited_twice_at_the_same_moment_gets_one_invitation(
     grace: Client, monkeypatch: Any
 ) -> None:
-    """The first check of the form does not see the other account yet."""
     PersonFactory(email="new@example.org")
     checks = iter([lambda _person, **_options: None, User.validate_constraints])
     monkeypatch.setattr(User, "validate_constraints", lambda person, **options: next(checks)(person, **options))
@@ -121,14 +117,13 @@ def test_an_address_that_is_invited_twice_at_the_same_moment_gets_one_invitation
 def test_whoever_only_adds_people_chooses_no_groups_and_acts_on_nobody(alice: User) -> None:
     helper, group = staff("view_user", "add_user"), Group.objects.create(name="Readers")
     invite(helper, groups=str(group.pk))
-    assert not group.user_set.exists()  # type: ignore[attr-defined]
+    invited = User.objects.get(email="new@example.org")
+    assert not invited.groups.exists()
     for name in ("deactivate", "reset", "correct-address"):
         assert act(helper, alice, name).status_code == 403
-    assert (
-        act(staff("view_user", "change_user"), User.objects.get(email="new@example.org"), "withdraw").status_code == 403
-    )
-    User.objects.filter(email="new@example.org").update(is_staff=True)
-    assert act(helper, User.objects.get(email="new@example.org"), "withdraw").status_code == 403
+    assert act(staff("view_user", "change_user"), invited, "withdraw").status_code == 403
+    User.objects.filter(pk=invited.pk).update(is_staff=True)
+    assert act(helper, invited, "withdraw").status_code == 403
 
 
 def test_a_second_use_of_the_link_ends_the_first(grace: Client) -> None:
@@ -196,12 +191,11 @@ def test_a_corrected_address_ends_everything_and_is_confirmed_at_the_next_sign_i
     ask_for_link(Client(), person.email)
     link = mailed_path()
     said = text_of(act(office, person, "correct-address", email="Ada@Example.org"))
-    assert "The address is corrected." in said
-    assert "Not confirmed" in said
+    assert ("The address is corrected." in said, "Not confirmed" in said) == (True, True)
     deliver_all()
-    assert mail.outbox[-1].to == ["adda@example.org"]
-    assert "replaced this address in an account" in " ".join(str(mail.outbox[-1].body).split())
-    assert "ada@example.org" not in str(mail.outbox[-1].body)
+    told, body = mail.outbox[-1], " ".join(str(mail.outbox[-1].body).split())
+    assert (told.to, "replaced this address in an account" in body) == (["adda@example.org"], True)
+    assert "ada@example.org" not in body
     assert not is_signed_in(browser)
     assert "password1" not in html_of(Client().get(link, follow=True))
     assert sign_in(Client(), "adda@example.org").status_code == 200
@@ -210,8 +204,6 @@ def test_a_corrected_address_ends_everything_and_is_confirmed_at_the_next_sign_i
     assert mail.outbox[-1].to == ["ada@example.org"]
     type_code(again, mailed_code())
     assert is_signed_in(again)
-    person.refresh_from_db()
-    assert (person.email, person.email_verified_at is not None) == ("ada@example.org", True)
     assert AuditEntry.objects.get(key=str(person.pk), action="address_corrected").changes == {}
 
 
@@ -268,7 +260,7 @@ def test_the_list_shows_the_state_of_each_person_and_the_last_sign_in(grace: Cli
         "Off": PersonFactory(is_active=False),
         "Not confirmed": PersonFactory(email_verified_at=None),
         "Limited until": (limited := PersonFactory()),
-        "Invited": (invited := PersonFactory(email_verified_at=None, invited_at=timezone.now())),
+        "Invited": PersonFactory(email_verified_at=None, invited_at=timezone.now()),
     }
     facts = {"person": limited, "step": "sign_in", "outcome": "refused", "cause": "sign_in_limited_account"}
     ActivityRecord.objects.create(at=timezone.now(), detail={"seconds": 600}, **facts)
@@ -276,10 +268,7 @@ def test_the_list_shows_the_state_of_each_person_and_the_last_sign_in(grace: Cli
         page = text_of(grace.get(PEOPLE, {"q": person.email}))
         assert re.search(rf"{re.escape(person.email)} Alice Ægir {word}", page), word
         assert ("3 hours ago" in page) is (word == "Active")
-    for state, found in (
-        ("invited", [invited]),
-        ("off", [of_states["Off"]]),
-        ("unconfirmed", [of_states["Not confirmed"]]),
-    ):
-        assert list(grace.get(PEOPLE, {"state": state}).context["cl"].result_list) == found
-    assert len(grace.get(PEOPLE, {"state": "active"}).context["cl"].result_list) == 3  # grace is active, too
+    found = {state: grace.get(PEOPLE, {"state": state}).context["cl"].result_list for state in STATES}
+    words = {"invited": "Invited", "off": "Off", "unconfirmed": "Not confirmed"}
+    assert [list(found[state]) for state in words] == [[of_states[word]] for word in words.values()]
+    assert len(found["active"]) == 3  # grace is active, too
