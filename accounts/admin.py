@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group, Permission
-from django.core.exceptions import ValidationError
-from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_noop, ngettext_lazy
@@ -24,7 +20,7 @@ from accounts.admin_site import ModelAdmin, delete_selected
 from accounts.form_fields import EmailField, NicknameField
 from accounts.mail import composing
 from accounts.models import Session, User
-from accounts.profile.own_data import delete_accounts
+from accounts.profile import delete_accounts
 from accounts.sessions.credential_changes import deactivate_all
 from accounts.sign_in import sign_up
 from accounts.sign_in.reauthentication import proof_first
@@ -69,14 +65,6 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         """Keep the groups that this administrator may not choose."""
         offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
         return [*self.cleaned_data["groups"], *self.instance.groups.exclude(pk__in=offered)]
-
-    def clean(self) -> dict[str, Any] | None:
-        if any(self.cleaned_data.get(name) is False for name in rights.REQUIRED):
-            try:
-                rights.keep_one([self.instance.pk])
-            except rights.LastAdministrator:
-                raise ValidationError(rights.ADVICE, code="last_administrator") from None
-        return super().clean()
 
 
 class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
@@ -200,7 +188,7 @@ class UserAdmin(ModelAdmin):
         return ((None, {"fields": fields}),)
 
     def offered_groups(self, request: HttpRequest) -> QuerySet[Group]:
-        return Group.objects.all() if request.user.is_superuser else rights.groups_without_permissions()
+        return Group.objects.all() if request.user.is_superuser else Group.objects.filter(permissions=None)
 
     def get_form(self, request: HttpRequest, obj: User | None = None, change: bool = False, **kwargs: Any) -> Any:
         kwargs["form"] = PersonForm if obj else InvitationForm
@@ -220,8 +208,10 @@ class UserAdmin(ModelAdmin):
         if not change:
             self.message_user(request, composing.invitation(request, obj, sign_up.invite(obj)), messages.SUCCESS)
             return
-        super().save_model(request, obj, form, change)
         rights_before = {name: form.initial[name] for name in ("is_staff", "is_superuser") if name in form.changed_data}
+        if any(rights_before.values()):
+            rights.keep_one([obj.pk])
+        super().save_model(request, obj, form, change)
         if "is_staff" in rights_before or rights_before.get("is_superuser"):
             rights.end_ownerships(obj)
         changes: dict[str, Any] = {name: (before, not before) for name, before in rights_before.items()}
@@ -247,26 +237,12 @@ class UserAdmin(ModelAdmin):
     def typed_to_delete(self, obj: User) -> str:
         return obj.email if obj.last_login else ""
 
-    def delete_view(  # type: ignore[override]
-        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponseBase:
-        return self._unless_last(request, lambda: super(UserAdmin, self).delete_view(request, object_id, extra_context))
-
     def changelist_view(  # type: ignore[override]
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponseBase:
         if request.POST.get("action") == "delete_selected" and (question := proof_first(request)):
             return question
-        return self._unless_last(request, lambda: super(UserAdmin, self).changelist_view(request, extra_context))
-
-    def _unless_last(self, request: HttpRequest, view: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-        """Return the response of `view`. If it would leave no administrator, roll back, and redirect with a message."""
-        try:
-            with transaction.atomic():
-                return view()
-        except rights.LastAdministrator:
-            self.message_user(request, rights.ADVICE, messages.ERROR)
-            return redirect(request.get_full_path())
+        return super().changelist_view(request, extra_context)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Show the numbers of accounts and of signed-in browsers, instead of the rows of each table as Django does."""
@@ -282,7 +258,7 @@ class UserAdmin(ModelAdmin):
 
     @admin.action(description=_("Switch off …"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
-        """Return a page that asks. After the answer, deactivate the people, return None. Raises LastAdministrator."""
+        """Raises LastAdministrator: nothing was changed."""
         people = queryset if request.user.is_superuser else queryset.filter(is_staff=False, is_superuser=False)
         return self.act_on_many(
             request,

@@ -27,7 +27,7 @@ from django.urls import URLPattern, URLResolver, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from accounts import audit_trail, return_path
+from accounts import audit_trail, return_path, rights
 from accounts.errors import duration
 from accounts.factors import authenticators as factors
 from accounts.models import User
@@ -68,14 +68,12 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return field
 
     def response_post_save_change(self, request: HttpRequest, obj: Any) -> HttpResponseRedirect:
-        """Redirect to the page that `view_on_site` returns, if any, and if the administrator may see the object."""
         page = self.get_view_on_site_url(obj)
         if page and self.has_view_permission(request, obj):
             return redirect(page)
         return super().response_post_save_change(request, obj)
 
     def are_too_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> bool:
-        """If more than MOST_AT_ONCE objects are chosen, show an error message and return True."""
         if queryset.count() <= MOST_AT_ONCE:
             return False
         text = _("More than %(count)d are chosen, so nothing is done. Search or filter the list, and choose fewer.")
@@ -203,16 +201,11 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def audited_as(self, obj: Any) -> audit_trail.Subject:
         raise NotImplementedError
 
-    # The audit trail replaces Django's log, whose rows keep the name or address of a deleted person.
+    def log_addition(self, *args: Any) -> Any:
+        """Do nothing. The audit trail replaces Django's log, whose rows keep names and addresses of deleted people."""
 
-    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        return None
-
-    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        return None
-
-    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
-        return None
+    log_change: Any = log_addition
+    log_deletions: Any = log_addition
 
     def get_action_choices(self, request: HttpRequest, default_choices: Any = None) -> list[tuple[str, str]]:
         return super().get_action_choices(request, [("", _("With the chosen ones …"))])
@@ -298,12 +291,15 @@ class AdminSite(admin.AdminSite):
                     is_act = "/act/" in request.path or "act" in request.GET
                     if seconds := audit_trail.seconds_to_wait(cast(User, request.user).pk, is_act=is_act):
                         return self._too_many_changes(request, seconds)
-                return inner(request, *args, **kwargs)
+                try:
+                    return inner(request, *args, **kwargs)
+                except rights.LastAdministrator:  # the transaction of the change is rolled back
+                    messages.error(request, rights.ADVICE)
+                    return redirect(request.get_full_path())
 
         return checked
 
     def _too_many_changes(self, request: HttpRequest, seconds: int) -> HttpResponse:
-        """Answer with a page that keeps the form's values and can send them again."""
         fields = [(name, values) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken"]
         context = {
             **self.each_context(request),

@@ -14,8 +14,8 @@ from django.db.models import UUIDField
 from django.test import Client
 from django.utils import timezone
 
+from accounts import profile
 from accounts.models import Session, User
-from accounts.profile import own_data
 from oauth_bridge.activity import counts
 from oauth_bridge.management import purging
 from oauth_bridge.models import AccessToken, AuthorizationCode, Consent
@@ -64,7 +64,7 @@ def test_the_file_holds_the_person_and_what_applications_got_and_no_credential(
         secrets += [issued.raw, bytes(issued.row.digest).hex(), base64.b64encode(bytes(issued.row.digest)).decode()]
     assert all(secrets)
     assert not [secret for secret in secrets if secret in json.dumps(found)]
-    monkeypatch.setattr(own_data, "ENTRIES", 1)
+    monkeypatch.setattr(profile, "ENTRIES", 1)
     TokenFactory(user=alice, application=application, issued_at=timezone.now() - timedelta(minutes=5))
     newest = browser.post(EXPORT).json()
     assert (newest["access_tokens"], newest["entries_of_each_list_at_most"]) == (found["access_tokens"], 1)

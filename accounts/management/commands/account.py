@@ -30,7 +30,7 @@ from accounts.sign_in.verification import mark_verified
 from config.infrastructure.texts import command_error, refuse_control_characters, shown
 
 LISTED = 100
-OPTIONS = {"email": "", rights.GROUP_FIELD: "--group", "nickname": "--nickname"}  # as errors of fields name them
+OPTIONS = {"email": "", "group": "--group", "nickname": "--nickname"}  # as errors of fields name them
 
 
 class Command(BaseCommand):
