@@ -1,9 +1,7 @@
 """The audit trail records each change by an administrator or operator, in the transaction of the change.
 
-Only administration pages (`by_request`) and commands (`by_command`) write entries. Changes by people to their own
-accounts are not recorded here. Nothing in this service changes or deletes an entry, so an entry outlives the actor's
-account and the changed object. No entry contains a secret, a password, a digest, or the name or address of the person
-whose account was changed. `sub` identifies this person while the account exists. Each entry is also logged as a
+Changes by people to their own accounts are not recorded here. Entries are never deleted, so no entry contains a secret,
+a password, a digest, or the name or address of the person whose account was changed. Each entry is also logged as a
 security event, which names the changed fields without their values.
 """
 
@@ -66,15 +64,12 @@ def _counter(person: UUID, *, is_act: bool) -> Counter:
 
 
 def seconds_to_wait(person: UUID, *, is_act: bool) -> int:
-    """Return 0, or the seconds until the person may make changes as an administrator again.
-
-    `is_act`: the change is an act, such as switching off an application. It may be urgent, so its limit is wider.
-    """
+    """Return the seconds until the administrator may make changes again, or 0. The limit of urgent acts is wider."""
     return rate_limits.exceeded(_counter(person, is_act=is_act))
 
 
 class Subject(NamedTuple):
-    """The changed object. `kind` is application, person or group; `key` is the client_id, `sub` or primary key."""
+    """The changed object. AuditEntry has the same fields."""
 
     kind: str
     key: str
@@ -94,13 +89,12 @@ def _by(actor: Actor | None) -> Iterator[None]:
 
 
 def by_request(request: HttpRequest) -> AbstractContextManager[None]:
-    """Make the signed-in administrator the actor of all changes within this context."""
+    """Name the signed-in administrator as the actor of all changes within this context."""
     person = request.user
     return _by(Actor(person.pk, person.display_name, client_address(request)) if isinstance(person, User) else None)
 
 
 def by_command() -> AbstractContextManager[None]:
-    """Make the operator who runs the command the actor of all changes within this context."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # in a container, the user ID may have no name

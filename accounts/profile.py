@@ -138,18 +138,15 @@ class ProfileView(RetryLaterMixin, AccountPageMixin, UpdateView):  # type: ignor
 
 def shown_claims(person: User) -> list[dict[str, str]]:
     """Return name, label and value of each claim of user info, and a note about a missing or unconfirmed value."""
-    values = {
-        "avatar": (_("Picture"), current_picture.avatar_url(person)),
-        "nickname": (_("Nickname"), person.display_name),
-        "email": (_("E-mail address"), person.email),
-        "sub": (_("User ID"), str(person.pk)),
-    }
-    shown = [{"name": name, "label": label, "value": value, "note": ""} for name, (label, value) in values.items()]
-    if not person.nickname.strip():
-        shown[1]["note"] = _("You have no nickname, so this name is sent.")
-    if person.email_verified_at is None:
-        shown[2]["note"] = _("Not confirmed, so applications receive nothing yet.")
-    return shown
+    no_name = "" if person.nickname.strip() else _("You have no nickname, so this name is sent.")
+    not_confirmed = "" if person.email_verified_at else _("Not confirmed, so applications receive nothing yet.")
+    rows = (
+        ("avatar", _("Picture"), current_picture.avatar_url(person), ""),
+        ("nickname", _("Nickname"), person.display_name, no_name),
+        ("email", _("E-mail address"), person.email, not_confirmed),
+        ("sub", _("User ID"), str(person.pk), ""),
+    )
+    return [dict(zip(("name", "label", "value", "note"), row, strict=True)) for row in rows]
 
 
 @method_decorator([login_required, never_cache], name="dispatch")
@@ -252,7 +249,7 @@ class ExportView(AccountPageMixin, TemplateView):
         return response
 
     def data(self, person: User) -> dict[str, Any]:
-        """Return the person's data without credentials and their digests. Of each list, return the newest ENTRIES."""
+        """Return the person's data, without credentials and their digests."""
         picture = current_picture.png(person) if person.avatar else None
         browsers = person.sessions.values("browser", "created_at", "last_used_at", "expire_date")
         return {
@@ -268,10 +265,7 @@ class ExportView(AccountPageMixin, TemplateView):
 
 @transaction.atomic
 def delete_accounts(request: HttpRequest, *people: User) -> None:
-    """Delete the people and all their data, and tell them by e-mail. Raises LastAdministrator: nothing was deleted.
-
-    A code or token that is issued during the deletion is invalid, because its readers also look for the person's row.
-    """
+    """Delete the people and all their data, and tell them by e-mail. Raises LastAdministrator: nothing was deleted."""
     keep_one([person.pk for person in people])
     stored = User.objects.filter(pk__in=[person.pk for person in people])  # another tab may have deleted the account
     for person in stored:
@@ -279,7 +273,7 @@ def delete_accounts(request: HttpRequest, *people: User) -> None:
         composing.account_deleted(request, person)
         events.write(Event.ACCOUNT_DELETED, person=person.pk)
         audit_trail.write("account_deleted", audit_trail.of_person(person))
-    stored.delete()
+    stored.delete()  # readers of codes and tokens also need the person's row, so none that is issued meanwhile is valid
 
 
 def delete_never_confirmed(people: Iterable[UUID]) -> int:

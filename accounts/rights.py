@@ -58,7 +58,7 @@ def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
 def make(person: User, permissions: Collection[Permission]) -> int:
     """Make the person an administrator with only these permissions, or a superuser if `permissions` is empty.
 
-    Returns the number of applications whose ownership this ends. Raises LastAdministrator.
+    Return the number of ended ownerships of applications. Raises LastAdministrator.
     """
     if permissions:
         keep_one([person.pk])
@@ -77,10 +77,10 @@ def make(person: User, permissions: Collection[Permission]) -> int:
 
 
 def end_ownerships(person: User) -> int:
-    """End the person's ownership of all applications: no later right may restore it. Returns how many were owned.
+    """End the person's ownership of all applications. Return their number.
 
-    Call this in the transaction that changes `is_staff` in either direction, takes `is_superuser` away, or replaces
-    all permissions.
+    Call this when `is_staff` changes, `is_superuser` is taken away, or all permissions are replaced. No later right may
+    restore the ownership.
     """
     owned = list(person.owned_applications.values_list("client_id", "name"))
     person.owned_applications.clear()
