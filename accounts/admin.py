@@ -9,7 +9,6 @@ from django.contrib import admin, messages
 from django.contrib.auth.models import Group, Permission
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.http.response import HttpResponseBase
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_noop, ngettext_lazy
@@ -23,7 +22,6 @@ from accounts.models import Session, User
 from accounts.profile import delete_accounts
 from accounts.sessions.credential_changes import deactivate_all
 from accounts.sign_in import sign_up
-from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.texts import refuse_control_characters
@@ -236,13 +234,6 @@ class UserAdmin(ModelAdmin):
 
     def typed_to_delete(self, obj: User) -> str:
         return obj.email if obj.last_login else ""
-
-    def changelist_view(  # type: ignore[override]
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponseBase:
-        if request.POST.get("action") == "delete_selected" and (question := proof_first(request)):
-            return question
-        return super().changelist_view(request, extra_context)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Show the numbers of accounts and of signed-in browsers, instead of the rows of each table as Django does."""

@@ -95,18 +95,14 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
     def changeform_view(  # type: ignore[override]
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
+        self, request: HttpRequest, object_id: str | None = None, *more: Any, **options: Any
     ) -> HttpResponseBase:
         if self.needs_proof(request, object_id) and (question := proof_first(request)):
             return question
         try:
-            return super().changeform_view(request, object_id, form_url, extra_context)
+            return super().changeform_view(request, object_id, *more, **options)
         except IntegrityError:  # another request has just stored the same name or address: now the form says so
-            return super().changeform_view(request, object_id, form_url, extra_context)
+            return super().changeform_view(request, object_id, *more, **options)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:  # type: ignore[override]
         try:
@@ -186,15 +182,13 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         context = {"expected": expected, "absolute_url": page, **(extra_context or {})}
         return super().delete_view(request, object_id, context)
 
-    def history_view(
-        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def history_view(self, request: HttpRequest, object_id: str, *more: Any) -> HttpResponse:
         """Redirect to the audit trail. Raises PermissionDenied: the administrator may not see the object."""
         obj = self.get_object(request, object_id)
         if not self.has_view_permission(request, obj):
             raise PermissionDenied
         if obj is None:
-            return super().history_view(request, object_id, extra_context)
+            return super().history_view(request, object_id, *more)
         subject = self.audited_as(obj)
         return redirect(f"{reverse('admin:trail')}?{urlencode({'kind': subject.kind, 'key': subject.key})}")
 
@@ -217,6 +211,8 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 @admin.action(description=gettext_lazy("Delete …"), permissions=["delete"])
 def delete_selected(model_admin: ModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
+    if model_admin.is_deletion_proven and (question := proof_first(request)):
+        return question
     if model_admin.are_too_many(request, queryset):
         return None
     expected = str(queryset.count()) if any(map(model_admin.typed_to_delete, queryset)) else ""
@@ -300,7 +296,7 @@ class AdminSite(admin.AdminSite):
         return checked
 
     def _too_many_changes(self, request: HttpRequest, seconds: int) -> HttpResponse:
-        fields = [(name, values) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken"]
+        fields = [each for each in request.POST.lists() if each[0] != "csrfmiddlewaretoken"]
         context = {
             **self.each_context(request),
             "title": _("Too many changes"),
@@ -315,12 +311,8 @@ class AdminSite(admin.AdminSite):
         """Return Django's URLs without `view_on_site`, a redirect to objects' public pages, because none exist."""
         return [each for each in super().get_urls() if getattr(each, "name", "") != "view_on_site"]
 
-    def logout(  # type: ignore[override]
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def logout(self, request: HttpRequest, *more: Any) -> HttpResponse:  # type: ignore[override]
         return redirect("account_logout")
 
-    def password_change(  # type: ignore[override]
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def password_change(self, request: HttpRequest, *more: Any) -> HttpResponse:  # type: ignore[override]
         return redirect("account_change_password")

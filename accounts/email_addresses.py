@@ -39,7 +39,7 @@ def normalise_email(typed: str) -> str:
     seen = [index for index, each in enumerate(text) if not is_unseen(each)] or [0]
     text = text[seen[0] : seen[-1] + 1]
     local, at, domain = text.rpartition("@")
-    if any(is_unseen(each) and not (each in _JOINERS and each in domain) for each in text) or _JOINERS & {*local}:
+    if any(map(is_unseen, local)) or any(is_unseen(each) and each not in _JOINERS for each in domain):
         raise ValidationError(UNSEEN)
     if not at or not local or not domain or domain.startswith("["):  # a network address has many spellings
         raise ValidationError(NOT_AN_ADDRESS)

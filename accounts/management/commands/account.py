@@ -83,7 +83,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         action = options["action"]
-        method = getattr(self, "_" + action.replace("-", "_"), _change)
+        method: Any = getattr(self, "_" + action.replace("-", "_"), _change)
         try:
             if action in ("invite", "list", "show"):
                 method(options)
