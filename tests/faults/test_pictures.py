@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -160,24 +159,6 @@ def test_a_picture_that_says_it_has_2500_megapixels_is_refused_unread() -> None:
     assert refusal(bytes(bomb)) == "PICTURE_TOO_MANY_PIXELS"
 
 
-@pytest.fixture
-def patched(tmp_path: Path, settings: Any) -> Callable[[str], None]:
-    """Runs the program that reads pictures with other statements before its own, from a folder of the test."""
-
-    def patch(statements: str) -> None:
-        package = tmp_path / "accounts" / "pictures"
-        package.mkdir(parents=True)
-        for folder in (package, package.parent):
-            (folder / "__init__.py").touch()
-        source = (ROOT / "accounts" / "pictures" / "reencoder.py").read_text()
-        changed = source.replace("    Image.MAX_IMAGE_PIXELS", f"    {statements}\n    Image.MAX_IMAGE_PIXELS", 1)
-        changed = changed.replace(f"MAX_CPU_SECONDS = {reencoder.MAX_CPU_SECONDS}", "MAX_CPU_SECONDS = 2", 1)
-        (package / "reencoder.py").write_text(changed)
-        settings.BASE_DIR = tmp_path
-
-    return patch
-
-
 @pytest.mark.parametrize(
     ("statements", "fault"),
     [
@@ -189,11 +170,17 @@ def patched(tmp_path: Path, settings: Any) -> Callable[[str], None]:
     ],
 )
 def test_a_program_that_fails_is_a_sentence(
-    patched: Callable[[str], None], monkeypatch: pytest.MonkeyPatch, statements: str, fault: str
+    tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch, statements: str, fault: str
 ) -> None:
+    """The program runs from a folder of the test, with other statements before its own."""
     if "sleep" in statements:
         monkeypatch.setattr(reencoder_runner, "RUN_SECONDS", 1.0)
-    patched(statements)
+    (package := tmp_path / "accounts" / "pictures").mkdir(parents=True)
+    source = Path(reencoder.__file__).read_text()
+    changed = source.replace("    Image.MAX_IMAGE_PIXELS", f"    {statements}\n    Image.MAX_IMAGE_PIXELS", 1)
+    changed = changed.replace(f"MAX_CPU_SECONDS = {reencoder.MAX_CPU_SECONDS}", "MAX_CPU_SECONDS = 2", 1)
+    (package / "reencoder.py").write_text(changed)
+    settings.BASE_DIR = tmp_path
     before = children_of(os.getpid())
     assert refusal(picture()) == fault
     assert children_of(os.getpid()) == before

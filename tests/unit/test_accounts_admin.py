@@ -53,11 +53,8 @@ def test_who_is_no_administrator_is_refused_and_gets_ways_out(mallory: User, adm
     assert sign_in(browser, admin_user.email, next=PEOPLE)["Location"] == PEOPLE
 
 
-def test_people_are_found_and_no_search_breaks_the_page(admin_client: Client) -> None:
-    alice, _bob = PersonFactory(email="alice-needle@example.com", nickname="Needle Nick"), PersonFactory()
-    for query in ("alice-needle", "Needle Nick", str(alice.pk)):
-        page = admin_client.get(PEOPLE, {"q": query})
-        assert [person.pk for person in page.context["cl"].result_list] == [alice.pk]
+def test_people_are_found_and_no_search_breaks_the_page(admin_client: Client, alice: User) -> None:
+    assert list(admin_client.get(PEOPLE, {"q": str(alice.pk)}).context["cl"].result_list) == [alice]
     for query, statuses in (("\x00", (200, 302)), ("%", (200,)), ("a " * 251, (400,))):
         assert admin_client.get(PEOPLE, {"q": query}).status_code in statuses
 

@@ -27,11 +27,6 @@ def run(*arguments: str) -> tuple[str, str]:
     return out.getvalue(), errors.getvalue()
 
 
-def listed(*arguments: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(run("list", *arguments, "--json")[0])
-    return found
-
-
 @pytest.fixture
 def type_password(monkeypatch: pytest.MonkeyPatch) -> Any:
     def run_with(*arguments: str, stdin: str = PASSWORD + "\n") -> str:
@@ -39,9 +34,6 @@ def type_password(monkeypatch: pytest.MonkeyPatch) -> Any:
         return run(*arguments, "--password-stdin")[0]
 
     return run_with
-
-
-# Accounts and passwords -----------------------------------------------------------------------------------------------
 
 
 @contract("O.account.create", "O.account.verified")
@@ -79,14 +71,10 @@ def test_create_says_in_a_sentence_what_is_wrong(type_password: Any) -> None:
     assert User.objects.count() == 1
 
 
-# Finding people -------------------------------------------------------------------------------------------------------
-
-
 def test_the_list_is_by_address_and_says_what_somebody_is() -> None:
-    assert listed() == []
     PersonFactory(email="b@example.com", is_active=False, email_verified_at=None)
     root = PersonFactory(email="a@example.com", is_staff=True, is_superuser=True, nickname="Ål")
-    first, second = listed()
+    first, second = json.loads(run("list", "--json")[0])
     true = dict.fromkeys(("active", "confirmed", "administrator", "superuser"), True)
     assert first == {"sub": str(root.pk), "email": "a@example.com", "nickname": "Ål", **true}
     assert (second["email"], second["active"], second["confirmed"]) == ("b@example.com", False, False)
@@ -96,7 +84,7 @@ def test_the_list_is_by_address_and_says_what_somebody_is() -> None:
 def test_the_list_is_searched_and_bounded_and_says_when_there_are_more() -> None:
     alice, *_others = [PersonFactory(email=f"{number}@example.com", nickname=f"No {number}") for number in range(3)]
     for text in ("0@EXAMPLE", "no 0", str(alice.pk), alice.pk.hex):
-        assert [each["sub"] for each in listed("--search", text)] == [str(alice.pk)]
+        assert [each["sub"] for each in json.loads(run("list", "--search", text, "--json")[0])] == [str(alice.pk)]
     out, errors = run("list", "--limit", "2", "--json")
     assert [each["email"] for each in json.loads(out)] == ["0@example.com", "1@example.com"]
     assert errors == "There are more than 2. Raise --limit, or use --search.\n"
@@ -111,17 +99,13 @@ def test_show_says_all_that_is_known_and_neither_a_secret_nor_what_could_steer_a
     person = User.objects.get(pk=account.person.pk)
     person.groups.add(Group.objects.create(name="readers"))
     found = json.loads(run("show", person.email.upper(), "--json")[0])
-    assert (found["sub"], found["groups"], found["permissions"]) == (str(person.pk), ["readers"], [])
-    assert "totp" in found["second_factors"]
-    assert found["browsers"] >= 1
+    assert found.items() >= {"sub": str(person.pk), "groups": ["readers"], "permissions": []}.items()
+    assert ("totp" in found["second_factors"], found["browsers"] >= 1) == (True, True)
     text = run("show", person.email)[0]
     assert "active:            yes" in text
     assert not [each for each in (person.password, account.secret, *account.codes) if each in text + str(found)]
     for shown in (text, run("list")[0]):
         assert ("\x1b" in shown, "A\\u001b[2J\\u202eb" in shown) == (False, True)
-
-
-# Unlocking ------------------------------------------------------------------------------------------------------------
 
 
 def test_unlock_lets_the_person_try_again_in_each_browser_and_nobody_else(alice: User) -> None:
@@ -141,9 +125,6 @@ def test_unlock_ends_the_limit_of_second_factors(account: Account) -> None:
     assert answers[-1].status_code == 429
     run("unlock", account.person.email)
     assert browser.post(SECOND, {"code": code_of(account.secret)}).status_code == 302
-
-
-# Administrators -------------------------------------------------------------------------------------------------------
 
 
 def rights(person: User) -> tuple[bool, bool, set[str]]:

@@ -37,9 +37,6 @@ def credentials(alice: User, application: Registered) -> list[Any]:
     return [CodeFactory(user=alice, application=application), TokenFactory(user=alice, application=application)]
 
 
-# The file -------------------------------------------------------------------------------------------------------------
-
-
 def test_the_file_holds_the_person_and_what_applications_got_and_no_credential(
     browser: Client, alice: User, application: Registered, credentials: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,9 +65,6 @@ def test_the_file_holds_the_person_and_what_applications_got_and_no_credential(
     TokenFactory(user=alice, application=application, issued_at=timezone.now() - timedelta(minutes=5))
     newest = browser.post(EXPORT).json()
     assert (newest["access_tokens"], newest["entries_of_each_list_at_most"]) == (found["access_tokens"], 1)
-
-
-# Deleting -------------------------------------------------------------------------------------------------------------
 
 
 def test_the_account_of_the_person_who_types_its_address_and_all_that_belongs_to_it_is_gone(

@@ -45,9 +45,6 @@ def delivered(subject: str) -> list[Any]:
     return [message for message in mail.outbox if message.subject == subject]
 
 
-# A new browser --------------------------------------------------------------------------------------------------------
-
-
 def test_a_sign_in_in_a_new_browser_is_told_once(regular: User) -> None:
     browser = browser_of(PersonFactory())
     browser.post("/accounts/sign-out")

@@ -187,9 +187,6 @@ def test_every_action_has_a_title_and_an_act_above_and_every_event_a_test() -> N
     assert events >= {event.name.lower() for event in Event}
 
 
-# Where it is read ----------------------------------------------------------------------------------------------------
-
-
 def test_the_command_line_prints_it_even_after_application_and_actor_are_gone(
     grace: Client, application: Application
 ) -> None:
