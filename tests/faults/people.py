@@ -95,7 +95,8 @@ class Load:
         self._jobs: Mapping[str, Callable[[str], None]] = {
             **dict.fromkeys(APPLICATION_THREADS, self._use_application),
             SIGN_IN: self._sign_in,
-            READER: lambda name: self._read(self.drivers[name], [*self.tokens.values()][0]),
+            # Of a copy, because the others add to it.
+            READER: lambda name: self._read(self.drivers[name], next(iter([*self.tokens.values()]))),
         }
         self._pool = ThreadPoolExecutor(len(self._jobs))
 

@@ -52,9 +52,7 @@ def test_a_sign_in_in_a_new_browser_is_told_once(regular: User) -> None:
         sign_in(browser, regular.email)
         (message,) = delivered(NEW_BROWSER)
     assert message.to == [regular.email], "a browser of another person is new"
-    text = text_of(message)
-    assert "Firefox on Linux, 23 November 2026, 09:30 UTC" in text
-    assert "Not you? Then someone else uses your account. Choose a new password at once:" in text
+    assert "Firefox on Linux, 23 November 2026, 09:30 UTC" in text_of(message)
     end_credentials(regular)
     sign_in(browser, regular.email)
     assert len(delivered(NEW_BROWSER)) == 1, "it stays seen"
@@ -69,10 +67,8 @@ def test_each_recovery_code_that_is_used_is_told_with_the_number_that_is_left(ac
     assert delivered(CODE_USED) == []
     for code in account.codes[:5]:
         assert account.browser_before_code().post(SECOND, {"code": code}).status_code == 302
-    told = [text_of(message) for message in delivered(CODE_USED)]
-    assert len(told) == 5
-    assert "8 recovery codes are left. You can make new ones on the security page" in told[1]
-    assert "5 recovery codes are left." in told[4]
+    left = [re.findall(r"(\d) recovery codes are left\.", text_of(message)) for message in delivered(CODE_USED)]
+    assert left == [["9"], ["8"], ["7"], ["6"], ["5"]]
 
 
 def test_a_deleted_account_is_told_to_its_address_if_it_is_confirmed(regular: User) -> None:
@@ -83,8 +79,7 @@ def test_a_deleted_account_is_told_to_its_address_if_it_is_confirmed(regular: Us
         assert browser.post("/accounts/delete", {"email": person.email}).status_code == 302
     (message,) = delivered(DELETED)
     assert message.to == [regular.email]
-    assert "It cannot come back." in text_of(message)
-    assert "Firefox on Linux" in message.body
+    assert [fact for fact in ("It cannot come back.", "Firefox on Linux") if fact not in text_of(message)] == []
 
 
 def test_removed_second_factors_are_told_to_their_person(account: Account) -> None:
@@ -99,7 +94,6 @@ def test_removed_second_factors_are_told_to_their_person(account: Account) -> No
 
 
 # Texts of e-mails, as plain text and as HTML --------------------------------------------------------------------------
-
 
 FOLDER = Path(settings.BASE_DIR) / "templates" / "account" / "email"
 KINDS = sorted(path.name.removesuffix("_subject.txt") for path in FOLDER.glob("*_subject.txt"))
@@ -123,6 +117,9 @@ def test_each_mail_has_two_parts_that_say_the_same_and_names_become_no_link(kind
     shown = re.sub(r"<head>.*</head>|<[^>]+>|\s+", "", message.html, flags=re.DOTALL)
     assert shown == re.sub(r"--(?=DelegatedSign-In)", "", plain)
     assert "{{" not in message.text
+    if kind.startswith(("factors_", "recovery_", "totp_", "webauthn_", "new_browser")):
+        ways = {"http://testserver/accounts/password/reset", "http://testserver/accounts/security"}
+        assert ways <= set(message.text.splitlines())
     message = composed(kind, nickname=HOSTILE, application=HOSTILE)
     assert "<img" not in message.html
     assert all(link.startswith("http://testserver/") for link in re.findall(r'href="([^"]*)"', message.html))
@@ -140,13 +137,6 @@ def test_a_code_is_in_the_subject_and_alone_on_a_line_and_not_turned_round_in_ar
         message = composed("email_confirmation")
         assert '<bdi dir="ltr">R7K-2MX</bdi>' in message.html
         assert message.subject.endswith("\u2066R7K-2MX\u2069")
-
-
-def test_a_security_mail_leads_to_a_new_password_and_to_the_security_page() -> None:
-    for kind in KINDS:
-        if kind.startswith(("factors_", "recovery_", "totp_", "webauthn_", "new_browser")):
-            lines = composed(kind).text.splitlines()
-            assert {"http://testserver/accounts/password/reset", "http://testserver/accounts/security"} <= set(lines)
 
 
 def test_a_subject_keeps_its_no_break_spaces_and_no_line_end() -> None:
