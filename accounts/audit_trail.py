@@ -55,17 +55,12 @@ class Actor:
     def count(self) -> None:
         self.counted += 1
         if self.pk and self.counted <= MOST_COUNTED:
-            for is_act in (True, False):
-                rate_limits.count(_counter(self.pk, is_act=is_act))
-
-
-def _counter(person: UUID, *, is_act: bool) -> Counter:
-    return Counter("act" if is_act else "administration", str(person))
+            rate_limits.count(Counter("act", str(self.pk)), Counter("administration", str(self.pk)))
 
 
 def seconds_to_wait(person: UUID, *, is_act: bool) -> int:
     """Return the seconds until the administrator may make changes again, or 0. The limit of urgent acts is wider."""
-    return rate_limits.exceeded(_counter(person, is_act=is_act))
+    return rate_limits.exceeded(Counter("act" if is_act else "administration", str(person)))
 
 
 class Subject(NamedTuple):
@@ -179,8 +174,8 @@ def described(entry: AuditEntry) -> dict[str, Any]:
 
 def _difference(before: object, after: object) -> list[object]:
     """Return [before, after] as values for JSON. Of two lists, return [removed items, added items]."""
-    if isinstance(before, _LISTS) and isinstance(after, _LISTS):
-        old, new = ({str(each) for each in values} for values in (before, after))
+    if isinstance(before, _LISTS) or isinstance(after, _LISTS):
+        old, new = ({str(each) for each in values or ()} for values in (before, after))  # type: ignore[attr-defined]
         return [_cut(sorted(old - new)), _cut(sorted(new - old))]
     return [_shown(before), _shown(after)]
 
@@ -189,8 +184,6 @@ def _shown(value: object) -> object:
     """Return the value for JSON. Line ends are unified, so texts that differ only in line ends are equal."""
     if value is None or isinstance(value, bool | int):
         return value
-    if isinstance(value, _LISTS):
-        return _cut(sorted(str(each) for each in value))
     text = "\n".join(str(value).splitlines())
     return text[:VALUE_LENGTH]
 

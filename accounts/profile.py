@@ -49,7 +49,6 @@ from config.infrastructure.paths import set_cookie
 
 MAX_ZOOM_PERCENT = 400
 MIDDLE_PERCENT = 50
-FEW_RECOVERY_CODES = 3  # the page warns of so few
 LANGUAGE_AGE_SECONDS = 365 * 24 * 3600
 _HAND_HELD = ("iPhone", "iPad", "Android")
 
@@ -158,7 +157,7 @@ class SecurityView(AccountPageMixin, TemplateView):
         return super().get_context_data(**kwargs) | {
             "has_password": person.has_usable_password(),
             "factors": factors.overview(person),
-            "few_recovery_codes": FEW_RECOVERY_CODES,
+            "few_recovery_codes": 3,  # the page warns of so few
             "changed_at": person.password_changed_at,
         }
 

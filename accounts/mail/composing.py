@@ -25,7 +25,6 @@ from accounts.sessions import user_agents
 from config.infrastructure.network import client_address
 
 _SIGNATURE = "-- "  # RFC 3676 §4.3
-_WHITE_SPACE = re.compile(r"[^\S\u00a0\u202f]+")  # keep the no-break spaces of French texts
 
 
 def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> Email:
@@ -39,7 +38,7 @@ def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> 
     }
     with translation.override(language or translation.get_language()):
         context = {**context, **common}
-        subject = _WHITE_SPACE.sub(" ", render_to_string(f"account/email/{name}_subject.txt", context)).strip()
+        subject = " ".join(render_to_string(f"account/email/{name}_subject.txt", context).split())
         text = render_to_string(f"account/email/{name}_message.txt", context).strip()
         html = render_to_string("account/email/_html.html", {"subject": subject, "paragraphs": list(paragraphs(text))})
     return Email(to, subject, text, html)
