@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group, Permission
-from django.core.exceptions import ValidationError
-from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.translation import gettext, gettext_noop, ngettext_lazy
@@ -23,10 +18,10 @@ from accounts import audit_trail, rights
 from accounts.admin_site import ModelAdmin, delete_selected
 from accounts.form_fields import EmailField, NicknameField
 from accounts.mail import composing
-from accounts.models import Session, StoredPicture, User
+from accounts.models import Session, User
+from accounts.profile import delete_accounts
 from accounts.sessions.credential_changes import deactivate_all
 from accounts.sign_in import sign_up
-from accounts.sign_in.reauthentication import proof_first
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.texts import refuse_control_characters
@@ -59,24 +54,15 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         }
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Preselect the person's groups among the offered groups. `clean_groups` keeps those that are not offered."""
         super().__init__(*args, **kwargs)
         if "groups" in self.fields:
             offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
             self.initial["groups"] = list(self.instance.groups.filter(pk__in=offered))
 
     def clean_groups(self) -> list[Group]:
+        """Keep the groups that this administrator may not choose."""
         offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
         return [*self.cleaned_data["groups"], *self.instance.groups.exclude(pk__in=offered)]
-
-    def clean(self) -> dict[str, Any] | None:
-        """Refuse to demote or deactivate the last administrator. Runs in the transaction that saves the person."""
-        if any(self.cleaned_data.get(name) is False for name in rights.REQUIRED):
-            try:
-                rights.keep_one([self.instance.pk])
-            except rights.LastAdministrator:
-                raise ValidationError(rights.ADVICE, code="last_administrator") from None
-        return super().clean()
 
 
 class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
@@ -146,15 +132,14 @@ class GroupAdmin(ModelAdmin):
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def save_model(self, request: HttpRequest, obj: Group, form: Any, change: bool) -> None:
-        if change:
-            with audit_trail.changes("group_changed", audit_trail.of_group(obj), lambda: _group(obj)):
-                super().save_model(request, obj, form, change)
-        else:
-            super().save_model(request, obj, form, change)
-            audit_trail.write("group_created", audit_trail.of_group(obj))
+        super().save_model(request, obj, form, change)
+        changes = {"name": (form.initial["name"], obj.name)} if change else None
+        audit_trail.write("group_changed" if change else "group_created", audit_trail.of_group(obj), changes)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        with audit_trail.changes("group_changed", audit_trail.of_group(form.instance), lambda: _group(form.instance)):
+        codenames = form.instance.permissions.values_list("codename", flat=True)
+        subject = audit_trail.of_group(form.instance)
+        with audit_trail.changes("group_changed", subject, lambda: {"permissions": list(codenames.all())}):
             super().save_related(request, form, formsets, change)
 
     def delete_model(self, request: HttpRequest, obj: Group) -> None:
@@ -201,7 +186,7 @@ class UserAdmin(ModelAdmin):
         return ((None, {"fields": fields}),)
 
     def offered_groups(self, request: HttpRequest) -> QuerySet[Group]:
-        return Group.objects.all() if request.user.is_superuser else rights.groups_without_permissions()
+        return Group.objects.all() if request.user.is_superuser else Group.objects.filter(permissions=None)
 
     def get_form(self, request: HttpRequest, obj: User | None = None, change: bool = False, **kwargs: Any) -> Any:
         kwargs["form"] = PersonForm if obj else InvitationForm
@@ -221,18 +206,22 @@ class UserAdmin(ModelAdmin):
         if not change:
             self.message_user(request, composing.invitation(request, obj, sign_up.invite(obj)), messages.SUCCESS)
             return
-        with audit_trail.changes("account_changed", audit_trail.of_person(obj), lambda: _stored(obj)):
-            super().save_model(request, obj, form, change)
-            lost_every_right = "is_superuser" in form.changed_data and not obj.is_superuser
-            if "is_staff" in form.changed_data or lost_every_right:
-                rights.end_ownerships(obj)
-            if "nickname" in form.changed_data:
-                obj.change_profile()
+        rights_before = {name: form.initial[name] for name in ("is_staff", "is_superuser") if name in form.changed_data}
+        if any(rights_before.values()):
+            rights.keep_one([obj.pk])
+        super().save_model(request, obj, form, change)
+        if "is_staff" in rights_before or rights_before.get("is_superuser"):
+            rights.end_ownerships(obj)
+        changes: dict[str, Any] = {name: (before, not before) for name, before in rights_before.items()}
+        if "nickname" in form.changed_data:
+            obj.change_profile()
+            changes["nickname"] = (False, True)  # that it changed: entries are never deleted, so they have no names
+        if changes:
+            audit_trail.write("account_changed", audit_trail.of_person(obj), changes)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        with audit_trail.changes(
-            "account_changed", audit_trail.of_person(form.instance), lambda: _memberships(form.instance)
-        ):
+        subject = audit_trail.of_person(form.instance)
+        with audit_trail.changes("account_changed", subject, lambda: _memberships(form.instance)):
             super().save_related(request, form, formsets, change)
         if {*PRIVILEGES} & {*form.changed_data}:
             events.write(Event.RIGHTS_CHANGED, person=form.instance.pk)
@@ -246,27 +235,6 @@ class UserAdmin(ModelAdmin):
     def typed_to_delete(self, obj: User) -> str:
         return obj.email if obj.last_login else ""
 
-    def delete_view(  # type: ignore[override]
-        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponseBase:
-        return self._unless_last(request, lambda: super(UserAdmin, self).delete_view(request, object_id, extra_context))
-
-    def changelist_view(  # type: ignore[override]
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponseBase:
-        if request.POST.get("action") == "delete_selected" and (question := proof_first(request)):
-            return question
-        return self._unless_last(request, lambda: super(UserAdmin, self).changelist_view(request, extra_context))
-
-    def _unless_last(self, request: HttpRequest, view: Callable[[], HttpResponseBase]) -> HttpResponseBase:
-        """Return the response of `view`. If it would leave no administrator, roll back, and redirect with a message."""
-        try:
-            with transaction.atomic():
-                return view()
-        except rights.LastAdministrator:
-            self.message_user(request, rights.ADVICE, messages.ERROR)
-            return redirect(request.get_full_path())
-
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Show the numbers of accounts and of signed-in browsers, instead of the rows of each table as Django does."""
         found, _counts, lacking, protected = super().get_deleted_objects(objs, request)
@@ -274,20 +242,14 @@ class UserAdmin(ModelAdmin):
         return found, {_("accounts"): len(objs), _("signed-in browsers"): browsers}, lacking, protected
 
     def delete_model(self, request: HttpRequest, obj: User) -> None:
-        self.delete_queryset(request, User.objects.filter(pk=obj.pk))
+        delete_accounts(request, obj)
 
     def delete_queryset(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        rights.keep_one(queryset.values_list("pk", flat=True))
-        for person in queryset:
-            StoredPicture.objects.filter(name=person.avatar).delete()
-            composing.account_deleted(request, person)
-            events.write(Event.ACCOUNT_DELETED, person=person.pk)
-            audit_trail.write("account_deleted", audit_trail.of_person(person))
-        super().delete_queryset(request, queryset)
+        delete_accounts(request, *queryset)
 
     @admin.action(description=_("Switch off …"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
-        """Return a page that asks. After the answer, deactivate the people, return None. Raises LastAdministrator."""
+        """Raises LastAdministrator: nothing was changed."""
         people = queryset if request.user.is_superuser else queryset.filter(is_staff=False, is_superuser=False)
         return self.act_on_many(
             request,
@@ -305,24 +267,8 @@ class UserAdmin(ModelAdmin):
         )
 
 
-def _stored(person: User) -> dict[str, object]:
-    """Return `is_staff` and `is_superuser` from the database, and whether the nickname there is `person.nickname`.
-
-    So an audit entry shows that the nickname changed, but not the nickname itself: entries are never deleted.
-    """
-    row = User.objects.values("nickname", "is_staff", "is_superuser").get(pk=person.pk)
-    return {**row, "nickname": row["nickname"] == person.nickname}
-
-
 def _memberships(person: User) -> dict[str, object]:
     return {
         "groups": list(person.groups.values_list("name", flat=True)),
         "permissions": list(person.user_permissions.values_list("codename", flat=True)),
-    }
-
-
-def _group(group: Group) -> dict[str, object]:
-    return {
-        "name": Group.objects.filter(pk=group.pk).values_list("name", flat=True).first(),
-        "permissions": list(group.permissions.values_list("codename", flat=True)),
     }

@@ -27,7 +27,7 @@ from django.urls import URLPattern, URLResolver, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
-from accounts import audit_trail, return_path
+from accounts import audit_trail, return_path, rights
 from accounts.errors import duration
 from accounts.factors import authenticators as factors
 from accounts.models import User
@@ -68,14 +68,12 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return field
 
     def response_post_save_change(self, request: HttpRequest, obj: Any) -> HttpResponseRedirect:
-        """Redirect to the page that `view_on_site` returns, if any, and if the administrator may see the object."""
         page = self.get_view_on_site_url(obj)
         if page and self.has_view_permission(request, obj):
             return redirect(page)
         return super().response_post_save_change(request, obj)
 
     def are_too_many(self, request: HttpRequest, queryset: QuerySet[Any]) -> bool:
-        """If more than MOST_AT_ONCE objects are chosen, show an error message and return True."""
         if queryset.count() <= MOST_AT_ONCE:
             return False
         text = _("More than %(count)d are chosen, so nothing is done. Search or filter the list, and choose fewer.")
@@ -97,18 +95,14 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return False
 
     def changeform_view(  # type: ignore[override]
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
+        self, request: HttpRequest, object_id: str | None = None, *more: Any, **options: Any
     ) -> HttpResponseBase:
         if self.needs_proof(request, object_id) and (question := proof_first(request)):
             return question
         try:
-            return super().changeform_view(request, object_id, form_url, extra_context)
+            return super().changeform_view(request, object_id, *more, **options)
         except IntegrityError:  # another request has just stored the same name or address: now the form says so
-            return super().changeform_view(request, object_id, form_url, extra_context)
+            return super().changeform_view(request, object_id, *more, **options)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:  # type: ignore[override]
         try:
@@ -188,31 +182,24 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         context = {"expected": expected, "absolute_url": page, **(extra_context or {})}
         return super().delete_view(request, object_id, context)
 
-    def history_view(
-        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def history_view(self, request: HttpRequest, object_id: str, *more: Any) -> HttpResponse:
         """Redirect to the audit trail. Raises PermissionDenied: the administrator may not see the object."""
         obj = self.get_object(request, object_id)
         if not self.has_view_permission(request, obj):
             raise PermissionDenied
         if obj is None:
-            return super().history_view(request, object_id, extra_context)
+            return super().history_view(request, object_id, *more)
         subject = self.audited_as(obj)
         return redirect(f"{reverse('admin:trail')}?{urlencode({'kind': subject.kind, 'key': subject.key})}")
 
     def audited_as(self, obj: Any) -> audit_trail.Subject:
         raise NotImplementedError
 
-    # The audit trail replaces Django's log, whose rows keep the name or address of a deleted person.
+    def log_addition(self, *args: Any) -> Any:
+        """Do nothing. The audit trail replaces Django's log, whose rows keep names and addresses of deleted people."""
 
-    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        return None
-
-    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        return None
-
-    def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:
-        return None
+    log_change: Any = log_addition
+    log_deletions: Any = log_addition
 
     def get_action_choices(self, request: HttpRequest, default_choices: Any = None) -> list[tuple[str, str]]:
         return super().get_action_choices(request, [("", _("With the chosen ones …"))])
@@ -224,6 +211,8 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
 @admin.action(description=gettext_lazy("Delete …"), permissions=["delete"])
 def delete_selected(model_admin: ModelAdmin, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponseBase | None:
+    if model_admin.is_deletion_proven and (question := proof_first(request)):
+        return question
     if model_admin.are_too_many(request, queryset):
         return None
     expected = str(queryset.count()) if any(map(model_admin.typed_to_delete, queryset)) else ""
@@ -298,13 +287,16 @@ class AdminSite(admin.AdminSite):
                     is_act = "/act/" in request.path or "act" in request.GET
                     if seconds := audit_trail.seconds_to_wait(cast(User, request.user).pk, is_act=is_act):
                         return self._too_many_changes(request, seconds)
-                return inner(request, *args, **kwargs)
+                try:
+                    return inner(request, *args, **kwargs)
+                except rights.LastAdministrator:  # the transaction of the change is rolled back
+                    messages.error(request, rights.ADVICE)
+                    return redirect(request.get_full_path())
 
         return checked
 
     def _too_many_changes(self, request: HttpRequest, seconds: int) -> HttpResponse:
-        """Answer with a page that keeps the form's values and can send them again."""
-        fields = [(name, values) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken"]
+        fields = [each for each in request.POST.lists() if each[0] != "csrfmiddlewaretoken"]
         context = {
             **self.each_context(request),
             "title": _("Too many changes"),
@@ -319,12 +311,8 @@ class AdminSite(admin.AdminSite):
         """Return Django's URLs without `view_on_site`, a redirect to objects' public pages, because none exist."""
         return [each for each in super().get_urls() if getattr(each, "name", "") != "view_on_site"]
 
-    def logout(  # type: ignore[override]
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def logout(self, request: HttpRequest, *more: Any) -> HttpResponse:  # type: ignore[override]
         return redirect("account_logout")
 
-    def password_change(  # type: ignore[override]
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def password_change(self, request: HttpRequest, *more: Any) -> HttpResponse:  # type: ignore[override]
         return redirect("account_change_password")

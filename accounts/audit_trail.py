@@ -1,9 +1,7 @@
 """The audit trail records each change by an administrator or operator, in the transaction of the change.
 
-Only administration pages (`by_request`) and commands (`by_command`) write entries. Changes by people to their own
-accounts are not recorded here. Nothing in this service changes or deletes an entry, so an entry outlives the actor's
-account and the changed object. No entry contains a secret, a password, a digest, or the name or address of the person
-whose account was changed. `sub` identifies this person while the account exists. Each entry is also logged as a
+Changes by people to their own accounts are not recorded here. Entries are never deleted, so no entry contains a secret,
+a password, a digest, or the name or address of the person whose account was changed. Each entry is also logged as a
 security event, which names the changed fields without their values.
 """
 
@@ -14,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -33,8 +30,8 @@ COMMAND_LINE = "command line"
 TIME_FORMAT = "%Y-%m-%d %H:%M UTC"
 # The most characters of a value, and of what is added to or removed from a list: entries are never deleted.
 VALUE_LENGTH = 2000
-SHORTEST_CUT = 40  # the fewest characters to which a text of a list is cut
-ACTOR_NAME_LENGTH = 120
+MOST_LISTED = 50  # texts of such a list
+NAME_LENGTH = 120
 
 # The most entries of one request that count towards the limit `administration`, so that an action on many objects does
 # not use up the hour.
@@ -58,24 +55,16 @@ class Actor:
     def count(self) -> None:
         self.counted += 1
         if self.pk and self.counted <= MOST_COUNTED:
-            for is_act in (True, False):
-                rate_limits.count(_counter(self.pk, is_act=is_act))
-
-
-def _counter(person: UUID, *, is_act: bool) -> Counter:
-    return Counter("act" if is_act else "administration", str(person))
+            rate_limits.count(Counter("act", str(self.pk)), Counter("administration", str(self.pk)))
 
 
 def seconds_to_wait(person: UUID, *, is_act: bool) -> int:
-    """Return 0, or the seconds until the person may make changes as an administrator again.
-
-    `is_act`: the change is an act, such as switching off an application. It may be urgent, so its limit is wider.
-    """
-    return rate_limits.exceeded(_counter(person, is_act=is_act))
+    """Return the seconds until the administrator may make changes again, or 0. The limit of urgent acts is wider."""
+    return rate_limits.exceeded(Counter("act" if is_act else "administration", str(person)))
 
 
 class Subject(NamedTuple):
-    """The changed object. `kind` is application, person or group; `key` is the client_id, `sub` or primary key."""
+    """The changed object. AuditEntry has the same fields."""
 
     kind: str
     key: str
@@ -95,26 +84,22 @@ def _by(actor: Actor | None) -> Iterator[None]:
 
 
 def by_request(request: HttpRequest) -> AbstractContextManager[None]:
-    """Make the signed-in administrator the actor of all changes within this context."""
+    """Name the signed-in administrator as the actor of all changes within this context."""
     person = request.user
     return _by(Actor(person.pk, person.display_name, client_address(request)) if isinstance(person, User) else None)
 
 
 def by_command() -> AbstractContextManager[None]:
-    """Make the operator who runs the command the actor of all changes within this context."""
-    return _by(Actor(None, f"{COMMAND_LINE} ({_system_user()})", ""))
-
-
-def _system_user() -> str:
     try:
-        return getpass.getuser()
+        user = getpass.getuser()
     except (KeyError, OSError):  # in a container, the user ID may have no name
-        return "?"
+        user = "?"
+    return _by(Actor(None, f"{COMMAND_LINE} ({user})"[:NAME_LENGTH], ""))
 
 
 def actor_name() -> str:
     actor = _actor.get()
-    return actor.name[:ACTOR_NAME_LENGTH] if actor else ""
+    return actor.name if actor else ""
 
 
 def write(action: str, subject: Subject, changes: Changes | None = None) -> None:
@@ -122,40 +107,24 @@ def write(action: str, subject: Subject, changes: Changes | None = None) -> None
 
     Fields whose two values are equal are left out. If `changes` has fields and none changed, nothing is written.
     """
-    if _actor.get() is None:
-        return
-    kept = {name: _difference(before, after) for name, (before, after) in (changes or {}).items() if before != after}
-    kept = {name: pair for name, pair in kept.items() if pair[0] != pair[1]}
-    if kept or not changes:
-        _store(action, [subject], kept)
+    write_all(action, [subject], changes)
 
 
-def write_all(action: str, kind: str, keys: Sequence[str], changes: Changes | None = None) -> None:
-    """Write an entry with the same changes for each key if there is an actor. All entries count as one change."""
-    kept = {name: _difference(before, after) for name, (before, after) in (changes or {}).items()}
-    _store(action, [Subject(kind, key, "") for key in keys], kept)
-
-
-def _store(action: str, subjects: Sequence[Subject], kept: dict[str, Any]) -> None:
+def write_all(action: str, subjects: Sequence[Subject], changes: Changes | None = None) -> None:
+    """Write an entry with the same changes for each subject, as `write` does. All entries count as one change."""
     actor = _actor.get()
-    if actor is None:
+    pairs = {name: _difference(before, after) for name, (before, after) in (changes or {}).items()}
+    kept = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+    if actor is None or (changes and not kept):
         return
     actor.count()
-    same: dict[str, Any] = {
-        "actor": actor.pk,
-        "actor_name": actor_name(),
-        "address": actor.address,
-        "action": action,
-        "changes": kept,
-    }
-    for start in range(0, len(subjects), _BATCH):
-        AuditEntry.objects.bulk_create(
-            AuditEntry(**same, **subject._asdict() | {"name": subject.name[:120]}, reference=network.reference.get())
-            for subject in subjects[start : start + _BATCH]
-        )
+    by: dict[str, Any] = {"actor": actor.pk, "actor_name": actor.name, "address": actor.address}
+    act: dict[str, Any] = {"action": action, "changes": kept, "reference": network.reference.get()}
+    rows = [AuditEntry(kind=kind, key=key, name=name[:NAME_LENGTH], **by, **act) for kind, key, name in subjects]
+    AuditEntry.objects.bulk_create(rows, batch_size=_BATCH)
     for subject in subjects:
         facts: dict[str, Any] = {"kind": subject.kind, "key": subject.key, "fields": " ".join(kept) or None}
-        events.write(Event.ADMINISTERED, actor=actor.pk or actor_name(), action=action, **facts)
+        events.write(Event.ADMINISTERED, actor=actor.pk or actor.name, action=action, **facts)
 
 
 @contextmanager
@@ -205,8 +174,8 @@ def described(entry: AuditEntry) -> dict[str, Any]:
 
 def _difference(before: object, after: object) -> list[object]:
     """Return [before, after] as values for JSON. Of two lists, return [removed items, added items]."""
-    if isinstance(before, _LISTS) and isinstance(after, _LISTS):
-        old, new = ({str(each) for each in values} for values in (before, after))
+    if isinstance(before, _LISTS) or isinstance(after, _LISTS):
+        old, new = ({str(each) for each in values or ()} for values in (before, after))  # type: ignore[attr-defined]
         return [_cut(sorted(old - new)), _cut(sorted(new - old))]
     return [_shown(before), _shown(after)]
 
@@ -215,16 +184,13 @@ def _shown(value: object) -> object:
     """Return the value for JSON. Line ends are unified, so texts that differ only in line ends are equal."""
     if value is None or isinstance(value, bool | int):
         return value
-    if isinstance(value, _LISTS):
-        return _cut(sorted(str(each) for each in value))
     text = "\n".join(str(value).splitlines())
     return text[:VALUE_LENGTH]
 
 
 def _cut(texts: list[str]) -> list[str]:
-    """Shorten long texts. Return the first, up to VALUE_LENGTH characters in total, and "… 5 more" if 5 are left."""
-    longest = max(VALUE_LENGTH // max(len(texts), 1), SHORTEST_CUT)
-    texts = [text if len(text) <= longest else f"{text[: longest - 1]}…" for text in texts]
-    kept = [text for text, length in zip(texts, accumulate(map(len, texts)), strict=True) if length <= VALUE_LENGTH]
-    others = len(texts) - len(kept)
-    return [*kept, f"… {others} more"] if others else kept
+    """Shorten each text to an equal share of VALUE_LENGTH. Of more than MOST_LISTED, only the others' number stays."""
+    kept = texts[:MOST_LISTED]
+    longest = VALUE_LENGTH // max(len(kept), 1)
+    kept = [text if len(text) <= longest else f"{text[: longest - 1]}…" for text in kept]
+    return [*kept, f"… {len(texts) - MOST_LISTED} more"] if texts[MOST_LISTED:] else kept

@@ -35,16 +35,20 @@ def normalise_email(typed: str) -> str:
     """
     limit_length = MaxLengthValidator(EMAIL_MAX_LENGTH)
     limit_length(typed.strip())
-    text = _without_unseen_ends(unicodedata.normalize("NFKC", typed))
+    text = unicodedata.normalize("NFKC", typed)
+    seen = [index for index, each in enumerate(text) if not is_unseen(each)] or [0]
+    text = text[seen[0] : seen[-1] + 1]
     local, at, domain = text.rpartition("@")
-    if any(is_unseen(each) and not (each in _JOINERS and each in domain) for each in text) or _JOINERS & {*local}:
+    if any(map(is_unseen, local)) or any(is_unseen(each) and each not in _JOINERS for each in domain):
         raise ValidationError(UNSEEN)
     if not at or not local or not domain or domain.startswith("["):  # a network address has many spellings
         raise ValidationError(NOT_AN_ADDRESS)
     if not _LOCAL_PART.fullmatch(local := local.lower()):
         raise ValidationError(NOT_A_LOCAL_PART)
     try:
-        address = f"{local}@{_ascii_domain(domain)}"
+        # The mapping of UTS 46 without its transitional part is what browsers apply to a typed domain.
+        mapped = domain.lower() if domain.isascii() else idna.uts46_remap(domain, std3_rules=False, transitional=False)
+        address = f"{local}@{'.'.join(map(_ascii_label, mapped.split('.')))}"
     except idna.InvalidCodepointContext as error:
         raise ValidationError(UNSEEN if _JOINERS & {*domain} else NOT_A_DOMAIN) from error
     except UnicodeError as error:
@@ -68,30 +72,8 @@ def mailbox_of(email: str) -> str:
     return f"{name.partition('+')[0] or name}@{host}"
 
 
-def _without_unseen_ends(text: str) -> str:
-    """Remove invisible characters at both ends. Keep a joiner (U+200C, U+200D) at the end if IDNA 2008 accepts it."""
-    start = next((index for index, each in enumerate(text) if not is_unseen(each)), len(text))
-    end = len(text)
-    while end > start and is_unseen(text[end - 1]) and not _is_part_of_label(text, end - 1):
-        end -= 1
-    return text[start:end]
-
-
-def _is_part_of_label(text: str, position: int) -> bool:
-    try:
-        return text[position] in _JOINERS and idna.valid_contextj(text, position)
-    except ValueError:  # beside a character that Unicode does not name
-        return False
-
-
-def _ascii_domain(domain: str) -> str:
-    """Return the domain in ASCII, in lower case. Raises UnicodeError: IDNA 2008 does not allow the domain."""
-    # The mapping of UTS 46 without its transitional part is what browsers apply to a typed domain.
-    mapped = domain.lower() if domain.isascii() else idna.uts46_remap(domain, std3_rules=False, transitional=False)
-    return ".".join(map(_ascii_label, mapped.split(".")))
-
-
 def _ascii_label(label: str) -> str:
+    """Raises UnicodeError: IDNA 2008 does not allow the label."""
     is_encoded = label.startswith("xn--")
     if label.isascii() and not is_encoded:
         return label

@@ -166,12 +166,11 @@ class Session(AbstractBaseSession):
 class FailedFactor(models.Model):
     """A wrong code or passkey answer from a person who is signed in or has sent the right password.
 
-    Only `accounts.throttling` writes and reads the rows. `source` is a digest of the known browser's random name,
-    or else of the network address.
+    `source` is a digest of the known browser's random name, or else of the network address.
     """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE)
-    source = models.CharField(max_length=32)
+    source = models.CharField(max_length=32)  # a digest of the known browser's random name, or of the network address
     is_known = models.BooleanField()  # whether the browser was known
     expires_at = models.DateTimeField()
 
@@ -180,18 +179,14 @@ class FailedFactor(models.Model):
 
 
 class OutgoingMail(models.Model):
-    """An e-mail to send. Only `accounts.mail.outbox` adds and sends the rows. `sealed` is the encrypted e-mail.
-
-    After the e-mail is sent, its row is deleted. But a row with `once`, the digest of an event that causes only one
-    e-mail, stays until it expires, with an empty `sealed`.
-    """
+    """An e-mail that `accounts.mail.outbox` sends. Its row is then deleted or, if it has `once`, emptied."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=60)
     requester = models.BinaryField(max_length=32, null=True)  # a digest that identifies the requester
-    sealed = models.BinaryField()
+    sealed = models.BinaryField()  # the encrypted e-mail; empty after it is sent
     holds_credential = models.BooleanField(default=False)
-    once = models.BinaryField(max_length=32, null=True, unique=True)
+    once = models.BinaryField(max_length=32, null=True, unique=True)  # a digest of an event that causes one e-mail only
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField()
     turn = models.PositiveIntegerField(default=0, db_default=0)
@@ -218,22 +213,17 @@ class StoredPicture(models.Model):
 
 
 class AuditEntry(models.Model):
-    """A change by an administrator or operator. Only `accounts.audit_trail` writes rows. Rows never change.
-
-    There is no foreign key, because an entry outlives the actor's account and the changed object. `kind` is
-    application, person or group; `key` is the client_id, the `sub` or the primary key. `changes` has the values of each
-    field before and after.
-    """
+    """A change by an administrator or operator. It outlives both accounts and objects, so it has no foreign key."""
 
     at = models.DateTimeField(default=timezone.now, editable=False)
     actor = models.UUIDField(null=True, editable=False)
     actor_name = models.CharField(max_length=120, editable=False)
     address = models.CharField(max_length=50, blank=True, editable=False)
     action = models.CharField(max_length=40, editable=False)
-    kind = models.CharField(max_length=20, editable=False)
-    key = models.CharField(max_length=255, editable=False)
+    kind = models.CharField(max_length=20, editable=False)  # application, person, group or signing key
+    key = models.CharField(max_length=255, editable=False)  # the client_id, `sub`, primary key or key ID
     name = models.CharField(max_length=120, editable=False)
-    changes = models.JSONField(default=dict, editable=False)
+    changes = models.JSONField(default=dict, editable=False)  # of each field, the values before and after
     reference = models.CharField(max_length=8, blank=True, editable=False)
 
     class Meta:

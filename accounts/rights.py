@@ -25,13 +25,10 @@ from config.infrastructure import events
 from config.infrastructure.events import Event
 from config.infrastructure.texts import refuse_control_characters
 
-# REQUIRED names the columns that are true for an administrator who can make other people administrators.
-REQUIRED = ("is_active", "is_staff", "is_superuser")
 ADVICE = _("Nobody could administer the service then. Make somebody else an administrator with superuser status first.")
 
-GROUP_FIELD = "group"
-
-_administrators = User.objects.filter(**dict.fromkeys(REQUIRED, True), invited_at=None).order_by("pk")
+# The administrators who can make other people administrators.
+_administrators = User.objects.filter(is_active=True, is_staff=True, is_superuser=True, invited_at=None).order_by("pk")
 
 
 class LastAdministrator(Exception):
@@ -51,7 +48,7 @@ def keep_one(leaving: Iterable[UUID] | QuerySet[User]) -> None:
 
 
 def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
-    """The permissions for the models that are registered in the admin site, and for its own pages."""
+    """Return the permissions for the models that are registered in the admin site, and for its own pages."""
     shown = ContentType.objects.get_for_models(*filter(site.is_registered, apps.get_models()))
     own = getattr(site, "own_permissions", ())
     return Permission.objects.filter(Q(content_type__in=shown.values()) | Q(codename__in=own))
@@ -61,26 +58,29 @@ def offered_permissions(site: AdminSite) -> QuerySet[Permission]:
 def make(person: User, permissions: Collection[Permission]) -> int:
     """Make the person an administrator with only these permissions, or a superuser if `permissions` is empty.
 
-    Returns the number of applications whose ownership this ends. Raises LastAdministrator.
+    Return the number of ended ownerships of applications. Raises LastAdministrator.
     """
     if permissions:
         keep_one([person.pk])
-    with audit_trail.changes("account_changed", audit_trail.of_person(person), lambda: _rights(person)):
-        before = _rights(person)
-        ended = end_ownerships(person) if permissions or not before["is_staff"] else 0
-        User.objects.filter(pk=person.pk).update(is_staff=True, is_superuser=not permissions)
-        person.user_permissions.set(permissions)
-        if _rights(person) != before:
-            events.write(Event.RIGHTS_CHANGED, person=person.pk)
+    before = _rights(person)
+    ended = end_ownerships(person) if permissions or not before["is_staff"] else 0
+    User.objects.filter(pk=person.pk).update(is_staff=True, is_superuser=not permissions)
+    person.user_permissions.set(permissions)
+    after = _rights(person)
+    audit_trail.write(
+        "account_changed", audit_trail.of_person(person), {name: (before[name], after[name]) for name in before}
+    )
+    if after != before:
+        events.write(Event.RIGHTS_CHANGED, person=person.pk)
     person.refresh_from_db(fields=["is_staff", "is_superuser"])
     return ended
 
 
 def end_ownerships(person: User) -> int:
-    """End the person's ownership of all applications: no later right may restore it. Returns how many were owned.
+    """End the person's ownership of all applications. Return their number.
 
-    Call this in the transaction that changes `is_staff` in either direction, takes `is_superuser` away, or replaces
-    all permissions.
+    Call this when `is_staff` changes, `is_superuser` is taken away, or all permissions are replaced. No later right may
+    restore the ownership.
     """
     owned = list(person.owned_applications.values_list("client_id", "name"))
     person.owned_applications.clear()
@@ -98,46 +98,37 @@ def _rights(person: User) -> dict[str, object]:
 # Groups ---------------------------------------------------------------------------------------------------------------
 
 
-def groups_without_permissions() -> QuerySet[Group]:
-    """The groups whose members may also be chosen by administrators who are not superusers."""
-    return Group.objects.filter(permissions=None)
-
-
 @transaction.atomic
 def change_members(group: Group, people: Collection[User], *, are_added: bool) -> None:
-    """Add the people to the group, or remove them. Write an audit entry for each person and one for the group."""
     if not people:
         return
     (group.user_set.add if are_added else group.user_set.remove)(*people)
-    keys, names = [str(each.pk) for each in people], [group.name]
-    audit_trail.write_all("account_changed", "person", keys, {"groups": ([], names) if are_added else (names, [])})
-    audit_trail.write(
-        "group_changed", audit_trail.of_group(group), {"members": ([], keys) if are_added else (keys, [])}
-    )
+    keys, names = [each.pk for each in people], [group.name]
+    subjects = list(map(audit_trail.of_person, people))
+    audit_trail.write_all("account_changed", subjects, {"groups": ([], names) if are_added else (names, [])})
+    members = ([], keys) if are_added else (keys, [])
+    audit_trail.write("group_changed", audit_trail.of_group(group), {"members": members})
 
 
 def validated_groups(names: Collection[str]) -> list[str]:
     """Return the names in alphabetical order, without repetitions. A single empty name means no group.
 
-    Raises ValidationError for the field "group": a name is too long, contains a control character, or is empty in a
-    list with other names.
+    Raises ValidationError for the field "group": a name is empty, too long, or contains a control character.
     """
     cleaned = sorted({name.strip() for name in names})
     if cleaned == [""]:
         return []
     for name in cleaned:
-        if not name:
-            raise ValidationError({GROUP_FIELD: "An empty name means no group, so it can't be given beside others."})
         try:
             refuse_control_characters(name)
             Group(name=name).clean_fields()
         except ValidationError as problem:
-            raise ValidationError({GROUP_FIELD: problem.messages}) from None
+            raise ValidationError({"group": problem.messages}) from None
     return cleaned
 
 
 def named_groups(names: Collection[str]) -> tuple[list[Group], list[str]]:
-    """Return the groups with these names, and the names of the missing groups, which are made without permissions.
+    """Return the groups with these names, and the names of the groups that this call made, without permissions.
 
     Call this in a transaction. Raises the ValidationError of `validated_groups`.
     """

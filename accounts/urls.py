@@ -3,10 +3,9 @@
 from allauth.account import views as library
 from django.urls import path, re_path
 
+from accounts import profile
 from accounts.factors import views as factors
 from accounts.pictures.current_picture import avatar
-from accounts.profile import page
-from accounts.profile.own_data import DeletionView
 from accounts.sign_in import password_pages, reauthentication, sign_up, views
 
 urlpatterns = [
@@ -35,17 +34,17 @@ urlpatterns = [
     path("accounts/sign-up", sign_up.SignUpView.as_view(), name="account_signup"),
     path("accounts/sign-up/passkey", sign_up.PasskeySignUpView.as_view(), name="account_signup_by_passkey"),
     path("accounts/sign-up/passkey/add", factors.FirstPasskeyView.as_view(), name="mfa_signup_webauthn"),
-    path("accounts/profile", page.ProfileView.as_view(), name="profile"),
-    path("accounts/security", page.SecurityView.as_view(), name="security"),
-    path("accounts/security", page.SecurityView.as_view(), name="mfa_index"),
-    path("accounts/security", page.SecurityView.as_view(), name="mfa_list_webauthn"),
-    path("accounts/browsers", page.BrowsersView.as_view(), name="browsers"),
+    path("accounts/profile", profile.ProfileView.as_view(), name="profile"),
+    path("accounts/security", profile.SecurityView.as_view(), name="security"),
+    path("accounts/security", profile.SecurityView.as_view(), name="mfa_index"),
+    path("accounts/security", profile.SecurityView.as_view(), name="mfa_list_webauthn"),
+    path("accounts/browsers", profile.BrowsersView.as_view(), name="browsers"),
     path("accounts/password/change", password_pages.PasswordChangeView.as_view(), name="account_change_password"),
     path("accounts/confirm", reauthentication.ConfirmView.as_view(), name="account_reauthenticate"),
     path("accounts/email", views.EmailView.as_view(), name="email"),
     path("accounts/confirm-email", views.CodeView.as_view(), name="account_email_verification_sent"),
-    path("accounts/language", page.choose_language, name="language"),
-    path("accounts/delete", DeletionView.as_view(), name="delete_account"),
+    path("accounts/language", profile.choose_language, name="language"),
+    path("accounts/delete", profile.DeletionView.as_view(), name="delete_account"),
     path("accounts/confirm-email/send", views.send_code, name="send_code"),
     path("accounts/password/reset", password_pages.PasswordResetView.as_view(), name="account_reset_password"),
     path("accounts/password/reset/sent", library.password_reset_done, name="account_reset_password_done"),

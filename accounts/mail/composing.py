@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
@@ -25,14 +25,6 @@ from accounts.sessions import user_agents
 from config.infrastructure.network import client_address
 
 _SIGNATURE = "-- "  # RFC 3676 §4.3
-_WHITE_SPACE = re.compile(r"[^\S\u00a0\u202f]+")  # keep the no-break spaces of French texts
-
-
-class Paragraph(NamedTuple):
-    """`kind` is "code" (indented), "link" (a URL of this service), "signature", or "" for all other text."""
-
-    kind: str
-    text: str
 
 
 def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> Email:
@@ -46,14 +38,14 @@ def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> 
     }
     with translation.override(language or translation.get_language()):
         context = {**context, **common}
-        subject = _WHITE_SPACE.sub(" ", render_to_string(f"account/email/{name}_subject.txt", context)).strip()
+        subject = " ".join(render_to_string(f"account/email/{name}_subject.txt", context).split())
         text = render_to_string(f"account/email/{name}_message.txt", context).strip()
         html = render_to_string("account/email/_html.html", {"subject": subject, "paragraphs": list(paragraphs(text))})
     return Email(to, subject, text, html)
 
 
-def paragraphs(text: str) -> Iterator[Paragraph]:
-    """Yield the paragraphs of a plain text. A line that contains only a URL of this service becomes a link.
+def paragraphs(text: str) -> Iterator[tuple[str, str]]:
+    """Yield kind and text of each paragraph: "code" (indented), "link" (only a URL of this service), "signature" or "".
 
     No other URL becomes a link, because nicknames and names of applications may contain URLs.
     """
@@ -62,12 +54,12 @@ def paragraphs(text: str) -> Iterator[Paragraph]:
     for block in re.split(r"\n\s*\n", body.strip("\n")):
         for is_link, lines in groupby(block.splitlines(), lambda line: own_url.fullmatch(line) is not None):
             if is_link:
-                yield from (Paragraph("link", line) for line in lines)
+                yield from (("link", line) for line in lines)
             else:
                 part = "\n".join(lines)
-                yield Paragraph("code" if part.startswith("    ") else "", part.strip())
+                yield "code" if part.startswith("    ") else "", part.strip()
     if signature:
-        yield Paragraph("signature", signature.strip())
+        yield "signature", signature.strip()
 
 
 def new_browser(request: HttpRequest, person: User) -> None:

@@ -65,8 +65,8 @@ class Outcome(enum.Enum):
 def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_limited: bool = True) -> None:
     """Send the e-mail after the transaction is committed.
 
-    `once` names an event: only its first e-mail within NOTICE_LIFETIME is sent. One limit counts the e-mails of a kind
-    to a mailbox; a narrower one counts only those `about` the same application. Unless `is_limited`, no limit applies.
+    `once` names an event: only its first e-mail within NOTICE_LIFETIME is sent. If `is_limited`, one limit counts the
+    e-mails of a kind to a mailbox, and a narrower limit those `about` the same application.
     """
     if once and is_known(once):
         return
@@ -106,7 +106,7 @@ def send_now(kind: str, mail: Email, expires_at: datetime, address: str, report:
 
 
 def deliver_next() -> bool:
-    """Claim a due e-mail and try to send it. Return whether an e-mail was due."""
+    """Try to send one due e-mail. Return whether an e-mail was due."""
     row = claim()
     if row is None:
         return False
@@ -117,10 +117,7 @@ def deliver_next() -> bool:
 
 
 def claim() -> OutgoingMail | None:
-    """Claim the due row with the lowest `turn`, then the earliest `due_at`; None if no row is due.
-
-    The claim moves `due_at` to LEASE from now, so another process can claim the row then, if this one has ended.
-    """
+    """Take the due row with the lowest `turn`. Another process can take the row after LEASE, if this one has ended."""
     now = timezone.now()
     due = OutgoingMail.objects.filter(due_at__lte=now).order_by("turn", "due_at")
     if not due.exists():  # on SQLite, the transaction below takes the write lock
@@ -166,7 +163,7 @@ def _wake() -> None:
 
 
 def _wait_for(key: uuid.UUID) -> Outcome:
-    """Wait up to PAGE_SECONDS, not at all if another page waits. Return the outcome of the row `key`, or ON_ITS_WAY."""
+    """Wait up to PAGE_SECONDS for the outcome of the row `key`. If another page waits, do not wait."""
     global _awaited
     if not _one_page.acquire(blocking=False):
         _wake()

@@ -31,10 +31,10 @@ def code_of(error: Exception) -> int | None:
 
 
 def begin_mail(connection: smtplib.SMTP) -> None:
-    """Greet the server, and name sender and recipient: most servers judge the greeting only then. No e-mail is sent.
+    """Greet the server, and name sender and recipient: most servers judge the greeting only then. Send no e-mail.
 
-    DEFAULT_FROM_EMAIL is sender and recipient. It need not receive e-mails: a refusal of the recipient is no error.
-    Raises SMTPSenderRefused; SMTPHeloError if the server refuses the greeting (504).
+    Raises SMTPSenderRefused; SMTPHeloError: the server refuses the greeting (504). A refusal of the recipient, which is
+    DEFAULT_FROM_EMAIL too, is no error.
     """
     sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
     connection.ehlo_or_helo_if_needed()

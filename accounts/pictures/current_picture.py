@@ -35,17 +35,16 @@ def avatar_url(user: User) -> str:
 
 
 def current_version(user: User) -> str:
-    """Return a digest that changes with the picture."""
     shown = f"{user.pk}|{user.avatar}|{'' if user.avatar else user.nickname}"
     return hashlib.sha256(shown.encode()).hexdigest()[:12]
 
 
 @require_safe
 def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponseBase:
-    """Serve the picture of the `avatar` claim, which caches may keep. Specification 2.4.
+    """Serve the picture of the `avatar` claim. Specification 2.4.
 
-    The URL of an old version returns the current picture, which is cached only briefly. If the picture is missing, the
-    response is a drawing of the initials, which is not cached.
+    The URL of an old version returns the current picture, which caches keep only briefly. If the uploaded picture is
+    missing, no cache keeps the drawing that replaces it.
     """
     person = User.objects.only("avatar", "nickname").filter(pk=sub, is_active=True).first()
     if person is None:
@@ -72,13 +71,12 @@ def png(user: User) -> bytes | None:
 
 
 def drawn(user: User) -> bytes:
-    """Return a square PNG with the nickname's initials."""
     return _draw(initials(user.nickname), background(user.pk))
 
 
 @transaction.atomic
 def set_picture(user: User, picture: bytes | None) -> None:
-    """Replace the person's picture. If `picture` is None, a drawing of the initials takes its place."""
+    """Replace the person's picture. None removes the picture."""
     name = f"avatars/{uuid.uuid4().hex}.png" if picture else ""
     # With the lock, each of simultaneous uploads deletes the picture that it replaces.
     before = User.objects.select_for_update().values_list("avatar", flat=True).get(pk=user.pk)
@@ -104,7 +102,6 @@ def background(sub: uuid.UUID) -> str:
 
 
 def _first_letter(word: str) -> str:
-    """Return the first letter or digit of a word, in upper case without accents; "" if it is missing or not ASCII."""
     for character in unicodedata.normalize("NFKD", word):
         if character.isalnum():
             return character.upper() if character.isascii() else ""

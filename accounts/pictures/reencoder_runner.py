@@ -12,7 +12,6 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
@@ -46,19 +45,19 @@ logger = logging.getLogger(__name__)
 _one_here, _places = threading.Lock(), threading.BoundedSemaphore(3)
 
 
-@dataclass(frozen=True)
-class Crop:
-    """The square part of a picture that becomes the new picture: see `reencoder.square`."""
+# By exit status. After any other, a decoder has crashed, or memory or disk was full.
+FAULTS = {
+    reencoder.TOO_MANY_PIXELS: AccountFault.PICTURE_TOO_MANY_PIXELS,
+    reencoder.TOO_COSTLY: AccountFault.PICTURE_TOO_COSTLY,
+    -signal.SIGXCPU: AccountFault.PICTURE_TOO_COSTLY,
+    reencoder.NOT_A_PICTURE: AccountFault.NOT_A_PICTURE,
+}
 
-    zoom: float = 1
-    x: float = 0.5
-    y: float = 0.5
+Part = tuple[float, float, float]  # zoom, x and y of `reencoder.square`
+MIDDLE: Part = (1, 0.5, 0.5)
 
 
-MIDDLE = Crop()
-
-
-def reencode(upload: File[Any], person: User, crop: Crop = MIDDLE) -> bytes:
+def reencode(upload: File[Any], person: User, part: Part = MIDDLE) -> bytes:
     """Return a part of an upload as a square PNG of SIZE_PIXELS: upright, in sRGB and without metadata.
 
     `person` is the uploader, whose pictures are counted. One upload of a person is read at a time.
@@ -66,32 +65,32 @@ def reencode(upload: File[Any], person: User, crop: Crop = MIDDLE) -> bytes:
     Raises FormError: the upload is refused. If the person may try again later, the error has the parameter `seconds`.
     """
     if upload.size > settings.PICTURE_MAX_BYTES:
-        raise FormError(AccountFault.PICTURE_TOO_LARGE, "too_large", count=settings.PICTURE_MAX_BYTES // 1024**2)
+        raise FormError(AccountFault.PICTURE_TOO_LARGE, count=settings.PICTURE_MAX_BYTES // 1024**2)
     counters = [Counter(name, str(person.pk)) for name in ("picture", "picture_hour")]
     with _turn(person):
         if seconds := rate_limits.attempt(*counters):
-            raise FormError(AccountFault.PICTURES_LIMITED, "throttled", seconds=seconds)
-        status, picture = _run(upload, crop)
+            raise FormError(AccountFault.PICTURES_LIMITED, seconds=seconds)
+        status, picture = _run(upload, part)
     if status == reencoder.DONE:
         return picture
-    if status in (reencoder.TOO_COSTLY, -signal.SIGXCPU):
+    fault = FAULTS.get(status, AccountFault.PICTURE_FAILED)
+    if fault is AccountFault.PICTURE_TOO_COSTLY:
         for _ in range(COSTLY_COUNTS_AS - 1):
             rate_limits.count(*counters)
-    raise _refusal(status)
+    elif fault is AccountFault.PICTURE_FAILED:
+        logger.error("a picture could not be read", extra={"code": status})
+    raise FormError(fault, count=MAX_MEGAPIXELS)
 
 
 @contextmanager
 def _turn(person: User) -> Iterator[None]:
-    """Wait until no other upload is read in this process, and let no other be read during the `with` block.
-
-    Raises FormError with the code `busy`: another upload of the person is read or waits, or two other uploads wait.
-    """
+    """Wait until this process reads no other upload. Raises FormError: two already wait, or the person has another."""
     mark = f"picture:{person.pk}"
     is_only_one = cache.add(mark, True, 3 * RUN_SECONDS)
     is_free = is_only_one and _places.acquire(blocking=False)
     try:
         if not is_free:
-            raise FormError(AccountFault.PICTURES_BUSY, "busy", seconds=RETRY_AFTER_SECONDS)
+            raise FormError(AccountFault.PICTURES_BUSY, seconds=RETRY_AFTER_SECONDS)
         with _one_here:
             yield
     finally:
@@ -101,9 +100,9 @@ def _turn(person: User) -> Iterator[None]:
             cache.delete(mark)
 
 
-def _run(upload: File[Any], crop: Crop) -> tuple[int, bytes]:
-    """Run the reencoder. Return its exit status (timeout: -SIGXCPU; OSError: 1000 + errno) and the picture's bytes."""
-    command = [sys.executable, "-m", "accounts.pictures.reencoder", *map(str, (SIZE_PIXELS, crop.zoom, crop.x, crop.y))]
+def _run(upload: File[Any], part: Part) -> tuple[int, bytes]:
+    """Return the program's exit status (timeout: -SIGXCPU; OSError: 1000 + errno) and the new picture."""
+    command = [sys.executable, "-m", "accounts.pictures.reencoder", *map(str, (SIZE_PIXELS, *part))]
     folder = settings.FILE_UPLOAD_TEMP_DIR
     try:
         with tempfile.TemporaryFile(dir=folder) as source, tempfile.TemporaryFile(dir=folder) as result:
@@ -126,18 +125,6 @@ def _run(upload: File[Any], crop: Crop) -> tuple[int, bytes]:
         return -signal.SIGXCPU, b""
     except OSError as error:
         return 1000 + (error.errno or 0), b""
-
-
-def _refusal(status: int) -> FormError:
-    if status == reencoder.TOO_MANY_PIXELS:
-        return FormError(AccountFault.PICTURE_TOO_MANY_PIXELS, "too_many_pixels", count=MAX_MEGAPIXELS)
-    if status in (reencoder.TOO_COSTLY, -signal.SIGXCPU):
-        return FormError(AccountFault.PICTURE_TOO_COSTLY, "too_costly")
-    if status == reencoder.NOT_A_PICTURE:
-        return FormError(AccountFault.NOT_A_PICTURE, "not_a_picture")
-    # A decoder crashed, the system killed the program for lack of memory, or the disk is full.
-    logger.error("a picture could not be read", extra={"code": status})
-    return FormError(AccountFault.PICTURE_FAILED, "failed")
 
 
 class CheckedParts:

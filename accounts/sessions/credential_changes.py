@@ -76,10 +76,13 @@ def set_active(user: User, is_active: bool) -> None:
 def deactivate_all(people: QuerySet[User]) -> int:
     """Deactivate the active accounts of the queryset, and return their number. Raises LastAdministrator: no change."""
     keep_one(people)
-    active = list(User.objects.filter(pk__in=people, is_active=True).order_by("pk"))
-    for person in active:
-        set_active(person, False)
-    return len(active)
+    active = User.objects.filter(pk__in=people, is_active=True)
+    keys = list(active.order_by("pk").values_list("pk", flat=True))
+    active.update(is_active=False, credentials_version=F("credentials_version") + 1)
+    for key in keys:
+        events.write(Event.ACCOUNT_DEACTIVATED, person=key)
+    audit_trail.write_all("account_deactivated", [audit_trail.Subject("person", str(key), "") for key in keys])
+    return len(keys)
 
 
 def _next_version(user: User) -> None:

@@ -51,10 +51,7 @@ def ago(at: datetime) -> SafeString:
 
 @register.filter
 def moments(text: object) -> SafeString:
-    """Return the text as HTML. The result of `moment` replaces each time of the form TIME_FORMAT.
-
-    Plain text is escaped. A message of Django's `messages` with links is safe HTML, and is not escaped.
-    """
+    """Return the text as HTML, escaped if it is not safe. `moment` replaces each time of the form TIME_FORMAT."""
     return SafeString(_STORED.sub(lambda found: _of_stored(found[0]), conditional_escape(str(text))))
 
 

@@ -13,8 +13,8 @@ from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from accounts import profile
 from accounts.pages import person_context
-from accounts.profile import own_data
 from oauth_bridge.consent import consents
 from oauth_bridge.consent.consents import Connection
 from oauth_bridge.credentials import code_history
@@ -59,9 +59,9 @@ def _newest_first(connection: Connection) -> tuple[float, str]:
     return -max(time.timestamp() for time in times if time), application.name
 
 
-class ExportView(own_data.ExportView):
+class ExportView(profile.ExportView):
     def data(self, person: User) -> dict[str, Any]:
-        return super().data(person) | stored_about(person, own_data.ENTRIES)
+        return super().data(person) | stored_about(person, profile.ENTRIES)
 
 
 _COLUMNS = {

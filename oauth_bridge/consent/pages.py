@@ -16,7 +16,7 @@ from django.utils.translation import gettext_noop, ngettext
 
 from accounts import return_path
 from accounts.pages import person_context
-from accounts.profile.page import shown_claims
+from accounts.profile import shown_claims
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest

@@ -18,7 +18,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from accounts.models import FailedFactor, OutgoingMail, Session, User
-from accounts.profile.own_data import delete_never_confirmed
+from accounts.profile import delete_never_confirmed
 from oauth_bridge.activity import counts
 from oauth_bridge.credentials import code_history, tokens
 from oauth_bridge.credentials.secret_rotation import EXPIRED_KEPT_FOR

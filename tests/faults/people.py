@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import requests
@@ -19,8 +20,8 @@ from tests.factories import PASSWORD
 from tests.server import wait_until
 
 PEOPLE = ("alice", "bob", "carol", "dave", "erin", "frank", "grace", "load", "backend")
+APPLICATION_THREADS = PEOPLE[:3]
 CALLBACK = "https://client.example/callback"
-APPLICATION_THREADS = ("alice", "bob", "carol")
 SIGN_IN, READER = "load", "backend"
 OPERATIONS = ("authorize", "token", "user info", "sign-in")
 PAGE = "page"  # that has the form of a sign-in
@@ -76,8 +77,8 @@ class Answered(NamedTuple):
 class Load:
     """While the block runs, five people or applications repeat what they do, each in a thread.
 
-    What the service has acknowledged: `tokens` by their codes, `sessions`, `sign_ins`, and the codes `refused` because
-    an exchange without an answer had spent them. `broken` is what it broke of that.
+    What the service has acknowledged: `tokens` by their codes, `sessions`, and the codes `refused` because an exchange
+    without an answer had spent them. `broken` is what it broke of that.
     """
 
     def __init__(self, url: str, application: Client, certificate: str = "", *, keeps_connections: bool = True) -> None:
@@ -86,7 +87,6 @@ class Load:
         self.tokens: dict[str, str] = {}
         self.refused: set[str] = set()
         self.sessions: list[OAuthDriver] = []
-        self.sign_ins = 0
         self.broken: Counter[str] = Counter()
         self.answers: dict[str, list[Answered]] = {name: [] for name in (*OPERATIONS, PAGE)}
         self._is_over = threading.Event()
@@ -123,7 +123,7 @@ class Load:
         self._pool.shutdown()
 
     def wait_for_answers(self) -> None:
-        """Waits until each operation has been answered, twice, in requests that began from now on."""
+        """Wait until each operation has been answered twice, in requests that began from now on."""
         began = time.monotonic()
 
         def are_answered() -> bool:
@@ -134,8 +134,6 @@ class Load:
             return all(sum(each.began > began for each in found) >= 2 for found in right)
 
         wait_until(are_answered)
-
-    # ------------------------------------------------------------------------------------------------------------------
 
     def _repeat(self, name: str, job: Callable[[str], None]) -> None:
         while not self._is_over.wait(PAUSE_SECONDS):
@@ -158,7 +156,6 @@ class Load:
         return (0 if trouble and (not status or status >= 500) else status), answer
 
     def _use_application(self, name: str) -> None:
-        """A browser that is signed in leads to a code; the application redeems it and reads the profile."""
         driver = self.drivers[name]
         address = driver.authorization_url(self.application)
         status, answer = self._ask("authorize", lambda: driver.get(address), is_callback)
@@ -200,22 +197,18 @@ class Load:
         status, page = self._ask(PAGE, lambda: driver.get("/accounts/sign-in"), is_ok)
         if status == 200 and (form := Page(page).sign_in):
             fields = {"login": f"{name}@example.com", "password": PASSWORD}
-            status, _ = self._ask("sign-in", lambda: driver.submit(form, follow=False, **fields), is_redirect)
+            submit = partial(driver.submit, form, follow=False, **fields)
+            status, _ = self._ask("sign-in", submit, lambda answer: answer.status_code == 302)
             if status == 302:
                 self.sessions = [*self.sessions, driver][-KEPT_SESSIONS:]
-                self.sign_ins += 1
 
 
 def is_ok(answer: requests.Response) -> bool:
     return answer.status_code == 200
 
 
-def is_redirect(answer: requests.Response) -> bool:
-    return answer.status_code == 302
-
-
 def is_callback(answer: requests.Response) -> bool:
-    return is_redirect(answer) and answer.headers["Location"].startswith(f"{CALLBACK}?code=")
+    return answer.status_code == 302 and answer.headers["Location"].startswith(f"{CALLBACK}?code=")
 
 
 def is_settled(answer: requests.Response) -> bool:

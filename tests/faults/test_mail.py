@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +14,17 @@ from django.conf import settings
 from django.utils import timezone
 
 from accounts.mail import outbox
-from accounts.mail.composing import compose
+from accounts.mail.outbox import Email
 from accounts.models import OutgoingMail
 from tests.conftest import Launch
 from tests.databases import Cluster
-from tests.driver import OAuthDriver, Page
+from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory
+from tests.faults.people import form_with
 from tests.peers import BUSY, HANGS, TAKES, MailServer
 from tests.server import PATIENCE_SECONDS, ROOT, Server, environment, wait_until
 
 MAILS = 20
-ON_ITS_WAY = "The mail is on its way. It can take a few minutes."
 
 
 @pytest.fixture
@@ -39,17 +38,12 @@ def launch_with_mail(own_postgresql: Cluster, launch: Launch, mail_server: MailS
     return start
 
 
-def notify(number: int = 0) -> None:
-    facts = {"now": timezone.now(), "browser": "Firefox", "nickname": "Alice"}
-    outbox.add_notice("password_changed", compose("password_changed", f"alice-{number}@example.com", facts))
+def notify(number: int) -> None:
+    outbox.add_notice("password_changed", Email(f"alice-{number}@example.com", "Subject", "Text", "<p>Text</p>"))
 
 
 def make_due() -> None:
     OutgoingMail.objects.update(due_at=timezone.now())
-
-
-def wait_until_all_are_sent() -> None:
-    wait_until(lambda: not OutgoingMail.objects.exists())
 
 
 def test_a_mail_arrives_although_it_is_refused_first_and_then_its_worker_is_killed_while_it_sends(
@@ -58,7 +52,7 @@ def test_a_mail_arrives_although_it_is_refused_first_and_then_its_worker_is_kill
     """The log says what waits, and never for whom."""
     mail_server.mode = BUSY
     server = launch_with_mail()
-    notify()
+    notify(0)
     assert server.logged('"mail":"password_changed","attempts":1,"error":"SMTPRecipientsRefused"')
     mail_server.mode, seen = HANGS, mail_server.connections
     make_due()
@@ -68,11 +62,10 @@ def test_a_mail_arrives_although_it_is_refused_first_and_then_its_worker_is_kill
         os.kill(worker, signal.SIGKILL)
     wait_until(lambda: bool(server.workers()) and not server.workers() & before)
     row = OutgoingMail.objects.get()
-    assert row.attempts == 2
-    assert row.due_at > timezone.now(), "the lease of the worker that is gone"
+    assert (row.attempts, row.due_at > timezone.now()) == (2, True), "the lease of the worker that is gone"
     mail_server.mode = TAKES
     make_due()
-    wait_until_all_are_sent()
+    wait_until(lambda: not OutgoingMail.objects.exists())
     assert 1 <= len(mail_server.mails) <= 2
     assert "alice-0" not in server.log
 
@@ -89,14 +82,12 @@ def test_two_workers_and_a_command_at_once_send_each_mail_once(
         launch_with_mail(WEB_CONCURRENCY="2", REDIS_URL=redis_server.url)
         for number in range(MAILS, 2 * MAILS):
             notify(number)
-        wait_until_all_are_sent()
+        wait_until(lambda: not OutgoingMail.objects.exists())
     finally:
         command.send_signal(signal.SIGTERM)
         _output, errors = command.communicate(timeout=PATIENCE_SECONDS)
     assert (command.returncode, errors) == (0, b"")
-    sent = Counter(message["To"] for message in mail_server.mails)
-    assert len(sent) == 2 * MAILS
-    assert set(sent.values()) == {1}
+    assert len({message["To"] for message in mail_server.mails}) == len(mail_server.mails) == 2 * MAILS
 
 
 def test_neither_page_nor_stop_waits_for_a_mail_server_that_hangs(
@@ -111,8 +102,8 @@ def test_neither_page_nor_stop_waits_for_a_mail_server_that_hangs(
     code = driver.callback(driver.decide(page)).parameters["code"]
     assert driver.exchange(application, code).status_code == 200
     wait_until(lambda: mail_server.connections == 1)
-    form = next(form for form in Page(driver.open("/accounts/password/reset")).forms if form.of_type("email"))
-    assert ON_ITS_WAY in driver.submit(form, email=alice.email).text
+    form = form_with(driver.open("/accounts/password/reset"), "email")
+    assert "The mail is on its way. It can take a few minutes." in driver.submit(form, email=alice.email).text
     assert driver.call("GET", "/health/ready").status_code == 200
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(PATIENCE_SECONDS) == 0

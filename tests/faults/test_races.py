@@ -32,7 +32,6 @@ from accounts import throttling
 from accounts.factors.authenticators import FactorAdapter, mark_used
 from accounts.models import FailedFactor, OutgoingMail, User
 from accounts.passwords import hashing
-from accounts.profile.own_data import delete_account
 from accounts.rights import LastAdministrator
 from accounts.sessions.credential_changes import set_active
 from oauth_bridge.credentials import secret_rotation
@@ -96,6 +95,10 @@ def administrators() -> list[User]:
     return [PersonFactory(is_staff=True, is_superuser=True) for _ in range(2)]
 
 
+def leave(person: User, _other: User) -> Callable[[], object]:
+    return partial(proven(with_session(person)).post, "/accounts/delete", {"email": person.email})
+
+
 def demote_in_admin(person: User, other: User) -> Callable[[], object]:
     form = {"nickname": "Other", "is_staff": "on"}
     return partial(proven(with_session(person)).post, f"/admin/accounts/user/{other.pk}/change/", form)
@@ -105,7 +108,7 @@ def demote_in_admin(person: User, other: User) -> Callable[[], object]:
 @pytest.mark.parametrize(
     "way",
     [
-        lambda person, _other: partial(delete_account, person),
+        leave,
         lambda _person, other: partial(set_active, other, False),
         demote_in_admin,
     ],
@@ -131,7 +134,7 @@ def test_while_an_account_is_deleted_no_administrator_waits() -> None:
         User.objects.filter(pk=root.pk).update(last_login=timezone.now())
 
     with transaction.atomic():
-        delete_account(PersonFactory())
+        leave(person := PersonFactory(), person)()
         begin(sign_in).result(timeout=PATIENCE_SECONDS)  # a lock time-out would be raised here
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from django.core.mail.message import sanitize_address
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from accounts import email_addresses
 from accounts.email_addresses import normalise_email
 from accounts.models import User
 from tests.contract_coverage import contract
@@ -32,17 +34,13 @@ FORMS = {
     "\u212aate@example.com": "kate@example.com",  # the Kelvin sign
     "zoe+a@r3---sn.example": "zoe+a@r3---sn.example",
     "m@\u0915\u0915\u094d\u200d\u0915.example": f"m@{JOINED}.example",
-    "m@example.\u0915\u094d\u200d": "m@example.xn--11b6iy14e",
-    "m@example.\u0915\u094d\u200d\u200b ": "m@example.xn--11b6iy14e",
 }
 UNSEEN = (
     "\u200b\u00ad\u200c\u200d\ufeff\u2060\u200e\u200f\u202e\u2066\ufe0f\u034f\u3164\u2800\U000e0061\U000e0100\u0000\t"
 )
-UNSEEN_SENTENCE = "The address has a space or an invisible character in it. Delete it, or type the address again."
-LOCAL_SENTENCE = (
-    "The part before the @ may have the letters a to z without accents, digits, and signs such as . _ + - only."
-)
-DOMAIN_SENTENCE = "The part after the @ is not the name of a domain. Check its spelling."
+UNSEEN_SENTENCE = str(email_addresses.UNSEEN)
+LOCAL_SENTENCE = str(email_addresses.NOT_A_LOCAL_PART)
+DOMAIN_SENTENCE = str(email_addresses.NOT_A_DOMAIN)
 REFUSED = {
     "ıris@example.com": LOCAL_SENTENCE,
     '"zoe"@example.com': LOCAL_SENTENCE,
@@ -54,10 +52,10 @@ REFUSED = {
     "zoe@xn--ls8h.example": DOMAIN_SENTENCE,
     "zoe@a·b.example": DOMAIN_SENTENCE,
     "zoe@" + "ü" * 70 + ".example": DOMAIN_SENTENCE,
-    "zoe@bücher..example": "Type an e-mail address, like name@example.com.",
-    "zoe@bücher.example.": "Type an e-mail address, like name@example.com.",
-    "zoe@[127.0.0.1]": "Type an e-mail address, like name@example.com.",
-    "@example.com": "Type an e-mail address, like name@example.com.",
+    **dict.fromkeys(
+        ("zoe@bücher..example", "zoe@bücher.example.", "zoe@[127.0.0.1]", "@example.com"),
+        "Type an e-mail address, like name@example.com.",
+    ),
     "z@" + "a." * 150 + "example": "Ensure this value has at most 254 characters (it has 309).",
 }
 
@@ -133,25 +131,20 @@ def test_a_refused_address_is_told_by_each_page_and_command_and_found_nowhere(
         normalise_email(typed)
     (sentence,) = caught.value.messages
     page = sign_up(client, email=typed, nickname="Nia")
-    assert sentence in text_of(page)
-    assert page.context["form"]["nickname"].value() == "Nia"
-    assert page.context["form"]["email"].value() == typed
-    assert sentence in text_of(sign_in(client, typed))
-    assert sentence in text_of(ask_for_link(client, typed))
+    assert [page.context["form"][name].value() for name in ("nickname", "email")] == ["Nia", typed]
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n"))
     for command in (["create", typed, "--nickname", "Z", "--password-stdin"], ["invite", typed]):
-        with pytest.raises(CommandError) as refused:
+        with pytest.raises(CommandError, match=re.escape(sentence)):
             call_command("account", *command)
-        assert str(refused.value) == sentence
     with pytest.raises(CommandError, match="There is no account with the address"):
         call_command("account", "show", typed)
-    with pytest.raises((CommandError, ValidationError)) as wrong:
+    with pytest.raises((CommandError, ValidationError), match=re.escape(sentence)):
         call_command("createsuperuser", "--noinput", email=typed, nickname="Z")
-    assert sentence in str(wrong.value)
     administrator = admin_browser()
     for path in ("/admin/find/", "/admin/accounts/user/"):
         assert administrator.get(path, {"q": typed}, follow=True).status_code == 200
     assert administrator.get("/admin/activity/", {"who": typed}).status_code in (200, 400)  # 400: a control character
-    assert sentence in text_of(administrator.post("/admin/accounts/user/add/", {"email": typed}))
-    assert [person.nickname for person in User.objects.exclude(is_staff=True)] == []
-    assert mail.outbox == []
+    added = administrator.post("/admin/accounts/user/add/", {"email": typed})
+    for answer in (page, sign_in(client, typed), ask_for_link(client, typed), added):
+        assert sentence in text_of(answer)
+    assert (User.objects.exclude(is_staff=True).exists(), mail.outbox) == (False, [])

@@ -21,7 +21,7 @@ from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application
 from oauth_bridge.openid import signing_keys
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory
-from tests.grants import Attempt, Log
+from tests.grants import Log
 from tests.pages import admin_page, html_of, staff, text_of, with_session
 from tests.unit.test_events import WAYS, only_line
 
@@ -50,9 +50,6 @@ def change_form(application: Application, **changes: str) -> dict[str, str]:
     return {**REGISTRATION, **kept, **changes}
 
 
-# What an entry says --------------------------------------------------------------------------------------------------
-
-
 def test_a_change_names_who_what_before_and_after_and_from_where(grace: Client, application: Application) -> None:
     addresses = "https://client.example/callback\r\nhttps://other.example/callback"
     answer = grace.post(
@@ -67,9 +64,8 @@ def test_a_change_names_who_what_before_and_after_and_from_where(grace: Client, 
         "redirect_uris": [[], ["https://other.example/callback"]],
         "id_token_alg": ["RS256", "ES256"],
     }
-    assert entry.actor == User.objects.get(is_superuser=True).pk
-    assert entry.address == "192.0.2.7"
-    assert entry.reference == answer["X-Reference"]
+    by = User.objects.get(is_superuser=True).pk, "192.0.2.7", answer["X-Reference"]
+    assert (entry.actor, entry.address, entry.reference) == by
 
 
 def test_what_changes_nothing_and_what_people_change_of_their_own_leaves_no_entry(
@@ -77,12 +73,9 @@ def test_what_changes_nothing_and_what_people_change_of_their_own_leaves_no_entr
 ) -> None:
     lines = f"{application.redirect_uris}\r\n"
     grace.post(admin_page(application, "change"), change_form(application, redirect_uris=lines))
-    own = User.objects.get(is_superuser=True)
-    act(grace, own, "deactivate")  # it is refused: the last one
+    act(grace, User.objects.get(is_superuser=True), "deactivate")  # it is refused: the last one
     ConsentFactory(user=alice, application=application)
     with_session(alice).post("/accounts/applications", {"disconnect": application.client_id})
-    attempt = Attempt()
-    attempt.browser.get(attempt.link())
     assert not AuditEntry.objects.exists()
 
 
@@ -94,7 +87,6 @@ def test_no_entry_has_a_secret_a_password_or_the_address_or_name_of_a_person(gra
     act(grace, person, "invite")
     grace.post(reverse("admin:accounts_user_change", args=[person.pk]), {"nickname": "Alicia"})
     assert AuditEntry.objects.get(action="account_changed").changes == {"nickname": [False, True]}
-    assert AuditEntry.objects.count() >= 5
     stored = json.dumps(list(AuditEntry.objects.values()), default=str)
     hidden = (made, *NEW_PERSON.values(), "Alicia", "digest", "pbkdf2", "argon2")
     assert [each for each in hidden if each in stored] == []
@@ -195,9 +187,6 @@ def test_every_action_has_a_title_and_an_act_above_and_every_event_a_test() -> N
     assert events >= {event.name.lower() for event in Event}
 
 
-# Where it is read ----------------------------------------------------------------------------------------------------
-
-
 def test_the_command_line_prints_it_even_after_application_and_actor_are_gone(
     grace: Client, application: Application
 ) -> None:
@@ -213,7 +202,6 @@ def test_the_command_line_prints_it_even_after_application_and_actor_are_gone(
     assert (changed["before"], changed["after"]) == ({"name": "Reading List"}, {"name": "Reading"})
     assert deleted["before"]["redirect_uris"] == application.callback_addresses
     assert deleted["actor"] == changed["actor"] == actor.display_name
-    assert set(changed) >= {"time", "actor", "action", "before", "after", "address", "reference"}
 
 
 def test_the_page_says_what_changed_and_who_did_it_and_goes_on(grace: Client, application: Application) -> None:
@@ -223,12 +211,10 @@ def test_the_page_says_what_changed_and_who_did_it_and_goes_on(grace: Client, ap
     AuditEntry.objects.bulk_create([AuditEntry(**row) for _ in range(50)], batch_size=100)
     older = grace.get(grace.get("/admin/trail/").context["older_url"])
     assert len(older.context["rows"]) == 1
-    for page in (history, html_of(older)):
-        said = text_of(page)
-        assert "Name Reading List <b>Reading</b>" in said
-        assert User.objects.get(is_superuser=True).display_name in said
-        assert "<b>Reading" not in page
     mine = User.objects.get(is_superuser=True).display_name
+    for page in (history, html_of(older)):
+        found = [text in text_of(page) for text in ("Name Reading List <b>Reading</b>", mine)]
+        assert (found, "<b>Reading" in page) == ([True, True], False)
     for typed, fits in ((mine, 1), ("changed the app", 1), ("zzz", 0)):
         assert len(grace.get("/admin/trail/", {"q": typed}).context["rows"]) == fits, typed
 
@@ -240,15 +226,11 @@ def test_the_trail_is_for_those_who_may_see_it_and_a_person_who_may_not_be_seen_
     act(grace, rosa, "sign-out")
     grace.post(admin_page(application, "act", "switch-off"))
     paths = "/admin/trail/", f"/admin/trail/?kind=application&key={application.client_id}"
-    for permission, expected in (
-        ("view_application", [403, 200]),
-        ("view_user", [403, 403]),
-        ("view_auditentry", [200, 200]),
-    ):
-        browser = staff(permission)
-        assert [browser.get(path).status_code for path in paths] == expected
-        if permission == "view_application":
-            found = [browser.get(f"{paths[1]}&q={typed}").context["rows"] for typed in ("off", "Ægir")]
-            assert [len(rows) for rows in found] == [1, 0], "who acted is not shown, and not searched"
-    said = text_of(browser.get("/admin/trail/"))
+    permissions = "view_application", "view_user", "view_auditentry"
+    of_one, _of_none, of_all = browsers = [staff(permission) for permission in permissions]
+    answers = [[browser.get(path).status_code for path in paths] for browser in browsers]
+    assert answers == [[403, 200], [403, 403], [200, 200]]
+    found = [of_one.get(f"{paths[1]}&q={typed}").context["rows"] for typed in ("off", "Ægir")]
+    assert [len(rows) for rows in found] == [1, 0], "who acted is not shown, and not searched"
+    said = text_of(of_all.get("/admin/trail/"))
     assert (str(rosa.pk) in said, "Rosa" in said) == (True, False)

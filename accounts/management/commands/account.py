@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from argparse import ArgumentParser
+from collections.abc import Callable
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import Any
@@ -30,6 +31,22 @@ from accounts.sign_in.verification import mark_verified
 from config.infrastructure.texts import command_error, refuse_control_characters, shown
 
 LISTED = 100
+OPTIONS = {"email": "", "group": "--group", "nickname": "--nickname"}  # as errors of fields name them
+
+# The actions, with the help of each.
+ACTIONS = {
+    "create": "make an account whose address counts as confirmed",
+    "set-password": "set a password; end sessions, codes and tokens",
+    "remove-factors": "remove second factor and passkeys of a person who lost them; sign out everywhere",
+    "invite": "print a link with which the owner of the address may sign up",
+    "set": "change what is given; the rest stays",
+    "activate": "let a deactivated account in again",
+    "deactivate": "keep an account out and sign it out everywhere",
+    "list": "the accounts, by address",
+    "show": "one account: state, rights, groups, second factors",
+    "unlock": "forget failed sign-ins and wrong codes, so that the person can try",
+    "make-administrator": "give every right, or those of --permission and no others",
+}
 
 
 class Command(BaseCommand):
@@ -37,59 +54,56 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-        create = actions.add_parser("create", help="make an account whose address counts as confirmed")
-        create.add_argument("--nickname", required=True, help="the name that applications show")
-        create.add_argument("--unverified", action="store_true", help="have the person confirm the address by mail")
-        new_password = actions.add_parser("set-password", help="set a password; end sessions, codes and tokens")
-        remove = actions.add_parser(
-            "remove-factors", help="remove second factor and passkeys of a person who lost them; sign out everywhere"
-        )
-        invite = actions.add_parser("invite", help="print a link with which the owner of the address may sign up")
-        change = actions.add_parser("set", help="change what is given; the rest stays")
-        change.add_argument(
-            "--group",
-            action="append",
-            dest="groups",
-            metavar="NAME",
-            help="put the person into this group; may be repeated, and replaces all; '' leaves none",
-        )
-        activate = actions.add_parser("activate", help="let a deactivated account in again")
-        deactivate = actions.add_parser("deactivate", help="keep an account out and sign it out everywhere")
-        listed = actions.add_parser("list", help="the accounts, by address")
-        listed.add_argument("--search", default="", metavar="TEXT", help="in the address or nickname, or a user ID")
-        listed.add_argument(
-            "--unusable-passkeys",
-            action="store_true",
-            help="only accounts with a passkey of another host than AUTH_URL's",
-        )
-        listed.add_argument("--limit", type=int, default=LISTED, metavar="N", help=f"{LISTED} unless given")
-        show = actions.add_parser("show", help="one account: state, rights, groups, second factors")
-        unlock = actions.add_parser("unlock", help="forget failed sign-ins and wrong codes, so that the person can try")
-        make = actions.add_parser("make-administrator", help="give every right, or those of --permission and no others")
-        make.add_argument("--permission", action="append", default=[], metavar="APP.CODENAME", help="may be repeated")
-        one_person = (create, invite, new_password, remove, change, activate, deactivate, show, unlock, make)
-        for action in one_person:
-            action.add_argument("email", metavar="EMAIL")
-        for action in (listed, *one_person):
-            action.add_argument("--json", action="store_true", dest="as_json", help="answer in JSON")
-        for action in (create, new_password):
-            action.add_argument("--password-stdin", action="store_true", help="read the password from standard input")
+        for action, text in ACTIONS.items():
+            one = actions.add_parser(action, help=text)
+            one.add_argument("--json", action="store_true", dest="as_json", help="answer in JSON")
+            if action != "list":
+                one.add_argument("email", metavar="EMAIL")
+            if action in ("create", "set-password"):
+                text = "read the password from standard input"
+                one.add_argument("--password-stdin", action="store_true", required=True, help=text)
+            if action == "create":
+                one.add_argument("--nickname", required=True, help="the name that applications show")
+                one.add_argument(
+                    "--unverified", action="store_true", help="have the person confirm the address by mail"
+                )
+            elif action == "set":
+                text = "put the person into this group; may be repeated, and replaces all; '' leaves none"
+                one.add_argument("--group", action="append", dest="groups", metavar="NAME", help=text)
+            elif action == "list":
+                one.add_argument(
+                    "--search", default="", metavar="TEXT", help="in the address or nickname, or a user ID"
+                )
+                text = "only accounts with a passkey of another host than AUTH_URL's"
+                one.add_argument("--unusable-passkeys", action="store_true", help=text)
+                one.add_argument("--limit", type=int, default=LISTED, metavar="N", help=f"{LISTED} unless given")
+            elif action == "make-administrator":
+                text = "may be repeated"
+                one.add_argument("--permission", action="append", default=[], metavar="APP.CODENAME", help=text)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        method = getattr(self, "_" + options["action"].replace("-", "_"))
-        if options["action"] in ("invite", "list", "show"):
-            method(options)
-            return
-        with transaction.atomic(), audit_trail.by_command():
-            person = User(email=_address(options)) if options["action"] == "create" else _person(options)
-            sentence = method(person, options)
+        action = options["action"]
+        method: Any = getattr(self, "_" + action.replace("-", "_"), _change)
+        try:
+            if action in ("invite", "list", "show"):
+                method(options)
+                return
+            with transaction.atomic(), audit_trail.by_command():
+                is_new = action == "create"
+                person = User(email=normalise_email(options["email"])) if is_new else _person(options)
+                sentence = method(person, options)
+        except ValidationError as error:
+            raise command_error(error, OPTIONS) from error
+        except LastAdministrator:
+            sentence = "Nobody could administer the service then. Make another administrator first: make-administrator."
+            raise CommandError(sentence) from None
         described: dict[str, Any] = {"sub": str(person.pk), "email": person.email, "nickname": person.nickname}
-        if options["action"] == "set":
+        if action == "set":
             described["groups"] = sorted(person.groups.values_list("name", flat=True))
         self.stdout.write(json.dumps(described, ensure_ascii=False) if options["as_json"] else sentence)
 
     def _invite(self, options: dict[str, Any]) -> None:
-        email = _address(options)
+        email = normalise_email(options["email"])
         if settings.SIGN_UP == "closed":
             raise CommandError("Nobody may sign up: set SIGN_UP to invitation first.")
         person = User.objects.filter(email=email).first()
@@ -123,33 +137,23 @@ class Command(BaseCommand):
 
     def _create(self, user: User, options: dict[str, Any]) -> str:
         user.nickname = options["nickname"].strip()
-        user.set_password(_password(options, user))
-        try:
-            refuse_control_characters(user.nickname)
-            user.full_clean()
-            user.save(force_insert=True)
-        except ValidationError as error:
-            raise CommandError(_sentence(error)) from error
+        user.set_password(_password(user))
+        refuse_control_characters(user.nickname)
+        user.full_clean()
+        user.save(force_insert=True)
         audit_trail.write("account_created", audit_trail.of_person(user))
         if not options["unverified"]:
             mark_verified(user)
         return f"{user.email} has an account now. Its user ID is {user.pk}."
 
     def _set_password(self, user: User, options: dict[str, Any]) -> str:
-        set_password(user, _password(options, user))
+        set_password(user, _password(user))
         return f"{user.email} has a new password and is signed out everywhere."
-
-    def _remove_factors(self, user: User, options: dict[str, Any]) -> str:
-        factors.remove_all(user)
-        return f"{user.email} signs in with the password alone now, and is signed out everywhere."
 
     def _set(self, user: User, options: dict[str, Any]) -> str:
         if options["groups"] is None:
             raise CommandError("Nothing to change was given. See `account set --help`.")
-        try:
-            chosen, made = rights.named_groups(options["groups"])
-        except ValidationError as error:
-            raise command_error(error, {rights.GROUP_FIELD: "--group"}) from error
+        chosen, made = rights.named_groups(options["groups"])
         for name in made:
             self.stderr.write(f"The group {name} did not exist and was made.")
         stored = user.groups.values_list("name", flat=True)
@@ -159,41 +163,28 @@ class Command(BaseCommand):
             user.groups.set(chosen)
         return f"{user.email} is in {', '.join(group.name for group in chosen) or 'no group'} now."
 
-    def _unlock(self, user: User, options: dict[str, Any]) -> str:
-        throttling.unlock(user)
-        return f"{user.email} can try to sign in again at once."
-
     def _make_administrator(self, user: User, options: dict[str, Any]) -> str:
         names = options["permission"]
-        try:
-            ended = rights.make(user, _permissions(names))
-        except LastAdministrator:
-            sentence = "--permission: this is the last administrator with every right. Make another one first."
-            raise CommandError(sentence) from None
+        ended = rights.make(user, _permissions(names))
         if not user.is_active:
             self.stderr.write("The account is deactivated: nobody can sign in with it until `account activate`.")
         given = "has every right" if not names else f"may use {', '.join(sorted(set(names)))}"
         owned = f" The person owned {ended} application{'s'[: ended != 1]}, and owns none now." if ended else ""
         return f"{user.email} is an administrator now and {given}.{owned}"
 
-    def _activate(self, user: User, options: dict[str, Any]) -> str:
-        set_active(user, True)
-        return f"{user.email} can sign in again."
 
-    def _deactivate(self, user: User, options: dict[str, Any]) -> str:
-        try:
-            set_active(user, False)
-        except LastAdministrator as error:
-            sentence = "Nobody could administer the service then. Make another administrator first: make-administrator."
-            raise CommandError(sentence) from error
-        return f"{user.email} can't sign in any more and is signed out everywhere."
+CHANGES: dict[str, tuple[Callable[[User], object], str]] = {
+    "activate": (lambda user: set_active(user, True), "can sign in again."),
+    "deactivate": (lambda user: set_active(user, False), "can't sign in any more and is signed out everywhere."),
+    "remove-factors": (factors.remove_all, "signs in with the password alone now, and is signed out everywhere."),
+    "unlock": (throttling.unlock, "can try to sign in again at once."),
+}
 
 
-def _address(options: dict[str, Any]) -> str:
-    try:
-        return normalise_email(options["email"])
-    except ValidationError as error:
-        raise CommandError(_sentence(error)) from error
+def _change(user: User, options: dict[str, Any]) -> str:
+    change, sentence = CHANGES[options["action"]]
+    change(user)
+    return f"{user.email} {sentence}"
 
 
 def _person(options: dict[str, Any]) -> User:
@@ -203,22 +194,10 @@ def _person(options: dict[str, Any]) -> User:
         raise CommandError(f"There is no account with the address {options['email']!r}.") from error
 
 
-def _password(options: dict[str, Any], user: User) -> str:
-    """Read the password from the first line of standard input, and check it against the password rules."""
-    if not options["password_stdin"]:
-        raise CommandError("Give the password on standard input, with --password-stdin.")
+def _password(user: User) -> str:
     password = sys.stdin.readline().rstrip("\r\n")
-    if not password:
-        raise CommandError("The password on standard input is empty.")
-    try:
-        validate_password(password, user)
-    except ValidationError as error:
-        raise CommandError(_sentence(error)) from error
+    validate_password(password, user)
     return password
-
-
-def _sentence(error: ValidationError) -> str:
-    return " ".join(error.messages)
 
 
 def _permissions(names: list[str]) -> list[Permission]:
@@ -260,7 +239,6 @@ def brief(person: User) -> dict[str, Any]:
 
 
 def described(person: User) -> dict[str, Any]:
-    """Return the values of `brief` and more details for the operator, without secrets and sessions."""
     permissions = person.user_permissions.values_list("content_type__app_label", "codename")
     return {
         **brief(person),
