@@ -30,7 +30,7 @@ SECRETS = ApplicationSecret._meta.db_table
 # client, the statement returns the values of a switched-off application, but no primary key.
 FIND_SECRETS = f"""
     SELECT a.id, coalesce(a.client_id, %(client_id)s), coalesce(a.client_type, '{Application.CLIENT_CONFIDENTIAL}'),
-           coalesce(a.is_enabled, false), coalesce(a.is_restricted, false), coalesce(a.id_token_alg, ''),
+           coalesce(a.is_enabled, false), coalesce(a.id_token_alg, ''),
            s.id, coalesce(s.digest, %(no_digest)s),
            s.is_revoked OR s.expires_at <= %(now)s, s.last_used_at > %(noted_before)s
       FROM (SELECT 1) AS always
@@ -64,7 +64,6 @@ class Client(NamedTuple):
     client_id: str
     client_type: str
     is_enabled: bool
-    is_restricted: bool
     id_token_alg: str
 
     @property
@@ -94,10 +93,10 @@ def authenticate(form: dict[str, str], public_field: str | None = "code_verifier
     now = timezone.now()
     noted_before = now - USE_NOTED_EVERY
     rows = fetch_all(FIND_SECRETS, now=now, noted_before=noted_before, client_id=form["client_id"], no_digest=NO_DIGEST)
-    secrets = [Secret(*row[6:]) for row in rows]
+    secrets = [Secret(*row[5:]) for row in rows]
     digest = digest_of(secret)
     matching = [each for each in secrets if constant_time_compare(digest, each.digest)]
-    client = Client(*rows[0][:6])
+    client = Client(*rows[0][:5])
     if client.is_public:
         is_proved = not secret and public_field in form
     else:

@@ -19,7 +19,7 @@ from django.utils import timezone
 from config.infrastructure.sql import Rows, as_uuid, fetch_one, is_postgresql
 from oauth_bridge.callback_addresses.masking import quoted_for_description
 from oauth_bridge.credentials import codes, tokens
-from oauth_bridge.credentials.admission import FOR_EVERYBODY, admits
+from oauth_bridge.credentials.admission import admits
 from oauth_bridge.credentials.codes import CODES
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.credentials.tokens import APPLICATIONS, FROM_CODE, PEOPLE
@@ -69,7 +69,6 @@ class Condition(NamedTuple):
     cause: str = ""
 
 
-MEMBERS_ONLY = admits("c.user_id")
 # The first condition that is not met is the reason of a refusal. The code_verifier precedes the check for a replay, so
 # that somebody who has a code but not its verifier cannot revoke the code's token.
 CONDITIONS = (
@@ -80,7 +79,7 @@ CONDITIONS = (
     Condition("u", "u.is_active", OAuthFault.CODE_PERSON_AWAY, "person_deactivated"),
     Condition("u", "u.credentials_version = c.person_version", OAuthFault.CODE_REVOKED, "code_ended_person"),
     Condition("a", "a.credentials_version = c.application_version", OAuthFault.CODE_REVOKED, "code_ended_application"),
-    Condition("a", MEMBERS_ONLY, OAuthFault.CODE_REVOKED, "code_ended_group"),
+    Condition("a", admits("c.user_id"), OAuthFault.CODE_REVOKED, "code_ended_group"),
     Condition("c", "c.code_challenge = %(code_challenge)s", OAuthFault.VERIFIER_UNASKED),
     Condition("c", "c.redirect_uri = coalesce(%(redirect_uri)s, c.redirect_uri)", OAuthFault.CODE_REDIRECT_URI),
 )
@@ -90,25 +89,16 @@ def _all_of(table: str) -> str:
     return " AND ".join(each.sql for each in CONDITIONS if each.table == table)
 
 
-REDEEM_OF_MEMBER = f"""
+REDEEM = f"""
     UPDATE {CODES} AS c SET redeemed_at = %(now)s, token_digest = %(token_digest)s
      WHERE c.digest = %(digest)s AND {_all_of("c")}
        AND EXISTS (SELECT 1 FROM {PEOPLE} u WHERE u.id = c.user_id AND {_all_of("u")})
        AND EXISTS (SELECT 1 FROM {APPLICATIONS} a WHERE a.id = c.application_id AND {_all_of("a")})
  RETURNING {", ".join(FROM_CODE)}
 """  # noqa: S608
-# The statement for an application without groups. `credentials.admission` explains why there are two statements.
-REDEEM = REDEEM_OF_MEMBER.replace(MEMBERS_ONLY, FOR_EVERYBODY)
-
-
-def _and_store(redeem: str) -> str:
-    return f"""
-      WITH redeemed AS ({redeem}), stored AS ({tokens.STORE_REDEEMED}) SELECT user_id, scope, openid FROM redeemed
+REDEEM_AND_STORE = f"""
+      WITH redeemed AS ({REDEEM}), stored AS ({tokens.STORE_REDEEMED}) SELECT user_id, scope, openid FROM redeemed
 """  # noqa: S608
-
-
-REDEEM_AND_STORE = {REDEEM: _and_store(REDEEM), REDEEM_OF_MEMBER: _and_store(REDEEM_OF_MEMBER)}
-
 FIND_CODE = f"""
     SELECT {FOUND.columns("c")}, {", ".join(each.sql for each in CONDITIONS)}
       FROM {CODES} c JOIN {PEOPLE} u ON u.id = c.user_id LEFT JOIN {APPLICATIONS} a ON a.id = c.application_id
@@ -133,21 +123,19 @@ def _values(form: dict[str, str], application_id: int) -> dict[str, Any]:
     }
 
 
-def redeem(form: dict[str, str], application_id: int, token: str, *, is_restricted: bool = False) -> Redemption | None:
+def redeem(form: dict[str, str], application_id: int, token: str) -> Redemption | None:
     """Redeem the code and store the token in one transaction. None: the code cannot be redeemed.
 
-    `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. `is_restricted`: when the caller
-    read the application, only people in its groups could use it. If false, but the application has been restricted
-    since, the code is not redeemed. Specification 3.1, 3.2; RFC 7636 §4.6.
+    `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. Specification 3.1, 3.2; RFC 7636
+    §4.6.
     """
     values = _values(form, application_id)
     values |= {"token_digest": digest_of(token), "token_expires_at": values["now"] + tokens.lifetime()}
-    statement = REDEEM_OF_MEMBER if is_restricted else REDEEM
     if is_postgresql():
-        row = fetch_one(REDEEM_AND_STORE[statement], **values)
+        row = fetch_one(REDEEM_AND_STORE, **values)
         return Redemption(*row) if row else None
     with transaction.atomic():
-        row = fetch_one(statement, **values)
+        row = fetch_one(REDEEM, **values)
         if not row:
             return None
         code = dict(zip(FROM_CODE, row, strict=True))

@@ -78,7 +78,7 @@ def _redeem(form: dict[str, str], client: client_secrets.Client) -> dict[str, st
     # The signer is read before the redemption, so that the code stays valid if the key is missing.
     signer = signing_keys.signer(client.id_token_alg) if form["code"].startswith(OPENID_MARK) else None
     token = new_credential()
-    redemption = code_redemption.redeem(form, client.pk, token, is_restricted=client.is_restricted)
+    redemption = code_redemption.redeem(form, client.pk, token)
     if redemption is not None:
         events.write(Event.CODE_REDEEMED, client_id=client.client_id, person=redemption.person_id)
         return {

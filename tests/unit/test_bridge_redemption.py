@@ -93,10 +93,9 @@ def test_a_code_is_redeemed_exactly_when_no_fault_is_found(drawn: Drawn) -> None
         form |= {"code_verifier": drawn.verifier} if drawn.verifier else {}
         form |= {"redirect_uri": drawn.redirect_uri} if drawn.redirect_uri else {}
 
-        is_restricted = Application.objects.filter(pk=application_id, is_restricted=True).exists()
         with CaptureQueriesContext(connection) as captured:
             refusal = code_redemption.explain(form, application_id)
-        redemption = code_redemption.redeem(form, application_id, new_credential(), is_restricted=is_restricted)
+        redemption = code_redemption.redeem(form, application_id, new_credential())
 
         event(refusal.fault.name if refusal else "redeemed")
         assert (redemption is not None) is (refusal is None)
