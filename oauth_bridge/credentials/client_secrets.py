@@ -8,12 +8,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.db import connection
+from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from config.infrastructure.errors import RequestError, subject
-from config.infrastructure.sql import Rows, adapted, fetch_all, fetch_one, is_postgresql
+from config.infrastructure.sql import Rows, fetch_all, fetch_one
 from oauth_bridge.applications import registry
 from oauth_bridge.applications.registry import DELETION, FIND_DELETION
 from oauth_bridge.credentials.random_values import digest_of
@@ -46,15 +47,6 @@ FIND_BY_DIGEST = f"""
       LEFT JOIN {SECRETS} s ON s.digest = %(digest)s
       LEFT JOIN ({FIND_DELETION}) d ON 1 = 1
 """  # noqa: S608
-
-# The statement checks again that no recent use is stored, so that only one of several simultaneous calls writes. A call
-# skips a locked row instead of waiting: the next use stores its time.
-NOTE_USE = f"""
-    UPDATE {SECRETS} SET last_used_at = %(now)s
-     WHERE id = (SELECT id FROM {SECRETS}
-                  WHERE id = %(id)s AND (last_used_at IS NULL OR last_used_at <= %(noted_before)s) {{lock}})
-"""  # noqa: S608
-WITHOUT_WAITING = "FOR NO KEY UPDATE SKIP LOCKED"
 
 
 class Client(NamedTuple):
@@ -173,8 +165,9 @@ def _cause(
     return "secret_wrong" if has_working else "secret_none_left"
 
 
+@transaction.atomic
 def _note_use(secret_id: int, now: datetime) -> None:
-    lock = WITHOUT_WAITING if is_postgresql() else ""
-    with connection.cursor() as cursor:
-        values = {"now": now, "id": secret_id, "noted_before": now - USE_NOTED_EVERY}
-        cursor.execute(NOTE_USE.format(lock=lock), adapted(values))
+    """Store the time, unless another call has just stored one, or the row is locked: the next use stores its time."""
+    unnoted = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_NOTED_EVERY)
+    free = ApplicationSecret.objects.filter(unnoted, pk=secret_id).select_for_update(skip_locked=True, no_key=True)
+    ApplicationSecret.objects.filter(pk__in=free.order_by().values("pk")).update(last_used_at=now)

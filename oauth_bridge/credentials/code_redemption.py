@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast
 from uuid import UUID
@@ -16,6 +15,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
+from config.infrastructure.errors import RequestError
 from config.infrastructure.sql import Rows, as_uuid, fetch_one, is_postgresql
 from oauth_bridge.callback_addresses.masking import quoted_for_description
 from oauth_bridge.credentials import codes, tokens
@@ -42,18 +42,6 @@ class Redemption(NamedTuple):
     person_id: UUID
     scope: str
     openid: str | None
-
-
-class Refusal(NamedTuple):
-    """Why a code is not redeemed. `code` is this code, or the later code that replaced it; None: neither is known.
-
-    `details` are values in the error message. `cause`, for the activity log only, is empty or more exact than `fault`.
-    """
-
-    fault: OAuthFault
-    code: AuthorizationCode | None = None
-    details: Mapping[str, Any] = {}
-    cause: str = ""
 
 
 class Condition(NamedTuple):
@@ -143,18 +131,19 @@ def redeem(form: dict[str, str], application_id: int, token: str) -> Redemption 
         return Redemption(as_uuid(code["user_id"]), code["scope"], code["openid"])
 
 
-def explain(form: dict[str, str], application_id: int) -> Refusal | None:
-    """The reason why `redeem` returned None; None if no reason is found."""
+def explain(form: dict[str, str], application_id: int) -> tuple[RequestError, AuthorizationCode | None]:
+    """The reason why `redeem` returned None, and the code or the later code that replaced it (None: neither is known).
+
+    The cause `reason_unknown`: all conditions are met now.
+    """
     row = fetch_one(FIND_CODE, **_values(form, application_id))
     if row is None:
         cause, successor = codes.ended(form["code"])
-        return Refusal(OAuthFault.CODE_UNKNOWN, successor, cause=cause)
+        return RequestError(OAuthFault.CODE_UNKNOWN).about(cause=cause), successor
     code, results = FOUND.instance(row[: len(FOUND)]), row[len(FOUND) :]
-    unmet = (each for each, is_met in zip(CONDITIONS, results, strict=True) if not is_met)
-    return next((_refusal(each, form, code) for each in unmet), None)
-
-
-def _refusal(unmet: Condition, form: dict[str, str], code: AuthorizationCode) -> Refusal:
+    unmet = next((each for each, is_met in zip(CONDITIONS, results, strict=True) if not is_met), None)
+    if unmet is None:
+        return RequestError(OAuthFault.CODE_RACED).about(cause="reason_unknown"), None
     fault, details = unmet.fault, dict[str, Any]()
     if fault is OAuthFault.VERIFIER_WRONG and "code_verifier" not in form:
         fault = OAuthFault.VERIFIER_MISSING
@@ -169,4 +158,4 @@ def _refusal(unmet: Condition, form: dict[str, str], code: AuthorizationCode) ->
         credentials = [form[name] for name in ("code", "client_secret", "code_verifier") if name in form]
         details["sent"] = quoted_for_description(form["redirect_uri"], without=credentials)
         details["issued_for"] = quoted_for_description(code.redirect_uri)
-    return Refusal(fault, code, details, unmet.cause)
+    return RequestError(fault, None, **details).about(cause=unmet.cause), code

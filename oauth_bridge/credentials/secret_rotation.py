@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import NamedTuple
-from uuid import UUID
+from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
 from accounts import audit_trail
+from accounts.models import User
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from oauth_bridge.applications import registry
@@ -50,25 +49,15 @@ class UnknownSecret(Exception):
     """The application has no secret with this number."""
 
 
-class Maker(NamedTuple):
-    """Who made a secret: `sub` (None: a command) and nickname, which is stored as it was when the secret was made."""
-
-    id: UUID | None
-    name: str
-
-
-COMMAND_LINE = Maker(None, "command line")
-
-
 @transaction.atomic
 def rotate(
-    application: Application, overlap: timedelta = DEFAULT_OVERLAP, *, name: str = "", maker: Maker = COMMAND_LINE
+    application: Application, overlap: timedelta = DEFAULT_OVERLAP, *, name: str = "", maker: User | None = None
 ) -> Rotation:
     """Make a secret of 256 random bits. Older secrets stay valid for at most `overlap`.
 
     The overlap REVOKE_NOW (zero) revokes them at once. A rotation never moves the end of an older secret to a later
-    time. `name` is a note of at most NAME_MAX_LENGTH characters. Raises TooManySecrets: MOST_WORKING older secrets
-    would stay valid.
+    time. `name` is a note of at most NAME_MAX_LENGTH characters. `maker` is None for a command. Raises TooManySecrets:
+    MOST_WORKING older secrets would stay valid.
     """
     number = lock(application) + 1
     now = timezone.now()
@@ -89,11 +78,13 @@ def rotate(
         number=number,
         name=name,
         prefix=secret[:PREFIX_LENGTH],
-        maker_id=maker.id,
-        maker=maker.name,
+        maker_id=maker.pk if maker else None,
+        maker=maker.display_name if maker else "command line",
     )
     Application.objects.filter(pk=application.pk).update(last_secret_number=number)
-    _delete_expired(application, now)
+    ended = application.secrets.filter(expires_at__lte=now).order_by("-expires_at", "-pk")
+    kept = list(ended.values_list("pk", flat=True)[:MOST_EXPIRED])
+    ended.exclude(pk__in=kept).delete()
     events.write(Event.SECRET_MADE, client_id=application.client_id)
     until = f"{ends_at:{audit_trail.TIME_FORMAT}}" if overlap else "now"
     audit_trail.write(
@@ -102,12 +93,6 @@ def rotate(
         {"number": (None, number), "older_secrets_end": (None, until if older else None)},
     )
     return Rotation(secret, older)
-
-
-def _delete_expired(application: Application, now: datetime) -> None:
-    expired = application.secrets.filter(expires_at__lte=now).order_by("-expires_at", "-pk")
-    kept = expired.filter(expires_at__gt=now - EXPIRED_KEPT_FOR)[:MOST_EXPIRED]
-    expired.exclude(pk__in=list(kept.values_list("pk", flat=True))).delete()
 
 
 def states(application: Application) -> list[ApplicationSecret]:

@@ -16,7 +16,6 @@ from oauth_bridge.applications import mails
 from oauth_bridge.credentials import client_secrets, code_redemption, tokens
 from oauth_bridge.credentials.random_values import OPENID_MARK, new_credential
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.oauth import throttling
 from oauth_bridge.oauth.parameters import require
 from oauth_bridge.openid import claims, id_token, signing_keys
@@ -79,26 +78,30 @@ def _redeem(form: dict[str, str], client: client_secrets.Client) -> dict[str, st
     signer = signing_keys.signer(client.id_token_alg) if form["code"].startswith(OPENID_MARK) else None
     token = new_credential()
     redemption = code_redemption.redeem(form, client.pk, token)
-    if redemption is not None:
-        events.write(Event.CODE_REDEEMED, client_id=client.client_id, person=redemption.person_id)
-        return {
-            "access_token": token,
-            "token_type": "Bearer",
-            "expires_in": oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS,
-            **_openid_members(client, redemption, token, signer),
-        }
-    refusal = code_redemption.explain(form, client.pk) or code_redemption.Refusal(
-        OAuthFault.CODE_RACED, cause="reason_unknown"
-    )
-    found = refusal.code
-    error = RequestError(refusal.fault, None, **refusal.details).about(cause=refusal.cause)
-    if found:
-        error.about(code_of=found.application_id)
-        known = subject()
-        known.person, known.attempt, known.is_proven = found.user_id, found.attempt, True
-        if refusal.fault is OAuthFault.CODE_SPENT:
-            _end_token(found, client, refusal.details["age"])
-    raise error
+    if redemption is None:
+        raise _refusal(form, client)
+    events.write(Event.CODE_REDEEMED, client_id=client.client_id, person=redemption.person_id)
+    return {
+        "access_token": token,
+        "token_type": "Bearer",
+        "expires_in": oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS,
+        **_openid_members(client, redemption, token, signer),
+    }
+
+
+def _refusal(form: dict[str, str], client: client_secrets.Client) -> RequestError:
+    """Explain why the code is refused. If the code is used again, revoke its token, and mail person and owners."""
+    error, code = code_redemption.explain(form, client.pk)
+    if code:
+        person, known = code.user_id, subject()
+        known.person, known.attempt, known.is_proven = person, code.attempt, True
+        error.about(code_of=code.application_id)
+        if error.fault is OAuthFault.CODE_SPENT:
+            tokens.revoke(bytes(code.token_digest or b""))
+            client_id, age = client.client_id, cast(float, error.details["age"])
+            events.write(Event.CODE_REPLAYED, client_id=client_id, person=person, code_row=code.pk, age_seconds=age)
+            mails.code_replayed(person, client.pk)
+    return error
 
 
 def _openid_members(
@@ -107,7 +110,7 @@ def _openid_members(
     token: str,
     signer: signing_keys.Signer | None,
 ) -> dict[str, str]:
-    """`id_token` and `scope` of the answer; empty without the scope `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
+    """`id_token` and `scope` of the answer; nothing without the scope `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
     if redemption.openid is None or signer is None:
         return {}
     granted = Granted.from_json(redemption.openid)
@@ -122,11 +125,3 @@ def _openid_members(
         person_claims=claims.values(User.objects.get(pk=redemption.person_id), names, client.pk) if names else {},
     )
     return {"id_token": signed, "scope": redemption.scope}
-
-
-def _end_token(code: AuthorizationCode, client: client_secrets.Client, age: float) -> None:
-    """Revoke the token of a code that is used again, and mail person and owners. `age`: seconds since the first use."""
-    tokens.revoke(bytes(code.token_digest or b""))
-    client_id, person = client.client_id, code.user_id
-    events.write(Event.CODE_REPLAYED, client_id=client_id, person=person, code_row=code.pk, age_seconds=age)
-    mails.code_replayed(code.user_id, client.pk)

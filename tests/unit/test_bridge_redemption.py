@@ -94,11 +94,11 @@ def test_a_code_is_redeemed_exactly_when_no_fault_is_found(drawn: Drawn) -> None
         form |= {"redirect_uri": drawn.redirect_uri} if drawn.redirect_uri else {}
 
         with CaptureQueriesContext(connection) as captured:
-            refusal = code_redemption.explain(form, application_id)
+            refusal, _ = code_redemption.explain(form, application_id)
         redemption = code_redemption.redeem(form, application_id, new_credential())
 
-        event(refusal.fault.name if refusal else "redeemed")
-        assert (redemption is not None) is (refusal is None)
+        event(refusal.fault.name if redemption is None else "redeemed")
+        assert (redemption is not None) is (refusal.cause == "reason_unknown")
         assert [query["sql"].split()[0] for query in captured] == ["SELECT"] * (1 if drawn.is_known else 2)
         assert AccessToken.objects.count() == int(redemption is not None)
         if redemption:
