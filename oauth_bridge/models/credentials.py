@@ -64,6 +64,8 @@ class AuthorizationCode(models.Model):
     person_version = version_of_credentials()
     application_version = version_of_credentials()
 
+    client_id: str  # no column: `credentials.code_history` adds it; empty if the application is deleted
+
     class Meta:
         swappable = "OAUTH2_PROVIDER_GRANT_MODEL"
         constraints: ClassVar[list[models.BaseConstraint]] = [
