@@ -1,7 +1,6 @@
 """Answer an error with JSON for programs or with a page for people. Specification 7.
 
-A page has a title and a sentence for people, and the sentence of the error for developers, which `errors` contains.
-`callback` sends errors to the callback address of an application.
+A page has a title and a sentence for people, and the sentence of the error for developers.
 """
 
 from __future__ import annotations
@@ -23,9 +22,10 @@ from config.infrastructure.errors import Fault, RequestError, SiteFault, Transla
 from oauth_bridge.callback_addresses.difference import mark_likely_differences
 from oauth_bridge.errors import OAuthFault
 
-# Unknown paths at which some clients look for the metadata (RFC 8414 §3.1) or the keys.
+# Unknown paths at which some clients look for the metadata (RFC 8414 §3.1, RFC 9728 §3.1) or the keys.
 DISCOVERY = re.compile(
-    r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(certs|keys|\.well-known)\b"
+    r"/\.well-known/(openid-configuration|oauth-authorization-server|oauth-protected-resource|jwks)"
+    r"|/oauth/(certs|keys|\.well-known)\b"
 )
 # The last part of an unknown path, by which other services name an operation.
 OPERATION_OF = {
@@ -36,9 +36,6 @@ OPERATION_OF = {
     **dict.fromkeys(("access_token", "token"), paths.TOKEN),
     **dict.fromkeys(("me", "user_info", "userinfo"), paths.USERINFO),
 }
-# The names of the operation that registers clients elsewhere (RFC 7591), which this service does not have.
-REGISTRATION = ("clients", "reg", "register", "registration")
-PROTECTED_RESOURCE = "/.well-known/oauth-protected-resource"  # RFC 9728 §3.1
 RETRYABLE = (429, 500, 503)
 SHOWN_ADDRESS_LENGTH = 400
 # The title and the sentence for people, by status, for all pages of the site.
@@ -119,12 +116,10 @@ def wants_page(request: HttpRequest) -> bool:
 
 def not_found(request: HttpRequest) -> HttpResponse:
     """Answer 404 with a link to the documents, and the right path if the path resembles that of an operation."""
-    is_at_pages = getattr(request, "is_at_pages", False)
-    return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path, is_at_pages=is_at_pages)))
+    return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path)))
 
 
-def _hint(path: str, *, is_at_pages: bool) -> TranslatableText:
-    """Return the advice for an unknown path. `is_at_pages`: the request was sent to AUTH_URL."""
+def _hint(path: str) -> TranslatableText:
     docs = f"{settings.AUTH_URL}{paths.DOCS}"
     once = re.sub("/{2,}", "/", path)
     bare = once.rstrip("/")
@@ -132,24 +127,12 @@ def _hint(path: str, *, is_at_pages: bool) -> TranslatableText:
     operation = bare if bare in paths.OPERATIONS else OPERATION_OF.get(name)
     if not operation and DISCOVERY.search(once):
         operation = paths.OPENID_CONFIGURATION
-    if once.startswith(PROTECTED_RESOURCE):
-        text = gettext_noop(
-            "This is the authorization server: its metadata is at {address}, and an administrator registers"
-            " applications. The documentation is at {docs}."
-        )
-        return TranslatableText(text, address=settings.BASE_URL + paths.SERVER_METADATA, docs=docs)
-    if name in REGISTRATION:
-        text = gettext_noop(
-            "No program registers itself here: an administrator registers applications. The documentation is at {docs}."
-        )
-        return TranslatableText(text, docs=docs)
     if not operation:
         return TranslatableText(gettext_noop("Compare it with the documentation at {docs}."), docs=docs)
-    is_of_pages = paths.kind_of(operation).is_page
-    if operation == bare and once == path != bare and (is_at_pages or not is_of_pages):
+    if operation == bare and once == path != bare:
         text = gettext_noop("Use {path} without the slash at the end. The documentation is at {docs}.")
         return TranslatableText(text, path=bare, docs=docs)
-    address = (settings.AUTH_URL if is_of_pages else settings.BASE_URL) + operation
+    address = (settings.AUTH_URL if paths.kind_of(operation).is_page else settings.BASE_URL) + operation
     return TranslatableText(gettext_noop("Use {address}. The documentation is at {docs}."), address=address, docs=docs)
 
 

@@ -50,12 +50,10 @@ class Parameters:
         self._encoded = encoded
         self._values: dict[str, bytes] = {}  # the first value of each
         self._repeated: set[str] = set()
-        keys: dict[bytes, str] = {}  # by the name as it was sent, which is decoded once
         for pair in encoded.replace(b"+", b" ").split(b"&"):
             if pair:
                 name, _, value = pair.partition(b"=")
-                if (key := keys.get(name)) is None:
-                    key = keys[name] = _unquoted(name).decode("utf-8", "replace")
+                key = _unquoted(name).decode("utf-8", "replace")
                 if key in self._values:
                     self._repeated.add(key)
                 else:
@@ -83,9 +81,9 @@ class Parameters:
         return None if value is None else quote_from_bytes(value, safe="")
 
     def lost(self, name: str, known: Collection[str]) -> bool:
-        """Return whether the value was not percent-encoded, so that a part of it was read as something else.
+        """Return whether the value seems to lack percent-encoding, so that its end is read as another parameter.
 
-        Signs of this: an unencoded "?" in the value and a parameter not in `known` after it, or a "+" inside the value.
+        Signs: the value has an unencoded "?", and a parameter follows that is not in `known`. Or the value has a "+".
         """
         pairs = self._encoded.split(b"&")
         places = [place for place, pair in enumerate(pairs) if pair.startswith(f"{name}=".encode())]
@@ -117,7 +115,7 @@ class Parameters:
 
 
 def _unquoted(part: bytes) -> bytes:
-    """As `unquote_to_bytes`, which takes ten times as long for many "%" that escape nothing."""
+    """Do the same as `unquote_to_bytes`, which takes ten times as long for many "%" that escape nothing."""
     return _ESCAPE.sub(lambda found: unhexlify(found[1]), part) if b"%" in part else part
 
 
@@ -130,7 +128,7 @@ def _is_form(request: HttpRequest) -> bool:
 
 
 def refuse_padding(name: str, value: str) -> None:
-    """Raises RequestError: the value begins or ends with white space, which no credential of this service contains."""
+    """Raises RequestError: the value begins or ends with white space. No credential of this service contains any."""
     if value != value.strip():
         raise RequestError(OAuthFault.PADDED, name=name)
 

@@ -38,7 +38,7 @@ def token_of(request: HttpRequest) -> str:
     if not B64TOKEN.fullmatch(token):
         raise RequestError(OAuthFault.TOKEN_MALFORMED)
     if JWT.fullmatch(token):
-        raise RequestError(OAuthFault.TOKEN_OF_ANOTHER_KIND, kind="an ID token or another JWT")
+        raise RequestError(OAuthFault.TOKEN_OF_ANOTHER_KIND)
     return token
 
 

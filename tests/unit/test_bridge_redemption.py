@@ -99,7 +99,7 @@ def test_a_code_is_redeemed_exactly_when_no_fault_is_found(drawn: Drawn) -> None
 
         event(refusal.fault.name if redemption is None else "redeemed")
         assert (redemption is not None) is (refusal.cause == "reason_unknown")
-        assert [query["sql"].split()[0] for query in captured] == ["SELECT"] * (1 if drawn.is_known else 2)
+        assert [query["sql"].split()[0] for query in captured] == ["SELECT"] * (1 if drawn.is_known else 3)
         assert AccessToken.objects.count() == int(redemption is not None)
         if redemption:
             assert AccessToken.objects.filter(user=redemption.person_id, attempt=code.row.attempt).exists()

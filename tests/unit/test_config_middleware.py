@@ -133,10 +133,8 @@ def test_an_api_address_at_another_port_of_the_same_host_leads_to_the_pages(rf: 
 
 
 @pytest.mark.django_db
-def test_a_near_miss_of_a_path_is_told_what_to_use_and_who_registers_applications(two_origins: None) -> None:
+def test_a_near_miss_of_a_path_is_told_what_to_use(two_origins: None) -> None:
     token, authorize = f"{API}/oauth/token", f"{PAGES}/oauth/authorize"
-    server = f"{API}/.well-known/oauth-authorization-server"
-    registers = "an administrator registers applications"
     for host, path, said in (
         ("api", "/oauth/authorize", f"Use {authorize}."),
         ("auth", "/oauth/authorize/", "Use /oauth/authorize without the slash at the end."),
@@ -148,8 +146,7 @@ def test_a_near_miss_of_a_path_is_told_what_to_use_and_who_registers_application
         ("api", "/oauth2/token", f"Use {token}. The documentation is at {PAGES}/docs. Reference"),
         ("auth", "/connect/userinfo/", f"Use {API}/oauth/userinfo."),
         ("api", "/oauth2/revocation", f"Use {API}/oauth/revoke."),
-        ("api", "/oauth/register/", registers),
-        ("api", "/.well-known/oauth-protected-resource", f"metadata is at {server}, and {registers}"),
+        ("api", "/.well-known/oauth-protected-resource", f"Use {API}/.well-known/openid-configuration."),
         ("api", "//.well-known/openid-configuration/mcp", f"Use {API}/.well-known/openid-configuration."),
         ("api", "/nonsense/register-me", "Compare it with the documentation"),
     ):
