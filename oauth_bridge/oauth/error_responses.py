@@ -38,8 +38,7 @@ OPERATION_OF = {
 }
 RETRYABLE = (429, 500, 503)
 SHOWN_ADDRESS_LENGTH = 400
-# The title and the sentence for people, by status, for all pages of the site.
-# If the sentence is empty, the page shows the sentence of the error.
+# The title and the sentence for people, by status. If the sentence is empty, the page shows the sentence of the error.
 PAGE_WORDS = {
     400: (
         gettext_noop("This can't be read"),
@@ -68,15 +67,20 @@ PAGE_WORDS = {
 # The application and the browser did nothing wrong: the page shows the sentence of the error.
 HOST_FAULTS = (SiteFault.HOST, SiteFault.HOST_NAMED, SiteFault.HOST_CHANGED)
 HOST_TITLE = gettext_noop("The service is not set up for this address")
-SIGN_IN_TITLE = gettext_noop("This sign-in can't go on")
 SIGN_IN_MESSAGE = gettext_noop(
     "The application that sent you here made a mistake in its link. Nothing was shared, and you did nothing wrong."
 )
 SIGN_IN_ADVICE = gettext_noop("Go back to the application and try again. If it stays so, tell its operator.")
-SIGN_OUT_TITLE = gettext_noop("This sign-out can't go on")
-SIGN_OUT_MESSAGE = gettext_noop(
-    "The application that sent you here made a mistake in its link. If you were signed in here, you still are."
-)
+# The same for a wrong link of an application, by path.
+LINK_WORDS = {
+    paths.AUTHORIZE: (gettext_noop("This sign-in can't go on"), SIGN_IN_MESSAGE),
+    paths.LOGOUT: (
+        gettext_noop("This sign-out can't go on"),
+        gettext_noop(
+            "The application that sent you here made a mistake in its link. If you were signed in here, you still are."
+        ),
+    ),
+}
 # The sentence for people if the application of the link is known.
 APPLICATION_WORDS: dict[Fault, str] = {
     OAuthFault.CLIENT_DISABLED: gettext_noop(
@@ -138,15 +142,13 @@ def _hint(path: str) -> TranslatableText:
 
 def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     fault, status = error.fault, error.fault.status
-    is_of_link = isinstance(fault, OAuthFault) and status == HTTPStatus.BAD_REQUEST
-    is_sign_in = request.path == paths.AUTHORIZE and is_of_link
-    is_sign_out = request.path == paths.LOGOUT and is_of_link
+    is_of_link = isinstance(fault, OAuthFault) and status == HTTPStatus.BAD_REQUEST and request.path in LINK_WORDS
     title, message = PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
-    if is_sign_in:
-        title, message = SIGN_IN_TITLE, "" if fault is OAuthFault.REQUEST_DAMAGED else SIGN_IN_MESSAGE
-    if is_sign_out:
-        title, message = SIGN_OUT_TITLE, "" if fault is OAuthFault.CLIENT_DISABLED else SIGN_OUT_MESSAGE
-    if fault in HOST_FAULTS:
+    if is_of_link:
+        title, message = LINK_WORDS[request.path]
+        if fault in (OAuthFault.REQUEST_DAMAGED, OAuthFault.CLIENT_DISABLED):  # its own sentence says more
+            message = ""
+    elif fault in HOST_FAULTS:
         title, message = HOST_TITLE, ""
     sentence = fault.translate(**error.details)
     application = getattr(error, "application", None)
@@ -156,15 +158,15 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
         "message": _(message) if message else sentence,
         "error": fault.error,
         "description": sentence,
-        "for_developers": is_sign_in or is_sign_out,
+        "for_developers": is_of_link,
         "sent_parts": mark_likely_differences(getattr(error, "sent_address", "")[:SHOWN_ADDRESS_LENGTH]),
         "time": timezone.now(),
         "retry_url": request.get_full_path() if status in RETRYABLE and request.method == "GET" else "",
-        "sign_out_url": reverse("account_logout") if is_sign_out else "",
+        "sign_out_url": reverse("account_logout") if is_of_link and request.path == paths.LOGOUT else "",
         "application": application,
     }
     # A request that a middleware refused has no user.
-    if context["for_developers"] and hasattr(request, "user") and request.user.is_staff:
+    if is_of_link and hasattr(request, "user") and request.user.is_staff:
         context["record_url"] = f"{reverse('admin:find')}?q={network.reference.get()}"
     if application:
         context["message"] = _(APPLICATION_WORDS[fault]) % {"name": application.name}
