@@ -27,8 +27,8 @@ NO_DIGEST = bytes(32)
 APPLICATIONS = Application._meta.db_table
 SECRETS = ApplicationSecret._meta.db_table
 
-# Always read both tables and return a row, so that an unknown client takes as long as a wrong secret. For an unknown
-# client, the statement returns the values of a switched-off application, but no primary key.
+# Always read both tables and return a row, so that an unknown client takes as long as a wrong secret. The row of an
+# unknown client is that of a switched-off application without a primary key.
 FIND_SECRETS = f"""
     SELECT a.id, coalesce(a.client_id, %(client_id)s), coalesce(a.client_type, '{Application.CLIENT_CONFIDENTIAL}'),
            coalesce(a.is_enabled, false), coalesce(a.id_token_alg, ''),
@@ -73,13 +73,10 @@ class Secret(NamedTuple):
 
 
 def authenticate(form: dict[str, str], public_field: str | None = "code_verifier") -> Client:
-    """Authenticate the client. Runs one SQL statement. A refusal runs a second one, and so does a secret's first use
-    in a minute, to store its time.
+    """Authenticate the client by its secret, or a public client by the field `public_field` (None: it is refused).
 
-    The digest is compared in constant time with every secret of the application. A public client sends its client_id
-    and the field `public_field`, by default `code_verifier`. If `public_field` is None, public clients are
-    refused. Raises RequestError: the client does not exist, sends no proof, is switched off, or the secret is wrong or
-    expired.
+    Runs one SQL statement, and a second one for a refusal and for the first use of a secret in a minute. Raises
+    RequestError: the client is unknown or switched off, sends no proof, or its secret is wrong or expired.
     """
     secret = form.get("client_secret", "")
     now = timezone.now()
@@ -106,17 +103,16 @@ def _refusal(
 ) -> RequestError:
     """The error for a client that is not authenticated. Every failure runs the same single statement.
 
-    A caller with a valid secret is told that the application is switched off. If the application is switched on, a
-    caller with an expired secret is told that the secret has expired. For all other callers, the error message depends
-    only on the request. So the message does not reveal whether the client exists, or its type.
+    Only a caller with a valid or expired secret learns the state of the application. For all others, the message
+    depends only on the request, and does not reveal whether the client exists.
     """
     secret = form.get("client_secret", "")
     # Only an unknown client_id can be the client_id of a deleted application. For a known application the statement
     # searches for an empty client_id, which takes the same time.
     row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret), deleted_client_id="" if client.pk else form["client_id"])
     pk, secret_of = row[:2]
-    # A model instance is made only for a matching secret. Making an instance for another application's secret would
-    # take time, and the time would reveal that this secret exists.
+    # An instance is made only for a matching secret: for another application's secret, the time would reveal that this
+    # secret exists.
     own = FOUND.instance(row[: len(FOUND)]) if matching and pk is not None else None
     deletion = row[len(FOUND) :]
     fault = OAuthFault.CLIENT_NOT_AUTHENTICATED if secret else OAuthFault.CLIENT_SECRET_MISSING
@@ -149,7 +145,7 @@ def _cause(
     *,
     is_of_another: bool,
 ) -> str:
-    """Return the cause for the activity log. All checks run for unknown clients too, so failures take equally long."""
+    """Return the cause for the activity log."""
     has_secret = bool(form.get("client_secret"))
     has_working = any(each.pk and not each.is_expired for each in secrets)
     if client.pk and not client.is_enabled:

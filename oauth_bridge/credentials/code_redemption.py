@@ -37,28 +37,20 @@ FOUND = Rows(
 
 
 class Redemption(NamedTuple):
-    """Facts of a redeemed code for the answer. `openid`: `openid.request.Granted` as JSON; None: plain OAuth 2.0."""
-
     person_id: UUID
     scope: str
-    openid: str | None
+    openid: str | None  # `openid.request.Granted` as JSON; None: plain OAuth 2.0
 
 
 class Condition(NamedTuple):
-    """A condition for a redemption. If it is not met, `fault` is the error, and `cause` is only for the activity log.
-
-    In `sql`, `c` is the code, `u` its person and `a` its application. `table`, "c", "u" or "a", is the
-    part of REDEEM that contains `sql`. The parts "u" and "a" can also read `c`.
-    """
-
-    table: str
-    sql: str
+    table: str  # the part of REDEEM with `sql`: "c" (the code), "u" (its person) or "a" (its application)
+    sql: str  # may read `c` and the part's own table
     fault: OAuthFault
-    cause: str = ""
+    cause: str = ""  # for the activity log
 
 
-# The first condition that is not met is the reason of a refusal. The code_verifier precedes the check for a replay, so
-# that somebody who has a code but not its verifier cannot revoke the code's token.
+# The first condition that is not met is the reason of a refusal. The code_verifier precedes `redeemed_at`, so that
+# somebody who has a code but not its verifier cannot revoke the code's token.
 CONDITIONS = (
     Condition("c", "c.application_id = %(application_id)s", OAuthFault.CODE_OF_ANOTHER),
     Condition("c", "c.code_challenge IN ('', %(code_challenge)s)", OAuthFault.VERIFIER_WRONG),
@@ -95,7 +87,7 @@ FIND_CODE = f"""
 
 
 def challenge_of(verifier: str) -> str:
-    """The S256 challenge of a PKCE verifier (RFC 7636 §4.2); empty for an empty verifier."""
+    """The S256 challenge of a PKCE verifier (RFC 7636 §4.2), or empty."""
     if not verifier:
         return ""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
@@ -112,10 +104,9 @@ def _values(form: dict[str, str], application_id: int) -> dict[str, Any]:
 
 
 def redeem(form: dict[str, str], application_id: int, token: str) -> Redemption | None:
-    """Redeem the code and store the token in one transaction. None: the code cannot be redeemed.
+    """Redeem the `code` in the form, and store the token in the same transaction. None: a condition is not met.
 
-    `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. Specification 3.1, 3.2; RFC 7636
-    §4.6.
+    Specification 3.1, 3.2; RFC 7636 §4.6.
     """
     values = _values(form, application_id)
     values |= {"token_digest": digest_of(token), "token_expires_at": values["now"] + tokens.lifetime()}
@@ -132,7 +123,7 @@ def redeem(form: dict[str, str], application_id: int, token: str) -> Redemption 
 
 
 def explain(form: dict[str, str], application_id: int) -> tuple[RequestError, AuthorizationCode | None]:
-    """The reason why `redeem` returned None, and the code or the later code that replaced it (None: neither is known).
+    """The error for a code that `redeem` did not redeem, and the code or its replacement (None: unknown).
 
     The cause `reason_unknown`: all conditions are met now.
     """

@@ -28,17 +28,15 @@ LONGEST_OVERLAP = timedelta(days=30)
 EXPIRED_KEPT_FOR = timedelta(days=90)
 MOST_EXPIRED = 10  # of an application; each exchange compares all its secrets
 MOST_WORKING = 10
-# A newer secret is used instead of an older one if it was used at least this time later. The time is long, because an
-# application's processes change to a new secret one after the other, and `last_used_at` is accurate to the minute.
+# An older secret is no longer used if a newer one was used this much later. Until then, some processes of the
+# application may still use the older one.
 QUIET_FOR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """The new client secret, stored only as a digest, and the secrets that were valid before it, latest first."""
-
-    secret: str = field(repr=False)
-    older: list[ApplicationSecret]
+    secret: str = field(repr=False)  # only its digest is stored
+    older: list[ApplicationSecret]  # those that were valid before, the latest first
 
 
 class TooManySecrets(Exception):
@@ -53,11 +51,10 @@ class UnknownSecret(Exception):
 def rotate(
     application: Application, overlap: timedelta = DEFAULT_OVERLAP, *, name: str = "", maker: User | None = None
 ) -> Rotation:
-    """Make a secret of 256 random bits. Older secrets stay valid for at most `overlap`.
+    """Make a secret. Older secrets stay valid for at most `overlap`; with REVOKE_NOW they end at once.
 
-    The overlap REVOKE_NOW (zero) revokes them at once. A rotation never moves the end of an older secret to a later
-    time. `name` is a note of at most NAME_MAX_LENGTH characters. `maker` is None for a command. Raises TooManySecrets:
-    MOST_WORKING older secrets would stay valid.
+    A rotation never moves the end of an older secret to a later time. `name`: a note. `maker`: None for a command.
+    Raises TooManySecrets: MOST_WORKING older secrets would stay valid.
     """
     number = lock(application) + 1
     now = timezone.now()
@@ -101,7 +98,7 @@ def states(application: Application) -> list[ApplicationSecret]:
 
 
 def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret]]:
-    """The secrets by the application's primary key, the latest first, with `is_still_used` set. One SQL statement."""
+    """The same for several applications, by primary key."""
     found: dict[int, list[ApplicationSecret]] = {}
     for row in ApplicationSecret.objects.filter(application__in=applications):
         newer = found.setdefault(row.application_id, [])
@@ -111,7 +108,7 @@ def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret
 
 
 def _is_still_used(row: ApplicationSecret, newer: list[ApplicationSecret]) -> bool:
-    """Whether the secret was last used after a newer one was made, and no newer one was used QUIET_FOR (1 h) later."""
+    """Whether the secret was used after a newer one was made, and no newer one was used QUIET_FOR later."""
     if row.last_used_at is None or not newer:
         return False
     used_instead = [each for each in newer if each.last_used_at and each.last_used_at >= row.last_used_at + QUIET_FOR]
@@ -128,8 +125,7 @@ def lock(application: Application) -> int:
 def revoke(application: Application, number: int, *, is_leaked: bool = False) -> ApplicationSecret:
     """End one secret at once. With `is_leaked`, all codes and tokens of the application end too.
 
-    A secret that has already ended can also be reported as leaked. A leak raises `credentials_version`, so even a token
-    of an exchange that has already begun is invalid. Raises UnknownSecret: there is no secret with this number.
+    A secret that has already ended can be reported as leaked later. Raises UnknownSecret: no secret has this number.
     """
     lock(application)
     secret, now = application.secrets.filter(number=number).first(), timezone.now()

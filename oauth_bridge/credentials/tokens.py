@@ -1,7 +1,7 @@
 """Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4.
 
-Only this module writes rows of `AccessToken`; `purging` and `after-restore` delete rows. The statements receive the
-time as a parameter: only the service's clock counts, not the database's clock.
+Only this module writes rows of `AccessToken`; `purging` and `after-restore` delete rows. The statements of codes and
+tokens receive the time as a parameter: only the service's clock counts, not the database's clock.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ FIND_TOKEN = f"""
 
 
 class Bearer(NamedTuple):
-    """The person of an access token, and the rights of the token."""
+    """A valid access token."""
 
     user: User
     application_id: int
@@ -86,10 +86,9 @@ def lifetime() -> timedelta:
 
 
 def read(token: str) -> Bearer:
-    """The person and the application of a valid token. One SQL statement; one more for a refusal.
+    """Find the token. One SQL statement; one more for a refusal. Specification 3.3, 3.4.
 
-    Specification 3.3, 3.4. Raises RequestError: the token is unknown, expired or revoked; its person or
-    application is deactivated or has a newer `credentials_version`; or the person may not use the application.
+    Raises RequestError: the token is unknown, expired or revoked, or one of CONDITIONS is not met.
     """
     now = timezone.now()
     row = fetch_one(READ, digest=digest_of(token), now=now)
@@ -119,18 +118,18 @@ def _refusal(token: str, now: datetime) -> RequestError:
 
 
 def revoke(digest: bytes) -> None:
-    """Revoke the token with this digest, because its code was used again. RFC 6749 §4.1.2."""
+    """Revoke the token because its code was used again. RFC 6749 §4.1.2."""
     _valid(digest=digest).update(revoked_at=timezone.now(), revoked_cause="token_ended_replay")
 
 
 def revoke_own(digest: bytes, application_id: int) -> bool:
-    """Revoke the application's token with this digest. Returns whether the application has such a token."""
+    """Revoke the token. Returns whether the application has such a token."""
     _valid(digest=digest, application=application_id).update(revoked_at=timezone.now())
     return AccessToken.objects.filter(digest=digest, application=application_id).exists()
 
 
 def revoke_all(person: User, application: Application) -> None:
-    """Revoke all tokens of the application for the person, because the person disconnects the application."""
+    """Revoke the tokens because the person disconnects the application."""
     held = _valid(user=person, application=application)
     held.update(revoked_at=timezone.now(), revoked_cause="token_ended_consent")
 

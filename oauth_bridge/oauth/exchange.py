@@ -27,9 +27,8 @@ VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")  # RFC 7636 §4.1
 def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
     """Exchange the code in the form for an access token, and return the members of the JSON answer.
 
-    `address` is the client's network address, by which failures are counted. Success takes two SQL statements on
-    PostgreSQL; for `openid`, more for the key and the claims; once a minute, one more for the time at which the secret
-    was used. Raises RequestError: the form, the client or the code is refused, or a limit is reached.
+    Failures count for the network address `address`. Success takes two SQL statements on PostgreSQL, with `openid` more
+    for the key and the claims. Raises RequestError: the form, client or code is refused, or a limit is reached.
     """
     require(form, "grant_type", "client_id")
     if form["grant_type"] != "authorization_code":
@@ -53,10 +52,7 @@ def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
 def authenticated_client(
     form: dict[str, str], address: str, public_field: str | None = "code_verifier"
 ) -> client_secrets.Client:
-    """The client that the form authenticates. A public client needs the field `public_field` (None: it is refused).
-
-    Failures count for `address`. Raises RequestError: as `client_secrets.authenticate`, or their limit is reached.
-    """
+    """Authenticate as `client_secrets.authenticate`, and count failures for the network address `address`."""
     try:
         return client_secrets.authenticate(form, public_field)
     except RequestError as error:
