@@ -44,10 +44,10 @@ class Backend:
     """What the toolkit's views call. The methods raise RequestError instead of the toolkit's exceptions."""
 
     def __init__(self, server: object) -> None:
-        """Ignore the oauthlib server that the toolkit passes (docs/architecture.md)."""
+        """Ignore the oauthlib server that the toolkit passes."""
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
-        """Return an empty list, where the toolkit expects scopes, and the verified request."""
+        """Return the verified request after an empty list, where the toolkit expects scopes."""
         is_post = request.method == "POST"
         form = parameters.of_form(request, has_been_read=True) if is_post else {}
         query = parameters.of_query(request)
@@ -69,9 +69,10 @@ class Backend:
             subject().person = person_id = pending.person_id or request.user.pk
             codes.discard(verified.attempt, person_id)
             return pending.error_url(RequestError(OAuthFault.REFUSED)), {}, "", 302
-        is_wanted = verified.application.profile_in_id_token
         granted = openid_request.granted(
-            pending.parameters, lambda: reauthentication.proof_of(request), profile_in_id_token=is_wanted
+            pending.parameters,
+            lambda: reauthentication.proof_of(request),
+            profile_in_id_token=verified.application.profile_in_id_token,
         )
         code = codes.issue(
             request.user,  # type: ignore[arg-type]

@@ -1,7 +1,4 @@
-"""Find sign-ins, first reads of profiles and never-exchanged codes among the issued codes.
-
-`codes` issues the codes, and `credentials.code_redemption` redeems the codes.
-"""
+"""Find sign-ins, first reads of profiles and never-exchanged codes among the issued codes."""
 
 from __future__ import annotations
 
@@ -57,7 +54,7 @@ NOTE_READS = f"""
 
 
 class SignIns(NamedTuple):
-    """A person's sign-ins to one application. Each redeemed code is a sign-in."""
+    """A person's sign-ins to one application."""
 
     last_at: datetime
     number: int
@@ -98,12 +95,8 @@ def last_redeemed(applications: Collection[int]) -> dict[int, datetime]:
 
 
 def note_profile_reads(reads: Mapping[ProfileRead, datetime]) -> list[ProfileRead]:
-    """Store the times of these profile reads. Returns only the reads that are the first of their attempt.
-
-    On PostgreSQL, one statement locks the rows in the order of the attempts. All workers use this order, so that they
-    do not deadlock.
-    """
-    ordered = sorted(reads.items())
+    """Store the times of these profile reads. Returns only the reads that are the first of their attempt."""
+    ordered = sorted(reads.items())  # all workers lock the rows in this order, so that they do not deadlock
     if is_postgresql():
         attempts, people = [attempt for (attempt, _), _ in ordered], [person for (_, person), _ in ordered]
         return fetch_all(NOTE_READS, people=people, attempts=attempts, times=[at for _, at in ordered])
@@ -148,8 +141,7 @@ def _with_client_id(codes: QuerySet[AuthorizationCode]) -> list[AuthorizationCod
 def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[AuthorizationCode]]:
     """Mark at most `limit` codes that were issued after `since` and expired unredeemed. No other worker gets them.
 
-    Returns the number of marked codes, and the marked codes without a refused exchange (a refused exchange already has
-    a record). Call this in a transaction.
+    Returns the number of marked codes, and those without a record of a refused exchange. Call this in a transaction.
     """
     now = timezone.now()
     issued_by = now - timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)

@@ -21,7 +21,7 @@ JWT = re.compile(r"eyJ[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*){2,4}")
 
 
 def token_of(request: HttpRequest) -> str:
-    """Return the token of the header `Authorization` or a form (RFC 6750 §2.2), not of the URL. Raises RequestError."""
+    """Return the token of the header `Authorization` or a form (RFC 6750 §2.2). Raises RequestError."""
     header = authentication.header_of(request)
     scheme, _, value = header.partition(" ")
     form = parameters.of_form(request) if parameters.has_body(request) else {}
@@ -43,7 +43,7 @@ def token_of(request: HttpRequest) -> str:
 
 
 def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
-    """Verify the token; return its bearer. A token without `openid` must have all of `scopes`. Raises RequestError."""
+    """Verify the token. A token without `openid` must have all of `scopes`. Raises RequestError."""
     try:
         bearer = tokens.read(token_of(request))
     except RequestError:
