@@ -49,7 +49,7 @@ class Backend:
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
         """Return the verified request after an empty list, where the toolkit expects scopes."""
         is_post = request.method == "POST"
-        form = parameters.of_form(request, has_been_read=True) if is_post else {}
+        form = parameters.read_form(request, has_been_read=True).texts() if is_post else {}
         query = parameters.of_query(request)
         pending = PendingRequest.unseal(form.get(FIELD_NAME, "")) if is_post else PendingRequest.of_link(query)
         subject().attempt = attempt = UUID(pending.attempt)
@@ -102,7 +102,7 @@ class Backend:
         return None, {"Content-Type": "application/json"}, json.dumps(members), 200
 
     def create_revocation_response(self, request: HttpRequest) -> Response:
-        form = authentication.of_request(request, parameters.of_form(request))
+        form = authentication.of_request(request, parameters.read_form(request).texts())
         revocation_introspection.revoke(form, client_address(request))
         return None, {"Content-Type": "application/json"}, "", 200
 

@@ -150,9 +150,7 @@ class AuthorizeView(BaseAuthorizationView):
         if need is prompts.Need.IMPOSSIBLE:
             return self._refuse(OAuthFault.ACR, by_page=True)
         if need is prompts.Need.OTHER_ACCOUNT:
-            url = self.pending.error_url(RequestError(OAuthFault.LOGIN_REQUIRED))
-            template = "oauth_bridge/other_account.html"
-            return pages.wrong_account(self.request, template, self.application, self.pending, url, status=200)
+            return self._ask_for_another(OAuthFault.LOGIN_REQUIRED, "other_account", status=200)
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
@@ -162,9 +160,11 @@ class AuthorizeView(BaseAuthorizationView):
         """
         codes.discard(self.verified.attempt, self.person.pk)
         errors.subject().step = Step.CONSENT
-        url = self.pending.error_url(RequestError(OAuthFault.NOT_ADMITTED))
-        template = "oauth_bridge/not_admitted.html"
-        return pages.wrong_account(self.request, template, self.application, self.pending, url, status=403)
+        return self._ask_for_another(OAuthFault.NOT_ADMITTED, "not_admitted", status=403)
+
+    def _ask_for_another(self, fault: OAuthFault, page: str, status: int) -> HttpResponse:
+        url, template = self.pending.error_url(RequestError(fault)), f"oauth_bridge/{page}.html"
+        return pages.wrong_account(self.request, template, self.application, self.pending, url, status=status)
 
     def _report(self, fault: OAuthFault) -> None:
         errors.subject().step = Step.CONSENT
@@ -190,7 +190,7 @@ class TokenView(ToolkitTokenView):
 
 def answer_introspection(request: HttpRequest) -> HttpResponse:
     """RFC 7662. The toolkit's view would answer for the tokens of all applications."""
-    form = authentication.of_request(request, parameters.of_form(request))
+    form = authentication.of_request(request, parameters.read_form(request).texts())
     return JsonResponse(revocation_introspection.introspect(form, client_address(request)), headers=NO_STORE)
 
 

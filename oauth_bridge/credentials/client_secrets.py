@@ -13,7 +13,9 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
+from config.infrastructure import events
 from config.infrastructure.errors import RequestError, subject
+from config.infrastructure.events import Event
 from config.infrastructure.sql import Rows, fetch_all, fetch_one
 from oauth_bridge.applications import registry
 from oauth_bridge.applications.registry import DELETION, FIND_DELETION
@@ -133,7 +135,10 @@ def _refusal(
     if pk is not None:
         error.about(secret_row=pk, secret_of=secret_of)
     if own and own.expires_at:
-        error.about(expired_seconds=round((now - own.expires_at).total_seconds(), 1))
+        age = round((now - own.expires_at).total_seconds(), 1)
+        error.about(expired_seconds=age)
+        if fault is OAuthFault.CLIENT_SECRET_EXPIRED:
+            events.write(Event.EXPIRED_SECRET_USED, client_id=client.client_id, secret_row=own.pk, expired_seconds=age)
     return error
 
 

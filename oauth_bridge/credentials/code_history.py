@@ -36,14 +36,6 @@ FIND_PRESENTED = f"""
              ON c.digest = %(digest)s AND c.redeemed_at IS NULL AND c.application_id = coalesce(n.id, c.application_id)
       LEFT JOIN {APPLICATIONS} a ON a.id = c.application_id
 """  # noqa: S608 - names of tables only
-CLAIM = f"""
-      WITH expired AS MATERIALIZED (
-           SELECT id FROM {CODES}
-            WHERE issued_at > %(since)s AND issued_at <= %(issued_by)s AND expires_at <= %(now)s
-              AND redeemed_at IS NULL AND NOT is_expiry_recorded
-            ORDER BY issued_at LIMIT %(limit)s {{skip}})
-    UPDATE {CODES} SET is_expiry_recorded = true WHERE id IN (SELECT id FROM expired) RETURNING id
-"""  # noqa: S608
 # One statement stores a batch of reads.
 NOTE_READS = f"""
     UPDATE {CODES} c SET profile_read_at = r.at
@@ -144,10 +136,13 @@ def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[Author
     Returns the number of marked codes, and those without a record of a refused exchange. Call this in a transaction.
     """
     now = timezone.now()
+    # `expires_at` has no index.
     issued_by = now - timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
-    skip = "FOR UPDATE SKIP LOCKED" if is_postgresql() else ""
-    rows = fetch_all(CLAIM.format(skip=skip), since=since, issued_by=issued_by, now=now, limit=limit)
-    codes = AuthorizationCode.objects.filter(pk__in=[key for (key,) in rows])
+    issued = AuthorizationCode.objects.filter(issued_at__gt=since, issued_at__lte=issued_by).order_by("issued_at")
+    expired = issued.filter(expires_at__lte=now, redeemed_at=None, is_expiry_recorded=False)
+    claimed = list(expired.select_for_update(skip_locked=True).values_list("pk", flat=True)[:limit])
+    codes = AuthorizationCode.objects.filter(pk__in=claimed)
+    codes.update(is_expiry_recorded=True)
     is_theirs = Q(person=OuterRef("user")) | Q(person=None)  # one attempt may belong to two people
     refusals = ActivityRecord.objects.filter(is_theirs, attempt=OuterRef("attempt"), step=Step.EXCHANGE)
-    return len(rows), _with_client_id(codes.exclude(Exists(refusals.exclude(outcome=Outcome.SUCCEEDED))))
+    return len(claimed), _with_client_id(codes.exclude(Exists(refusals.exclude(outcome=Outcome.SUCCEEDED))))

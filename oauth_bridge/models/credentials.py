@@ -26,11 +26,6 @@ def _application() -> models.ForeignKey[Any, Any]:
     )
 
 
-def _openid() -> models.TextField[str | None, str | None]:
-    """`openid.request.Granted` as JSON; null for a plain OAuth 2.0 request."""
-    return models.TextField(null=True, editable=False)
-
-
 def version_of_credentials() -> models.IntegerField[int, int]:
     """The `credentials_version` of the person or application when the row was created."""
     return models.IntegerField(default=0, db_default=0, editable=False)
@@ -55,7 +50,8 @@ class AuthorizationCode(models.Model):
     profile_read_at = models.DateTimeField(null=True)  # when the application first read the profile
     is_expiry_recorded = models.BooleanField(default=False, db_default=False, editable=False)  # for unredeemed codes
     token_digest = models.BinaryField(max_length=32, null=True, editable=False)
-    openid = _openid()
+    # `openid.request.Granted` as JSON; null for a plain OAuth 2.0 request.
+    openid = models.TextField(null=True, editable=False)  # noqa: DJ001
     person_version = version_of_credentials()
     application_version = version_of_credentials()
 
@@ -99,7 +95,7 @@ class AccessToken(models.Model):
     revoked_at = models.DateTimeField(null=True)
     revoked_cause = models.CharField(max_length=40, null=True, editable=False)  # noqa: DJ001 - null costs nothing
     attempt = models.UUIDField(null=True, editable=False)  # the attempt of the redeemed code
-    openid = _openid()
+    openid = models.TextField(null=True, editable=False)  # noqa: DJ001 - as that of the code
     person_version = version_of_credentials()
     application_version = version_of_credentials()
 

@@ -36,6 +36,8 @@ OPERATION_OF = {
     **dict.fromkeys(("access_token", "token"), paths.TOKEN),
     **dict.fromkeys(("me", "user_info", "userinfo"), paths.USERINFO),
 }
+# The names of the operation that registers clients elsewhere (RFC 7591), which this service does not have.
+REGISTRATION = ("clients", "reg", "register", "registration")
 RETRYABLE = (429, 500, 503)
 SHOWN_ADDRESS_LENGTH = 400
 # The title and the sentence for people, by status. If the sentence is empty, the page shows the sentence of the error.
@@ -131,6 +133,11 @@ def _hint(path: str) -> TranslatableText:
     operation = bare if bare in paths.OPERATIONS else OPERATION_OF.get(name)
     if not operation and DISCOVERY.search(once):
         operation = paths.OPENID_CONFIGURATION
+    if name in REGISTRATION:
+        text = gettext_noop(
+            "No program registers itself here: an administrator registers applications. The documentation is at {docs}."
+        )
+        return TranslatableText(text, docs=docs)
     if not operation:
         return TranslatableText(gettext_noop("Compare it with the documentation at {docs}."), docs=docs)
     if operation == bare and once == path != bare:

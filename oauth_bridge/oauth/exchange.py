@@ -55,15 +55,8 @@ def authenticated_client(
     """Authenticate as `client_secrets.authenticate`, and count failures for the network address `address`."""
     try:
         return client_secrets.authenticate(form, public_field)
-    except RequestError as error:
+    except RequestError:
         throttling.token_failure(address, form["client_id"])
-        if error.fault is OAuthFault.CLIENT_SECRET_EXPIRED:
-            events.write(
-                Event.EXPIRED_SECRET_USED,
-                client_id=form["client_id"],
-                secret_row=cast(int, error.private.get("secret_row")),
-                expired_seconds=cast(float, error.private.get("expired_seconds")),
-            )
         raise
 
 

@@ -168,16 +168,8 @@ def has_body(request: HttpRequest) -> bool:
     return request.META.get("CONTENT_LENGTH") not in (None, "", "0") or (is_chunked and _is_form(request))
 
 
-def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, str]:
-    """The parameters of a form body. `has_been_read`: Django's CSRF check has read and kept the body.
-
-    Raises RequestError: as `read_form` and `Parameters.texts`.
-    """
-    return read_form(request, has_been_read=has_been_read).texts()
-
-
 def read_form(request: HttpRequest, *, has_been_read: bool = False) -> Parameters:
-    """The unchecked parameters of a form body.
+    """The unchecked parameters of a form body. `has_been_read`: Django's CSRF check has read and kept the body.
 
     Raises RequestError: the URL has parameters, the body is no form, or it is longer than BODY_LIMIT_BYTES.
     """

@@ -24,7 +24,7 @@ def token_of(request: HttpRequest) -> str:
     """Return the token of the header `Authorization` or a form (RFC 6750 §2.2). Raises RequestError."""
     header = authentication.header_of(request)
     scheme, _, value = header.partition(" ")
-    form = parameters.of_form(request) if parameters.has_body(request) else {}
+    form = parameters.read_form(request).texts() if parameters.has_body(request) else {}
     if "access_token" in form:
         if header:
             raise RequestError(OAuthFault.TWO_TOKENS)

@@ -133,7 +133,7 @@ def test_an_api_address_at_another_port_of_the_same_host_leads_to_the_pages(rf: 
 
 
 @pytest.mark.django_db
-def test_a_near_miss_of_a_path_is_told_what_to_use(two_origins: None) -> None:
+def test_a_near_miss_of_a_path_is_told_what_to_use_and_who_registers_applications(two_origins: None) -> None:
     token, authorize = f"{API}/oauth/token", f"{PAGES}/oauth/authorize"
     for host, path, said in (
         ("api", "/oauth/authorize", f"Use {authorize}."),
@@ -146,6 +146,7 @@ def test_a_near_miss_of_a_path_is_told_what_to_use(two_origins: None) -> None:
         ("api", "/oauth2/token", f"Use {token}. The documentation is at {PAGES}/docs. Reference"),
         ("auth", "/connect/userinfo/", f"Use {API}/oauth/userinfo."),
         ("api", "/oauth2/revocation", f"Use {API}/oauth/revoke."),
+        ("api", "/oauth/register/", "an administrator registers applications"),
         ("api", "/.well-known/oauth-protected-resource", f"Use {API}/.well-known/openid-configuration."),
         ("api", "//.well-known/openid-configuration/mcp", f"Use {API}/.well-known/openid-configuration."),
         ("api", "/nonsense/register-me", "Compare it with the documentation"),
