@@ -12,18 +12,8 @@ from PIL import Image
 
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
-from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered, TokenFactory
+from tests.factories import PASSWORD, PersonFactory, Registered, TokenFactory
 from tests.server import Server
-
-
-@contract("2.1/client_id", "2.1/client_secret", "2.1/redirect_uri", "2.2/delivery")
-def test_the_code_is_delivered_as_a_query_parameter_of_the_registered_address(driver: OAuthDriver, alice: Any) -> None:
-    application = ApplicationFactory(redirect_uris="https://client.example/back?tenant=7&x=%20y")
-    callback = driver.authorize(driver.authorization_url(application, state="s"), alice.email, PASSWORD)
-    code = callback.parameters["code"]
-    assert callback.url == f"https://client.example/back?tenant=7&x=%20y&code={code}&state=s"
-    assert application.client_secret not in callback.url
-    assert driver.exchange(application, code).status_code == 200
 
 
 @contract("2.3/access_token", "2.3/token_type", "2.3/expires_in", "4.3/body", "D14.token")

@@ -21,6 +21,7 @@ from tests.factories import ApplicationFactory, CodeFactory, Registered, TokenFa
 from tests.grants import (
     ANOTHER,
     HERS,
+    PAGE,
     VERIFIER,
     ask_for_reset,
     authorize,
@@ -49,10 +50,13 @@ def confidential(application: Registered) -> Registered:
 # Authorize ------------------------------------------------------------------------------------------------------------
 
 
-@contract("D21.authorize", "8/rate")
+@contract("D21.authorize", "8/rate", "D19.page")
 def test_authorize_stops_the_attacker(settings: Any) -> None:
     settings.RATES = {"authorize": "3/m"}
     assert [authorize(HERS) for _ in range(5)] == [400] * 3 + [429] * 2
+    page = Client().get("/oauth/authorize", headers=PAGE, REMOTE_ADDR=HERS)
+    assert (page.status_code, 1 <= int(page["Retry-After"]) <= 60) == (429, True)
+    assert ("Please wait" in page.text, "can't go on" in page.text) == (True, False)
 
 
 def test_authorize_lets_the_victim_go_on(settings: Any) -> None:
@@ -64,14 +68,20 @@ def test_authorize_lets_the_victim_go_on(settings: Any) -> None:
 # Token ----------------------------------------------------------------------------------------------------------------
 
 
+@contract("D21.token", "D22.errors", "D22.uncounted", "7/429", "8/rate", "D19/rate_limited")
 def test_token_stops_the_attacker(settings: Any, confidential: Registered) -> None:
-    """Each exchange of an authenticated application counts, also a failed one, before the code is redeemed."""
+    """Each exchange of an authenticated application counts, also a failed one; preflights count nothing."""
     settings.RATES = {"token": "3/m"}
-    assert statuses([exchange(confidential, code="wrong") for _ in range(3)]) == [400] * 3
-    code = CodeFactory(application=confidential)
-    assert exchange(confidential, code=code.raw).status_code == 429
-    code.row.refresh_from_db()
-    assert code.row.redeemed_at is None
+    preflight = {"origin": "https://app.example", "access-control-request-method": "POST"}
+    assert {Client().options("/oauth/token", headers=preflight).status_code for _ in range(12)} == {200}
+    assert statuses([exchange(confidential, code="wrong", address=f"192.0.2.{n}") for n in range(3)]) == [400] * 3
+    code = CodeFactory(application=confidential).raw
+    answer = exchange(confidential, code=code)
+    assert (answer.status_code, answer.json()["error"]) == (429, "rate_limited")
+    assert answer["Access-Control-Allow-Origin"] == "*"
+    assert 1 <= int(answer["Retry-After"]) <= 60
+    settings.RATES = {}
+    assert exchange(confidential, code=code).status_code == 200, "the code was not spent"
 
 
 def test_token_lets_the_victim_go_on(settings: Any, confidential: Registered) -> None:
@@ -97,11 +107,11 @@ def test_token_of_a_public_client_lets_the_victim_go_on(settings: Any, public: R
     settings.RATES = {"token": "3/m", "token_failures": "3/m"}
     for _ in range(10):
         exchange(public, address=HERS, code="nonsense")
-    code = CodeFactory(application=public, code_challenge=challenge_of(VERIFIER))
+    code = CodeFactory(application=public, code_challenge=challenge_of(VERIFIER)).raw
     assert statuses([exchange(public, address=HERS), exchange(public), exchange(public)]) == [200] * 3
-    assert exchange(public, code=code.raw).status_code == 429
-    code.row.refresh_from_db()
-    assert code.row.redeemed_at is None
+    assert exchange(public, code=code).status_code == 429
+    settings.RATES = {}
+    assert exchange(public, code=code).status_code == 200, "the code was not spent"
 
 
 @contract("D21.token-failures", "D19/missing-secret", "8/rate")

@@ -132,9 +132,11 @@ def test_an_api_address_at_another_port_of_the_same_host_leads_to_the_pages(rf: 
     assert answer["Location"] == "http://localhost:9000/oauth/authorize?state=x"
 
 
+@contract("D19/discovery", "D19/not_found", "7/404")
 @pytest.mark.django_db
 def test_a_near_miss_of_a_path_is_told_what_to_use_and_who_registers_applications(two_origins: None) -> None:
     token, authorize = f"{API}/oauth/token", f"{PAGES}/oauth/authorize"
+    discovery = ("/.well-known/oauth-authorization-server/oauth", "/.well-known/jwks.json", "/oauth/keys")
     for host, path, said in (
         ("api", "/oauth/authorize", f"Use {authorize}."),
         ("auth", "/oauth/authorize/", "Use /oauth/authorize without the slash at the end."),
@@ -148,6 +150,7 @@ def test_a_near_miss_of_a_path_is_told_what_to_use_and_who_registers_application
         ("api", "/oauth2/revocation", f"Use {API}/oauth/revoke."),
         ("api", "/oauth/register/", "an administrator registers applications"),
         ("api", "/.well-known/oauth-protected-resource", f"Use {API}/.well-known/openid-configuration."),
+        *(("api", each, f"Use {API}/.well-known/openid-configuration.") for each in discovery),
         ("api", "//.well-known/openid-configuration/mcp", f"Use {API}/.well-known/openid-configuration."),
         ("api", "/nonsense/register-me", "Compare it with the documentation"),
     ):
