@@ -22,6 +22,7 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AccessToken, Application
 from oauth_bridge.oauth import authentication, authorization, exchange, parameters, revocation_introspection, userinfo
 from oauth_bridge.oauth.parameters import Parameters
+from oauth_bridge.openid import claims
 from oauth_bridge.openid import request as openid_request
 from oauth_bridge.openid.request import Asked
 
@@ -44,7 +45,7 @@ class Backend:
     """What the toolkit's views call. The methods raise RequestError instead of the toolkit's exceptions."""
 
     def __init__(self, server: object) -> None:
-        """Ignore the oauthlib server that the toolkit passes."""
+        pass  # the toolkit passes an oauthlib server
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
         """Return the verified request after an empty list, where the toolkit expects scopes."""
@@ -74,12 +75,13 @@ class Backend:
             lambda: reauthentication.proof_of(request),
             profile_in_id_token=verified.application.profile_in_id_token,
         )
+        asked = pending.parameters.get("scope", "")
         code = codes.issue(
             request.user,  # type: ignore[arg-type]
             verified.application,
             attempt=verified.attempt,
             redirect_uri=pending.redirect_uri,
-            scope=userinfo.scope_of(pending.parameters.get("scope", "")),
+            scope=" ".join(claims.granted_scopes(asked)) if claims.is_openid(asked) else userinfo.PROFILE_SCOPE,
             code_challenge=pending.parameters.get("code_challenge", ""),
             openid=granted.to_json() if granted else None,
             received_at=request.received_at,  # type: ignore[attr-defined]

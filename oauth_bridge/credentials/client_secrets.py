@@ -32,7 +32,7 @@ SECRETS = ApplicationSecret._meta.db_table
 # Always read both tables and return a row, so that an unknown client takes as long as a wrong secret. The row of an
 # unknown client is that of a switched-off application without a primary key.
 FIND_SECRETS = f"""
-    SELECT a.id, coalesce(a.client_id, %(client_id)s), coalesce(a.client_type, '{Application.CLIENT_CONFIDENTIAL}'),
+    SELECT a.id, coalesce(a.client_id, %(client_id)s), coalesce(a.client_type = '{Application.CLIENT_PUBLIC}', false),
            coalesce(a.is_enabled, false), coalesce(a.id_token_alg, ''),
            s.id, coalesce(s.digest, %(no_digest)s),
            s.is_revoked OR s.expires_at <= %(now)s, s.last_used_at > %(noted_before)s
@@ -52,21 +52,15 @@ FIND_BY_DIGEST = f"""
 
 
 class Client(NamedTuple):
-    """The columns of an application that authenticates."""
-
     pk: int
     client_id: str
-    client_type: str
+    is_public: bool
     is_enabled: bool
     id_token_alg: str
 
-    @property
-    def is_public(self) -> bool:
-        return self.client_type == Application.CLIENT_PUBLIC
-
 
 class Secret(NamedTuple):
-    """A secret. `is_noted`: a recent use is stored. Without any secret: NO_DIGEST, and None in the other fields."""
+    """A secret of the application; NO_DIGEST and None if it has no secret. `is_noted`: a recent use is stored."""
 
     pk: int
     digest: bytes
@@ -150,7 +144,6 @@ def _cause(
     *,
     is_of_another: bool,
 ) -> str:
-    """Return the cause for the activity log."""
     has_secret = bool(form.get("client_secret"))
     has_working = any(each.pk and not each.is_expired for each in secrets)
     if client.pk and not client.is_enabled:
@@ -168,7 +161,7 @@ def _cause(
 
 @transaction.atomic
 def _note_use(secret_id: int, now: datetime) -> None:
-    """Store the time, unless another call has just stored one, or the row is locked: the next use stores its time."""
+    """Store the time of a use. A call skips a locked row instead of waiting: the next use stores its time."""
     unnoted = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_NOTED_EVERY)
     free = ApplicationSecret.objects.filter(unnoted, pk=secret_id).select_for_update(skip_locked=True, no_key=True)
     ApplicationSecret.objects.filter(pk__in=free.order_by().values("pk")).update(last_used_at=now)

@@ -39,7 +39,7 @@ ISSUE = f"""
 
 
 class AlreadyRedeemed(Exception):
-    """A code of the attempt was redeemed, or issued to a request received later, so the attempt gets no new code."""
+    """The attempt gets no new code: its code was redeemed, or was issued to a request that was received later."""
 
 
 def issue(
@@ -95,10 +95,6 @@ def discard(attempt_id: UUID, person_id: UUID | None) -> None:
     """
     withdraw(AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at=None))
     refuse_redeemed(attempt_id, person_id)  # after the deletion, so that nobody can redeem the code between the two
-
-
-def delete_all(person: User, application: Application) -> None:
-    withdraw(AuthorizationCode.objects.filter(user=person, application=application))
 
 
 def withdraw(codes: QuerySet[AuthorizationCode]) -> None:

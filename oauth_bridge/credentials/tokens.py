@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
-from django.db.models import QuerySet
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
@@ -52,7 +51,8 @@ _VALID = f"""
        AND {" AND ".join(CONDITIONS.values())}
 """
 READ = f"""
-    SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type, t.scope, t.attempt, t.openid {_VALID}
+    SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type = '{Application.CLIENT_PUBLIC}',
+           t.scope, t.attempt, t.openid {_VALID}
 """
 
 OWN = Rows(AccessToken, "user_id", "scope", "issued_at", "expires_at")
@@ -94,8 +94,7 @@ def read(token: str) -> Bearer:
     row = fetch_one(READ, digest=digest_of(token), now=now)
     if row is None:
         raise _refusal(token, now)
-    *person, application_id, client_id, client_type, scope, attempt, openid = row
-    is_public = client_type == Application.CLIENT_PUBLIC
+    *person, application_id, client_id, is_public, scope, attempt, openid = row
     attempt_id = attempt and as_uuid(attempt)
     return Bearer(BEARERS.instance(person), application_id, client_id, is_public, scope, attempt_id, openid)
 
@@ -119,20 +118,19 @@ def _refusal(token: str, now: datetime) -> RequestError:
 
 def revoke(digest: bytes) -> None:
     """Revoke the token because its code was used again. RFC 6749 §4.1.2."""
-    _valid(digest=digest).update(revoked_at=timezone.now(), revoked_cause="token_ended_replay")
+    _revoke("token_ended_replay", digest=digest)
 
 
 def revoke_own(digest: bytes, application_id: int) -> bool:
     """Revoke the token. Returns whether the application has such a token."""
-    _valid(digest=digest, application=application_id).update(revoked_at=timezone.now())
+    _revoke(None, digest=digest, application=application_id)
     return AccessToken.objects.filter(digest=digest, application=application_id).exists()
 
 
 def revoke_all(person: User, application: Application) -> None:
     """Revoke the tokens because the person disconnects the application."""
-    held = _valid(user=person, application=application)
-    held.update(revoked_at=timezone.now(), revoked_cause="token_ended_consent")
+    _revoke("token_ended_consent", user=person, application=application)
 
 
-def _valid(**filters: Any) -> QuerySet[AccessToken]:
-    return AccessToken.objects.filter(revoked_at=None, **filters)
+def _revoke(cause: str | None, **filters: Any) -> None:
+    AccessToken.objects.filter(revoked_at=None, **filters).update(revoked_at=timezone.now(), revoked_cause=cause)

@@ -58,11 +58,6 @@ def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
     return bearer
 
 
-def scope_of(requested: str) -> str:
-    """The scope of a token: the known scopes if `openid` is requested, and otherwise only `profile`."""
-    return " ".join(claims.granted_scopes(requested)) if claims.is_openid(requested) else PROFILE_SCOPE
-
-
 def profile_of(bearer: tokens.Bearer) -> dict[str, Any]:
     """The claims about the person of the access token. Raises RequestError: as `claims.values`."""
     names = claims.PLAIN if bearer.openid is None else Granted.from_json(bearer.openid).userinfo
