@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.http import HttpRequest
-from oauth2_provider.signals import app_authorized
 
 from accounts.sign_in import reauthentication
 from config.infrastructure import events
@@ -19,9 +18,10 @@ from oauth_bridge.credentials import codes
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.credentials.tokens import Bearer
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.models import AccessToken, Application
+from oauth_bridge.models import Application
 from oauth_bridge.oauth import authentication, authorization, exchange, parameters, revocation_introspection, userinfo
 from oauth_bridge.oauth.parameters import Parameters
+from oauth_bridge.openid import claims
 from oauth_bridge.openid import request as openid_request
 from oauth_bridge.openid.request import Asked
 
@@ -44,12 +44,12 @@ class Backend:
     """What the toolkit's views call. The methods raise RequestError instead of the toolkit's exceptions."""
 
     def __init__(self, server: object) -> None:
-        """Ignore the oauthlib server that the toolkit passes (docs/architecture.md)."""
+        pass  # the toolkit passes an oauthlib server
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
-        """Return an empty list, where the toolkit expects scopes, and the verified request."""
+        """Return the verified request after an empty list, where the toolkit expects scopes."""
         is_post = request.method == "POST"
-        form = parameters.of_form(request, has_been_read=True) if is_post else {}
+        form = parameters.read_form(request, has_been_read=True).texts() if is_post else {}
         query = parameters.of_query(request)
         pending = PendingRequest.unseal(form.get(FIELD_NAME, "")) if is_post else PendingRequest.of_link(query)
         subject().attempt = attempt = UUID(pending.attempt)
@@ -69,16 +69,18 @@ class Backend:
             subject().person = person_id = pending.person_id or request.user.pk
             codes.discard(verified.attempt, person_id)
             return pending.error_url(RequestError(OAuthFault.REFUSED)), {}, "", 302
-        is_wanted = verified.application.profile_in_id_token
         granted = openid_request.granted(
-            pending.parameters, lambda: reauthentication.proof_of(request), profile_in_id_token=is_wanted
+            pending.parameters,
+            lambda: reauthentication.proof_of(request),
+            profile_in_id_token=verified.application.profile_in_id_token,
         )
+        asked = pending.parameters.get("scope", "")
         code = codes.issue(
             request.user,  # type: ignore[arg-type]
             verified.application,
             attempt=verified.attempt,
             redirect_uri=pending.redirect_uri,
-            scope=userinfo.scope_of(pending.parameters.get("scope", "")),
+            scope=" ".join(claims.granted_scopes(asked)) if claims.is_openid(asked) else userinfo.PROFILE_SCOPE,
             code_challenge=pending.parameters.get("code_challenge", ""),
             openid=granted.to_json() if granted else None,
             received_at=request.received_at,  # type: ignore[attr-defined]
@@ -95,13 +97,10 @@ class Backend:
         except RequestError as error:
             error.about(presented=(digest_of(sent.text("code")), authentication.named_client(request, sent)))
             raise
-        if app_authorized.has_listeners():
-            token = AccessToken.objects.get(digest=digest_of(str(members["access_token"])))
-            app_authorized.send_robust(sender=self, request=request, token=token)  # an error costs no token
         return None, {"Content-Type": "application/json"}, json.dumps(members), 200
 
     def create_revocation_response(self, request: HttpRequest) -> Response:
-        form = authentication.of_request(request, parameters.of_form(request))
+        form = authentication.of_request(request, parameters.read_form(request).texts())
         revocation_introspection.revoke(form, client_address(request))
         return None, {"Content-Type": "application/json"}, "", 200
 

@@ -279,7 +279,7 @@ class OAuthFault(Fault):
     TOKEN_MALFORMED = ("invalid_token", _("The Authorization header must be Bearer, one space, and the access token."))
     TOKEN_OF_ANOTHER_KIND = (
         "invalid_token",
-        "What was sent as access token looks like {kind}.",
+        "What was sent as access token looks like an ID token or another JWT.",
         "Send the access_token that the token operation answered.",
     )
     TOKEN_UNKNOWN = (

@@ -9,8 +9,7 @@ from django.http.response import HttpResponseBase
 from django.utils.http import MAX_URL_REDIRECT_LENGTH
 from django.views.decorators.cache import cache_control
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
-from oauth2_provider.views.base import BaseAuthorizationView
-from oauth2_provider.views.base import RevokeTokenView as ToolkitRevokeView
+from oauth2_provider.views.base import BaseAuthorizationView, RevokeTokenView
 from oauth2_provider.views.base import TokenView as ToolkitTokenView
 from oauth2_provider.views.generic import ScopedProtectedResourceView
 
@@ -48,14 +47,14 @@ NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}  # RFC 6749 §5.1
 
 
 class AuthorizeView(BaseAuthorizationView):
-    """Verify the request, ask for a sign-in, then ask for consent. Specification 4.1, 4.2."""
+    """Verify the request, then ask for a sign-in and for consent. Specification 4.1, 4.2."""
 
     verified: VerifiedRequest
     application: Application
     pending: PendingRequest
 
     def dispatch(self, request: HttpRequest) -> HttpResponse:
-        """Verify the request, then ask for a sign-in. The toolkit's method would ask for the sign-in first."""
+        # The toolkit's method would ask for the sign-in before it verifies the request.
         if request.method != "POST":
             authorization.refuse_speculation(request)
         throttling.page("authorize", request)
@@ -119,10 +118,7 @@ class AuthorizeView(BaseAuthorizationView):
         return pages.consent(request, self.application, self.pending, self.facts, query.text(pages.NOTICE))
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Handle the answer of a consent page. Accept "Allow" only from the page's own person and browser session.
-
-        A person can refuse without a sign-in.
-        """
+        """Handle the answer of a consent page. Accept "Allow" only from the page's own person and browser session."""
         form = self.verified.form
         decision = form.get("decision")
         if decision == "refuse":  # an outdated page may refuse, because a refusal discloses nothing
@@ -151,13 +147,10 @@ class AuthorizeView(BaseAuthorizationView):
         return prompts.need(self.request, self.verified.asked, self.pending)
 
     def _ask_for_proof(self, need: prompts.Need) -> HttpResponse:
-        """Ask for the missing proof. If the person cannot give the proof, answer the application or show a page."""
         if need is prompts.Need.IMPOSSIBLE:
             return self._refuse(OAuthFault.ACR, by_page=True)
         if need is prompts.Need.OTHER_ACCOUNT:
-            url = self.pending.error_url(RequestError(OAuthFault.LOGIN_REQUIRED))
-            template = "oauth_bridge/other_account.html"
-            return pages.wrong_account(self.request, template, self.application, self.pending, url, status=200)
+            return self._ask_for_another(OAuthFault.LOGIN_REQUIRED, "other_account", status=200)
         return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
@@ -167,9 +160,11 @@ class AuthorizeView(BaseAuthorizationView):
         """
         codes.discard(self.verified.attempt, self.person.pk)
         errors.subject().step = Step.CONSENT
-        url = self.pending.error_url(RequestError(OAuthFault.NOT_ADMITTED))
-        template = "oauth_bridge/not_admitted.html"
-        return pages.wrong_account(self.request, template, self.application, self.pending, url, status=403)
+        return self._ask_for_another(OAuthFault.NOT_ADMITTED, "not_admitted", status=403)
+
+    def _ask_for_another(self, fault: OAuthFault, page: str, status: int) -> HttpResponse:
+        url, template = self.pending.error_url(RequestError(fault)), f"oauth_bridge/{page}.html"
+        return pages.wrong_account(self.request, template, self.application, self.pending, url, status=status)
 
     def _report(self, fault: OAuthFault) -> None:
         errors.subject().step = Step.CONSENT
@@ -188,18 +183,14 @@ class TokenView(ToolkitTokenView):
     """Exchange a code for an access token. Specification 4.3."""
 
     def dispatch(self, request: HttpRequest) -> HttpResponse:
-        """Answer without the toolkit's methods, which parse forms leniently and load the stored token once more."""
+        # The toolkit's methods parse forms leniently and load the stored token once more.
         _url, headers, body, status = self.create_token_response(request)
         return HttpResponse(body, status=status, headers={**headers, **NO_STORE})
 
 
-class RevokeView(ToolkitRevokeView):
-    """Revoke an access token. RFC 7009."""
-
-
 def answer_introspection(request: HttpRequest) -> HttpResponse:
-    """Answer with the state of the application's token (RFC 7662). The toolkit's view would answer for any token."""
-    form = authentication.of_request(request, parameters.of_form(request))
+    """RFC 7662. The toolkit's view would answer for the tokens of all applications."""
+    form = authentication.of_request(request, parameters.read_form(request).texts())
     return JsonResponse(revocation_introspection.introspect(form, client_address(request)), headers=NO_STORE)
 
 
@@ -209,7 +200,7 @@ class UserinfoView(ScopedProtectedResourceView):
     required_scopes = [userinfo.PROFILE_SCOPE]  # type: ignore[assignment]
 
     def dispatch(self, request: HttpRequest) -> HttpResponse:
-        """Answer GET and POST alike. The toolkit's method keeps only the person, but the claims depend on the token."""
+        # The toolkit's method keeps only the person, but the claims depend on the token.
         _valid, bearer = self.verify_request(request)
         profile = userinfo.profile_of(bearer)
         if bearer.attempt:
@@ -236,7 +227,6 @@ def request_or_answer(request: HttpRequest) -> HttpResponseBase:
 
 
 def _published(view: View) -> View:
-    """Turn the view, which answers with the metadata or the published keys, into a cacheable operation."""
     kept = cache_control(public=True, max_age=int(signing_keys.PUBLISHED_FOR.total_seconds()))
     return operation(kept(view), "GET", "HEAD")
 
@@ -261,7 +251,7 @@ authorize = operation(
     step=Step.AUTHORIZE,
     challenge=authorization.name_application,
 )
-revoke = operation(RevokeView.as_view(), "POST", challenge=challenge_client)
+revoke = operation(RevokeTokenView.as_view(), "POST", challenge=challenge_client)
 introspect = operation(answer_introspection, "POST", challenge=challenge_client)
 token = operation(TokenView.as_view(), "POST", step=Step.EXCHANGE, challenge=challenge_client)
 user_info = operation(UserinfoView.as_view(), "GET", "HEAD", "POST", step=Step.PROFILE, challenge=userinfo.add_bearer)

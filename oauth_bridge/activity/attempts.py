@@ -17,7 +17,7 @@ from django.utils import timezone
 from oauth_bridge.activity.causes import NEVER_EXCHANGED
 from oauth_bridge.activity.reading import Filters, person_with, records
 from oauth_bridge.credentials import code_history
-from oauth_bridge.credentials.code_history import IssuedCode
+from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 
 STEPS = list(Step)
@@ -156,7 +156,7 @@ def _with_chosen(each: Attempt, looked_for: Collection[int]) -> Attempt:
 
 
 def _combined(
-    found: list[ActivityRecord], codes: list[IssuedCode], client_ids: Collection[str] | None
+    found: list[ActivityRecord], codes: list[AuthorizationCode], client_ids: Collection[str] | None
 ) -> list[Attempt]:
     """Combine records and codes, and all others of the same attempts, into attempts. Return the latest attempt first.
 
@@ -174,7 +174,7 @@ def _combined(
     def key_of(record: ActivityRecord) -> _Key:
         return (record.attempt, record.person_id or sole.get(record.attempt)) if record.attempt else (None, record.pk)
 
-    code_of: dict[_Key, IssuedCode] = {(code.attempt, code.user_id): code for code in all_codes}
+    code_of: dict[_Key, AuthorizationCode] = {(code.attempt, code.user_id): code for code in all_codes}
     events: defaultdict[_Key, list[ActivityRecord]] = defaultdict(list)
     for record in all_records:
         events[key_of(record)].append(record)
@@ -202,7 +202,7 @@ def _with_siblings(
     return [all_records[key] for key in sorted(all_records)]
 
 
-def _sole_people(found: Iterable[ActivityRecord], codes: Iterable[IssuedCode]) -> dict[UUID | None, UUID]:
+def _sole_people(found: Iterable[ActivityRecord], codes: Iterable[AuthorizationCode]) -> dict[UUID | None, UUID]:
     """Map each attempt with one known person to this person, who also gets the attempt's records without a person."""
     people: defaultdict[UUID | None, set[UUID]] = defaultdict(set)
     for record in found:
@@ -213,14 +213,14 @@ def _sole_people(found: Iterable[ActivityRecord], codes: Iterable[IssuedCode]) -
     return {attempt: min(known) for attempt, known in people.items() if len(known) == 1}
 
 
-def _events_of(code: IssuedCode) -> list[ActivityRecord]:
+def _events_of(code: AuthorizationCode) -> list[ActivityRecord]:
     """The events that the row of the code proves, as unsaved records."""
     times = {Step.CONSENT: code.issued_at, Step.EXCHANGE: code.redeemed_at, Step.PROFILE: code.profile_read_at}
     common = {"attempt": code.attempt, "person_id": code.user_id, "client_id": code.client_id}
     return [ActivityRecord(at=at, step=step, outcome=Outcome.SUCCEEDED, **common) for step, at in times.items() if at]
 
 
-def _attempt(events: list[ActivityRecord], code: IssuedCode | None) -> Attempt:
+def _attempt(events: list[ActivityRecord], code: AuthorizationCode | None) -> Attempt:
     events = sorted(events, key=lambda event: (event.at, STEPS.index(Step(event.step))))
     return Attempt(
         events[0].attempt,

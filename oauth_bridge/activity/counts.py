@@ -102,7 +102,7 @@ def add_later(record: ActivityRecord) -> None:
 
 def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: datetime) -> None:
     """Keep the profile read for the thread, which stores and counts only the first read of an attempt."""
-    read = ProfileRead(attempt, person_id)
+    read = attempt, person_id
     if read in _seen_reads:
         return
     with _lock:
@@ -154,11 +154,11 @@ def record_never_exchanged(since: datetime) -> bool:
     failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
     with transaction.atomic():
         claimed, codes = code_history.claim_never_exchanged(since, MOST_CLAIMED)
-        for client_id, person_id, attempt, at in codes:
-            count(at, client_id, **failed)
-            if has_room(client_id, "person", str(person_id)):
-                known = {"client_id": client_id, "person_id": person_id, "attempt": attempt}
-                ActivityRecord.objects.create(at=at, **known, **failed)
+        for code in codes:
+            count(code.expires_at, code.client_id, **failed)
+            if has_room(code.client_id, "person", str(code.user_id)):
+                known = {"client_id": code.client_id, "person_id": code.user_id, "attempt": code.attempt}
+                ActivityRecord.objects.create(at=code.expires_at, **known, **failed)
     return claimed == MOST_CLAIMED
 
 

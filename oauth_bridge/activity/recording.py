@@ -31,8 +31,8 @@ from oauth_bridge.callback_addresses.difference import compare
 from oauth_bridge.callback_addresses.masking import masked
 from oauth_bridge.consent.pending_request import PendingRequest
 from oauth_bridge.credentials import code_history
-from oauth_bridge.models import MISTYPED_CLIENT_ID
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
+from oauth_bridge.models.application import MISTYPED_CLIENT_ID
 from oauth_bridge.oauth.authorization import FRAME, SCRIPT
 from oauth_bridge.oauth.parameters import Parameters, of_query
 
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 # The names of the public and private details that a record contains. Each detail is cut to DETAIL_LENGTH characters.
 DETAILS = (
-    *("name", "scheme", "kind", "age", "given", "seconds", "secret_row", "secret_of", "expired_seconds", "code_of"),
+    *("name", "scheme", "age", "given", "seconds", "secret_row", "secret_of", "expired_seconds", "code_of"),
     *("deleted_name", "deleted_at", "deleted_by"),
 )
 DETAIL_LENGTH = 100

@@ -27,8 +27,9 @@ from oauth_bridge.applications import registry
 from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.callback_addresses.registration import registration_problem, shown_host
 from oauth_bridge.credentials import secret_rotation
-from oauth_bridge.models import REASON_MAX_LENGTH, Application, ApplicationSecret, Consent
+from oauth_bridge.models import Application, ApplicationSecret, Consent
 from oauth_bridge.models.activity import ActivityRecord
+from oauth_bridge.models.application import REASON_MAX_LENGTH
 
 
 class ReasonForm(forms.Form):

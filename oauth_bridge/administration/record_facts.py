@@ -24,8 +24,9 @@ from oauth_bridge.administration import rights
 from oauth_bridge.administration.shown import Named, in_groups, named
 from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.credentials import admission
-from oauth_bridge.models import CLIENT_ID_LENGTH, TYPING_ERRORS, Application
+from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord, Step
+from oauth_bridge.models.application import CLIENT_ID_LENGTH, TYPING_ERRORS
 from oauth_bridge.templatetags.formatting import listed
 
 MOST_NEAR = 5  # applications that are named

@@ -79,9 +79,7 @@ def rotate(
     The service stores only the digest of the secret, so a signed cookie carries the secret to that page. `overlap`: how
     long older secrets stay valid. `name`: a note.
     """
-    person = cast(User, request.user)
-    maker = secret_rotation.Maker(person.pk, person.display_name)
-    secret = secret_rotation.rotate(application, overlap, name=name, maker=maker).secret
+    secret = secret_rotation.rotate(application, overlap, name=name, maker=cast(User, request.user)).secret
     url = shown.page("application_secret", application.pk)
     response = HttpResponseRedirect(url, status=303)
     response.set_signed_cookie(

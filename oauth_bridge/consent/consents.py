@@ -19,7 +19,7 @@ from config.infrastructure.events import Event
 from config.infrastructure.sql import fetch_one
 from oauth_bridge.credentials import code_history, codes, tokens
 from oauth_bridge.credentials.code_history import SignIns
-from oauth_bridge.models import Application, Consent
+from oauth_bridge.models import Application, AuthorizationCode, Consent
 from oauth_bridge.openid.claims import PLAIN_FACTS
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def disconnect(person: User, application: Application) -> None:
     redemption. If an authorization without a consent page has already read the consent, a code is still issued, because
     the authorization counts as earlier than the disconnection.
     """
-    codes.delete_all(person, application)
+    codes.withdraw(AuthorizationCode.objects.filter(user=person, application=application))
     tokens.revoke_all(person, application)
     Consent.objects.filter(user=person, application=application).delete()
     events.write(Event.DISCONNECTED, client_id=application.client_id, person=person.pk)

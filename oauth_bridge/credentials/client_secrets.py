@@ -8,12 +8,15 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.db import connection
+from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
+from config.infrastructure import events
 from config.infrastructure.errors import RequestError, subject
-from config.infrastructure.sql import Rows, adapted, fetch_all, fetch_one, is_postgresql
+from config.infrastructure.events import Event
+from config.infrastructure.sql import Rows, fetch_all, fetch_one
 from oauth_bridge.applications import registry
 from oauth_bridge.applications.registry import DELETION, FIND_DELETION
 from oauth_bridge.credentials.random_values import digest_of
@@ -26,11 +29,11 @@ NO_DIGEST = bytes(32)
 APPLICATIONS = Application._meta.db_table
 SECRETS = ApplicationSecret._meta.db_table
 
-# Always read both tables and return a row, so that an unknown client takes as long as a wrong secret. For an unknown
-# client, the statement returns the values of a switched-off application, but no primary key.
+# Always read both tables and return a row, so that an unknown client takes as long as a wrong secret. The row of an
+# unknown client is that of a switched-off application without a primary key.
 FIND_SECRETS = f"""
-    SELECT a.id, coalesce(a.client_id, %(client_id)s), coalesce(a.client_type, '{Application.CLIENT_CONFIDENTIAL}'),
-           coalesce(a.is_enabled, false), coalesce(a.is_restricted, false), coalesce(a.id_token_alg, ''),
+    SELECT a.id, coalesce(a.client_id, %(client_id)s), coalesce(a.client_type = '{Application.CLIENT_PUBLIC}', false),
+           coalesce(a.is_enabled, false), coalesce(a.id_token_alg, ''),
            s.id, coalesce(s.digest, %(no_digest)s),
            s.is_revoked OR s.expires_at <= %(now)s, s.last_used_at > %(noted_before)s
       FROM (SELECT 1) AS always
@@ -47,33 +50,17 @@ FIND_BY_DIGEST = f"""
       LEFT JOIN ({FIND_DELETION}) d ON 1 = 1
 """  # noqa: S608
 
-# The statement checks again that no recent use is stored, so that only one of several simultaneous calls writes. A call
-# skips a locked row instead of waiting: the next use stores its time.
-NOTE_USE = f"""
-    UPDATE {SECRETS} SET last_used_at = %(now)s
-     WHERE id = (SELECT id FROM {SECRETS}
-                  WHERE id = %(id)s AND (last_used_at IS NULL OR last_used_at <= %(noted_before)s) {{lock}})
-"""  # noqa: S608
-WITHOUT_WAITING = "FOR NO KEY UPDATE SKIP LOCKED"
-
 
 class Client(NamedTuple):
-    """The columns of an application that authenticates."""
-
     pk: int
     client_id: str
-    client_type: str
+    is_public: bool
     is_enabled: bool
-    is_restricted: bool
     id_token_alg: str
-
-    @property
-    def is_public(self) -> bool:
-        return self.client_type == Application.CLIENT_PUBLIC
 
 
 class Secret(NamedTuple):
-    """A secret. `is_noted`: a recent use is stored. Without any secret: NO_DIGEST, and None in the other fields."""
+    """A secret of the application; NO_DIGEST and None if it has no secret. `is_noted`: a recent use is stored."""
 
     pk: int
     digest: bytes
@@ -82,22 +69,19 @@ class Secret(NamedTuple):
 
 
 def authenticate(form: dict[str, str], public_field: str | None = "code_verifier") -> Client:
-    """Authenticate the client. Runs one SQL statement. A refusal runs a second one, and so does a secret's first use
-    in a minute, to store its time.
+    """Authenticate the client by its secret, or a public client by the field `public_field` (None: it is refused).
 
-    The digest is compared in constant time with every secret of the application. A public client sends its client_id
-    and the field `public_field`, by default `code_verifier`. If `public_field` is None, public clients are
-    refused. Raises RequestError: the client does not exist, sends no proof, is switched off, or the secret is wrong or
-    expired.
+    Runs one SQL statement, and a second one for a refusal and for the first use of a secret in a minute. Raises
+    RequestError: the client is unknown or switched off, sends no proof, or its secret is wrong or expired.
     """
     secret = form.get("client_secret", "")
     now = timezone.now()
     noted_before = now - USE_NOTED_EVERY
     rows = fetch_all(FIND_SECRETS, now=now, noted_before=noted_before, client_id=form["client_id"], no_digest=NO_DIGEST)
-    secrets = [Secret(*row[6:]) for row in rows]
+    secrets = [Secret(*row[5:]) for row in rows]
     digest = digest_of(secret)
     matching = [each for each in secrets if constant_time_compare(digest, each.digest)]
-    client = Client(*rows[0][:6])
+    client = Client(*rows[0][:5])
     if client.is_public:
         is_proved = not secret and public_field in form
     else:
@@ -115,17 +99,16 @@ def _refusal(
 ) -> RequestError:
     """The error for a client that is not authenticated. Every failure runs the same single statement.
 
-    A caller with a valid secret is told that the application is switched off. If the application is switched on, a
-    caller with an expired secret is told that the secret has expired. For all other callers, the error message depends
-    only on the request. So the message does not reveal whether the client exists, or its type.
+    Only a caller with a valid or expired secret learns the state of the application. For all others, the message
+    depends only on the request, and does not reveal whether the client exists.
     """
     secret = form.get("client_secret", "")
     # Only an unknown client_id can be the client_id of a deleted application. For a known application the statement
     # searches for an empty client_id, which takes the same time.
     row = fetch_one(FIND_BY_DIGEST, digest=digest_of(secret), deleted_client_id="" if client.pk else form["client_id"])
     pk, secret_of = row[:2]
-    # A model instance is made only for a matching secret. Making an instance for another application's secret would
-    # take time, and the time would reveal that this secret exists.
+    # An instance is made only for a matching secret: for another application's secret, the time would reveal that this
+    # secret exists.
     own = FOUND.instance(row[: len(FOUND)]) if matching and pk is not None else None
     deletion = row[len(FOUND) :]
     fault = OAuthFault.CLIENT_NOT_AUTHENTICATED if secret else OAuthFault.CLIENT_SECRET_MISSING
@@ -146,7 +129,10 @@ def _refusal(
     if pk is not None:
         error.about(secret_row=pk, secret_of=secret_of)
     if own and own.expires_at:
-        error.about(expired_seconds=round((now - own.expires_at).total_seconds(), 1))
+        age = round((now - own.expires_at).total_seconds(), 1)
+        error.about(expired_seconds=age)
+        if fault is OAuthFault.CLIENT_SECRET_EXPIRED:
+            events.write(Event.EXPIRED_SECRET_USED, client_id=client.client_id, secret_row=own.pk, expired_seconds=age)
     return error
 
 
@@ -158,7 +144,6 @@ def _cause(
     *,
     is_of_another: bool,
 ) -> str:
-    """Return the cause for the activity log. All checks run for unknown clients too, so failures take equally long."""
     has_secret = bool(form.get("client_secret"))
     has_working = any(each.pk and not each.is_expired for each in secrets)
     if client.pk and not client.is_enabled:
@@ -174,8 +159,9 @@ def _cause(
     return "secret_wrong" if has_working else "secret_none_left"
 
 
+@transaction.atomic
 def _note_use(secret_id: int, now: datetime) -> None:
-    lock = WITHOUT_WAITING if is_postgresql() else ""
-    with connection.cursor() as cursor:
-        values = {"now": now, "id": secret_id, "noted_before": now - USE_NOTED_EVERY}
-        cursor.execute(NOTE_USE.format(lock=lock), adapted(values))
+    """Store the time of a use. A call skips a locked row instead of waiting: the next use stores its time."""
+    unnoted = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_NOTED_EVERY)
+    free = ApplicationSecret.objects.filter(unnoted, pk=secret_id).select_for_update(skip_locked=True, no_key=True)
+    ApplicationSecret.objects.filter(pk__in=free.order_by().values("pk")).update(last_used_at=now)

@@ -1,7 +1,4 @@
-"""Find sign-ins, first reads of profiles and never-exchanged codes among the issued codes.
-
-`codes` issues the codes, and `credentials.code_redemption` redeems the codes.
-"""
+"""Find sign-ins, first reads of profiles and never-exchanged codes among the issued codes."""
 
 from __future__ import annotations
 
@@ -27,6 +24,8 @@ REDEEMED_KEPT_FOR = timedelta(days=30)
 MOST_LOOKED_THROUGH = 20_000
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
 
+ProfileRead = tuple[UUID, UUID]  # the attempt of the token and the person; one attempt may belong to two people
+
 CODES = AuthorizationCode._meta.db_table
 APPLICATIONS = Application._meta.db_table
 # Only unredeemed codes are searched, so that somebody who found a used code cannot change the record of its sign-in.
@@ -37,50 +36,20 @@ FIND_PRESENTED = f"""
              ON c.digest = %(digest)s AND c.redeemed_at IS NULL AND c.application_id = coalesce(n.id, c.application_id)
       LEFT JOIN {APPLICATIONS} a ON a.id = c.application_id
 """  # noqa: S608 - names of tables only
-CLAIM = f"""
-      WITH expired AS MATERIALIZED (
-           SELECT id FROM {CODES}
-            WHERE issued_at > %(since)s AND issued_at <= %(issued_by)s AND expires_at <= %(now)s
-              AND redeemed_at IS NULL AND NOT is_expiry_recorded
-            ORDER BY issued_at LIMIT %(limit)s {{skip}})
-    UPDATE {CODES} SET is_expiry_recorded = true WHERE id IN (SELECT id FROM expired) RETURNING id
-"""  # noqa: S608
 # One statement stores a batch of reads.
 NOTE_READS = f"""
     UPDATE {CODES} c SET profile_read_at = r.at
       FROM unnest(%(people)s::uuid[], %(attempts)s::uuid[], %(times)s::timestamptz[]) AS r (person_id, attempt, at)
      WHERE c.user_id = r.person_id AND c.attempt = r.attempt AND c.profile_read_at IS NULL
- RETURNING c.user_id, c.attempt
+ RETURNING c.attempt, c.user_id
 """  # noqa: S608
 
 
 class SignIns(NamedTuple):
-    """A person's sign-ins to one application. Each redeemed code is a sign-in."""
+    """A person's sign-ins to one application."""
 
     last_at: datetime
     number: int
-
-
-class IssuedCode(NamedTuple):
-    """An issued code and its attempt. `client_id` is empty if the application is deleted."""
-
-    attempt: UUID
-    client_id: str
-    user_id: UUID
-    redirect_uri: str
-    issued_at: datetime
-    expires_at: datetime
-    redeemed_at: datetime | None
-    profile_read_at: datetime | None
-
-
-class NeverExchanged(NamedTuple):
-    """A code that expired unredeemed. `client_id` is empty if the application is deleted."""
-
-    client_id: str
-    person_id: UUID
-    attempt: UUID
-    expired_at: datetime
 
 
 def sign_ins(person: User) -> dict[int, SignIns]:
@@ -101,16 +70,14 @@ def _newest_codes() -> QuerySet[AuthorizationCode]:
     return AuthorizationCode.objects.filter(pk__in=newest)
 
 
-class Presented(NamedTuple):
-    attempt: UUID | None
-    person_id: UUID | None
-    client_id: str
+def presented(digest: bytes, named: str) -> tuple[UUID | None, UUID | None, str]:
+    """The attempt and the person of the unredeemed code, and a client_id.
 
-
-def presented(digest: bytes, named: str) -> Presented:
-    """`client_id`: `named` or, if that is unknown, the code's. The rest: of the client's unredeemed code, or None."""
+    The client_id is `named` if such an application exists; then only a code of this application counts. Otherwise, the
+    client_id is that of the code's application.
+    """
     attempt, person_id, client_id = fetch_one(FIND_PRESENTED, digest=digest, named=named)
-    return Presented(attempt and as_uuid(attempt), person_id and as_uuid(person_id), client_id)
+    return attempt and as_uuid(attempt), person_id and as_uuid(person_id), client_id
 
 
 def last_redeemed(applications: Collection[int]) -> dict[int, datetime]:
@@ -119,29 +86,17 @@ def last_redeemed(applications: Collection[int]) -> dict[int, datetime]:
     return dict(redeemed.values_list("application").annotate(Max("redeemed_at")))
 
 
-class ProfileRead(NamedTuple):
-    """A read of a profile: the attempt of the token, and the person. One attempt may belong to two people."""
-
-    attempt: UUID
-    person_id: UUID
-
-
 def note_profile_reads(reads: Mapping[ProfileRead, datetime]) -> list[ProfileRead]:
-    """Store the times of these profile reads. Returns only the reads that are the first of their attempt.
-
-    On PostgreSQL, one statement locks the rows in the order of the attempts. All workers use this order, so that they
-    do not deadlock.
-    """
-    ordered = sorted(reads.items())
+    """Store the times of these profile reads. Returns only the reads that are the first of their attempt."""
+    ordered = sorted(reads.items())  # all workers lock the rows in this order, so that they do not deadlock
     if is_postgresql():
-        people, attempts = [read.person_id for read, _ in ordered], [read.attempt for read, _ in ordered]
-        rows = fetch_all(NOTE_READS, people=people, attempts=attempts, times=[at for _, at in ordered])
-        return [ProfileRead(attempt, person_id) for person_id, attempt in rows]
+        attempts, people = [attempt for (attempt, _), _ in ordered], [person for (_, person), _ in ordered]
+        return fetch_all(NOTE_READS, people=people, attempts=attempts, times=[at for _, at in ordered])
     unread = AuthorizationCode.objects.filter(profile_read_at=None)
     return [
-        read
-        for read, at in ordered
-        if unread.filter(user=read.person_id, attempt=read.attempt).update(profile_read_at=at)
+        (attempt, person)
+        for (attempt, person), at in ordered
+        if unread.filter(user=person, attempt=attempt).update(profile_read_at=at)
     ]
 
 
@@ -152,7 +107,7 @@ def newest(
     since: datetime | None,
     before: datetime,
     limit: int,
-) -> list[IssuedCode]:
+) -> list[AuthorizationCode]:
     """The newest codes that fit the filters ("", None: any). By application: among the last MOST_LOOKED_THROUGH."""
     codes = AuthorizationCode.objects.filter(issued_at__lt=before, issued_at__gte=since or LONG_AGO)
     if person_id:
@@ -163,33 +118,31 @@ def newest(
         looked_through = codes.order_by("-issued_at").values("pk")[:MOST_LOOKED_THROUGH]
         applications = list(found.values_list("pk", flat=True))
         codes = AuthorizationCode.objects.filter(pk__in=looked_through, application__in=applications)
-    return _described(codes.order_by("-issued_at")[:limit])
+    return _with_client_id(codes.order_by("-issued_at")[:limit])
 
 
-def of_attempts(people: Collection[UUID], attempts: Collection[UUID]) -> list[IssuedCode]:
-    return _described(AuthorizationCode.objects.filter(user__in=people, attempt__in=attempts)) if people else []
+def of_attempts(people: Collection[UUID], attempts: Collection[UUID]) -> list[AuthorizationCode]:
+    return _with_client_id(AuthorizationCode.objects.filter(user__in=people, attempt__in=attempts)) if people else []
 
 
-def _described(codes: QuerySet[AuthorizationCode]) -> list[IssuedCode]:
+def _with_client_id(codes: QuerySet[AuthorizationCode]) -> list[AuthorizationCode]:
     application = Application.objects.filter(pk=OuterRef("application_id")).values("client_id")
-    rows = codes.annotate(client_id=Coalesce(Subquery(application), Value("")))
-    return [IssuedCode(*row) for row in rows.values_list(*IssuedCode._fields)]
+    return list(codes.annotate(client_id=Coalesce(Subquery(application), Value(""))))  # type: ignore[no-redef]
 
 
-def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[NeverExchanged]]:
+def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[AuthorizationCode]]:
     """Mark at most `limit` codes that were issued after `since` and expired unredeemed. No other worker gets them.
 
-    Returns the number of marked codes, and the marked codes without a refused exchange (a refused exchange already has
-    a record). Call this in a transaction.
+    Returns the number of marked codes, and those without a record of a refused exchange. Call this in a transaction.
     """
     now = timezone.now()
+    # `expires_at` has no index.
     issued_by = now - timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
-    skip = "FOR UPDATE SKIP LOCKED" if is_postgresql() else ""
-    rows = fetch_all(CLAIM.format(skip=skip), since=since, issued_by=issued_by, now=now, limit=limit)
-    codes = AuthorizationCode.objects.filter(pk__in=[key for (key,) in rows])
+    issued = AuthorizationCode.objects.filter(issued_at__gt=since, issued_at__lte=issued_by).order_by("issued_at")
+    expired = issued.filter(expires_at__lte=now, redeemed_at=None, is_expiry_recorded=False)
+    claimed = list(expired.select_for_update(skip_locked=True).values_list("pk", flat=True)[:limit])
+    codes = AuthorizationCode.objects.filter(pk__in=claimed)
+    codes.update(is_expiry_recorded=True)
     is_theirs = Q(person=OuterRef("user")) | Q(person=None)  # one attempt may belong to two people
     refusals = ActivityRecord.objects.filter(is_theirs, attempt=OuterRef("attempt"), step=Step.EXCHANGE)
-    codes = codes.exclude(Exists(refusals.exclude(outcome=Outcome.SUCCEEDED)))
-    found = list(codes.values_list("application_id", "user_id", "attempt", "expires_at"))
-    names = dict(Application.objects.filter(pk__in={row[0] for row in found}).values_list("pk", "client_id"))
-    return len(rows), [NeverExchanged(names.get(application, ""), *rest) for application, *rest in found]  # type: ignore[arg-type]
+    return len(claimed), _with_client_id(codes.exclude(Exists(refusals.exclude(outcome=Outcome.SUCCEEDED))))

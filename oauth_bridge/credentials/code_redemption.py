@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast
 from uuid import UUID
@@ -16,10 +15,11 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
+from config.infrastructure.errors import RequestError
 from config.infrastructure.sql import Rows, as_uuid, fetch_one, is_postgresql
 from oauth_bridge.callback_addresses.masking import quoted_for_description
 from oauth_bridge.credentials import codes, tokens
-from oauth_bridge.credentials.admission import FOR_EVERYBODY, admits
+from oauth_bridge.credentials.admission import admits
 from oauth_bridge.credentials.codes import CODES
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.credentials.tokens import APPLICATIONS, FROM_CODE, PEOPLE
@@ -37,41 +37,20 @@ FOUND = Rows(
 
 
 class Redemption(NamedTuple):
-    """Facts of a redeemed code for the answer. `openid`: `openid.request.Granted` as JSON; None: plain OAuth 2.0."""
-
     person_id: UUID
     scope: str
-    openid: str | None
-
-
-class Refusal(NamedTuple):
-    """Why a code is not redeemed. `code` is this code, or the later code that replaced it; None: neither is known.
-
-    `details` are values in the error message. `cause`, for the activity log only, is empty or more exact than `fault`.
-    """
-
-    fault: OAuthFault
-    code: AuthorizationCode | None = None
-    details: Mapping[str, Any] = {}
-    cause: str = ""
+    openid: str | None  # `openid.request.Granted` as JSON; None: plain OAuth 2.0
 
 
 class Condition(NamedTuple):
-    """A condition for a redemption. If it is not met, `fault` is the error, and `cause` is only for the activity log.
-
-    In `sql`, `c` is the code, `u` its person and `a` its application. `table`, "c", "u" or "a", is the
-    part of REDEEM that contains `sql`. The parts "u" and "a" can also read `c`.
-    """
-
-    table: str
-    sql: str
+    table: str  # the part of REDEEM with `sql`: "c" (the code), "u" (its person) or "a" (its application)
+    sql: str  # may read `c` and the part's own table
     fault: OAuthFault
-    cause: str = ""
+    cause: str = ""  # for the activity log
 
 
-MEMBERS_ONLY = admits("c.user_id")
-# The first condition that is not met is the reason of a refusal. The code_verifier precedes the check for a replay, so
-# that somebody who has a code but not its verifier cannot revoke the code's token.
+# The first condition that is not met is the reason of a refusal. The code_verifier precedes `redeemed_at`, so that
+# somebody who has a code but not its verifier cannot revoke the code's token.
 CONDITIONS = (
     Condition("c", "c.application_id = %(application_id)s", OAuthFault.CODE_OF_ANOTHER),
     Condition("c", "c.code_challenge IN ('', %(code_challenge)s)", OAuthFault.VERIFIER_WRONG),
@@ -80,7 +59,7 @@ CONDITIONS = (
     Condition("u", "u.is_active", OAuthFault.CODE_PERSON_AWAY, "person_deactivated"),
     Condition("u", "u.credentials_version = c.person_version", OAuthFault.CODE_REVOKED, "code_ended_person"),
     Condition("a", "a.credentials_version = c.application_version", OAuthFault.CODE_REVOKED, "code_ended_application"),
-    Condition("a", MEMBERS_ONLY, OAuthFault.CODE_REVOKED, "code_ended_group"),
+    Condition("a", admits("c.user_id"), OAuthFault.CODE_REVOKED, "code_ended_group"),
     Condition("c", "c.code_challenge = %(code_challenge)s", OAuthFault.VERIFIER_UNASKED),
     Condition("c", "c.redirect_uri = coalesce(%(redirect_uri)s, c.redirect_uri)", OAuthFault.CODE_REDIRECT_URI),
 )
@@ -90,25 +69,16 @@ def _all_of(table: str) -> str:
     return " AND ".join(each.sql for each in CONDITIONS if each.table == table)
 
 
-REDEEM_OF_MEMBER = f"""
+REDEEM = f"""
     UPDATE {CODES} AS c SET redeemed_at = %(now)s, token_digest = %(token_digest)s
      WHERE c.digest = %(digest)s AND {_all_of("c")}
        AND EXISTS (SELECT 1 FROM {PEOPLE} u WHERE u.id = c.user_id AND {_all_of("u")})
        AND EXISTS (SELECT 1 FROM {APPLICATIONS} a WHERE a.id = c.application_id AND {_all_of("a")})
  RETURNING {", ".join(FROM_CODE)}
 """  # noqa: S608
-# The statement for an application without groups. `credentials.admission` explains why there are two statements.
-REDEEM = REDEEM_OF_MEMBER.replace(MEMBERS_ONLY, FOR_EVERYBODY)
-
-
-def _and_store(redeem: str) -> str:
-    return f"""
-      WITH redeemed AS ({redeem}), stored AS ({tokens.STORE_REDEEMED}) SELECT user_id, scope, openid FROM redeemed
+REDEEM_AND_STORE = f"""
+      WITH redeemed AS ({REDEEM}), stored AS ({tokens.STORE_REDEEMED}) SELECT user_id, scope, openid FROM redeemed
 """  # noqa: S608
-
-
-REDEEM_AND_STORE = {REDEEM: _and_store(REDEEM), REDEEM_OF_MEMBER: _and_store(REDEEM_OF_MEMBER)}
-
 FIND_CODE = f"""
     SELECT {FOUND.columns("c")}, {", ".join(each.sql for each in CONDITIONS)}
       FROM {CODES} c JOIN {PEOPLE} u ON u.id = c.user_id LEFT JOIN {APPLICATIONS} a ON a.id = c.application_id
@@ -117,7 +87,7 @@ FIND_CODE = f"""
 
 
 def challenge_of(verifier: str) -> str:
-    """The S256 challenge of a PKCE verifier (RFC 7636 §4.2); empty for an empty verifier."""
+    """The S256 challenge of a PKCE verifier (RFC 7636 §4.2), or empty."""
     if not verifier:
         return ""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
@@ -133,21 +103,18 @@ def _values(form: dict[str, str], application_id: int) -> dict[str, Any]:
     }
 
 
-def redeem(form: dict[str, str], application_id: int, token: str, *, is_restricted: bool = False) -> Redemption | None:
-    """Redeem the code and store the token in one transaction. None: the code cannot be redeemed.
+def redeem(form: dict[str, str], application_id: int, token: str) -> Redemption | None:
+    """Redeem the `code` in the form, and store the token in the same transaction. None: a condition is not met.
 
-    `form` contains `code` and, if they were sent, `code_verifier` and `redirect_uri`. `is_restricted`: when the caller
-    read the application, only people in its groups could use it. If false, but the application has been restricted
-    since, the code is not redeemed. Specification 3.1, 3.2; RFC 7636 §4.6.
+    Specification 3.1, 3.2; RFC 7636 §4.6.
     """
     values = _values(form, application_id)
     values |= {"token_digest": digest_of(token), "token_expires_at": values["now"] + tokens.lifetime()}
-    statement = REDEEM_OF_MEMBER if is_restricted else REDEEM
     if is_postgresql():
-        row = fetch_one(REDEEM_AND_STORE[statement], **values)
+        row = fetch_one(REDEEM_AND_STORE, **values)
         return Redemption(*row) if row else None
     with transaction.atomic():
-        row = fetch_one(statement, **values)
+        row = fetch_one(REDEEM, **values)
         if not row:
             return None
         code = dict(zip(FROM_CODE, row, strict=True))
@@ -155,18 +122,19 @@ def redeem(form: dict[str, str], application_id: int, token: str, *, is_restrict
         return Redemption(as_uuid(code["user_id"]), code["scope"], code["openid"])
 
 
-def explain(form: dict[str, str], application_id: int) -> Refusal | None:
-    """The reason why `redeem` returned None; None if no reason is found."""
+def explain(form: dict[str, str], application_id: int) -> tuple[RequestError, AuthorizationCode | None]:
+    """The error for a code that `redeem` did not redeem, and the code or its replacement (None: unknown).
+
+    The cause `reason_unknown`: all conditions are met now.
+    """
     row = fetch_one(FIND_CODE, **_values(form, application_id))
     if row is None:
         cause, successor = codes.ended(form["code"])
-        return Refusal(OAuthFault.CODE_UNKNOWN, successor, cause=cause)
+        return RequestError(OAuthFault.CODE_UNKNOWN).about(cause=cause), successor
     code, results = FOUND.instance(row[: len(FOUND)]), row[len(FOUND) :]
-    unmet = (each for each, is_met in zip(CONDITIONS, results, strict=True) if not is_met)
-    return next((_refusal(each, form, code) for each in unmet), None)
-
-
-def _refusal(unmet: Condition, form: dict[str, str], code: AuthorizationCode) -> Refusal:
+    unmet = next((each for each, is_met in zip(CONDITIONS, results, strict=True) if not is_met), None)
+    if unmet is None:
+        return RequestError(OAuthFault.CODE_RACED).about(cause="reason_unknown"), None
     fault, details = unmet.fault, dict[str, Any]()
     if fault is OAuthFault.VERIFIER_WRONG and "code_verifier" not in form:
         fault = OAuthFault.VERIFIER_MISSING
@@ -181,4 +149,4 @@ def _refusal(unmet: Condition, form: dict[str, str], code: AuthorizationCode) ->
         credentials = [form[name] for name in ("code", "client_secret", "code_verifier") if name in form]
         details["sent"] = quoted_for_description(form["redirect_uri"], without=credentials)
         details["issued_for"] = quoted_for_description(code.redirect_uri)
-    return Refusal(fault, code, details, unmet.cause)
+    return RequestError(fault, None, **details).about(cause=unmet.cause), code

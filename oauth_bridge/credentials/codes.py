@@ -1,7 +1,6 @@
 """Issue and withdraw authorization codes, and explain why a code has no row. Specification 2.2, 3.
 
 `code_redemption` redeems codes. `code_history` also writes rows of codes; `purging` and `after-restore` delete rows.
-The statements receive the time as a parameter: only the service's clock counts, not the database's clock.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
-from config.infrastructure.sql import as_uuid, fetch_one
-from oauth_bridge.credentials.random_values import OPENID_MARK, digest_of, is_well_formed, new_credential
+from config.infrastructure.sql import fetch_one
+from oauth_bridge.credentials.random_values import CREDENTIAL, OPENID_MARK, digest_of, new_credential
 from oauth_bridge.models import Application, AuthorizationCode, WithdrawnCode
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 CODES = AuthorizationCode._meta.db_table
 
-# `issued_at`: of a double click, the second post, whose answer browsers show, may arrive first.
+# The condition on `issued_at`: browsers show the answer to the second post of a double click, which may arrive first.
 ISSUE = f"""
     INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge, openid,
                          issued_at, expires_at, person_version, application_version)
@@ -37,16 +36,10 @@ ISSUE = f"""
        AND {CODES}.issued_at <= excluded.issued_at
  RETURNING id
 """  # noqa: S608 - table names only
-FIND_ENDED = f"""
-    SELECT c.id, c.application_id, c.user_id, c.attempt
-      FROM {AuthorizationCode._meta.db_table} c WHERE c.former_digest = %(digest)s
-     UNION ALL
-    SELECT NULL, NULL, NULL, NULL FROM {WithdrawnCode._meta.db_table} w WHERE w.digest = %(digest)s
-"""  # noqa: S608 - table names only
 
 
 class AlreadyRedeemed(Exception):
-    """A code of the attempt was redeemed, or issued to a request received later, so the attempt gets no new code."""
+    """The attempt gets no new code: its code was redeemed, or was issued to a request that was received later."""
 
 
 def issue(
@@ -60,12 +53,12 @@ def issue(
     openid: str | None = None,
     received_at: datetime | None = None,
 ) -> str:
-    """Issue a code. The code replaces an earlier unredeemed code of the attempt.
+    """Issue a code, which replaces an earlier unredeemed code of the attempt. Specification 2.2.
 
-    Specification 2.2. A second post of the same consent page has the same `attempt`. `openid`: `openid.request.Granted`
-    as JSON; None: plain OAuth 2.0. The code expires 600 seconds after `received_at`, the time at which the service
-    received the request (by default now). Raises AlreadyRedeemed: a code of the attempt was redeemed, or a request
-    received later, such as the second one of a double click, already has its code.
+    A second post of the same consent page has the same `attempt`. `openid`: `openid.request.Granted` as JSON; None:
+    plain OAuth 2.0. `received_at`: when the service received the request (by default now). The code expires 600 seconds
+    later. Raises AlreadyRedeemed: a code of the attempt was redeemed. Or the attempt has a code for a request that was
+    received later, such as the second one of a double click.
     """
     code = f"{OPENID_MARK if openid else ''}{new_credential()}"
     now = received_at or timezone.now()
@@ -98,21 +91,16 @@ def refuse_redeemed(attempt_id: UUID, person_id: UUID | None) -> None:
 def discard(attempt_id: UUID, person_id: UUID | None) -> None:
     """Delete the unredeemed code, if any, of an attempt that the person or this service now refuses.
 
-    Raises AlreadyRedeemed: as `refuse_redeemed`. This check follows the deletion, so that the code cannot be redeemed
-    between the two.
+    Raises AlreadyRedeemed: as `refuse_redeemed`.
     """
     withdraw(AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at=None))
-    refuse_redeemed(attempt_id, person_id)
-
-
-def delete_all(person: User, application: Application) -> None:
-    withdraw(AuthorizationCode.objects.filter(user=person, application=application))
+    refuse_redeemed(attempt_id, person_id)  # after the deletion, so that nobody can redeem the code between the two
 
 
 def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
     """Delete the codes. The digest of each unexpired code is kept, so that `ended` can explain a refused exchange.
 
-    If another code replaces one of them after their digests are read, it is deleted too, but its digest is not kept.
+    A code that replaces one of them at the same time is deleted too, but its digest is not kept.
     """
     rows = list(codes.filter(expires_at__gt=timezone.now()).values_list("digest", "expires_at"))
     codes.delete()
@@ -122,15 +110,10 @@ def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
 
 
 def ended(code: str) -> tuple[str, AuthorizationCode | None]:
-    """The cause why a code has no row ("" if unknown), and the later code of its attempt that replaced it, or None."""
-    if not is_well_formed(code):
+    """Why a code has no row: the cause for the activity log ("": unknown), and the code that replaced it, or None."""
+    if not CREDENTIAL.fullmatch(code):
         return "code_misshapen", None
-    row = fetch_one(FIND_ENDED, digest=digest_of(code))
-    if row is None:
-        return "", None
-    pk, application_id, person_id, attempt = row
-    if pk is None:
-        return "code_withdrawn", None
-    return "code_replaced", AuthorizationCode(
-        pk=pk, application_id=application_id, user_id=as_uuid(person_id), attempt=as_uuid(attempt)
-    )
+    digest = digest_of(code)
+    if successor := next(iter(AuthorizationCode.objects.filter(former_digest=digest)), None):
+        return "code_replaced", successor
+    return "code_withdrawn" if WithdrawnCode.objects.filter(digest=digest).exists() else "", None

@@ -12,15 +12,10 @@ CREDENTIAL = re.compile(rf"(?:{OPENID_MARK})?[A-Za-z0-9_-]{{43}}")
 
 
 def new_credential() -> str:
-    """Return a random credential: 256 bits in 43 URL-safe characters."""
+    """Return 256 random bits as 43 URL-safe characters."""
     return secrets.token_urlsafe(32)
 
 
-def is_well_formed(credential: str) -> bool:
-    """Return whether the text has the format of a credential, or of a code with the prefix OPENID_MARK."""
-    return bool(CREDENTIAL.fullmatch(credential))
-
-
 def digest_of(credential: str) -> bytes:
-    """Return the digest to store: 32 bytes, which identify the credential but do not reveal it."""
+    """Return the SHA-256 digest to store, 32 bytes."""
     return hashlib.sha256(credential.encode()).digest()

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import NamedTuple
-from uuid import UUID
+from datetime import timedelta
 
 from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
 from accounts import audit_trail
+from accounts.models import User
 from config.infrastructure import events
 from config.infrastructure.events import Event
 from oauth_bridge.applications import registry
@@ -29,17 +28,15 @@ LONGEST_OVERLAP = timedelta(days=30)
 EXPIRED_KEPT_FOR = timedelta(days=90)
 MOST_EXPIRED = 10  # of an application; each exchange compares all its secrets
 MOST_WORKING = 10
-# A newer secret is used instead of an older one if it was used at least this time later. The time is long, because an
-# application's processes change to a new secret one after the other, and `last_used_at` is accurate to the minute.
+# An older secret is no longer used if a newer one was used this much later. Until then, some processes of the
+# application may still use the older one.
 QUIET_FOR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """The new client secret, stored only as a digest, and the secrets that were valid before it, latest first."""
-
-    secret: str = field(repr=False)
-    older: list[ApplicationSecret]
+    secret: str = field(repr=False)  # only its digest is stored
+    older: list[ApplicationSecret]  # those that were valid before, the latest first
 
 
 class TooManySecrets(Exception):
@@ -50,25 +47,14 @@ class UnknownSecret(Exception):
     """The application has no secret with this number."""
 
 
-class Maker(NamedTuple):
-    """Who made a secret: `sub` (None: a command) and nickname, which is stored as it was when the secret was made."""
-
-    id: UUID | None
-    name: str
-
-
-COMMAND_LINE = Maker(None, "command line")
-
-
 @transaction.atomic
 def rotate(
-    application: Application, overlap: timedelta = DEFAULT_OVERLAP, *, name: str = "", maker: Maker = COMMAND_LINE
+    application: Application, overlap: timedelta = DEFAULT_OVERLAP, *, name: str = "", maker: User | None = None
 ) -> Rotation:
-    """Make a secret of 256 random bits. Older secrets stay valid for at most `overlap`.
+    """Make a secret. Older secrets stay valid for at most `overlap`; with REVOKE_NOW they end at once.
 
-    The overlap REVOKE_NOW (zero) revokes them at once. A rotation never moves the end of an older secret to a later
-    time. `name` is a note of at most NAME_MAX_LENGTH characters. Raises TooManySecrets: MOST_WORKING older secrets
-    would stay valid.
+    A rotation never moves the end of an older secret to a later time. `name`: a note. `maker`: None for a command.
+    Raises TooManySecrets: MOST_WORKING older secrets would stay valid.
     """
     number = lock(application) + 1
     now = timezone.now()
@@ -89,11 +75,13 @@ def rotate(
         number=number,
         name=name,
         prefix=secret[:PREFIX_LENGTH],
-        maker_id=maker.id,
-        maker=maker.name,
+        maker_id=maker.pk if maker else None,
+        maker=maker.display_name if maker else "command line",
     )
     Application.objects.filter(pk=application.pk).update(last_secret_number=number)
-    _delete_expired(application, now)
+    ended = application.secrets.filter(expires_at__lte=now).order_by("-expires_at", "-pk")
+    kept = list(ended.values_list("pk", flat=True)[:MOST_EXPIRED])
+    ended.exclude(pk__in=kept).delete()
     events.write(Event.SECRET_MADE, client_id=application.client_id)
     until = f"{ends_at:{audit_trail.TIME_FORMAT}}" if overlap else "now"
     audit_trail.write(
@@ -104,19 +92,13 @@ def rotate(
     return Rotation(secret, older)
 
 
-def _delete_expired(application: Application, now: datetime) -> None:
-    expired = application.secrets.filter(expires_at__lte=now).order_by("-expires_at", "-pk")
-    kept = expired.filter(expires_at__gt=now - EXPIRED_KEPT_FOR)[:MOST_EXPIRED]
-    expired.exclude(pk__in=list(kept.values_list("pk", flat=True))).delete()
-
-
 def states(application: Application) -> list[ApplicationSecret]:
     """The secrets of the application, the latest first, with `is_still_used` set. One SQL statement."""
     return states_of([application.pk]).get(application.pk, [])
 
 
 def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret]]:
-    """The secrets by the application's primary key, the latest first, with `is_still_used` set. One SQL statement."""
+    """The same for several applications, by primary key."""
     found: dict[int, list[ApplicationSecret]] = {}
     for row in ApplicationSecret.objects.filter(application__in=applications):
         newer = found.setdefault(row.application_id, [])
@@ -126,7 +108,7 @@ def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret
 
 
 def _is_still_used(row: ApplicationSecret, newer: list[ApplicationSecret]) -> bool:
-    """Whether the secret was last used after a newer one was made, and no newer one was used QUIET_FOR (1 h) later."""
+    """Whether the secret was used after a newer one was made, and no newer one was used QUIET_FOR later."""
     if row.last_used_at is None or not newer:
         return False
     used_instead = [each for each in newer if each.last_used_at and each.last_used_at >= row.last_used_at + QUIET_FOR]
@@ -143,8 +125,7 @@ def lock(application: Application) -> int:
 def revoke(application: Application, number: int, *, is_leaked: bool = False) -> ApplicationSecret:
     """End one secret at once. With `is_leaked`, all codes and tokens of the application end too.
 
-    A secret that has already ended can also be reported as leaked. A leak raises `credentials_version`, so even a token
-    of an exchange that has already begun is invalid. Raises UnknownSecret: there is no secret with this number.
+    A secret that has already ended can be reported as leaked later. Raises UnknownSecret: no secret has this number.
     """
     lock(application)
     secret, now = application.secrets.filter(number=number).first(), timezone.now()

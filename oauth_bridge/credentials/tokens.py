@@ -1,7 +1,7 @@
 """Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4.
 
-Only this module writes rows of `AccessToken`; `purging` and `after-restore` delete rows. The statements receive the
-time as a parameter: only the service's clock counts, not the database's clock.
+Only this module writes rows of `AccessToken`; `purging` and `after-restore` delete rows. The statements of codes and
+tokens receive the time as a parameter: only the service's clock counts, not the database's clock.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
-from django.db.models import QuerySet
 from django.utils import timezone
 from oauth2_provider.settings import oauth2_settings
 
 from config.infrastructure.errors import RequestError, subject
 from config.infrastructure.sql import Rows, as_uuid, fetch_one
-from oauth_bridge.credentials.admission import admits, is_member
+from oauth_bridge.credentials.admission import admits
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import AccessToken, Application
@@ -38,8 +37,7 @@ STORE_REDEEMED = f"{_INSERT} SELECT {_VALUES}, {', '.join(FROM_CODE)} FROM redee
 
 BEARERS = Rows(get_user_model(), "id", "nickname", "email", "email_verified_at", "avatar", "profile_changed_at")
 
-# The conditions for a token that is neither expired nor revoked, each with the cause of a refusal. `READ` leaves out
-# the groups: `is_member` checks them, and only for a restricted application.
+# The conditions for a token that is neither expired nor revoked, each with the cause of a refusal.
 CONDITIONS = {
     "person_deactivated": "u.is_active",
     "token_ended_person": "t.person_version = u.credentials_version",
@@ -50,15 +48,15 @@ CONDITIONS = {
 _VALID = f"""
       FROM {TOKENS} t JOIN {PEOPLE} u ON u.id = t.user_id JOIN {APPLICATIONS} a ON a.id = t.application_id
      WHERE t.digest = %(digest)s AND t.expires_at > %(now)s AND t.revoked_at IS NULL
-       AND {" AND ".join(sql for cause, sql in CONDITIONS.items() if cause != "token_ended_group")}
+       AND {" AND ".join(CONDITIONS.values())}
 """
 READ = f"""
-    SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type, t.scope, t.attempt, t.openid,
-           a.is_restricted {_VALID}
+    SELECT {BEARERS.columns("u")}, t.application_id, a.client_id, a.client_type = '{Application.CLIENT_PUBLIC}',
+           t.scope, t.attempt, t.openid {_VALID}
 """
 
 OWN = Rows(AccessToken, "user_id", "scope", "issued_at", "expires_at")
-READ_OWN = f"SELECT {OWN.columns('t')}, a.is_restricted {_VALID} AND t.application_id = %(application_id)s"
+READ_OWN = f"SELECT {OWN.columns('t')} {_VALID} AND t.application_id = %(application_id)s"
 
 FIND_TOKEN = f"""
     SELECT t.id, t.application_id, t.user_id, t.expires_at, t.attempt, a.client_id,
@@ -71,7 +69,7 @@ FIND_TOKEN = f"""
 
 
 class Bearer(NamedTuple):
-    """The person of an access token, and the rights of the token."""
+    """A valid access token."""
 
     user: User
     application_id: int
@@ -83,39 +81,28 @@ class Bearer(NamedTuple):
 
 
 def lifetime() -> timedelta:
-    """The lifetime of a token, from OAUTH2_PROVIDER: 3,600 seconds. Specification 2.3."""
+    """3,600 seconds. Specification 2.3."""
     return timedelta(seconds=oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS)
 
 
 def read(token: str) -> Bearer:
-    """The person and the application of a valid token. One SQL statement; one more for a refusal, or for groups.
+    """Find the token. One SQL statement; one more for a refusal. Specification 3.3, 3.4.
 
-    Specification 3.3, 3.4. Raises RequestError: the token is unknown, expired or revoked; its person or
-    application is deactivated or has a newer `credentials_version`; or the person may not use the application.
+    Raises RequestError: the token is unknown, expired or revoked, or one of CONDITIONS is not met.
     """
     now = timezone.now()
     row = fetch_one(READ, digest=digest_of(token), now=now)
     if row is None:
         raise _refusal(token, now)
-    *person, application_id, client_id, client_type, scope, attempt, openid, is_restricted = row
-    if is_restricted and not is_member(person[0], application_id):
-        raise _refusal(token, now)
-    is_public = client_type == Application.CLIENT_PUBLIC
+    *person, application_id, client_id, is_public, scope, attempt, openid = row
     attempt_id = attempt and as_uuid(attempt)
     return Bearer(BEARERS.instance(person), application_id, client_id, is_public, scope, attempt_id, openid)
 
 
 def read_own(token: str, application_id: int) -> AccessToken | None:
-    """The application's valid token with the columns of OWN; None for any other text. Both cases take equally long.
-
-    One SQL statement, or two for an application with groups.
-    """
+    """The application's valid token with the columns of OWN; None for any other text. Both cases take equally long."""
     row = fetch_one(READ_OWN, digest=digest_of(token), now=timezone.now(), application_id=application_id)
-    if row is None:
-        return None
-    *values, is_restricted = row
-    found = OWN.instance(values)
-    return None if is_restricted and not is_member(found.user_id, application_id) else found
+    return None if row is None else OWN.instance(row)
 
 
 def _refusal(token: str, now: datetime) -> RequestError:
@@ -130,21 +117,20 @@ def _refusal(token: str, now: datetime) -> RequestError:
 
 
 def revoke(digest: bytes) -> None:
-    """Revoke the token with this digest, because its code was used again. RFC 6749 §4.1.2."""
-    _valid(digest=digest).update(revoked_at=timezone.now(), revoked_cause="token_ended_replay")
+    """Revoke the token because its code was used again. RFC 6749 §4.1.2."""
+    _revoke("token_ended_replay", digest=digest)
 
 
 def revoke_own(digest: bytes, application_id: int) -> bool:
-    """Revoke the application's token with this digest. Returns whether the application has such a token."""
-    _valid(digest=digest, application=application_id).update(revoked_at=timezone.now())
+    """Revoke the token. Returns whether the application has such a token."""
+    _revoke(None, digest=digest, application=application_id)
     return AccessToken.objects.filter(digest=digest, application=application_id).exists()
 
 
 def revoke_all(person: User, application: Application) -> None:
-    """Revoke all tokens of the application for the person, because the person disconnects the application."""
-    held = _valid(user=person, application=application)
-    held.update(revoked_at=timezone.now(), revoked_cause="token_ended_consent")
+    """Revoke the tokens because the person disconnects the application."""
+    _revoke("token_ended_consent", user=person, application=application)
 
 
-def _valid(**filters: Any) -> QuerySet[AccessToken]:
-    return AccessToken.objects.filter(revoked_at=None, **filters)
+def _revoke(cause: str | None, **filters: Any) -> None:
+    AccessToken.objects.filter(revoked_at=None, **filters).update(revoked_at=timezone.now(), revoked_cause=cause)

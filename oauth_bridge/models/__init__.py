@@ -1,15 +1,7 @@
 """The tables of the bridge."""
 
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, PurgeRun, WriteProof
-from oauth_bridge.models.application import (
-    CLIENT_ID_LENGTH,
-    MISTYPED_CLIENT_ID,
-    NAME_MAX_LENGTH,
-    REASON_MAX_LENGTH,
-    TYPING_ERRORS,
-    Application,
-    new_client_id,
-)
+from oauth_bridge.models.application import Application, new_client_id
 from oauth_bridge.models.credentials import (
     AccessToken,
     AuthorizationCode,
@@ -21,11 +13,6 @@ from oauth_bridge.models.credentials import (
 from oauth_bridge.models.secrets import ApplicationSecret, SigningKey
 
 __all__ = [
-    "CLIENT_ID_LENGTH",
-    "MISTYPED_CLIENT_ID",
-    "NAME_MAX_LENGTH",
-    "REASON_MAX_LENGTH",
-    "TYPING_ERRORS",
     "AccessToken",
     "ActivityCount",
     "ActivityRecord",

@@ -1,7 +1,7 @@
 """The tables of the activity log: records of refusals, failures and sign-ins, and counts of all steps.
 
 `activity.counts` adds the rows, and `management.purging` deletes them. No row contains a credential, a `state` or a
-typed login name. Two more tables have the times of the last purge and of the last proof that a write succeeds.
+typed login name.
 """
 
 from __future__ import annotations
@@ -26,29 +26,21 @@ class Step(StrEnum):
 
 
 class Outcome(StrEnum):
-    """The outcome of a step.
-
-    REFUSED: the service or the person refused the step. FAILED: the service had a fault, or the next step did not
-    follow. UNFINISHED: the person was asked for a second factor or an e-mailed code. A later record shows its use.
-    """
+    """The outcome of a step."""
 
     SUCCEEDED = "succeeded"
-    REFUSED = "refused"
-    FAILED = "failed"
-    UNFINISHED = "unfinished"
+    REFUSED = "refused"  # by the service or the person
+    FAILED = "failed"  # the service had a fault, or the next step did not follow
+    UNFINISHED = "unfinished"  # the person was asked for a second factor or an e-mailed code; a later record follows
 
 
 class ActivityRecord(models.Model):
-    """One step of a sign-in. `attempt` is the same for all steps of one sign-in.
-
-    `client_id` and `person` are empty if unknown. `person` is a person who has proved their identity, or the owner of
-    the typed e-mail address. `login_mark` is an HMAC of a typed e-mail address that has no account. `detail` contains
-    facts about the cause. `is_proven` is true if the caller sent a secret, code or token of this service.
-    """
+    """One step of a sign-in."""
 
     at = models.DateTimeField()
-    attempt = models.UUIDField(null=True)
+    attempt = models.UUIDField(null=True)  # the same for all steps of one sign-in
     client_id = models.CharField(max_length=255, blank=True)
+    # The person who has proved their identity, or the owner of the typed e-mail address.
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         on_delete=models.CASCADE,
@@ -63,9 +55,9 @@ class ActivityRecord(models.Model):
     reference = models.CharField(max_length=8, blank=True)
     address = models.CharField(max_length=50, blank=True)
     browser = models.CharField(max_length=60, blank=True)
-    login_mark = models.BinaryField(max_length=8, null=True)
-    detail = models.JSONField(default=dict)
-    is_proven = models.BooleanField(default=False)
+    login_mark = models.BinaryField(max_length=8, null=True)  # an HMAC of a typed e-mail address without an account
+    detail = models.JSONField(default=dict)  # facts about the cause
+    is_proven = models.BooleanField(default=False)  # the caller sent a secret, code or token of this service
 
     class Meta:
         # Ids ascend in time, so `at` needs no index. Several records may have the same reference.
@@ -85,7 +77,7 @@ class ActivityRecord(models.Model):
 
 
 class ActivityCount(models.Model):
-    """How often a step had the same outcome and cause in one hour, unrecorded steps included. No row names a person."""
+    """How often a step had the same outcome and cause in one hour. Steps without a record count too."""
 
     hour = models.DateTimeField()
     client_id = models.CharField(max_length=255, blank=True)

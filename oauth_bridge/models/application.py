@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import Group
@@ -27,8 +28,12 @@ NAME_MAX_LENGTH = 80
 REASON_MAX_LENGTH = 200
 CLIENT_ID_LENGTH = 32
 TYPING_ERRORS = 2
-# A client_id, of which at most TYPING_ERRORS characters are missing or too many. Every credential is longer.
+# A client_id with at most TYPING_ERRORS characters too few or too many. Every credential is longer.
 MISTYPED_CLIENT_ID = rf"[0-9a-z]{{{CLIENT_ID_LENGTH - TYPING_ERRORS},{CLIENT_ID_LENGTH + TYPING_ERRORS}}}"
+
+
+# `db_default`: during an upgrade, an earlier release inserts rows without the newer columns.
+OPTIONAL: dict[str, Any] = {"blank": True, "default": "", "db_default": ""}
 
 
 def new_client_id() -> str:
@@ -49,33 +54,21 @@ class Application(AbstractApplication):
     client_id = models.CharField(_("client ID"), max_length=255, unique=True, default=new_client_id, editable=False)
     name = models.CharField(_("name"), max_length=NAME_MAX_LENGTH, validators=[refuse_control_characters])
     homepage = models.URLField(_("homepage"), blank=True, validators=[validate_page])
-    # `db_default`: during an upgrade, an earlier release inserts rows without the newer columns.
     operator = models.CharField(
-        _("operated by"),
-        max_length=NAME_MAX_LENGTH,
-        blank=True,
-        default="",
-        db_default="",
-        validators=[refuse_control_characters],
+        _("operated by"), max_length=NAME_MAX_LENGTH, validators=[refuse_control_characters], **OPTIONAL
     )
     # RFC 7591 §2; OpenID Connect Dynamic Client Registration 1.0 §2.
-    policy_uri = models.URLField(
-        _("privacy policy"), max_length=500, blank=True, default="", db_default="", validators=[validate_page]
-    )
-    tos_uri = models.URLField(
-        _("terms"), max_length=500, blank=True, default="", db_default="", validators=[validate_page]
-    )
+    policy_uri = models.URLField(_("privacy policy"), max_length=500, validators=[validate_page], **OPTIONAL)
+    tos_uri = models.URLField(_("terms"), max_length=500, validators=[validate_page], **OPTIONAL)
     initiate_login_uri = models.URLField(
-        _("sign-in address"), max_length=500, blank=True, default="", db_default="", validators=[validate_sign_in_start]
+        _("sign-in address"), max_length=500, validators=[validate_sign_in_start], **OPTIONAL
     )
     # OpenID Connect RP-Initiated Logout 1.0 §3.1.
     post_logout_redirect_uris = models.TextField(
         _("addresses after a sign-out"),
-        blank=True,
-        default="",
-        db_default="",
         help_text=_("One address a line."),
         validators=[validate_after_sign_out],
+        **OPTIONAL,
     )
     logo = models.CharField(_("logo"), max_length=100, blank=True, editable=False)
     redirect_uris = models.TextField(
@@ -112,12 +105,7 @@ class Application(AbstractApplication):
         db_constraint=False,
     )
     disabled_reason = models.CharField(
-        _("reason"),
-        max_length=REASON_MAX_LENGTH,
-        blank=True,
-        default="",
-        db_default="",
-        validators=[refuse_control_characters],
+        _("reason"), max_length=REASON_MAX_LENGTH, validators=[refuse_control_characters], **OPTIONAL
     )
     disabled_at = models.DateTimeField(null=True, editable=False)
     disabled_by = models.CharField(max_length=120, default="", db_default="", editable=False)
@@ -142,14 +130,14 @@ class Application(AbstractApplication):
         return split_lines(self.redirect_uris)
 
     def is_callback(self, uri: str) -> bool:
-        """Whether a request may send this redirect_uri: it equals a registered address, or it `has_own_port`."""
+        """Whether a request may send this redirect_uri."""
         return uri in self.callback_addresses or self.has_own_port(uri)
 
     def has_own_port(self, uri: str) -> bool:
-        """Whether the redirect_uri is a registered loopback address without a port, to which the request adds a port.
+        """Whether the redirect_uri is a loopback address that is registered without its port. RFC 8252 §7.3.
 
-        Only for public applications. Another program on the machine may have the port, so the person is always asked.
-        RFC 8252 §7.3, §8.6.
+        Only for public applications. Another program on the machine may have the port, so the person is always asked
+        (§8.6).
         """
         if not self.is_public or not (registered := without_loopback_port(uri)):
             return False
@@ -157,7 +145,6 @@ class Application(AbstractApplication):
 
     @property
     def addresses_after_sign_out(self) -> list[str]:
-        """The registered post_logout_redirect_uris."""
         return split_lines(self.post_logout_redirect_uris)
 
     @property

@@ -1,12 +1,11 @@
 """The tables of codes and tokens, which are stored only as SHA-256 digests, and of consents.
 
-The references to people and applications have no database constraint, because a constraint would lock the rows of the
-person and the application at every insert. Instead, the statements that redeem a code or read a token check both rows.
-An index by application would seldom help, because one application may own nearly all rows. The codes and tokens of a
-deleted application are invalid. Their rows stay until the purge.
+The references to people and applications have no database constraint, because a constraint would lock their rows at
+every insert. Instead, the statements that redeem a code or read a token check both rows. There is no index by
+application, because one application may own nearly all rows.
 
-All codes and tokens of a person or an application can end together without an update of their rows. Each row stores the
-`credentials_version` of its person and its application. A change of either version makes the row invalid.
+Each row stores the `credentials_version` of its person and its application. A change of either version makes the row
+invalid, so all codes and tokens end together without an update of their rows.
 """
 
 from __future__ import annotations
@@ -27,26 +26,17 @@ def _application() -> models.ForeignKey[Any, Any]:
     )
 
 
-def _openid() -> models.TextField[str | None, str | None]:
-    """The column for `openid.request.Granted` as JSON; null for a plain OAuth 2.0 request."""
-    return models.TextField(null=True, editable=False)
-
-
 def version_of_credentials() -> models.IntegerField[int, int]:
-    """The column for the `credentials_version` that the person or application had when the row was created."""
+    """The `credentials_version` of the person or application when the row was created."""
     return models.IntegerField(default=0, db_default=0, editable=False)
 
 
 class AuthorizationCode(models.Model):
-    """A one-time code. A redeemed code is kept to recognise a replay and to show people their sign-ins.
-
-    `attempt` identifies the authorization request that led to the code, with or without a consent page. A person has at
-    most one valid code for each attempt.
-    """
+    """A one-time code. A redeemed code is kept to recognise a replay and to show people their sign-ins."""
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     former_digest = models.BinaryField(max_length=32, null=True, editable=False)  # of the code that this code replaced
-    attempt = models.UUIDField(editable=False)
+    attempt = models.UUIDField(editable=False)  # the authorization request that led to the code
     application = _application()
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
@@ -60,9 +50,12 @@ class AuthorizationCode(models.Model):
     profile_read_at = models.DateTimeField(null=True)  # when the application first read the profile
     is_expiry_recorded = models.BooleanField(default=False, db_default=False, editable=False)  # for unredeemed codes
     token_digest = models.BinaryField(max_length=32, null=True, editable=False)
-    openid = _openid()
+    # `openid.request.Granted` as JSON; null for a plain OAuth 2.0 request.
+    openid = models.TextField(null=True, editable=False)  # noqa: DJ001
     person_version = version_of_credentials()
     application_version = version_of_credentials()
+
+    client_id: str  # no column: `credentials.code_history` adds it; empty if the application is deleted
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_GRANT_MODEL"
@@ -81,7 +74,7 @@ class AuthorizationCode(models.Model):
 
 
 class WithdrawnCode(models.Model):
-    """The digest of a code whose row was deleted before the code expired. `codes.ended` explains a refusal with it."""
+    """The digest of a code whose row was deleted before the code expired, so that `codes.ended` can say so."""
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     expires_at = models.DateTimeField()
@@ -102,7 +95,7 @@ class AccessToken(models.Model):
     revoked_at = models.DateTimeField(null=True)
     revoked_cause = models.CharField(max_length=40, null=True, editable=False)  # noqa: DJ001 - null costs nothing
     attempt = models.UUIDField(null=True, editable=False)  # the attempt of the redeemed code
-    openid = _openid()
+    openid = models.TextField(null=True, editable=False)  # noqa: DJ001 - as that of the code
     person_version = version_of_credentials()
     application_version = version_of_credentials()
 
@@ -115,14 +108,14 @@ class AccessToken(models.Model):
 
 
 class RefreshToken(models.Model):
-    """An empty table, which the toolkit requires. The service issues no refresh tokens."""
+    """An empty table, which the toolkit requires."""
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL"
 
 
 class IDToken(models.Model):
-    """An empty table, which the toolkit requires. The service stores no ID tokens."""
+    """An empty table, which the toolkit requires."""
 
     class Meta:
         swappable = "OAUTH2_PROVIDER_ID_TOKEN_MODEL"
@@ -131,13 +124,13 @@ class IDToken(models.Model):
 class Consent(models.Model):
     """A person has allowed an application, for the first time at `given_at`, and has not disconnected it since.
 
-    `fingerprint` identifies the application's name, homepage and callback addresses at the last agreement. "Don't ask
-    again" ends at `expires_at` (null: not chosen), or when `fingerprint` or the person's `credentials_version` changes.
+    "Don't ask again" ends at `expires_at` (null: not chosen), or when the fingerprint or the person's
+    `credentials_version` changes.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     application = models.ForeignKey("oauth_bridge.Application", on_delete=models.CASCADE, related_name="+")
-    fingerprint = models.CharField(max_length=64)
+    fingerprint = models.CharField(max_length=64)  # of the application's name, homepage and callback addresses
     # The names of the agreed facts (see `openid.claims`), in order; null for the four facts of plain OAuth 2.0.
     agreed = models.TextField(null=True, editable=False)  # noqa: DJ001 - null: see above
     given_at = models.DateTimeField()

@@ -27,29 +27,24 @@ class State(StrEnum):
 class ApplicationSecret(models.Model):
     """The digest of a client secret. The secret itself is shown once and never stored.
 
-    An expired secret is kept for at most 90 days, so that its use is recognised. A revocation sets `expires_at` to the
-    time of the revocation, unless the secret ended earlier. `is_revoked` keeps a secret revoked even if the clock is
-    set back. `last_used_at` is accurate to the minute.
-
-    `number` counts the secrets of one application from 1, and is never reused. `prefix` is the beginning of the
-    secret, so that people can recognise the secret in a configuration. `maker` is the name of the person who made the
-    secret. The name outlives the person's account. `maker_id` is the `sub` of the person, null if a command made the
-    secret.
+    An expired secret is kept for at most 90 days, so that its use is recognised.
     """
 
     application = models.ForeignKey("oauth_bridge.Application", on_delete=models.CASCADE, related_name="secrets")
     digest = models.BinaryField(max_length=32, editable=False)
     created_at = models.DateTimeField(default=timezone.now, editable=False)
     expires_at = models.DateTimeField(null=True, editable=False)  # null: never expires
-    last_used_at = models.DateTimeField(null=True, editable=False)  # null: never used
+    last_used_at = models.DateTimeField(null=True, editable=False)  # accurate to the minute; null: never used
+    # A revocation sets `expires_at` too. This column keeps the secret revoked even if the clock is set back.
     is_revoked = models.BooleanField(default=False, db_default=False, editable=False)
     is_leaked = models.BooleanField(default=False, db_default=False, editable=False)
-    number = models.IntegerField(editable=False)
+    number = models.IntegerField(editable=False)  # counts the secrets of one application from 1, and is never reused
     name = models.CharField(
         max_length=NAME_MAX_LENGTH, blank=True, default="", db_default="", validators=[refuse_control_characters]
     )
+    # The beginning of the secret, so that people can recognise the secret in a configuration.
     prefix = models.CharField(max_length=PREFIX_LENGTH, default="", db_default="", editable=False)
-    maker_id = models.UUIDField(null=True, editable=False)
+    maker_id = models.UUIDField(null=True, editable=False)  # the `sub` of the person; null: a command
     maker = models.CharField(max_length=NICKNAME_MAX_LENGTH, default="", db_default="", editable=False)
     # The last e-mail was sent this number of days before the end of the secret.
     told_days = models.IntegerField(null=True, editable=False)
@@ -62,8 +57,7 @@ class ApplicationSecret(models.Model):
             models.UniqueConstraint(fields=["application", "number"], name="oauth_bridge_secret_number"),
         ]
 
-    # Set by `credentials.secret_rotation.states`.
-    is_still_used = False
+    is_still_used = False  # set by `credentials.secret_rotation.states`
 
     @property
     def works(self) -> bool:
@@ -83,15 +77,14 @@ class ApplicationSecret(models.Model):
 class SigningKey(models.Model):
     """A key pair, which signs from `signs_from` until `signs_until` and later only verifies signatures.
 
-    `kid` is the RFC 7638 thumbprint. `public` is a JWK as JSON. `private` is PKCS #8 in DER, sealed and bound to `id`;
-    after the last signature, the purge sets `private` to null. A revoked key has no `private` and is not published.
+    After the last signature, the purge sets `private` to null. A revoked key has no `private` and is not published.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    kid = models.CharField(max_length=43, unique=True, editable=False)
+    kid = models.CharField(max_length=43, unique=True, editable=False)  # the RFC 7638 thumbprint
     algorithm = models.CharField(max_length=5, editable=False)  # RS256 or ES256 (RFC 7518 §3.1)
-    public = models.TextField(editable=False)
-    private = models.BinaryField(null=True, editable=False)
+    public = models.TextField(editable=False)  # a JWK as JSON
+    private = models.BinaryField(null=True, editable=False)  # PKCS #8 in DER, sealed and bound to `id`
     made_at = models.DateTimeField(default=timezone.now, editable=False)
     signs_from = models.DateTimeField(editable=False)
     signs_until = models.DateTimeField(null=True, editable=False)  # null: the key signs until another key replaces it

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from contextlib import suppress
 from urllib.parse import unquote_plus
@@ -28,7 +27,7 @@ def header_of(request: HttpRequest) -> str:
 
 
 def scheme_of(header: str) -> str:
-    """Name the scheme of the header for an error sentence, without the credential that follows the scheme."""
+    """Name the scheme of the header for an error sentence."""
     found = SCHEME.match(header)
     return f"the scheme {found[1]}" if found else "no scheme"
 
@@ -38,18 +37,18 @@ def is_basic(header: str) -> bool:
 
 
 def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
-    """Return the form. If the header is HTTP Basic, add its `client_id` and `client_secret` to the form.
+    """Return the form, with the client_id and client_secret of an HTTP Basic header.
 
-    No SQL statement runs, so an error depends only on the request and reveals nothing about the clients. Raises
-    RequestError: the header is malformed; the header and the form differ; or the header has another scheme, and the
-    form does not authenticate a client.
+    Raises RequestError: the header is malformed or differs from the form. Or the header has another scheme, and the
+    form has neither `client_secret` nor `code_verifier`. No SQL statement runs, so an error reveals nothing about the
+    clients.
     """
     header = header_of(request)
     if not is_basic(header):
         if header and not form.keys() & {"client_secret", "code_verifier"}:
             raise RequestError(OAuthFault.CLIENT_SCHEME, scheme=scheme_of(header))
         return form
-    client_id, secret = _basic(header.partition(" ")[2])
+    client_id, secret = _basic(header)
     if form.get("client_id", client_id) != client_id:
         raise RequestError(OAuthFault.CLIENT_DIFFERS)
     if form.get("client_secret", secret) != secret:
@@ -59,25 +58,27 @@ def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
 
 
 def named_client(request: HttpRequest, sent: Parameters) -> str:
-    """Return the client_id that a refused request names in the form, in HTTP Basic or in JSON; empty if it names none.
+    """Return the client_id in the form, HTTP Basic header or JSON body of a refused request, or an empty string.
 
     Only the activity log uses this client_id, because the client is not authenticated.
     """
     header, named = header_of(request), sent.text("client_id")
     if not named and is_basic(header):
         with suppress(ValueError):
-            decoded = base64.b64decode(header.partition(" ")[2].strip()).decode()
-            named = unquote_plus(decoded.partition(":")[0])
+            named = unquote_plus(_decoded(header)[0])
     named = named or client_id_of_json(request)
     return named if named.isprintable() else ""
 
 
-def _basic(encoded: str) -> tuple[str, str]:
-    """Decode Base64 into client_id and client_secret, each form-urlencoded (RFC 6749 §2.3.1). Raises RequestError."""
+def _decoded(header: str) -> list[str]:
+    return base64.b64decode(header.partition(" ")[2].strip(), validate=True).decode().split(":", 1)
+
+
+def _basic(header: str) -> tuple[str, str]:
+    """Decode client_id and client_secret, which are form-urlencoded (RFC 6749 §2.3.1). Raises RequestError."""
     try:
-        decoded = base64.b64decode(encoded.strip(), validate=True).decode()
-        client_id, secret = (unquote_plus(part, errors="strict") for part in decoded.split(":", 1))
-    except (binascii.Error, ValueError):
+        client_id, secret = (unquote_plus(part, errors="strict") for part in _decoded(header))
+    except ValueError:
         client_id = secret = ""
     refuse_padding("client_id", client_id)
     refuse_padding("client_secret", secret)

@@ -49,19 +49,13 @@ EMBEDDED = {"empty": SCRIPT, "iframe": FRAME, "frame": FRAME, "embed": FRAME, "o
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
-    """An authorization request. `parameters` contains the known parameters that have a value.
-
-    `state` is percent-encoded byte by byte; None: the request has no `state`. `repeated` is the name of the first
-    repeated parameter, or empty.
-    """
-
-    parameters: dict[str, str]
-    state: str | None = None
-    repeated: str = ""
+    parameters: dict[str, str]  # the known ones that have a value
+    state: str | None = None  # percent-encoded byte by byte; None: not sent
+    repeated: str = ""  # the name of the first repeated parameter
 
     @classmethod
     def from_query(cls, query: Parameters, **more: Any) -> Self:
-        """Read a request. `more` are fields of a subclass.
+        """Read a request. `more`: fields of a subclass.
 
         Raises UnverifiedRequest: client_id is missing or repeated, or redirect_uri is repeated.
         """
@@ -91,9 +85,9 @@ class AuthorizationRequest:
         return self.redirect_uri if openid_request.is_posted(self.parameters) else ""
 
     def url(self, **parameters: str) -> str:
-        """The callback address with `state` and the `parameters`, whose values are already percent-encoded.
+        """The callback address with `state` and these parameters, whose values are already percent-encoded.
 
-        Use it only after `verify`, which checks the address. For OpenID Connect, `iss` is added, too (RFC 9207).
+        Call `verify` first: it checks the address. For OpenID Connect, `iss` is added too (RFC 9207).
         """
         iss = quote(settings.BASE_URL, safe="") if claims.is_openid(self.parameters.get("scope", "")) else None
         sent = {**parameters, "state": self.state, "iss": iss}
@@ -109,8 +103,7 @@ class AuthorizationRequest:
 class UnverifiedRequest(RequestError):
     """The client or the callback address of the request is wrong, so the browser is not redirected.
 
-    The error page shows `sent_address` and `application`. `sent_address` is the redirect_uri of the request, or empty.
-    `application` is the application with the client_id of the request, or None.
+    The error page shows the redirect_uri of the request (`sent_address`) and the application, if they are known.
     """
 
     def __init__(
@@ -136,7 +129,7 @@ class CallbackError(RequestError):
 def verify(request: AuthorizationRequest, query: Parameters) -> Application:
     """Verify the client, then the callback address, then the other parameters. Returns the application.
 
-    `query` is the query that contained the request. Raises UnverifiedRequest, CallbackError.
+    `query`: the query of the URL. Raises UnverifiedRequest, CallbackError.
     """
     sent = request.parameters
     application = registry.find(sent["client_id"])
@@ -152,12 +145,11 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
         missing = UnverifiedRequest(OAuthFault.MISSING, application=application, name="redirect_uri")
         raise missing.about(cause="redirect_uri_missing")
     if not application.is_callback(request.redirect_uri):
-        sent_address, registered = request.redirect_uri, application.callback_addresses
-        is_public, mismatched = application.is_public, OAuthFault.REDIRECT_URI_MISMATCH
+        uri, registered, is_public = request.redirect_uri, application.callback_addresses, application.is_public
         is_cut = query.lost("redirect_uri", KNOWN)
-        parts = TranslatableText(*likely_differences(sent_address, registered, is_public=is_public, is_cut=is_cut))
-        mismatch = UnverifiedRequest(mismatched, sent_address, application=application, parts=parts)
-        raise mismatch.about(registered=registered, is_public=is_public, redirect_uri=sent_address)
+        parts = TranslatableText(*likely_differences(uri, registered, is_public=is_public, is_cut=is_cut))
+        mismatch = UnverifiedRequest(OAuthFault.REDIRECT_URI_MISMATCH, uri, application=application, parts=parts)
+        raise mismatch.about(registered=registered, is_public=is_public, redirect_uri=uri)
 
     if request.repeated:
         raise CallbackError(request, application, OAuthFault.REPEATED, name=request.repeated)
@@ -183,8 +175,7 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
 def refuse_speculation(request: HttpRequest) -> None:
     """Raises RequestError: the browser prefetches the page, or loads it into a frame, an image or a script.
 
-    The status is 503: browsers discard a prefetched response with this status, so a click sends a new request. If the
-    prefetched response had the status 204, a click would do nothing. `is_silent_in_frame` is an exception.
+    The status is 503, because browsers discard a prefetched response with this status, so a click sends a new request.
     """
     sent = request.META
     purposes = sent.get("HTTP_SEC_PURPOSE", "") + sent.get("HTTP_PURPOSE", "")

@@ -16,10 +16,7 @@ WEB_SCHEMES = ("http:", "https:")  # registered addresses contain the scheme in 
 
 
 def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
-    """Redirect to `url` with status 302, or with 303 after a post.
-
-    Django's HttpResponseRedirect is not suitable, because it rewrites the URL and refuses private schemes.
-    """
+    """Redirect to `url` unchanged. Django's HttpResponseRedirect rewrites the URL and refuses private schemes."""
     status = HTTPStatus.SEE_OTHER if request.method == "POST" else HTTPStatus.FOUND
     return HttpResponse(status=status, headers={"Location": url, "Referrer-Policy": "no-referrer"})
 
@@ -35,9 +32,9 @@ def leave(
 ) -> HttpResponse:
     """Lead the browser to `url`, an address of the application with parameters: by a redirect, a form or a link.
 
-    `posted_to` is the address without the parameters; if it is not empty, a page posts the parameters to it as a form.
-    Otherwise, `by_page` chooses a page with a link, because a browser may block a redirect; None: only for a private
-    scheme. The page says that the person refused (`is_refusal`), or whether the person is signed in.
+    `posted_to`: if it is not empty, a page posts the parameters to this address as a form. `by_page`: a page has a
+    link, because a browser may block a redirect; None: only for a private scheme. `is_refusal`: the page says that the
+    person refused.
     """
     if by_page is None:
         by_page = not url.startswith(WEB_SCHEMES)
@@ -58,7 +55,6 @@ def leave(
 
 
 def destination(redirect_uri: str) -> dict[str, Any]:
-    """Describe a callback address for a person: host or private scheme, full address, and whether on this device."""
     parts = urlsplit(redirect_uri)
     is_web = redirect_uri.startswith(WEB_SCHEMES)
     return {

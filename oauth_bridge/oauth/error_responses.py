@@ -1,7 +1,6 @@
 """Answer an error with JSON for programs or with a page for people. Specification 7.
 
-A page has a title and a sentence for people, and the sentence of the error for developers, which `errors` contains.
-`callback` sends errors to the callback address of an application.
+A page has a title and a sentence for people, and the sentence of the error for developers.
 """
 
 from __future__ import annotations
@@ -23,9 +22,10 @@ from config.infrastructure.errors import Fault, RequestError, SiteFault, Transla
 from oauth_bridge.callback_addresses.difference import mark_likely_differences
 from oauth_bridge.errors import OAuthFault
 
-# Unknown paths at which some clients look for the metadata (RFC 8414 §3.1) or the keys.
+# Unknown paths at which some clients look for the metadata (RFC 8414 §3.1, RFC 9728 §3.1) or the keys.
 DISCOVERY = re.compile(
-    r"/\.well-known/(openid-configuration|oauth-authorization-server|jwks)|/oauth/(certs|keys|\.well-known)\b"
+    r"/\.well-known/(openid-configuration|oauth-authorization-server|oauth-protected-resource|jwks)"
+    r"|/oauth/(certs|keys|\.well-known)\b"
 )
 # The last part of an unknown path, by which other services name an operation.
 OPERATION_OF = {
@@ -38,11 +38,9 @@ OPERATION_OF = {
 }
 # The names of the operation that registers clients elsewhere (RFC 7591), which this service does not have.
 REGISTRATION = ("clients", "reg", "register", "registration")
-PROTECTED_RESOURCE = "/.well-known/oauth-protected-resource"  # RFC 9728 §3.1
 RETRYABLE = (429, 500, 503)
 SHOWN_ADDRESS_LENGTH = 400
-# The title and the sentence for people, by status, for all pages of the site.
-# If the sentence is empty, the page shows the sentence of the error.
+# The title and the sentence for people, by status. If the sentence is empty, the page shows the sentence of the error.
 PAGE_WORDS = {
     400: (
         gettext_noop("This can't be read"),
@@ -71,15 +69,20 @@ PAGE_WORDS = {
 # The application and the browser did nothing wrong: the page shows the sentence of the error.
 HOST_FAULTS = (SiteFault.HOST, SiteFault.HOST_NAMED, SiteFault.HOST_CHANGED)
 HOST_TITLE = gettext_noop("The service is not set up for this address")
-SIGN_IN_TITLE = gettext_noop("This sign-in can't go on")
 SIGN_IN_MESSAGE = gettext_noop(
     "The application that sent you here made a mistake in its link. Nothing was shared, and you did nothing wrong."
 )
 SIGN_IN_ADVICE = gettext_noop("Go back to the application and try again. If it stays so, tell its operator.")
-SIGN_OUT_TITLE = gettext_noop("This sign-out can't go on")
-SIGN_OUT_MESSAGE = gettext_noop(
-    "The application that sent you here made a mistake in its link. If you were signed in here, you still are."
-)
+# The same for a wrong link of an application, by path.
+LINK_WORDS = {
+    paths.AUTHORIZE: (gettext_noop("This sign-in can't go on"), SIGN_IN_MESSAGE),
+    paths.LOGOUT: (
+        gettext_noop("This sign-out can't go on"),
+        gettext_noop(
+            "The application that sent you here made a mistake in its link. If you were signed in here, you still are."
+        ),
+    ),
+}
 # The sentence for people if the application of the link is known.
 APPLICATION_WORDS: dict[Fault, str] = {
     OAuthFault.CLIENT_DISABLED: gettext_noop(
@@ -119,12 +122,10 @@ def wants_page(request: HttpRequest) -> bool:
 
 def not_found(request: HttpRequest) -> HttpResponse:
     """Answer 404 with a link to the documents, and the right path if the path resembles that of an operation."""
-    is_at_pages = getattr(request, "is_at_pages", False)
-    return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path, is_at_pages=is_at_pages)))
+    return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path)))
 
 
-def _hint(path: str, *, is_at_pages: bool) -> TranslatableText:
-    """Return the advice for an unknown path. `is_at_pages`: the request was sent to AUTH_URL."""
+def _hint(path: str) -> TranslatableText:
     docs = f"{settings.AUTH_URL}{paths.DOCS}"
     once = re.sub("/{2,}", "/", path)
     bare = once.rstrip("/")
@@ -132,12 +133,6 @@ def _hint(path: str, *, is_at_pages: bool) -> TranslatableText:
     operation = bare if bare in paths.OPERATIONS else OPERATION_OF.get(name)
     if not operation and DISCOVERY.search(once):
         operation = paths.OPENID_CONFIGURATION
-    if once.startswith(PROTECTED_RESOURCE):
-        text = gettext_noop(
-            "This is the authorization server: its metadata is at {address}, and an administrator registers"
-            " applications. The documentation is at {docs}."
-        )
-        return TranslatableText(text, address=settings.BASE_URL + paths.SERVER_METADATA, docs=docs)
     if name in REGISTRATION:
         text = gettext_noop(
             "No program registers itself here: an administrator registers applications. The documentation is at {docs}."
@@ -145,25 +140,22 @@ def _hint(path: str, *, is_at_pages: bool) -> TranslatableText:
         return TranslatableText(text, docs=docs)
     if not operation:
         return TranslatableText(gettext_noop("Compare it with the documentation at {docs}."), docs=docs)
-    is_of_pages = paths.kind_of(operation).is_page
-    if operation == bare and once == path != bare and (is_at_pages or not is_of_pages):
+    if operation == bare and once == path != bare:
         text = gettext_noop("Use {path} without the slash at the end. The documentation is at {docs}.")
         return TranslatableText(text, path=bare, docs=docs)
-    address = (settings.AUTH_URL if is_of_pages else settings.BASE_URL) + operation
+    address = (settings.AUTH_URL if paths.kind_of(operation).is_page else settings.BASE_URL) + operation
     return TranslatableText(gettext_noop("Use {address}. The documentation is at {docs}."), address=address, docs=docs)
 
 
 def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
     fault, status = error.fault, error.fault.status
-    is_of_link = isinstance(fault, OAuthFault) and status == HTTPStatus.BAD_REQUEST
-    is_sign_in = request.path == paths.AUTHORIZE and is_of_link
-    is_sign_out = request.path == paths.LOGOUT and is_of_link
+    is_of_link = isinstance(fault, OAuthFault) and status == HTTPStatus.BAD_REQUEST and request.path in LINK_WORDS
     title, message = PAGE_WORDS.get(status, (HTTPStatus(status).phrase, ""))
-    if is_sign_in:
-        title, message = SIGN_IN_TITLE, "" if fault is OAuthFault.REQUEST_DAMAGED else SIGN_IN_MESSAGE
-    if is_sign_out:
-        title, message = SIGN_OUT_TITLE, "" if fault is OAuthFault.CLIENT_DISABLED else SIGN_OUT_MESSAGE
-    if fault in HOST_FAULTS:
+    if is_of_link:
+        title, message = LINK_WORDS[request.path]
+        if fault in (OAuthFault.REQUEST_DAMAGED, OAuthFault.CLIENT_DISABLED):  # its own sentence says more
+            message = ""
+    elif fault in HOST_FAULTS:
         title, message = HOST_TITLE, ""
     sentence = fault.translate(**error.details)
     application = getattr(error, "application", None)
@@ -173,15 +165,15 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
         "message": _(message) if message else sentence,
         "error": fault.error,
         "description": sentence,
-        "for_developers": is_sign_in or is_sign_out,
+        "for_developers": is_of_link,
         "sent_parts": mark_likely_differences(getattr(error, "sent_address", "")[:SHOWN_ADDRESS_LENGTH]),
         "time": timezone.now(),
         "retry_url": request.get_full_path() if status in RETRYABLE and request.method == "GET" else "",
-        "sign_out_url": reverse("account_logout") if is_sign_out else "",
+        "sign_out_url": reverse("account_logout") if is_of_link and request.path == paths.LOGOUT else "",
         "application": application,
     }
     # A request that a middleware refused has no user.
-    if context["for_developers"] and hasattr(request, "user") and request.user.is_staff:
+    if is_of_link and hasattr(request, "user") and request.user.is_staff:
         context["record_url"] = f"{reverse('admin:find')}?q={network.reference.get()}"
     if application:
         context["message"] = _(APPLICATION_WORDS[fault]) % {"name": application.name}

@@ -16,7 +16,6 @@ from oauth_bridge.applications import mails
 from oauth_bridge.credentials import client_secrets, code_redemption, tokens
 from oauth_bridge.credentials.random_values import OPENID_MARK, new_credential
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.oauth import throttling
 from oauth_bridge.oauth.parameters import require
 from oauth_bridge.openid import claims, id_token, signing_keys
@@ -28,9 +27,8 @@ VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")  # RFC 7636 §4.1
 def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
     """Exchange the code in the form for an access token, and return the members of the JSON answer.
 
-    `address` is the client's network address, by which failures are counted. Success takes two SQL statements on
-    PostgreSQL; for `openid`, more for the key and the claims; once a minute, one more for the time at which the secret
-    was used. Raises RequestError: the form, the client or the code is refused, or a limit is reached.
+    Failures count for the network address `address`. Success takes two SQL statements on PostgreSQL, with `openid` more
+    for the key and the claims. Raises RequestError: the form, client or code is refused, or a limit is reached.
     """
     require(form, "grant_type", "client_id")
     if form["grant_type"] != "authorization_code":
@@ -54,21 +52,11 @@ def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
 def authenticated_client(
     form: dict[str, str], address: str, public_field: str | None = "code_verifier"
 ) -> client_secrets.Client:
-    """The client that the form authenticates. A public client needs the field `public_field` (None: it is refused).
-
-    Failures count for `address`. Raises RequestError: as `client_secrets.authenticate`, or their limit is reached.
-    """
+    """Authenticate as `client_secrets.authenticate`, and count failures for the network address `address`."""
     try:
         return client_secrets.authenticate(form, public_field)
-    except RequestError as error:
+    except RequestError:
         throttling.token_failure(address, form["client_id"])
-        if error.fault is OAuthFault.CLIENT_SECRET_EXPIRED:
-            events.write(
-                Event.EXPIRED_SECRET_USED,
-                client_id=form["client_id"],
-                secret_row=cast(int, error.private.get("secret_row")),
-                expired_seconds=cast(float, error.private.get("expired_seconds")),
-            )
         raise
 
 
@@ -78,27 +66,31 @@ def _redeem(form: dict[str, str], client: client_secrets.Client) -> dict[str, st
     # The signer is read before the redemption, so that the code stays valid if the key is missing.
     signer = signing_keys.signer(client.id_token_alg) if form["code"].startswith(OPENID_MARK) else None
     token = new_credential()
-    redemption = code_redemption.redeem(form, client.pk, token, is_restricted=client.is_restricted)
-    if redemption is not None:
-        events.write(Event.CODE_REDEEMED, client_id=client.client_id, person=redemption.person_id)
-        return {
-            "access_token": token,
-            "token_type": "Bearer",
-            "expires_in": oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS,
-            **_openid_members(client, redemption, token, signer),
-        }
-    refusal = code_redemption.explain(form, client.pk) or code_redemption.Refusal(
-        OAuthFault.CODE_RACED, cause="reason_unknown"
-    )
-    found = refusal.code
-    error = RequestError(refusal.fault, None, **refusal.details).about(cause=refusal.cause)
-    if found:
-        error.about(code_of=found.application_id)
-        known = subject()
-        known.person, known.attempt, known.is_proven = found.user_id, found.attempt, True
-        if refusal.fault is OAuthFault.CODE_SPENT:
-            _end_token(found, client, refusal.details["age"])
-    raise error
+    redemption = code_redemption.redeem(form, client.pk, token)
+    if redemption is None:
+        raise _refusal(form, client)
+    events.write(Event.CODE_REDEEMED, client_id=client.client_id, person=redemption.person_id)
+    return {
+        "access_token": token,
+        "token_type": "Bearer",
+        "expires_in": oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS,
+        **_openid_members(client, redemption, token, signer),
+    }
+
+
+def _refusal(form: dict[str, str], client: client_secrets.Client) -> RequestError:
+    """Explain why the code is refused. If the code is used again, revoke its token, and mail person and owners."""
+    error, code = code_redemption.explain(form, client.pk)
+    if code:
+        person, known = code.user_id, subject()
+        known.person, known.attempt, known.is_proven = person, code.attempt, True
+        error.about(code_of=code.application_id)
+        if error.fault is OAuthFault.CODE_SPENT:
+            tokens.revoke(bytes(code.token_digest or b""))
+            client_id, age = client.client_id, cast(float, error.details["age"])
+            events.write(Event.CODE_REPLAYED, client_id=client_id, person=person, code_row=code.pk, age_seconds=age)
+            mails.code_replayed(person, client.pk)
+    return error
 
 
 def _openid_members(
@@ -107,7 +99,7 @@ def _openid_members(
     token: str,
     signer: signing_keys.Signer | None,
 ) -> dict[str, str]:
-    """`id_token` and `scope` of the answer; empty without the scope `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
+    """`id_token` and `scope` of the answer; nothing without the scope `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
     if redemption.openid is None or signer is None:
         return {}
     granted = Granted.from_json(redemption.openid)
@@ -122,11 +114,3 @@ def _openid_members(
         person_claims=claims.values(User.objects.get(pk=redemption.person_id), names, client.pk) if names else {},
     )
     return {"id_token": signed, "scope": redemption.scope}
-
-
-def _end_token(code: AuthorizationCode, client: client_secrets.Client, age: float) -> None:
-    """Revoke the token of a code that is used again, and mail person and owners. `age`: seconds since the first use."""
-    tokens.revoke(bytes(code.token_digest or b""))
-    client_id, person = client.client_id, code.user_id
-    events.write(Event.CODE_REPLAYED, client_id=client_id, person=person, code_row=code.pk, age_seconds=age)
-    mails.code_replayed(code.user_id, client.pk)

@@ -29,7 +29,8 @@ def operation(
 ) -> View:
     """Limit the view to `methods`, and answer every RequestError with a page or JSON.
 
-    `step`: step of errors in the activity log; empty: no record. `challenge` adds headers or private facts to an error.
+    `step`: the step of errors in the activity log; empty: no record. `challenge`: adds headers or private facts to an
+    error.
     """
 
     @csrf_exempt  # the view itself checks the CSRF token later
@@ -62,11 +63,8 @@ def is_preflight(request: HttpRequest) -> bool:
 
 
 def preflight_response(methods: tuple[str, ...]) -> HttpResponse:
-    """Answer a preflight. No rate limit counts preflights.
-
-    The answer allows all headers, because tracing scripts and some products add headers such as `traceparent`. The
-    answer also names `Authorization`, because "*" does not include it (Fetch Standard, "CORS-preflight fetch").
-    """
+    # "*", because tracing scripts add headers such as `traceparent`. "*" does not include `Authorization`: Fetch
+    # Standard, "CORS-preflight fetch".
     response = HttpResponse(
         headers={
             "Access-Control-Allow-Methods": ", ".join(methods),

@@ -50,12 +50,10 @@ class Parameters:
         self._encoded = encoded
         self._values: dict[str, bytes] = {}  # the first value of each
         self._repeated: set[str] = set()
-        keys: dict[bytes, str] = {}  # by the name as it was sent, which is decoded once
         for pair in encoded.replace(b"+", b" ").split(b"&"):
             if pair:
                 name, _, value = pair.partition(b"=")
-                if (key := keys.get(name)) is None:
-                    key = keys[name] = _unquoted(name).decode("utf-8", "replace")
+                key = _unquoted(name).decode("utf-8", "replace")
                 if key in self._values:
                     self._repeated.add(key)
                 else:
@@ -83,9 +81,9 @@ class Parameters:
         return None if value is None else quote_from_bytes(value, safe="")
 
     def lost(self, name: str, known: Collection[str]) -> bool:
-        """Return whether the value was not percent-encoded, so that a part of it was read as something else.
+        """Return whether the value seems to lack percent-encoding, so that its end is read as another parameter.
 
-        Signs of this: an unencoded "?" in the value and a parameter not in `known` after it, or a "+" inside the value.
+        Signs: the value has an unencoded "?", and a parameter follows that is not in `known`. Or the value has a "+".
         """
         pairs = self._encoded.split(b"&")
         places = [place for place, pair in enumerate(pairs) if pair.startswith(f"{name}=".encode())]
@@ -117,7 +115,7 @@ class Parameters:
 
 
 def _unquoted(part: bytes) -> bytes:
-    """As `unquote_to_bytes`, which takes ten times as long for many "%" that escape nothing."""
+    """Do the same as `unquote_to_bytes`, which takes ten times as long for many "%" that escape nothing."""
     return _ESCAPE.sub(lambda found: unhexlify(found[1]), part) if b"%" in part else part
 
 
@@ -130,7 +128,7 @@ def _is_form(request: HttpRequest) -> bool:
 
 
 def refuse_padding(name: str, value: str) -> None:
-    """Raises RequestError: the value begins or ends with white space, which no credential of this service contains."""
+    """Raises RequestError: the value begins or ends with white space. No credential of this service contains any."""
     if value != value.strip():
         raise RequestError(OAuthFault.PADDED, name=name)
 
@@ -141,11 +139,11 @@ def of_query(request: HttpRequest) -> Parameters:
 
 
 def as_link(request: HttpRequest, *, unless: str, needs: str = "") -> HttpResponse | None:
-    """If an application's page posted the request as a form, redirect the browser to the same request as a link.
+    """If a page of an application posts the request as a form, redirect the browser to the same request as a link.
 
-    Browsers send no cookies with such a post (OpenID Connect Core 1.0 §3.1.2.1), so without the redirect nobody would
-    appear signed in. None: the request posts no form or has a query; or the form has the field `unless`, like the forms
-    of this service, or lacks the field `needs`. Raises RequestError: the form is too long for a URL.
+    Browsers send no cookies with such a post (OpenID Connect Core 1.0 §3.1.2.1), so nobody would appear signed in.
+    None: the request is no such form. The forms of this service have the field `unless`, those of applications the
+    field `needs`. Raises RequestError: the form is too long for a URL.
     """
     if request.method != "POST" or request.META.get("QUERY_STRING") or not _is_form(request):
         return None
@@ -170,16 +168,8 @@ def has_body(request: HttpRequest) -> bool:
     return request.META.get("CONTENT_LENGTH") not in (None, "", "0") or (is_chunked and _is_form(request))
 
 
-def of_form(request: HttpRequest, *, has_been_read: bool = False) -> dict[str, str]:
-    """The parameters of a form body. `has_been_read`: Django's CSRF check has read and kept the body.
-
-    Raises RequestError: as `read_form` and `Parameters.texts`.
-    """
-    return read_form(request, has_been_read=has_been_read).texts()
-
-
 def read_form(request: HttpRequest, *, has_been_read: bool = False) -> Parameters:
-    """The unchecked parameters of a form body.
+    """The unchecked parameters of a form body. `has_been_read`: Django's CSRF check has read and kept the body.
 
     Raises RequestError: the URL has parameters, the body is no form, or it is longer than BODY_LIMIT_BYTES.
     """

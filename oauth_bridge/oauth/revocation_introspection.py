@@ -16,15 +16,14 @@ from oauth_bridge.oauth.parameters import require
 def revoke(form: dict[str, str], address: str) -> None:
     """Revoke the token in the form if the token is the application's. An unknown token is no error (RFC 7009 §2.2).
 
-    A public client authenticates only with the token, so an unknown token counts as a failed authentication from
-    `address`. Raises RequestError: a parameter is missing, the client is not authenticated, or a limit is reached.
+    Raises RequestError: a parameter is missing, the client is not authenticated, or a limit is reached.
     """
     require(form, "client_id", "token")
     client = authenticated_client(form, address, public_field="token")
     if not client.is_public:
         throttling.token_state("revoke", client.pk)
     is_known = tokens.revoke_own(digest_of(form["token"]), client.pk)
-    if client.is_public and not is_known:
+    if client.is_public and not is_known:  # the token is all that a public client authenticates with
         throttling.token_failure(address, client.client_id)
 
 

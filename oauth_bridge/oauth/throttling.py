@@ -15,36 +15,34 @@ from config.infrastructure.network import client_address
 from config.infrastructure.rate_limits import Counter
 from oauth_bridge.credentials.random_values import digest_of
 
-# One person may use this share of a public application's limit at user info.
+# The share of a public application's limit at user info that one person may use. People have the tokens on their own
+# devices, so one person could otherwise use up the limit.
 SHARE_OF_ONE_PERSON = 0.1
 
 
 def page(limit: str, request: HttpRequest) -> None:
-    """Limit requests to `limit` ("authorize" or "logout") by network address. The rate of both is RATE_AUTHORIZE."""
+    """Limit the requests to "authorize" or "logout", which `limit` names, by network address: RATE_AUTHORIZE."""
     _raise_if(limit, rate_limits.count(*rate_limits.by_address(limit, client_address(request))))
 
 
 def before_exchange(application_id: int, *, is_public: bool) -> None:
-    """Limit the exchanges of one application. The rate is RATE_TOKEN. Call this before the code is redeemed.
+    """Limit the exchanges of one application, before the code is redeemed: RATE_TOKEN.
 
-    A confidential client is already authenticated, so every exchange counts. Anybody can send the client_id of a public
-    client, so only a redeemed code identifies it: successes count for the application (`exchange_of_public`), failures
-    for the network address. Concurrent exchanges of a public client may exceed the limit.
+    Every exchange of a confidential client counts. Anybody can send the client_id of a public client, so only its
+    successful exchanges count (`exchange_of_public`). Its failures count by network address (`token_failure`).
     """
     counter = Counter("token", str(application_id))
     _raise_if("token", rate_limits.exceeded(counter) if is_public else rate_limits.count(counter))
 
 
 def exchange_of_public(application_id: int) -> None:
-    """Count the successful exchange of a public client. See `before_exchange`."""
     rate_limits.count(Counter("token", str(application_id)))
 
 
 def token_failure(address: str, client_id: str) -> None:
-    """Limit failed authentications from one network address for one client_id. The rate is RATE_TOKEN_FAILURES.
+    """Limit failed authentications from one network address for one client_id: RATE_TOKEN_FAILURES.
 
-    A second limit, ten times as high, counts the failures of all client_ids together, because anybody can invent
-    client_ids.
+    Anybody can invent client_ids, so a second limit, ten times as high, counts the failures for all client_ids.
     """
     of_all = rate_limits.by_address("token_failures", address, rate_limits.ROTATING)
     of_client = Counter("token_failures", f"{address} {digest_of(client_id).hex()}")
@@ -52,16 +50,12 @@ def token_failure(address: str, client_id: str) -> None:
 
 
 def token_state(operation: str, application_id: int) -> None:
-    """Limit how often an application calls `operation` ("revoke" or "introspect"). The rate is RATE_USERINFO."""
+    """Limit how often an application calls "revoke" or "introspect", which `operation` names: RATE_USERINFO."""
     _raise_if(operation, rate_limits.count(Counter(operation, str(application_id))))
 
 
 def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
-    """Limit the number of profiles that one application reads. The rate is RATE_USERINFO.
-
-    People have the tokens of a public application on their own devices, so one person could use up its limit. Each
-    person may therefore use only a tenth of that limit.
-    """
+    """Limit the number of profiles that one application reads: RATE_USERINFO."""
     counters = [Counter("userinfo", str(application_id))]
     if is_public:
         counters.insert(0, Counter("userinfo", f"{application_id} {person_id}", SHARE_OF_ONE_PERSON))
@@ -69,7 +63,7 @@ def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
 
 
 def userinfo_failure(request: HttpRequest) -> None:
-    """Limit invalid tokens from one network address. The rate is RATE_USERINFO_FAILURES."""
+    """Limit invalid tokens from one network address: RATE_USERINFO_FAILURES."""
     failures = rate_limits.by_address("userinfo_failures", client_address(request))
     _raise_if("userinfo_failures", rate_limits.attempt(*failures))
 

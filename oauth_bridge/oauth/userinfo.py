@@ -21,10 +21,10 @@ JWT = re.compile(r"eyJ[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*){2,4}")
 
 
 def token_of(request: HttpRequest) -> str:
-    """Return the token of the header `Authorization` or a form (RFC 6750 §2.2), not of the URL. Raises RequestError."""
+    """Return the token of the header `Authorization` or a form (RFC 6750 §2.2). Raises RequestError."""
     header = authentication.header_of(request)
     scheme, _, value = header.partition(" ")
-    form = parameters.of_form(request) if parameters.has_body(request) else {}
+    form = parameters.read_form(request).texts() if parameters.has_body(request) else {}
     if "access_token" in form:
         if header:
             raise RequestError(OAuthFault.TWO_TOKENS)
@@ -38,12 +38,12 @@ def token_of(request: HttpRequest) -> str:
     if not B64TOKEN.fullmatch(token):
         raise RequestError(OAuthFault.TOKEN_MALFORMED)
     if JWT.fullmatch(token):
-        raise RequestError(OAuthFault.TOKEN_OF_ANOTHER_KIND, kind="an ID token or another JWT")
+        raise RequestError(OAuthFault.TOKEN_OF_ANOTHER_KIND)
     return token
 
 
 def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
-    """Verify the token; return its bearer. A token without `openid` must have all of `scopes`. Raises RequestError."""
+    """Verify the token. A token without `openid` must have all of `scopes`. Raises RequestError."""
     try:
         bearer = tokens.read(token_of(request))
     except RequestError:
@@ -56,11 +56,6 @@ def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
     if bearer.openid is None and not set(scopes) <= set(bearer.scope.split()):
         raise RequestError(OAuthFault.TOKEN_SCOPE)
     return bearer
-
-
-def scope_of(requested: str) -> str:
-    """The scope of a token: the known scopes if `openid` is requested, and otherwise only `profile`."""
-    return " ".join(claims.granted_scopes(requested)) if claims.is_openid(requested) else PROFILE_SCOPE
 
 
 def profile_of(bearer: tokens.Bearer) -> dict[str, Any]:

@@ -113,7 +113,8 @@ def values(person: User, names: Collection[str] = PLAIN, application_id: int | N
     if found.get("updated_at", True) is None:
         del found["updated_at"]
     if "groups" in names and application_id is not None:
-        found["groups"] = admission.shared_groups(person.pk, application_id)
+        groups = admission.shared_groups(person.pk, application_id)
+        found["groups"] = list(groups.order_by("name").values_list("name", flat=True))
     return found
 
 

@@ -11,7 +11,7 @@ from django.utils.timesince import timeuntil
 from django.utils.translation import ngettext
 
 from accounts.templatetags.times import comma
-from oauth_bridge.models import MISTYPED_CLIENT_ID
+from oauth_bridge.models.application import MISTYPED_CLIENT_ID
 
 register = template.Library()
 

@@ -11,7 +11,8 @@ from playwright.sync_api import Page, expect
 
 from accounts.models import NICKNAME_MAX_LENGTH
 from oauth_bridge.consent import consents
-from oauth_bridge.models import NAME_MAX_LENGTH, Application
+from oauth_bridge.models import Application
+from oauth_bridge.models.application import NAME_MAX_LENGTH
 from tests.browser.conftest import CALLBACK, Way, violations
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, Registered
 

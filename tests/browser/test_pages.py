@@ -17,7 +17,7 @@ from accounts.models import NICKNAME_MAX_LENGTH, User
 from accounts.sessions.credential_changes import set_active
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
-from oauth_bridge.models import NAME_MAX_LENGTH
+from oauth_bridge.models.application import NAME_MAX_LENGTH
 from tests.browser.conftest import Device, Way, cut_off, mailed_code, press, violations
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered

@@ -21,18 +21,13 @@ Json = dict[str, Any]
 
 def check(response: requests.Response) -> None:
     """For `tests.driver.RESPONSE_CHECKS`. Raises AssertionError: the document does not describe the response."""
-    found = problems(
-        response.request.method or "",
-        urlsplit(response.url).path,
-        response.status_code,
-        response.headers,
-        response.content,
-    )
-    assert found == [], f"/openapi.json and {response.request.method} {urlsplit(response.url).path} differ: {found}"
+    found = _problems(response, response.request.method or "", urlsplit(response.url).path)
+    assert found == [], f"/openapi.json and {response.request.method} {response.url.partition('?')[0]} differ: {found}"
 
 
-def problems(method: str, path: str, status: int, headers: Mapping[str, str], body: bytes) -> list[str]:
+def _problems(answer: requests.Response, method: str, path: str) -> list[str]:
     """The differences between the response and the document; none for a path that it does not describe."""
+    status, headers, body = answer.status_code, answer.headers, answer.content
     operations = described()["paths"].get(path)
     if operations is None:
         return []

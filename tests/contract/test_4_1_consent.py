@@ -1,4 +1,4 @@
-"""Specification 4.1, D7 and D8: the consent page, remembered consents, and old pages that continue."""
+"""Specification 4.1, D7 and D8: the consent page, remembered consents, old pages that continue, one code an attempt."""
 
 from __future__ import annotations
 
@@ -212,16 +212,11 @@ def test_two_tabs_keep_their_own_requests_from_before_the_sign_in(
 
 
 @contract("D8.leads-on", "D5.pending")
-@pytest.mark.parametrize("is_expired", [False, True])
-def test_after_a_sign_out_in_another_tab_or_an_expiry_the_page_leads_on_by_the_sign_in(
-    signed_in: OAuthDriver, application: Registered, alice: Any, is_expired: bool
+def test_after_a_sign_out_in_another_tab_the_page_leads_on_by_the_sign_in(
+    signed_in: OAuthDriver, application: Registered, alice: Any
 ) -> None:
     page = signed_in.open(signed_in.authorization_url(application, state="kept"))
-    sessions = Session.objects.filter(user=alice)
-    if is_expired:
-        sessions.update(expire_date=timezone.now())
-    else:
-        sessions.delete()
+    Session.objects.filter(user=alice).delete()
     answer = signed_in.decide(page)
     assert Page(answer).sign_in
     answer = signed_in.sign_in(answer, alice.email, PASSWORD)
@@ -259,23 +254,75 @@ def test_not_you_leads_to_the_sign_in_of_another_person_and_back(
     assert signed_in.callback(signed_in.decide(answer)).parameters["state"] == "s"
 
 
-@contract("1.2")
-def test_a_wrong_password_signs_nobody_in_and_the_way_goes_on(
-    driver: OAuthDriver, application: Registered, alice: Any
+# One attempt, one code -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.integration
+@contract("D8.second-post", "D8.one", "D8.leads-on")
+def test_a_second_post_of_the_same_page_gives_a_code_that_works_and_voids_the_first(
+    signed_in: OAuthDriver, application: Registered
 ) -> None:
-    """An unknown address looks the same."""
-    page, texts = driver.open(driver.authorization_url(application, state="s")), set()
-    for email, password in (
-        *((alice.email, each) for each in ("wrong", "", PASSWORD.upper(), f"{PASSWORD} ")),
-        ("nobody-has-this@example.com", "wrong"),
-    ):
-        page = driver.sign_in(page, email, password)
-        assert Page(page).sign_in
-        assert "no-store" in page.headers["Cache-Control"]
-        assert password not in page.text or password == ""
-        assert Page(driver.open(driver.authorization_url(application))).sign_in
-        if password == "wrong":
-            texts.add(Page(page).text.replace(email, "").replace(page.headers["X-Reference"], ""))
-    assert len(texts) == 1
-    answer = driver.sign_in(page, f" {alice.email.upper()}", PASSWORD)
-    assert driver.callback(driver.decide(answer)).parameters["state"] == "s"
+    """Also after a refusal, and of a page that was loaded again."""
+    page = signed_in.open(signed_in.authorization_url(application, state="s"))
+    signed_in.decide(page, "refuse")
+    page = signed_in.open(page.url)
+    first = signed_in.callback(signed_in.decide(page)).parameters["code"]
+    second = signed_in.callback(signed_in.decide(page)).parameters
+    assert second["state"] == "s"
+    assert AuthorizationCode.objects.filter(application=application.row).count() == 1
+    error_of(signed_in.exchange(application, first), 400, "invalid_grant")
+    token = signed_in.exchange(application, second["code"]).json()["access_token"]
+    error_of(signed_in.exchange(application, first), 400, "invalid_grant")
+    assert signed_in.userinfo(token).status_code == 200, "the first code revokes nothing"
+
+
+@pytest.mark.integration
+@contract("D8.used-up", "D8.one", "D8.leads-on")
+@pytest.mark.parametrize("start", ["", "https://client.example/start?from=service"])
+def test_after_the_code_was_redeemed_the_page_offers_nothing_whoever_asks_and_leads_on(
+    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any, start: str
+) -> None:
+    application.row.initiate_login_uri = start
+    application.row.save()
+    page = signed_in.open(signed_in.authorization_url(application))
+    form = Page(page).consent
+    assert form
+    code = signed_in.callback(signed_in.decide(page)).parameters["code"]
+    token = signed_in.exchange(application, code).json()["access_token"]
+    answers = [signed_in.decide(page, each, remember=True) for each in ("allow", "refuse")]
+    assert is_asked(signed_in, application), "nothing was remembered"
+    for answer in answers:
+        # The application expects its state once, so a new attempt begins there.
+        account = f"{signed_in.auth_url}/accounts/profile"
+        assert Page(answer).links == [start or application.row.homepage, account]
+        assert Page(answer).forms == []
+    for person, decision in ((None, "refuse"), (mallory, "allow")):
+        if person:
+            another_driver.signed_in(person.email, PASSWORD)
+        csrf = Page(another_driver.open("/accounts/password/reset")).forms[0].fields["csrfmiddlewaretoken"]
+        answers.append(another_driver.submit(form, button=("decision", decision), csrfmiddlewaretoken=csrf))
+    remember(signed_in, application)
+    issued = AuthorizationCode.objects.filter(application=application.row)
+    digests = set(issued.values_list("digest", flat=True))
+    answers += [signed_in.open(page.url + more) for more in ("", "&notice=1")]  # Back or a reload, an outdated form
+    for answer in answers:
+        assert answer.status_code == 200
+        assert "You already signed in" in Page(answer).text
+        assert Page(answer).consent is None
+    assert set(issued.values_list("digest", flat=True)) == digests
+    fresh = signed_in.callback(signed_in.open(signed_in.authorization_url(application)))
+    assert signed_in.exchange(application, fresh.parameters["code"]).status_code == 200
+    assert signed_in.userinfo(token).status_code == 200
+
+
+@contract("D8.used-up", "D8.one")
+@pytest.mark.parametrize("is_signed_out", [False, True])
+def test_a_refusal_voids_the_code_of_the_page_even_after_a_sign_out(
+    signed_in: OAuthDriver, application: Registered, alice: Any, is_signed_out: bool
+) -> None:
+    page = signed_in.open(signed_in.authorization_url(application))
+    code = signed_in.callback(signed_in.decide(page)).parameters["code"]
+    if is_signed_out:
+        Session.objects.filter(user=alice).delete()
+    assert signed_in.callback(signed_in.decide(page, "refuse")).parameters["error"] == "access_denied"
+    error_of(signed_in.exchange(application, code), 400, "invalid_grant")

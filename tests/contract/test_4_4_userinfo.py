@@ -78,14 +78,6 @@ def test_a_token_in_the_query_the_body_or_a_cookie_counts_for_nothing_nor_does_a
     assert token not in answer.text
 
 
-@contract("4.4", "D19.head")
-def test_head_has_the_headers_and_no_body(driver: OAuthDriver) -> None:
-    header = f"Bearer {TokenFactory().raw}"
-    answer = ask(driver, header, "HEAD")
-    assert (answer.status_code, answer.content) == (200, b"")
-    assert answer.headers["Content-Length"] == ask(driver, header).headers["Content-Length"]
-
-
 @contract("D18.insufficient", "D16.email", "7/403")
 def test_a_token_without_the_right_to_the_profile_or_of_an_unconfirmed_address_gets_403(driver: OAuthDriver) -> None:
     for scope in ("", "openid", "profiles", "email"):

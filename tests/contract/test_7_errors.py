@@ -38,24 +38,6 @@ def test_an_unknown_path_is_a_404_as_json_or_as_a_page(driver: OAuthDriver) -> N
         assert driver.call("POST", path).status_code in (403, 404, 405), path
 
 
-@contract("D19/discovery", "D19/not_found", "7/404")
-def test_whoever_looks_for_discovery_elsewhere_is_told_its_address(driver: OAuthDriver) -> None:
-    for path in (
-        "/.well-known/openid-configuration/tenant",
-        "/.well-known/oauth-authorization-server/oauth",
-        "/.well-known/jwks.json",
-        "/tenant/.well-known/openid-configuration",
-        "/oauth/.well-known/openid-configuration",
-        "/oauth/keys",
-        "/oauth/certs",
-    ):
-        for method in ("GET", "POST"):
-            description = error_of(driver.call(method, path), 404, "not_found")
-            assert f"{driver.base_url}/.well-known/openid-configuration" in description
-        if path.startswith(("/.well-known/", "/oauth/")):
-            error_of(driver.get(path), 404, "not_found")
-
-
 # PostgreSQL takes no NUL and no text that is not UTF-8.
 @pytest.mark.integration
 @contract("7/400", "D19/invalid_request", "D19/invalid_grant", "D19.large", "D19.sentence")
@@ -89,19 +71,6 @@ def test_odd_bytes_are_never_a_500_and_never_break_out_of_the_description(
     assert driver.exchange(application, code).status_code == 200
     driver.backend.headers["Connection"] = "close"
     error_of(driver.exchange(application, "x" * 100_000), 413, "invalid_request")
-
-
-@contract("D19/forbidden", "7/403", "D19.page")
-def test_a_form_from_elsewhere_is_a_403_page(signed_in: OAuthDriver) -> None:
-    elsewhere = {"headers": {"Origin": "https://evil.example"}, "allow_redirects": False, "timeout": 10}
-    signed_in.browser.post(f"{signed_in.auth_url}/accounts/sign-out", **elsewhere)
-    assert signed_in.get("/accounts/profile").status_code == 200, "nobody is signed out"
-    url = f"{signed_in.auth_url}/oauth/authorize"
-    forged = signed_in.browser.post(url, data={"decision": "allow"}, allow_redirects=False, timeout=10)
-    assert forged.status_code in (400, 403)
-    assert forged.headers["Content-Type"].startswith("text/html")
-    answer = signed_in.call("POST", "/oauth/authorize", data={"decision": "allow"})
-    error_of(answer, 403, "access_denied")
 
 
 @contract("7/500", "D19/server_error", "D19.page", "D20.framing", "D22.errors")

@@ -12,39 +12,8 @@ from django.test import Client
 
 from tests.conftest import Launch
 from tests.contract_coverage import contract
-from tests.factories import ApplicationFactory, CodeFactory
-from tests.grants import PAGE, exchange, link_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.django_db, pytest.mark.usefixtures("fresh_counters")]
-
-
-@contract("D21.token", "D22.errors", "D22.uncounted", "7/429", "8/rate", "D19/rate_limited")
-def test_the_exchanges_of_one_application_are_limited_and_preflights_are_not(settings: Any) -> None:
-    settings.RATES = {"token": "3/m"}
-    application, other = ApplicationFactory(), ApplicationFactory()
-    preflight = {"origin": "https://app.example", "access-control-request-method": "POST"}
-    assert {Client().options("/oauth/token", headers=preflight).status_code for _ in range(12)} == {200}
-    assert [exchange(application, address=f"192.0.2.{number}").status_code for number in range(3)] == [200] * 3
-    code = CodeFactory(application=application).raw
-    answer = exchange(application, code=code)
-    assert (answer.status_code, answer.json()["error"]) == (429, "rate_limited")
-    assert answer["Access-Control-Allow-Origin"] == "*"
-    assert 1 <= int(answer["Retry-After"]) <= 60
-    assert exchange(other).status_code == 200
-    settings.RATES = {}
-    assert exchange(application, code=code).status_code == 200, "the code was not spent"
-
-
-@contract("D21.authorize", "8/rate", "D19.page")
-def test_authorization_requests_are_limited_by_address_and_a_person_gets_a_page(settings: Any) -> None:
-    settings.RATES = {"authorize": "3/m"}
-    link = link_of(ApplicationFactory())
-    assert [Client().get(link).status_code for _ in range(3)] == [302] * 3
-    assert Client().get(link).json()["error"] == "rate_limited"
-    page = Client().get(link, headers=PAGE)
-    assert (page.status_code, 1 <= int(page["Retry-After"]) <= 60) == (429, True)
-    assert ("Please wait" in page.text, "can't go on" in page.text) == (True, False)
-    assert Client().get(link, REMOTE_ADDR="198.51.100.1").status_code == 302
 
 
 @contract("D21.proxy", "D21.ipv6", "D21.userinfo-failures")

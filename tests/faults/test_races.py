@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jwt
 import pytest
 import time_machine
 from allauth.mfa.models import Authenticator
@@ -39,7 +38,7 @@ from oauth_bridge.models import Application, ApplicationSecret, SigningKey
 from oauth_bridge.openid import signing_keys
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
-from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, PersonFactory, digest_of
+from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, digest_of
 from tests.faults.races import at_once, begin, wait_until_it_waits, waiting
 from tests.pages import (
     CODE_PAGE,
@@ -260,22 +259,6 @@ def test_rotations_of_keys_at_once_leave_one_signer_after_another() -> None:
     [last] = SigningKey.objects.filter(algorithm="ES256", revoked_at=None, signs_until=None)
     with time_machine.travel(timezone.now() + signing_keys.PUBLISHED_BEFORE + timedelta(seconds=1), tick=False):
         assert signing_keys.signer("ES256").kid == last.kid
-
-
-def test_a_key_that_ends_here_ends_in_a_server_that_has_loaded_it(driver: OAuthDriver) -> None:
-    """Whatever it answers next is signed with another."""
-    application = ApplicationFactory(is_trusted=True)
-    driver.signed_in(PersonFactory().email, PASSWORD)
-
-    def kid() -> str:
-        answer = driver.open(driver.authorization_url(application, scope="openid"))
-        code = driver.callback(answer).parameters["code"]
-        return str(jwt.get_unverified_header(driver.exchange(application, code).json()["id_token"])["kid"])
-
-    old = kid()
-    assert kid() == old
-    signing_keys.revoke(old)
-    assert kid() != old
 
 
 # A new SECRET_KEY -----------------------------------------------------------------------------------------------------

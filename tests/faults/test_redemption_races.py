@@ -87,14 +87,11 @@ class Right:
     code: Issued
     end: Callable[[], object]
     cause: str
-    is_restricted: bool = False
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
 
     def redeem(self) -> Any:
         application = self.code.row.application.pk
-        return code_redemption.redeem(
-            {"code": self.code.raw}, application, self.token, is_restricted=self.is_restricted
-        )
+        return code_redemption.redeem({"code": self.code.raw}, application, self.token)
 
     def check_that_the_token_is_stored_and_refused(self) -> None:
         assert AccessToken.objects.filter(application=self.code.row.application).count() == 1
@@ -115,7 +112,7 @@ def by_a_group(application: Registered) -> Right:
     registry.set_groups(application.row, [group])
     person.groups.add(group)
     code = CodeFactory(application=application, user=person)
-    return Right(code, lambda: person.groups.remove(group), "token_ended_group", is_restricted=True)
+    return Right(code, lambda: person.groups.remove(group), "token_ended_group")
 
 
 @pytest.mark.parametrize("right_of", [by_a_secret, by_a_group])

@@ -20,7 +20,9 @@ from tests.contract_coverage import contract
 from tests.factories import ApplicationFactory, CodeFactory, Registered, TokenFactory
 from tests.grants import (
     ANOTHER,
+    FORM,
     HERS,
+    PAGE,
     VERIFIER,
     ask_for_reset,
     authorize,
@@ -41,18 +43,16 @@ def public() -> Registered:
     return application
 
 
-@pytest.fixture
-def confidential(application: Registered) -> Registered:
-    return application
-
-
 # Authorize ------------------------------------------------------------------------------------------------------------
 
 
-@contract("D21.authorize", "8/rate")
+@contract("D21.authorize", "8/rate", "D19.page")
 def test_authorize_stops_the_attacker(settings: Any) -> None:
     settings.RATES = {"authorize": "3/m"}
     assert [authorize(HERS) for _ in range(5)] == [400] * 3 + [429] * 2
+    page = Client().get("/oauth/authorize", headers=PAGE, REMOTE_ADDR=HERS)
+    assert (page.status_code, 1 <= int(page["Retry-After"]) <= 60) == (429, True)
+    assert ("Please wait" in page.text, "can't go on" in page.text) == (True, False)
 
 
 def test_authorize_lets_the_victim_go_on(settings: Any) -> None:
@@ -64,22 +64,28 @@ def test_authorize_lets_the_victim_go_on(settings: Any) -> None:
 # Token ----------------------------------------------------------------------------------------------------------------
 
 
-def test_token_stops_the_attacker(settings: Any, confidential: Registered) -> None:
-    """Each exchange of an authenticated application counts, also a failed one, before the code is redeemed."""
+@contract("D21.token", "D22.errors", "D22.uncounted", "7/429", "8/rate", "D19/rate_limited")
+def test_token_stops_the_attacker(settings: Any, application: Registered) -> None:
+    """Each exchange of an authenticated application counts, also a failed one; preflights count nothing."""
     settings.RATES = {"token": "3/m"}
-    assert statuses([exchange(confidential, code="wrong") for _ in range(3)]) == [400] * 3
-    code = CodeFactory(application=confidential)
-    assert exchange(confidential, code=code.raw).status_code == 429
-    code.row.refresh_from_db()
-    assert code.row.redeemed_at is None
+    preflight = {"origin": "https://app.example", "access-control-request-method": "POST"}
+    assert {Client().options("/oauth/token", headers=preflight).status_code for _ in range(12)} == {200}
+    assert statuses([exchange(application, code="wrong", address=f"192.0.2.{n}") for n in range(3)]) == [400] * 3
+    code = CodeFactory(application=application).raw
+    answer = exchange(application, code=code)
+    assert (answer.status_code, answer.json()["error"]) == (429, "rate_limited")
+    assert answer["Access-Control-Allow-Origin"] == "*"
+    assert 1 <= int(answer["Retry-After"]) <= 60
+    settings.RATES = {}
+    assert exchange(application, code=code).status_code == 200, "the code was not spent"
 
 
-def test_token_lets_the_victim_go_on(settings: Any, confidential: Registered) -> None:
+def test_token_lets_the_victim_go_on(settings: Any, application: Registered) -> None:
     settings.RATES = {"token": "3/m"}
     for _ in range(5):
         exchange(ApplicationFactory())
-        exchange(confidential, client_secret="wrong")
-    assert statuses([exchange(confidential) for _ in range(4)]) == [200] * 3 + [429]
+        exchange(application, client_secret="wrong")
+    assert statuses([exchange(application) for _ in range(4)]) == [200] * 3 + [429]
 
 
 @contract("D21.allowance")
@@ -97,62 +103,62 @@ def test_token_of_a_public_client_lets_the_victim_go_on(settings: Any, public: R
     settings.RATES = {"token": "3/m", "token_failures": "3/m"}
     for _ in range(10):
         exchange(public, address=HERS, code="nonsense")
-    code = CodeFactory(application=public, code_challenge=challenge_of(VERIFIER))
+    code = CodeFactory(application=public, code_challenge=challenge_of(VERIFIER)).raw
     assert statuses([exchange(public, address=HERS), exchange(public), exchange(public)]) == [200] * 3
-    assert exchange(public, code=code.raw).status_code == 429
-    code.row.refresh_from_db()
-    assert code.row.redeemed_at is None
+    assert exchange(public, code=code).status_code == 429
+    settings.RATES = {}
+    assert exchange(public, code=code).status_code == 200, "the code was not spent"
 
 
 @contract("D21.token-failures", "D19/missing-secret", "8/rate")
-def test_token_failures_stops_the_attacker(settings: Any, confidential: Registered) -> None:
+def test_token_failures_stops_the_attacker(settings: Any, application: Registered) -> None:
     """A missing secret is a failed authentication too."""
     settings.RATES = {"token_failures": "3/m"}
-    answers = [exchange(confidential, address=HERS, client_secret=each) for each in ("wrong", "", "wrong", "wrong", "")]
+    answers = [exchange(application, address=HERS, client_secret=each) for each in ("wrong", "", "wrong", "wrong", "")]
     assert statuses(answers) == [401] * 3 + [429] * 2
 
 
 @contract("D21.token-failures")
-def test_token_failures_lets_the_victim_go_on(settings: Any, confidential: Registered) -> None:
+def test_token_failures_lets_the_victim_go_on(settings: Any, application: Registered) -> None:
     settings.RATES = {"token_failures": "3/m"}
     for _ in range(5):
-        exchange(confidential, address=HERS, client_secret="wrong")
-    assert exchange(confidential, address=HERS).status_code == 200
-    assert exchange(confidential, address=ANOTHER, client_secret="wrong").status_code == 401
+        exchange(application, address=HERS, client_secret="wrong")
+    assert exchange(application, address=HERS).status_code == 200
+    assert exchange(application, address=ANOTHER, client_secret="wrong").status_code == 401
     assert exchange(ApplicationFactory(), address=HERS, client_secret="wrong").status_code == 401
 
 
 @contract("D21.invented")
-def test_token_failures_of_an_address_stops_the_attacker(settings: Any, confidential: Registered) -> None:
+def test_token_failures_of_an_address_stops_the_attacker(settings: Any, application: Registered) -> None:
     settings.RATES = {"token_failures": "1/m"}
-    answers = [exchange(confidential, address=HERS, client_id=f"invented{n}") for n in range(12)]
+    answers = [exchange(application, address=HERS, client_id=f"invented{n}") for n in range(12)]
     assert statuses(answers) == [401] * 10 + [429] * 2
 
 
 @contract("D21.invented")
-def test_token_failures_of_an_address_lets_the_victim_go_on(settings: Any, confidential: Registered) -> None:
+def test_token_failures_of_an_address_lets_the_victim_go_on(settings: Any, application: Registered) -> None:
     settings.RATES = {"token_failures": "1/m"}
     for number in range(12):
-        exchange(confidential, address=HERS, client_id=f"invented{number}")
-    assert exchange(confidential, address=HERS).status_code == 200
-    assert exchange(confidential, address=ANOTHER, client_secret="wrong").status_code == 401
+        exchange(application, address=HERS, client_id=f"invented{number}")
+    assert exchange(application, address=HERS).status_code == 200
+    assert exchange(application, address=ANOTHER, client_secret="wrong").status_code == 401
 
 
 # User info ------------------------------------------------------------------------------------------------------------
 
 
 @contract("D21.userinfo", "8/rate")
-def test_userinfo_stops_the_attacker(settings: Any, confidential: Registered) -> None:
+def test_userinfo_stops_the_attacker(settings: Any, application: Registered) -> None:
     settings.RATES = {"userinfo": "3/m"}
-    assert [userinfo(TokenFactory(application=confidential).raw) for _ in range(4)] == [200] * 3 + [429]
+    assert [userinfo(TokenFactory(application=application).raw) for _ in range(4)] == [200] * 3 + [429]
 
 
-def test_userinfo_lets_the_victim_go_on(settings: Any, confidential: Registered) -> None:
+def test_userinfo_lets_the_victim_go_on(settings: Any, application: Registered) -> None:
     settings.RATES = {"userinfo": "3/m"}
     for _ in range(5):
         userinfo(TokenFactory(application=ApplicationFactory()).raw)
         userinfo("bad")
-    assert userinfo(TokenFactory(application=confidential).raw) == 200
+    assert userinfo(TokenFactory(application=application).raw) == 200
 
 
 @contract("D21.allowance")
@@ -205,12 +211,12 @@ def test_logout_lets_the_victim_go_on(settings: Any) -> None:
 
 @contract("D21.site")
 @pytest.mark.parametrize("limit", ["authorize", "token_failures", "userinfo_failures", "sign_in_address"])
-def test_ipv6_site_stops_the_attacker(settings: Any, confidential: Registered, limit: str) -> None:
+def test_ipv6_site_stops_the_attacker(settings: Any, application: Registered, limit: str) -> None:
     """She has a /48, which contains 65,536 networks that each count as one address."""
     settings.RATES = {limit: "1/m"}
     send = {
         "authorize": authorize,
-        "token_failures": lambda address: exchange(confidential, client_id=token_hex(8), address=address),
+        "token_failures": lambda address: exchange(application, client_id=token_hex(8), address=address),
         "userinfo_failures": lambda address: userinfo("bad", address),
         "sign_in_address": lambda address: try_password("nobody@example.com", address=address),
     }[limit]
@@ -237,10 +243,10 @@ def test_ipv6_site_lets_the_victim_go_on(settings: Any) -> None:
 
 
 @contract("D21.off")
-def test_off_switches_off_every_one_of_them(settings: Any, confidential: Registered, public: Registered) -> None:
+def test_off_switches_off_every_one_of_them(settings: Any, application: Registered, public: Registered) -> None:
     settings.RATES = {}
     assert {exchange(public, code="nonsense").status_code for _ in range(25)} == {400}
-    assert {exchange(confidential, client_secret="wrong").status_code for _ in range(25)} == {401}
+    assert {exchange(application, client_secret="wrong").status_code for _ in range(25)} == {401}
     assert {userinfo("bad") for _ in range(70)} == {401}
     assert {authorize(HERS) for _ in range(125)} == {400}
     assert {ask_for_reset("nobody@example.com").status_code for _ in range(25)} == {302}
@@ -251,17 +257,14 @@ def test_off_switches_off_every_one_of_them(settings: Any, confidential: Registe
 
 
 @contract("I8.rate")
-def test_revocation_and_introspection_count_as_user_info_each_by_itself(
-    settings: Any, confidential: Registered
-) -> None:
+def test_revocation_and_introspection_count_as_user_info_each_by_itself(settings: Any, application: Registered) -> None:
     settings.RATES = {"userinfo": "2/m", "revoke": "2/m", "introspect": "2/m"}
     for operation in ("revoke", "introspect"):
-        assert [state_of_token(operation, confidential) for _ in range(3)] == [200, 200, 429]
-    assert userinfo(TokenFactory(application=confidential).raw) == 200
+        assert [state_of_token(operation, application) for _ in range(3)] == [200, 200, 429]
+    assert userinfo(TokenFactory(application=application).raw) == 200
     assert state_of_token("introspect", ApplicationFactory()) == 200
 
 
 def state_of_token(operation: str, application: Registered) -> int:
     form = {"client_id": application.client_id, "client_secret": application.client_secret, "token": "x"}
-    media_type = "application/x-www-form-urlencoded"
-    return Client().post(f"/oauth/{operation}", urlencode(form), content_type=media_type).status_code
+    return Client().post(f"/oauth/{operation}", urlencode(form), content_type=FORM).status_code

@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
-import requests
 
 from oauth_bridge.models import Consent
 from tests.contract_coverage import contract
@@ -108,10 +107,3 @@ def test_she_cannot_enter_the_admin_or_make_a_secret(
         assert answer.status_code in (302, 403, 404)
         assert "secret" not in answer.headers.get("Location", "").rpartition("?")[0]
     assert driver.exchange(application, CodeFactory(application=application).raw).status_code == 200
-
-
-def test_she_cannot_read_files_through_pictures(driver: OAuthDriver) -> None:
-    request = requests.Request("GET", driver.base_url).prepare()
-    for path in ("/avatars/../../etc/passwd", "/avatars/%2e%2e/%2e%2e/config/settings.py", "/logos/..%2f..%2fx"):
-        request.url = f"{driver.base_url}{path}"
-        assert driver.backend.send(request, timeout=10).status_code == 404

@@ -329,7 +329,7 @@ def test_she_learns_no_name_and_no_address_of_a_person(
     tried(hers, alice)
     grace = PersonFactory(nickname="Grace Hopper", is_staff=True)
     registry.set_owners(hers.row, [mallory, grace])
-    secret_rotation.rotate(hers.row, timedelta(hours=1), maker=secret_rotation.Maker(grace.pk, "Grace Hopper"))
+    secret_rotation.rotate(hers.row, timedelta(hours=1), maker=grace)
     Application.objects.filter(pk=hers.row.pk).update(
         is_enabled=False, disabled_at=timezone.now(), disabled_by="Grace Hopper", disabled_reason="Sold"
     )

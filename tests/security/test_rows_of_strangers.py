@@ -70,14 +70,6 @@ def test_only_a_few_paths_store_something_for_a_stranger(sign_up_is_open: None, 
     assert stored == {key: labels for key, labels in STORED.items() if key[0] == method}
 
 
-def test_whatever_a_stranger_sends_no_session_of_theirs_outlives_an_hour(sign_up_is_open: None) -> None:
-    for method, path in STORED:
-        list(requests(method, path))
-    ends = Session.objects.values_list("expire_date", flat=True)
-    assert len(ends) > 5
-    assert max(ends) <= timezone.now() + timedelta(seconds=settings.ANONYMOUS_SESSION_AGE)
-
-
 def test_a_session_of_a_person_lasts_for_two_weeks_and_a_sign_in_that_waits_for_its_code_for_an_hour(
     alice: User,
 ) -> None:

@@ -16,8 +16,9 @@ from accounts.models import User
 from oauth_bridge.activity import counts
 from oauth_bridge.applications.registry import set_groups
 from oauth_bridge.callback_addresses.masking import MASK
-from oauth_bridge.models import CLIENT_ID_LENGTH, MISTYPED_CLIENT_ID, Application
+from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
+from oauth_bridge.models.application import CLIENT_ID_LENGTH, MISTYPED_CLIENT_ID
 from tests.factories import ApplicationFactory, PersonFactory
 from tests.grants import HTML, Attempt
 from tests.pages import admin_page, html_of, staff, text_of, with_session

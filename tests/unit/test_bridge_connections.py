@@ -15,7 +15,8 @@ from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
-from oauth_bridge.models import NAME_MAX_LENGTH, Application, Consent
+from oauth_bridge.models import Application, Consent
+from oauth_bridge.models.application import NAME_MAX_LENGTH
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
 
 pytestmark = pytest.mark.django_db

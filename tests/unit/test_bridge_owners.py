@@ -16,8 +16,7 @@ from accounts.models import AuditEntry, User
 from config.infrastructure.errors import RequestError
 from oauth_bridge.activity import counts
 from oauth_bridge.applications import mails, registry
-from oauth_bridge.credentials import code_redemption, tokens
-from oauth_bridge.credentials.random_values import new_credential
+from oauth_bridge.credentials import tokens
 from oauth_bridge.models import Application, Consent
 from tests.factories import (
     PASSWORD,
@@ -272,19 +271,3 @@ def test_who_may_not_use_it_need_not_confirm_an_address_first(application: Regis
     registry.set_groups(application.row, [readers])
     browser = with_session(PersonFactory(email_verified_at=None))
     assert "is for certain people only" in html_of(browser.get(link_of(application), headers=PAGE))
-
-
-@pytest.mark.integration
-def test_an_exchange_that_read_the_application_before_groups_were_chosen_redeems_nothing(
-    application: Registered, readers: Group
-) -> None:
-    code = CodeFactory(application=application)
-
-    def redeemed(is_restricted: bool) -> bool:
-        form, pk = {"code": code.raw}, application.row.pk
-        return bool(code_redemption.redeem(form, pk, new_credential(), is_restricted=is_restricted))
-
-    registry.set_groups(application.row, [readers])
-    assert [redeemed(False), redeemed(True)] == [False, False]
-    registry.set_groups(application.row, [])
-    assert redeemed(True)

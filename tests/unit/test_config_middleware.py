@@ -118,11 +118,11 @@ def test_where_a_proxy_changes_the_host_no_page_is_redirected_to_itself(
     assert OriginMiddleware(page)(rf.post("/oauth/token", headers={"Host": sent})).status_code == 200
 
 
+@contract("D19/discovery", "D19/not_found", "7/404")
 @pytest.mark.django_db
 def test_a_near_miss_of_a_path_is_told_what_to_use_and_who_registers_applications(two_origins: None) -> None:
     token, authorize = f"{API}/oauth/token", f"{PAGES}/oauth/authorize"
-    server = f"{API}/.well-known/oauth-authorization-server"
-    registers = "an administrator registers applications"
+    discovery = ("/.well-known/oauth-authorization-server/oauth", "/.well-known/jwks.json", "/oauth/keys")
     for host, path, said in (
         ("api", "/oauth/authorize", f"Use {authorize}."),
         ("auth", "/oauth/authorize/", "Use /oauth/authorize without the slash at the end."),
@@ -131,8 +131,9 @@ def test_a_near_miss_of_a_path_is_told_what_to_use_and_who_registers_application
         ("api", "/realms/main/protocol/openid-connect/token", f"Use {token}."),
         ("api", "/oauth2/token", f"Use {token}. The documentation is at {PAGES}/docs. Reference"),
         ("auth", "/connect/userinfo/", f"Use {API}/oauth/userinfo."),
-        ("api", "/oauth/register/", registers),
-        ("api", "/.well-known/oauth-protected-resource", f"metadata is at {server}, and {registers}"),
+        ("api", "/oauth/register/", "an administrator registers applications"),
+        ("api", "/.well-known/oauth-protected-resource", f"Use {API}/.well-known/openid-configuration."),
+        *(("api", each, f"Use {API}/.well-known/openid-configuration.") for each in discovery),
         ("api", "//.well-known/openid-configuration/mcp", f"Use {API}/.well-known/openid-configuration."),
         ("api", "/nonsense/register-me", "Compare it with the documentation"),
     ):

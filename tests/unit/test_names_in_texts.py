@@ -51,7 +51,7 @@ def named() -> tuple[Application, User, Group]:
     ApplicationFactory(name=APPLICATION)
     ConsentFactory(application=application, user=person, fingerprint="x")
     CodeFactory(application=application, user=person, redirect_uri=CALLBACK, redeemed_at=timezone.now())
-    secret_rotation.rotate(application, maker=secret_rotation.Maker(person.pk, PERSON))
+    secret_rotation.rotate(application, maker=person)
     attempt.person = person
     attempt.browser.get(attempt.link(redirect_uri=f"{CALLBACK}/"), **HTML)
     attempt.answer(decision="refuse")
