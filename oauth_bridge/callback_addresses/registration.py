@@ -19,7 +19,6 @@ MAX_LENGTH = 2000
 MAX_COUNT = 50
 REVERSE_DOMAIN_SCHEME = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
 VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
-BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 RESPONSE_PARAMETERS = {"code", "state", "error", "error_description"}
 # The beginning of an address that names this machine, but has no scheme or too few slashes.
 ON_THIS_MACHINE = re.compile(r"(?:http:)?/{0,2}(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/?]|\Z)", re.IGNORECASE)
@@ -63,8 +62,6 @@ def _validate_each(uris: list[str], taken: set[str]) -> None:
     if len(uris) > MAX_COUNT:
         raise ValidationError(_("Enter at most %(count)d addresses.") % {"count": MAX_COUNT})
     for uri in dict.fromkeys(uris):
-        if uris.count(uri) > 1:
-            problems.append(_("%(uri)s: it is there more than once.") % {"uri": uri})
         if problem := registration_problem(uri, taken):
             problems.append(_("%(uri)s: %(problem)s") % {"uri": uri[:200], "problem": problem})
     if problems:
@@ -86,8 +83,6 @@ def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str
         return _("wildcards are not possible; register every address in full.")
     if "#" in uri:
         return _("a fragment (#…) is not possible; it would never reach your server.")
-    if BROKEN_ESCAPE.search(uri):
-        return _("a % must be followed by two hexadecimal digits.")
     try:
         parts = urlsplit(uri)
         port = parts.port
@@ -133,7 +128,7 @@ def hints(uri: str, *, is_public: bool) -> list[str]:
         found.append(_("Most clients leave :%(port)d out; then the address is another one.") % {"port": parts.port})
     if not parts.path:
         found.append(_("A bare host. Clients usually come back to a path."))
-    elif parts.path == "/" or parts.path.endswith("/"):
+    elif parts.path.endswith("/"):
         found.append(_("It ends with a slash. The application must send the slash, too."))
     if parts.scheme == "http" and parts.port is None and not is_public:
         found.append(_("Without a port, this is port 80. Only an application without a secret may send other ports."))
