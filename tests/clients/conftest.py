@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import time_machine
 
-from oauth_bridge.api_docs import snippets
+from oauth_bridge.api_docs import documents, openapi
 from tests.driver import Callback, OAuthDriver
 from tests.factories import PASSWORD, Registered
 from tests.server import Server
@@ -61,8 +61,8 @@ def answer(driver: OAuthDriver, alice: Any) -> Answer:
 
 def code_of(name: str, application: Registered) -> str:
     """Code of docs/connect.md with the values of the application."""
-    return snippets.fill(
-        snippets.blocks("connect")[name],
+    return openapi.fill(
+        documents.blocks("connect")[name],
         CLIENT_ID=application.client_id,
         CLIENT_SECRET=application.client_secret,
         REDIRECT_URI=application.redirect_uri,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from oauth_bridge.api_docs import snippets
+from oauth_bridge.api_docs import documents
 from tests.clients.conftest import Answer, outcome_of
 from tests.factories import ApplicationFactory, Registered
 from tests.server import Server
@@ -77,7 +77,7 @@ def test_the_code_of_the_documents(
 ) -> None:
     application = ApplicationFactory(redirect_uris=f"https://client.example{path}")
     file = programs / f"{application.client_id}.mjs"
-    code = snippets.fill_for(snippets.blocks(document, "js")[name], application.row).replace(WITHOUT_HTTPS, "")
+    code = documents.fill_for(documents.blocks(document, "js")[name], application.row).replace(WITHOUT_HTTPS, "")
     file.write_text(code.replace("{CLIENT_SECRET}", application.secret), encoding="utf-8")
     profile = run("snippet.mjs", application, SNIPPET=str(file), KIND=kind)["profile"]
     assert (profile["sub"], profile["email"]) == (str(alice.pk), alice.email)

@@ -19,7 +19,7 @@ from oauthlib.oauth2 import AccessDeniedError, InvalidGrantError
 from social_core.storage import BaseStorage, NonceMixin
 from social_core.strategy import BaseStrategy
 
-from oauth_bridge.api_docs import snippets
+from oauth_bridge.api_docs import documents
 from tests.clients.conftest import PATIENCE_SECONDS, Answer, code_of, expected, outcome_of
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
@@ -48,7 +48,7 @@ def test_the_python_client_of_the_guide(
 ) -> None:
     application = ApplicationFactory(client_type=client_type)
     monkeypatch.setenv("CLIENT_SECRET", application.secret)
-    client = run(snippets.fill_for(snippets.blocks("guide", "python")["client"], application.row))
+    client = run(documents.fill_for(documents.blocks("guide", "python")["client"], application.row))
     url, kept = client["sign_in_url"]()
     callback = answer(url)
     profile = client["profile_of"](callback.url, kept)
@@ -67,17 +67,17 @@ def test_the_python_client_of_the_guide_runs_as_a_program(
     answer: Answer, alice: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the lines that serve its callback, on a port of its own."""
-    application = ApplicationFactory(redirect_uris=snippets.EXAMPLE_CALLBACK)
+    application = ApplicationFactory(redirect_uris=documents.EXAMPLE_CALLBACK)
     monkeypatch.setenv("CLIENT_SECRET", application.secret)
-    blocks = snippets.blocks("guide", "python")
-    code = snippets.fill_for(f"{blocks['client']}\n{blocks['try']}", application.row).replace(
+    blocks = documents.blocks("guide", "python")
+    code = documents.fill_for(f"{blocks['client']}\n{blocks['try']}", application.row).replace(
         'http.server.HTTPServer(("127.0.0.1", 8765), Callback).serve_forever()',
         'server = http.server.HTTPServer(("127.0.0.1", 0), Callback)',
     )
     defined: dict[str, Any] = {"__name__": "__main__"}
     exec(compile(code, "snippet", "exec"), defined)
     callback = answer(defined["url"])
-    assert callback.address == snippets.EXAMPLE_CALLBACK
+    assert callback.address == documents.EXAMPLE_CALLBACK
     threading.Thread(target=defined["server"].handle_request, daemon=True).start()
     address = f"http://127.0.0.1:{defined['server'].server_port}/callback?{urlsplit(callback.url).query}"
     assert requests.get(address, timeout=PATIENCE_SECONDS).json()["sub"] == str(alice.pk)
@@ -91,7 +91,7 @@ def test_the_shell_commands_of_the_guide(answer: Answer, alice: Any, client_type
     if missing:
         pytest.skip(f"needs {', '.join(missing)}")
     application = ApplicationFactory(client_type=client_type)
-    code = snippets.fill_for(snippets.blocks("guide", "sh")["curl"], application.row)
+    code = documents.fill_for(documents.blocks("guide", "sh")["curl"], application.row)
     # The two lines that a reader fills in are read from the standard input instead.
     code = code.replace("{CLIENT_SECRET}", application.secret).replace("CODE={CODE}", "read -r CODE")
     code = code.replace("ACCESS_TOKEN={ACCESS_TOKEN}", "echo; read -r ACCESS_TOKEN")
@@ -115,13 +115,13 @@ def test_the_shell_commands_of_the_guide(answer: Answer, alice: Any, client_type
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
 def test_openid_connect_of_the_guide(driver: OAuthDriver, answer: Answer, alice: Any, algorithm: str) -> None:
     application = ApplicationFactory(id_token_alg=algorithm)
-    [more] = re.findall(r"^&(scope=.*)nonce=\{NONCE\}$", snippets.source("guide"), re.MULTILINE)
+    [more] = re.findall(r"^&(scope=.*)nonce=\{NONCE\}$", documents.source("guide"), re.MULTILINE)
     url = f"{driver.authorization_url(application)}&{more}nonce=once"
     callback = answer(url).parameters
     assert callback["iss"] == driver.base_url
     token = driver.exchange(application, callback["code"]).json()
-    code = snippets.blocks("guide", "python")["id-token"]
-    claims_of = run(snippets.fill_for(code, application.row))["claims_of"]
+    code = documents.blocks("guide", "python")["id-token"]
+    claims_of = run(documents.fill_for(code, application.row))["claims_of"]
     claims = claims_of(token["id_token"], "once")
     assert jwt.get_unverified_header(token["id_token"])["alg"] == algorithm
     profile = driver.userinfo(token["access_token"]).json()
@@ -130,7 +130,7 @@ def test_openid_connect_of_the_guide(driver: OAuthDriver, answer: Answer, alice:
     assert not {"name", "email"} & set(claims)
     with pytest.raises(ValueError, match="not of the sign-in that this session started"):
         claims_of(token["id_token"], "twice")
-    of_another = run(snippets.fill_for(code, ApplicationFactory().row))["claims_of"]
+    of_another = run(documents.fill_for(code, ApplicationFactory().row))["claims_of"]
     with pytest.raises(jwt.InvalidAudienceError):
         of_another(token["id_token"], "once")
 
@@ -236,7 +236,7 @@ def test_social_auth(answer: Answer, application: Registered, alice: Any) -> Non
 
 
 def test_each_section_says_whether_tests_run_it() -> None:
-    text, blocks = snippets.source("connect"), snippets.blocks("connect")
+    text, blocks = documents.source("connect"), documents.blocks("connect")
     sections = re.split(r"^### ", text, flags=re.MULTILINE)[1:]
     assert len(sections) == len(blocks)
     run_here = {re.search(r"```\w+ ([\w-]+)", each)[1] for each in sections if "tests run it" in each}  # type: ignore[index]
