@@ -140,14 +140,15 @@ def connections(person: User) -> list[Connection]:
     """The person's applications, in no particular order. Three SQL statements."""
     sign_ins, now = code_history.sign_ins(person), timezone.now()
     given = {consent.application_id: consent for consent in Consent.objects.filter(user=person)}
-
-    def is_remembered(consent: Consent | None, application: Application) -> bool:
-        if not consent or not consent.expires_at or consent.expires_at <= now:
-            return False
-        is_current = consent.person_version == person.credentials_version
-        return is_current and consent.fingerprint == fingerprint(application)
-
-    return [
-        Connection(each, given.get(each.pk), sign_ins.get(each.pk), is_remembered(given.get(each.pk), each))
-        for each in Application.objects.filter(pk__in={*given, *sign_ins})
-    ]
+    found = []
+    for application in Application.objects.filter(pk__in={*given, *sign_ins}):
+        consent = given.get(application.pk)
+        is_remembered = (
+            consent is not None
+            and consent.expires_at is not None
+            and consent.expires_at > now
+            and consent.person_version == person.credentials_version
+            and consent.fingerprint == fingerprint(application)
+        )
+        found.append(Connection(application, consent, sign_ins.get(application.pk), is_remembered))
+    return found

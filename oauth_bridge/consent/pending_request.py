@@ -90,8 +90,11 @@ class PendingRequest(AuthorizationRequest):
 
     @property
     def asked_at(self) -> float:
-        """The Unix time in seconds at which the application's link was opened. `attempt` contains this time."""
-        return (UUID(self.attempt).int >> 80) / 1000
+        """The Unix time in seconds at which the application's link was opened, at most an hour ago.
+
+        `attempt` contains this time. The limit keeps an old bookmark from accepting an old proof of identity for ever.
+        """
+        return max((UUID(self.attempt).int >> 80) / 1000, time.time() - PAGE_LIFETIME_SECONDS)
 
     def note(self) -> None:
         errors.subject().client_id, errors.subject().attempt = self.client_id, UUID(self.attempt)
@@ -100,9 +103,6 @@ class PendingRequest(AuthorizationRequest):
     def person_id(self) -> UUID | None:
         """The person who saw the consent page; None for other pages."""
         return UUID(self.bound_to.partition(" ")[0]) if self.bound_to else None
-
-    def unbound(self) -> PendingRequest:
-        return replace(self, bound_to="")
 
 
 def new_attempt() -> str:

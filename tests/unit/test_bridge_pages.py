@@ -13,7 +13,7 @@ from accounts.models import User
 from oauth_bridge.activity import attempts, counts
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.consent import consents
-from oauth_bridge.consent.account_pages import stored_about
+from oauth_bridge.consent.pages import stored_about
 from oauth_bridge.models import AuthorizationCode
 from tests.factories import PersonFactory, Registered
 from tests.grants import PAGE, answer, link_of
