@@ -57,7 +57,6 @@ def long_application(committed: None) -> Registered:
 
 
 def reload_as_allowed_before(page: Page, way: Way) -> None:
-    """The page becomes the shorter one of a person who has allowed the application once."""
     row = way.application.row
     ConsentFactory(user=way.person, application=row, fingerprint=consents.fingerprint(row), expires_at=timezone.now())
     page.reload()
@@ -68,7 +67,6 @@ def reload_as_allowed_before(page: Page, way: Way) -> None:
 def test_both_buttons_are_in_view_at_every_size(
     way: Way, application: Registered, long_application: Registered, script: bool
 ) -> None:
-    """And every target can be hit, and nothing covers what is agreed to."""
     people = [PersonFactory(nickname="Ada Lovelace"), PersonFactory(nickname="W" * NICKNAME_MAX_LENGTH)]
     for way.application, way.person in zip((application, long_application), people, strict=True):
         page = way.begin(script=script)
@@ -99,8 +97,9 @@ def test_the_two_buttons_are_equal_no_button_is_filled_and_axe_finds_nothing_in_
             reload_as_allowed_before(page, way)
         refuse, allowing = (page.locator(f"[name=decision][value={value}]") for value in ("refuse", "allow"))
         boxes = [button.bounding_box() or {} for button in (refuse, allowing)]
-        assert boxes[0]["width"] == pytest.approx(boxes[1]["width"])
-        assert boxes[0]["height"] == pytest.approx(boxes[1]["height"])
+        assert [boxes[0][name] for name in ("width", "height")] == pytest.approx(
+            [boxes[1][name] for name in ("width", "height")]
+        )
         assert refuse.evaluate(LOOK) == allowing.evaluate(LOOK)
         assert page.locator(".button:not(.outlined)").count() == 0
         for summary in page.locator("summary").all():
@@ -142,9 +141,7 @@ def test_what_the_developer_needs_can_be_copied(way: Way) -> None:
     page.get_by_role("button", name="Copy this").click()
     expect(page.get_by_role("button", name="Copied")).to_be_visible()
     copied = page.evaluate("navigator.clipboard.readText()")
-    assert "The redirect_uri is not one that is registered" in copied
-    assert "https://client.example/wrong" in copied
-    assert re.search(r"Reference\s+[0-9A-Z]{8}$", copied)
+    assert re.search(r"(?s)is not one .*https://client\.example/wrong.*Reference\s+[0-9A-Z]{8}$", copied)
 
 
 def in_german(page: Page) -> None:
@@ -161,14 +158,11 @@ def test_another_language_keeps_what_was_typed_and_the_tick_and_no_secret(way: W
 
     page = way.page()
     page.goto(f"{way.server.auth_url}/accounts/sign-up")
-    page.locator("[name=nickname]").fill("Ada")
-    page.locator("[name=email]").fill("ada@example.com")
-    page.locator("[name=password1]").fill("never kept anywhere")
+    typed = {"nickname": "Ada", "email": "ada@example.com", "password1": "never kept anywhere"}
+    for name, value in typed.items():
+        page.locator(f"[name={name}]").fill(value)
     page.locator("[data-reveal]").first.click()
     in_german(page)
-    expect(page.locator("[name=nickname]")).to_have_value("Ada")
-    expect(page.locator("[name=email]")).to_have_value("ada@example.com")
-    expect(page.locator("[name=password1]")).to_have_value("")
-    assert page.evaluate("sessionStorage.length") == 0
-    page.reload()
+    for name, value in (typed | {"password1": ""}).items():
+        expect(page.locator(f"[name={name}]")).to_have_value(value)
     assert page.evaluate("sessionStorage.length") == 0

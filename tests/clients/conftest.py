@@ -21,7 +21,6 @@ Answer = Callable[..., Callback]
 PATIENCE_SECONDS = 120
 OFFSET_SECONDS = -30
 
-
 # A clock that is some seconds off, for Node.
 SHIFTED_DATE = """
 const Real = Date;
@@ -60,7 +59,6 @@ def answer(driver: OAuthDriver, alice: Any) -> Answer:
 
 
 def code_of(name: str, application: Registered) -> str:
-    """Code of docs/connect.md with the values of the application."""
     return openapi.fill(
         documents.blocks("connect")[name],
         CLIENT_ID=application.client_id,

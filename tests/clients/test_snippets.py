@@ -10,13 +10,13 @@ import sys
 import threading
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import jwt
 import pytest
 import requests
 from oauthlib.oauth2 import AccessDeniedError, InvalidGrantError
-from social_core.storage import BaseStorage, NonceMixin
 from social_core.strategy import BaseStrategy
 
 from oauth_bridge.api_docs import documents
@@ -29,7 +29,6 @@ pytestmark = pytest.mark.usefixtures("shifted_clock")
 
 
 def connected(name: str, application: Registered) -> dict[str, Any]:
-    """What the Python code of connect.md defines."""
     return run(code_of(name, application))
 
 
@@ -37,9 +36,6 @@ def run(code: str) -> dict[str, Any]:
     defined: dict[str, Any] = {"__name__": "snippet"}
     exec(compile(code, "snippet", "exec"), defined)
     return defined
-
-
-# The guide -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("client_type", ["confidential", "public"])
@@ -58,9 +54,8 @@ def test_the_python_client_of_the_guide(
     with pytest.raises(ValueError, match="not of the sign-in that this session started"):
         client["profile_of"](callback.url, {**kept, "state": "x"})
     url, kept = client["sign_in_url"]()
-    refused = answer(url, "refuse")
     with pytest.raises(ValueError, match="The person refused the authorization"):
-        client["profile_of"](refused.url, kept)
+        client["profile_of"](answer(url, "refuse").url, kept)
 
 
 def test_the_python_client_of_the_guide_runs_as_a_program(
@@ -87,9 +82,8 @@ def test_the_python_client_of_the_guide_runs_as_a_program(
 
 @pytest.mark.parametrize("client_type", ["confidential", "public"])
 def test_the_shell_commands_of_the_guide(answer: Answer, alice: Any, client_type: str) -> None:
-    missing = [program for program in ("curl", "openssl", "bash") if not shutil.which(program)]
-    if missing:
-        pytest.skip(f"needs {', '.join(missing)}")
+    if not all(map(shutil.which, ("curl", "openssl", "bash"))):
+        pytest.skip("needs curl, openssl and bash")
     application = ApplicationFactory(client_type=client_type)
     code = documents.fill_for(documents.blocks("guide", "sh")["curl"], application.row)
     # The two lines that a reader fills in are read from the standard input instead.
@@ -135,14 +129,10 @@ def test_openid_connect_of_the_guide(driver: OAuthDriver, answer: Answer, alice:
         of_another(token["id_token"], "once")
 
 
-# Libraries -----------------------------------------------------------------------------------------------------------
-
-
 def test_authlib(answer: Answer, application: Registered, alice: Any) -> None:
     browser = connected("authlib", application)["app"].test_client()
     away = browser.get("/sign-in", base_url="https://client.example")
-    callback = answer(away.location)
-    profile = browser.get(callback.url).json
+    profile = browser.get(answer(away.location).url).json
     assert (profile["sub"], profile["name"], profile["email"]) == (str(alice.pk), alice.nickname, alice.email)
 
 
@@ -178,35 +168,15 @@ def test_flask_dance(answer: Answer, alice: Any, capsys: pytest.CaptureFixture[s
     application = ApplicationFactory(redirect_uris="https://client.example/login/service/authorized")
     browser = connected("flask-dance", application)["app"].test_client()
     away = browser.get("/login/service", base_url="https://client.example")
-    callback = answer(away.location)
-    assert browser.get(callback.url).location == "/"
+    assert browser.get(answer(away.location).url).location == "/"
     assert f"signed in: {alice.pk}" in capsys.readouterr().out
-
-
-class Nonces(NonceMixin):
-    """Each state may be used once."""
-
-    fresh: set[str] = set()
-
-    @classmethod
-    def use(cls, server_url: str, timestamp: int, salt: str) -> bool:
-        cls.fresh.add(salt)
-        return True
-
-    @classmethod
-    def consume(cls, server_url: str, timestamp: int, salt: str) -> bool:
-        return salt in cls.fresh and not cls.fresh.remove(salt)
-
-
-class Storage(BaseStorage):
-    nonce = Nonces
 
 
 class Strategy(BaseStrategy):
     """The web framework, as Python Social Auth wants to know it."""
 
     def __init__(self, application: Registered) -> None:
-        super().__init__(Storage)
+        super().__init__(Mock())  # a storage that accepts each state
         self.query: dict[str, str] = {}
         session: dict[str, Any] = {}
         self.session_get, self.session_set = session.get, session.__setitem__
@@ -225,14 +195,10 @@ class Strategy(BaseStrategy):
 def test_social_auth(answer: Answer, application: Registered, alice: Any) -> None:
     strategy = Strategy(application)
     backend = connected("social-auth", application)["Service"](strategy, application.redirect_uri)
-    callback = answer(backend.auth_url())
-    strategy.query = backend.data = callback.parameters
+    strategy.query = backend.data = answer(backend.auth_url()).parameters
     response = backend.auth_complete()
     assert backend.get_user_id(backend.get_user_details(response), response) == str(alice.pk)
     assert backend.get_user_details(response)["email"] == alice.email
-
-
-# What is said of them ------------------------------------------------------------------------------------------------
 
 
 def test_each_section_says_whether_tests_run_it() -> None:

@@ -42,9 +42,8 @@ def test_a_valid_token_is_told_as_active_and_every_other_alike(
     driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
     told = send(driver, "introspect", application, token_of(application, alice)).json()
-    assert (told["active"], told["sub"], told["client_id"]) == (True, str(alice.pk), application.client_id)
-    assert told["exp"] - told["iat"] == 3600
-    assert told["iss"] == driver.base_url
+    named = {"active": True, "sub": str(alice.pk), "client_id": application.client_id, "iss": driver.base_url}
+    assert told.items() >= (named | {"exp": told["iat"] + 3600}).items()
     revoked = token_of(application, alice)
     send(driver, "revoke", application, revoked)
     for token in (revoked, "x", "x" * 5000, token_of(ApplicationFactory(), alice)):
@@ -57,8 +56,8 @@ def test_the_client_must_prove_itself_and_a_public_one_can_not_introspect(
     driver: OAuthDriver, application: Registered, alice: Any, operation: str
 ) -> None:
     token = token_of(application, alice)
-    error_of(send(driver, operation, application, token, client_secret="wrong"), 401, "invalid_client")
-    error_of(send(driver, operation, application, token, client_secret=""), 401, "invalid_client")
+    for secret in ("wrong", ""):
+        error_of(send(driver, operation, application, token, client_secret=secret), 401, "invalid_client")
     error_of(send(driver, operation, application, ""), 400, "invalid_request")
     assert driver.userinfo(token).status_code == 200
     public = ApplicationFactory(client_type="public")

@@ -59,7 +59,6 @@ def test_no_header_and_no_signed_content_of_a_hint_makes_an_error_of_the_service
 
 
 def test_the_longest_id_token_is_a_hint(driver: OAuthDriver, application: Registered, alice: Any) -> None:
-    """It was cut at 2,000 characters, and so refused."""
     asked = json.dumps({"id_token": dict.fromkeys(["name", "nickname", "picture", "avatar", "email"])})
     token = signed_in(driver, application, alice, nonce="\u00e9" * 512, claims=asked)["id_token"]
     assert len(token) > 2000
@@ -71,7 +70,6 @@ def test_the_longest_id_token_is_a_hint(driver: OAuthDriver, application: Regist
 @pytest.mark.django_db
 @pytest.mark.parametrize("operation", [revocation_introspection.introspect, revocation_introspection.revoke])
 def test_a_token_of_another_application_runs_the_statements_of_an_unknown_one(operation: Callable[..., Any]) -> None:
-    """So nothing is learned from the time either."""
     application = ApplicationFactory()
 
     def ran(token: str) -> list[str]:
