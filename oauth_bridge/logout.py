@@ -46,7 +46,7 @@ class LogoutRequest(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The `address` with the `state`, to which the browser is redirected after the sign-out; empty: no address."""
+        """The `address` with the `state`; empty without an address."""
         if not self.address or self.state is None:
             return self.address
         return f"{self.address}{'&' if '?' in self.address else '?'}state={self.state}"
@@ -126,10 +126,7 @@ def _asked(request: HttpRequest) -> HttpResponse:
 
 @csrf_protect
 def _answered(request: HttpRequest) -> HttpResponse:
-    """Sign out the person who has confirmed on the page.
-
-    If the page was made for another person, the signed-in person is asked again. The address is verified again.
-    """
+    """Sign out the person who has confirmed. If the page was made for another person, ask again."""
     throttling.page("logout", request)
     asked = verified_request(parameters.of_query(request))
     if request.user.is_authenticated:

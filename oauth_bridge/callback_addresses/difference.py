@@ -17,7 +17,7 @@ from django.utils.translation import gettext_noop as _  # marks the sentences fo
 
 from config.infrastructure.network import LOOPBACK_HOSTS
 from oauth_bridge.callback_addresses.masking import ENCODED_SCHEME, MAX_QUOTED_LENGTH, MOST_COMPARED
-from oauth_bridge.callback_addresses.registration import is_port, shown_host
+from oauth_bridge.callback_addresses.registration import is_port
 
 # The names of the differences, with the likely reason and the advice, in the order in which people read them.
 REASONS = {
@@ -118,8 +118,6 @@ def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) ->
             return each, ["not_encoded"]
     found, cleaned = _cleaned(sent[:MOST_COMPARED])
     address = _parsed(cleaned)
-    if not address.host.isascii() and (host := shown_host(f"https://{address.host[:MAX_HOST_LENGTH]}")):
-        found, address = found | {"host"}, address._replace(host=host)
     matcher = SequenceMatcher(b=cleaned, autojunk=False)
 
     def likeness(candidate: tuple[str, set[str]]) -> float:
@@ -140,7 +138,7 @@ def reason(differs: Iterable[str]) -> str:
 
 
 def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
-    """Return the addresses as pairs of pieces (whole words, or empty), and whether the two in a pair are equal."""
+    """Split both addresses into pieces. Return triples: sent piece, registered piece, whether both are equal."""
     ours, theirs = (_WORDS.findall(address[:MAX_QUOTED_LENGTH]) for address in (sent, registered))
     matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
     return [
@@ -203,10 +201,9 @@ def likely_differences(
 ) -> list[str]:
     """Return the likely faults of a sent address, in words that are marked for translation.
 
-    A loopback address is compared with the registered loopback addresses, which lead nowhere but to the person's own
-    machine. For all others the words depend only on the request, so they reveal nothing about the registered addresses.
-    `is_public`: the application is public, so a registered loopback address without a port accepts every port.
-    `is_cut`: the address was not percent-encoded in the link, so a part of it is missing.
+    The words reveal nothing about the registered addresses, except that a loopback address is compared with the
+    registered loopback addresses. `is_public`: as for `compare`. `is_cut`: the link had the address without
+    percent-encoding, so a part of it is missing.
     """
     parts = _parsed(address)
     if is_cut:

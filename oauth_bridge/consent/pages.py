@@ -26,7 +26,6 @@ from accounts.profile import own_data
 from accounts.profile.page import shown_claims
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
-from oauth_bridge.consent.consents import Connection
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.credentials import code_history
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode, Consent
@@ -61,13 +60,11 @@ def authorize_path(pending: PendingRequest, **more: str) -> str:
 
 
 def ask_again(pending: PendingRequest, cause: str = "") -> HttpResponse:
-    """Redirect to the consent page, even if the consent is remembered. It shows the notice for `cause` or OUTDATED."""
-    notice = cause if cause in NOTICES else OUTDATED
-    return HttpResponseRedirect(authorize_path(pending, **{NOTICE: notice}), status=303)
+    """Redirect to the consent page, even if the consent is remembered. The page shows the notice for `cause`."""
+    return HttpResponseRedirect(authorize_path(pending, **{NOTICE: cause or OUTDATED}), status=303)
 
 
 def sign_in_url(pending: PendingRequest) -> str:
-    """Return the URL of the sign-in page. The request continues after the sign-in."""
     login = pending.parameters.get("login_hint", "")
     return return_path.sign_in_url(authorize_path(pending), login=login)
 
@@ -91,7 +88,6 @@ def consent(
         "brief": again and facts == claims.PLAIN_FACTS,
         "short_name": _short_name(person),
         "claims": shown_facts(person, application, facts),
-        "user_id": str(person.pk),
         "destination": destination(pending.redirect_uri),
         "is_always_asked": application.has_own_port(pending.redirect_uri),
         "pending": pending.bind(request).seal(),
@@ -116,7 +112,7 @@ def _new(application: Application) -> str:
 
 
 def shown_facts(person: User, application: Application, facts: Sequence[str]) -> list[dict[str, str]]:
-    """Return the facts as the application receives them, with notes on empty ones."""
+    """Return the values that the application receives, with labels, and with notes on empty values."""
     values = claims.values(person, facts, application.pk)
     shown = [claim | {"value": values[claim["name"]]} for claim in shown_claims(person) if claim["name"] in facts]
     if "groups" in facts:
@@ -131,11 +127,7 @@ def _short_name(person: User) -> str:
 
 
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
-    """Render the page for an attempt whose code was redeemed.
-
-    An application accepts a `state` only once, so a new attempt must begin at the application. The page links to the
-    application's `initiate_login_uri`, which starts a new attempt, or to its homepage.
-    """
+    """Render the page for an attempt whose code was redeemed. A new attempt must begin at the application."""
     context = {
         "application": application,
         "heading": _("You already signed in to %(name)s") % {"name": application.name},
@@ -169,7 +161,7 @@ def wrong_account(
 ) -> HttpResponse:
     """Render the page for a person who may not use the application, or whom the application does not expect.
 
-    The page names the account, because the person may have another one. `url` is the callback address with the error.
+    `url` is the callback address with the error.
     """
     path = authorize_path(pending)
     context = {
@@ -183,7 +175,7 @@ def wrong_account(
 
 
 def asking_application(request: HttpRequest) -> Application | None:
-    """Return the application that asked for the sign-in, by the request's return path; None if there is none."""
+    """Return the application to which the sign-in page leads, by its return path; None if there is none."""
     pending = PendingRequest.of_path(return_path.found(request))
     return registry.find(pending.client_id) if pending else None
 
@@ -197,7 +189,7 @@ def asking_application(request: HttpRequest) -> Application | None:
 def applications(request: HttpRequest) -> HttpResponse:
     """List the person's applications. A post ends "don't ask again" or disconnects an application."""
     person = cast("User", request.user)
-    connections = sorted(consents.connections(person), key=_newest_first)
+    connections = sorted(consents.connections(person), key=lambda each: each.last_at, reverse=True)
     if request.method == "POST":
         of_client_id = {each.application.client_id: each.application for each in connections}
         if chosen := of_client_id.get(request.POST.get("disconnect", "")):
@@ -216,12 +208,6 @@ def applications(request: HttpRequest) -> HttpResponse:
     return render(request, "oauth_bridge/applications.html", context)
 
 
-def _newest_first(connection: Connection) -> tuple[float, str]:
-    application, consent, sign_ins, _ = connection
-    times = [consent.given_at if consent else None, sign_ins.last_at if sign_ins else None]
-    return -max(time.timestamp() for time in times if time), application.name
-
-
 class ExportView(own_data.ExportView):
     def data(self, person: User) -> dict[str, Any]:
         return super().data(person) | stored_about(person, own_data.ENTRIES)
@@ -237,7 +223,7 @@ _OF_A_RECORD = ("at", "client_id", "step", "outcome", "cause", "reference", "add
 
 
 def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
-    """The person's newest consents, codes, tokens and records, at most `entries` of each kind, without digests."""
+    """The person's newest consents, codes, tokens and activity, at most `entries` of each, without digests."""
     found = {}
     for name, (model, columns) in _COLUMNS.items():
         rows = model._default_manager.filter(user_id=person.pk).order_by(f"-{columns[0]}")

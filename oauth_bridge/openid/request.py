@@ -58,9 +58,9 @@ class Granted:
 class Asked:
     """The requirements of a request on the person and the sign-in. `max_age` is in seconds.
 
-    `subs` are the `sub` values of `id_token_hint` and of the parameter `claims`; the person's `sub` must equal each of
-    these values. `wants_two_factors`: a person who has a second factor must use it. `needs_two_factors`: without two
-    factors, the application gets an error (OpenID Connect Core 1.0 §5.5.1.1).
+    `subs`: the values that the person's `sub` must equal, from `id_token_hint` and `claims`. `wants_two_factors`: a
+    person who has a second factor must use it. `needs_two_factors`: without two factors, the application gets an error
+    (OpenID Connect Core 1.0 §5.5.1.1).
     """
 
     prompts: frozenset[str] = frozenset()
@@ -182,8 +182,7 @@ def granted(
 ) -> Granted | None:
     """Make the grant that is stored with the code. For plain OAuth 2.0, return None, and do not call `read_proof`.
 
-    `profile_in_id_token`: the ID token also contains the claims of the scopes. User info contains them anyway, so
-    the person agrees to the same facts.
+    `profile_in_id_token`: the ID token also contains the claims of the scopes, which user info contains anyway.
     """
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):

@@ -82,10 +82,7 @@ def verification_key(kid: str) -> tuple[str, Key] | None:
 
 @transaction.atomic
 def rotate(algorithm: str) -> SigningKey:
-    """Make a key and publish it now. It replaces the older keys ten minutes later (PUBLISHED_BEFORE).
-
-    By then, applications have loaded the new key.
-    """
+    """Make a key and publish it now. It replaces the older keys ten minutes later (PUBLISHED_BEFORE)."""
     signs_from = timezone.now() + PUBLISHED_BEFORE
     older = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None)
     list(older.select_for_update().order_by("made_at"))  # wait for another rotation, so that its key ends too
@@ -136,11 +133,7 @@ def _make(algorithm: str, signs_from: datetime) -> tuple[SigningKey, Key]:
 
 
 def _generated(algorithm: str) -> Key:
-    key: Key = (
-        RSAKey.generate_key(2048, auto_kid=False)
-        if algorithm == "RS256"
-        else ECKey.generate_key("P-256", auto_kid=False)
-    )
+    key: Key = RSAKey.generate_key(2048) if algorithm == "RS256" else ECKey.generate_key("P-256")
     # One of 64 thumbprints begins with "-". `signing-key revoke` would parse such a kid as an option.
     return _generated(algorithm) if key.thumbprint().startswith("-") else key
 
