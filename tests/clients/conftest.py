@@ -71,11 +71,11 @@ def expected(alice: Any, profile: dict[str, Any]) -> dict[str, Any]:
     return {"sub": str(alice.pk), "nickname": alice.nickname, "email": alice.email, "avatar": profile["avatar"]}
 
 
-def outcome_of(command: list[Any], answer: Answer, decision: str = "allow", **options: Any) -> dict[str, Any]:
+def outcome_of(command: list[Any], answer: Answer, **options: Any) -> dict[str, Any]:
     """What a client program prints after the callback that it reads; before, it printed where to send the browser."""
     with subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options) as process:
         assert process.stdout
-        callback = answer(json.loads(process.stdout.readline())["url"], decision)
+        callback = answer(json.loads(process.stdout.readline())["url"])
         output, _ = process.communicate(f"{callback.url}\n", timeout=PATIENCE_SECONDS)
     assert process.returncode == 0
     outcome: dict[str, Any] = json.loads(output)

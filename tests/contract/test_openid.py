@@ -1,4 +1,4 @@
-"""OpenID Connect: discovery, keys, the ID token, user info by scope, consent, and the OpenID Foundation's plans."""
+"""OpenID Connect: discovery, keys, the ID token, user info by scope, consent, revocation, introspection."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from oauth_bridge.consent import consents
 from oauth_bridge.models import AuthorizationCode, SigningKey
 from oauth_bridge.openid import signing_keys
 from tests.contract_coverage import contract
-from tests.driver import OAuthDriver, Page
-from tests.factories import PASSWORD, ApplicationFactory, ConsentFactory, Registered
+from tests.driver import OAuthDriver, Page, error_of
+from tests.factories import PASSWORD, ApplicationFactory, Registered, TokenFactory
 
 SCOPE = "openid profile email"
 CLAIMS_OF_THE_SIGN_IN = {"iss", "sub", "aud", "azp", "exp", "iat", "auth_time", "nonce", "at_hash", "acr", "amr"}
 
 
-def signed_in(driver: OAuthDriver, application: Registered, person: Any, **changes: str | None) -> dict[str, Any]:
+def exchanged(driver: OAuthDriver, application: Registered, person: Any, **changes: str | None) -> dict[str, Any]:
     """The answer of the token operation to a request with `openid`."""
     url = driver.authorization_url(application, **{"scope": SCOPE, "nonce": "n-0S6_WzA2Mj", **changes})
     callback = driver.authorize(url, person.email, PASSWORD)
@@ -65,7 +65,7 @@ def verified(driver: OAuthDriver, application: Registered, token: str) -> dict[s
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
 def test_the_id_token_says_who_signed_in_and_how(driver: OAuthDriver, alice: Any, algorithm: str) -> None:
     application = ApplicationFactory(id_token_alg=algorithm)
-    answer = signed_in(driver, application, alice)
+    answer = exchanged(driver, application, alice)
     assert set(answer) == {"access_token", "token_type", "expires_in", "id_token", "scope"}
     assert answer["scope"] == SCOPE
     assert jwt.get_unverified_header(answer["id_token"])["alg"] == algorithm
@@ -108,7 +108,7 @@ def test_user_info_and_id_token_answer_what_the_scopes_and_the_parameter_claims_
         ("openid profile", None, profile, set()),
         ("openid", json.dumps(single), {"sub", "nickname"}, {"email"}),
     ):
-        answer = signed_in(driver, application, alice, scope=scope, claims=asked)
+        answer = exchanged(driver, application, alice, scope=scope, claims=asked)
         told = driver.userinfo(answer["access_token"]).json()
         assert set(told) == names
         assert (told["sub"], None in told.values()) == (str(alice.pk), False)
@@ -133,7 +133,7 @@ def test_where_an_administrator_wants_it_the_id_token_has_what_user_info_has_and
         ("openid profile email groups", None),
         ("openid email", {"userinfo": {"nickname": None}}),
     ):
-        answer = signed_in(driver, application, alice, scope=scope, claims=asked and json.dumps(asked))
+        answer = exchanged(driver, application, alice, scope=scope, claims=asked and json.dumps(asked))
         told = driver.userinfo(answer["access_token"]).json()
         assert told.get("groups", [readers.name]) == [readers.name], "those that the application names"
         if asked:
@@ -147,12 +147,7 @@ def test_where_an_administrator_wants_it_the_id_token_has_what_user_info_has_and
 @contract("D25", "I4.scopes")
 def test_changing_it_ends_no_consent_and_no_name_that_is_not_unique_is_told(driver: OAuthDriver, alice: Any) -> None:
     application = ApplicationFactory()
-    ConsentFactory(
-        user=alice,
-        application=application.row,
-        fingerprint=consents.fingerprint(application.row),
-        agreed="sub nickname avatar email",
-    )
+    consents.remember(alice, application.row, ["sub", "nickname", "avatar", "email"])
     url = driver.authorization_url(application, scope=SCOPE)
     assert driver.callback(driver.sign_in(driver.open(url), alice.email, PASSWORD)).parameters["code"]
     application.row.profile_in_id_token = True
@@ -180,7 +175,6 @@ def test_a_remembered_consent_covers_what_was_agreed_to(
 @pytest.mark.integration
 @contract("I1.issuer", "I1.absent", "I1.document", "I3.sealed")
 def test_both_addresses_announce_the_same_to_every_origin_and_no_private_half_of_a_key(driver: OAuthDriver) -> None:
-    """With what the OpenID Foundation's plan Config OP asks for."""
     answers = [
         driver.call("GET", f"/.well-known/{name}", headers={"Origin": "https://app.example"})
         for name in ("openid-configuration", "oauth-authorization-server")
@@ -264,3 +258,60 @@ def test_requests_of_the_plans_are_answered_in_both_response_modes(
     first = claims_of(ask(nonce=None, claims_locales="se", **dict(parse_qsl(OF_THE_PLANS))))
     again = claims_of(ask(prompt="none", id_token_hint=first["token"]))
     assert first["auth_time"] == again["auth_time"]
+
+
+# Revocation and introspection of access tokens, RFC 7009, RFC 7662 ----------------------------------------------------
+
+
+def send(driver: OAuthDriver, operation: str, application: Registered, token: str, **more: str) -> Any:
+    form = {"client_id": application.client_id, "client_secret": application.client_secret, "token": token, **more}
+    return driver.call("POST", f"/oauth/{operation}", data={name: value for name, value in form.items() if value})
+
+
+def token_of(application: Registered, alice: Any) -> str:
+    return str(TokenFactory(application=application.row, user=alice).raw)
+
+
+@pytest.mark.integration
+@contract("I8.revoke", "I8.others")
+@pytest.mark.parametrize("kind", ["confidential", "public"])
+def test_an_application_ends_its_own_token_and_no_other(driver: OAuthDriver, alice: Any, kind: str) -> None:
+    application = ApplicationFactory(client_type=kind)
+    token = token_of(application, alice)
+    for other in (ApplicationFactory(), ApplicationFactory(client_type="public")):
+        assert send(driver, "revoke", other, token).status_code == 200
+    assert driver.userinfo(token).status_code == 200
+    for _ in range(2):
+        answer = send(driver, "revoke", application, token, token_type_hint="refresh_token")
+        assert (answer.status_code, answer.text) == (200, "")
+        error_of(driver.userinfo(token), 401, "invalid_token")
+
+
+@pytest.mark.integration
+@contract("I8.introspect", "I8.others")
+def test_a_valid_token_is_told_as_active_and_every_other_alike(
+    driver: OAuthDriver, application: Registered, alice: Any
+) -> None:
+    told = send(driver, "introspect", application, token_of(application, alice)).json()
+    named = {"active": True, "sub": str(alice.pk), "client_id": application.client_id, "iss": driver.base_url}
+    assert told.items() >= (named | {"exp": told["iat"] + 3600}).items()
+    revoked = token_of(application, alice)
+    send(driver, "revoke", application, revoked)
+    for token in (revoked, "x", "x" * 5000, token_of(ApplicationFactory(), alice)):
+        assert send(driver, "introspect", application, token).json() == {"active": False}
+
+
+@contract("I8.client")
+@pytest.mark.parametrize("operation", ["revoke", "introspect"])
+def test_the_client_must_prove_itself_and_a_public_one_can_not_introspect(
+    driver: OAuthDriver, application: Registered, alice: Any, operation: str
+) -> None:
+    token = token_of(application, alice)
+    for secret in ("wrong", ""):
+        error_of(send(driver, operation, application, token, client_secret=secret), 401, "invalid_client")
+    error_of(send(driver, operation, application, ""), 400, "invalid_request")
+    assert driver.userinfo(token).status_code == 200
+    public = ApplicationFactory(client_type="public")
+    for proof in ({}, {"code_verifier": "v" * 43}):
+        answer = send(driver, "introspect", public, token_of(public, alice), client_secret="", **proof)
+        error_of(answer, 401, "invalid_client")

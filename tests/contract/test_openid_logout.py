@@ -10,7 +10,7 @@ import pytest
 from joserfc.jwk import RSAKey
 
 from oauth_bridge.openid import signing_keys
-from tests.contract.test_openid import only_keys_of_the_service, remade, signed_in
+from tests.contract.test_openid import exchanged, only_keys_of_the_service, remade
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, Registered
@@ -27,7 +27,6 @@ NOT_OURS = "is no ID token that this service issued"
 
 @pytest.fixture
 def leaving(committed: None) -> Registered:
-    """An application that signs people out."""
     application: Registered = ApplicationFactory(post_logout_redirect_uris=f"{BACK}\n{PRIVATE}")
     return application
 
@@ -46,7 +45,7 @@ def question(answer: Any) -> Any:
 
 
 def token_of(driver: OAuthDriver, application: Registered, person: Any) -> str:
-    return str(signed_in(driver, application, person)["id_token"])
+    return str(exchanged(driver, application, person)["id_token"])
 
 
 @pytest.mark.integration
@@ -167,7 +166,6 @@ def test_the_hint_or_the_page_of_another_person_asks(
 
 @contract("I9.address", "I9.token")
 def test_what_is_refused_leads_nowhere(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
-    """Another address, a hint that is none, an application that is unknown, switched off or another's."""
     others, token = (token_of(driver, each, alice) for each in (ApplicationFactory(), leaving))
     disabled = ApplicationFactory(post_logout_redirect_uris=BACK, is_enabled=False)
     claims = jwt.decode(token, options={"verify_signature": False})

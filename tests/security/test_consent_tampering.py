@@ -1,4 +1,4 @@
-"""Consent forms that are posted by another person or with changed fields. D5, D8."""
+"""Consent forms that are posted by another person or with changed fields."""
 
 from __future__ import annotations
 
@@ -84,7 +84,6 @@ def test_a_page_of_another_browser_is_worth_nothing_in_that_of_alice(
     owner: str,
     request: pytest.FixtureRequest,
 ) -> None:
-    """Whoever's it is: she is asked for herself. Nor is hers in a browser without a session."""
     mine = consent_form(signed_in, application)
     [own, *_] = Page(another_driver.open("/accounts/sign-in")).forms
     answer = another_driver.submit(mine, button=ALLOW, csrfmiddlewaretoken=own.fields["csrfmiddlewaretoken"])
@@ -102,7 +101,6 @@ def test_a_page_of_another_browser_is_worth_nothing_in_that_of_alice(
 def test_a_form_that_is_not_as_the_page_posts_it_is_refused_and_nothing_is_redirected(
     signed_in: OAuthDriver, application: Registered, decision: str
 ) -> None:
-    """A repeated field, a field in the URL, another media type, a NUL, another site: R13 shows the form again."""
     form = consent_form(signed_in, application)
     fields = {**form.fields, "decision": decision, "remember": "on"}
     token = {"X-CSRFToken": fields["csrfmiddlewaretoken"]}

@@ -1,4 +1,4 @@
-"""Addresses that resemble a registered callback address: nothing is redirected to them. D3."""
+"""Addresses that resemble a registered callback address: nothing is redirected to them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,6 @@ def link(driver: OAuthDriver, application: Registered, miss: bytes) -> str:
 )
 @pytest.mark.parametrize("registered", NEAR_MISSES)
 def test_a_near_miss_is_never_redirected_to(driver: OAuthDriver, alice: Any, registered: str) -> None:
-    """Neither before nor after a sign-in, nor the address of another application; the registered one is."""
     application = ApplicationFactory(redirect_uris=registered, is_trusted=True)
     hers = ApplicationFactory(redirect_uris="https://mallory.example/cb", is_trusted=True)
     changes = itertools.cycle(["", "&response_type=token", "&prompt=none"])

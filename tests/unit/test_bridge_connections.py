@@ -1,4 +1,4 @@
-"""The page of a person's applications: what it lists, what it says, and how little it believes. D7."""
+"""The page of a person's applications: what it lists, what it says, and how little it believes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The consent page says who asks, what it receives and where the person goes next. D7, D16."""
+"""The consent page says who asks, what it receives and where the person goes next."""
 
 from __future__ import annotations
 

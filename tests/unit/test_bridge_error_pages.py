@@ -1,4 +1,4 @@
-"""An error page speaks to the person first, and below a line to the developer. D3, D4, D19."""
+"""An error page speaks to the person first, and below a line to the developer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ def test_a_known_application_is_named_and_is_the_way_back_and_an_unknown_one_is_
 
 
 def test_an_application_that_is_switched_off_is_named_and_nobody_is_told_to_try_again(application: Registered) -> None:
-    """Whatever else is wrong with the link; and a sign-out is not told of a mistake in the link."""
     application.row.name, application.row.is_enabled = "100% off %(name)s", False
     application.row.save()
     for changes in ({}, {"redirect_uri": "https://evil.example/"}, {"response_type": "token"}):
@@ -97,14 +96,10 @@ HOST = "the host (localhost and 127.0.0.1 are different addresses)"
 # The registered address, the sent one as it stands in the link, and what is named.
 DIFFERENCES = [
     (TENANT, TENANT, ENCODING),
-    (TENANT, "https%3A//app.example/cb?tenant=a&x=1&y=2", ENCODING),
     ("https://app.example/cb?q=a+b", "https://app.example/cb?q=a+b", ENCODING),
     (APP, "https%3A%2F%2Fapp.example%2Fcb%3Fa%3D1&utm_source=x", "the query"),
     (APP, "http://localhost:8000/cb", "every part"),
     (LOOPBACK, "http://127.0.0.1:8000/calback", "the path"),
-    (LOOPBACK, "http://127.0.0.1:8000/callback/", "the slash at the end"),
-    (LOOPBACK, "https://127.0.0.1:8000/callback", "the scheme"),
-    (LOOPBACK, "http://localhost:8000/callback", HOST),
     (LOOPBACK, "127.0.0.1:8000/callback", "the missing scheme"),
     (LOOPBACK, "http://[::1]:8001/callback", f"{HOST} and the port"),
     (LOOPBACK, "https://localhost:8000/other", f"the scheme, {HOST} and the path"),

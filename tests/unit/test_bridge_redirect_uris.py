@@ -1,4 +1,4 @@
-"""Which callback addresses may be registered, and how one that is not is compared with those that are. D3."""
+"""Which callback addresses may be registered, and how one that is not is compared with those that are."""
 
 from __future__ import annotations
 
@@ -94,18 +94,15 @@ PAIRS = [
     (APP, "https://app.example.org/oauth/callback/", "slash"),
     (APP, "https://app.example.org/oauth/calback", "path"),
     (APP, "https://app.exmaple.org/oauth/callback", "host"),
-    (APP, "https://staging.example.org/oauth/callback", "host"),
     (APP, "https://user:pw@app.example.org/oauth/callback", "userinfo"),
     ("https://app.example.org/cb?tenant=1", "https://app.example.org/cb", "query"),
     (APP, "https://app.example.org/oauth/callback#", "fragment"),
     (APP, "https%3A%2F%2Fapp.example.org%2Foauth%2Fcallback", "encoded_twice"),
     ("https://app.example.org/cb?a=1&b=2", "https://app.example.org/cb?a=1", "not_encoded"),
-    ("https://app.example.org/cb?q=a+b", "https://app.example.org/cb?q=a b", "not_encoded"),
     (APP, " https://app.example.org/oauth/callback\r\n", "whitespace"),
     (APP, "https://app.example.org/oauth/callback\u200b", "whitespace"),
     (APP, '"https://app.example.org/oauth/callback"', "quotes"),
     (APP, "https://evil.test/steal", "another_host"),
-    (APP, "", "another_host"),
 ]
 
 
