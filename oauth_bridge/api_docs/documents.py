@@ -27,7 +27,6 @@ from oauth_bridge.models import Application
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-CACHE_SECONDS = 300
 INDEX = "index"
 # The names and the titles of the pages, in the order of the navigation.
 TITLES = {
@@ -49,7 +48,7 @@ TABLE = '<div class="scrolled" role="group" aria-label="Table" tabindex="0"><tab
 @require_safe
 @conditional_page
 @vary_on_headers("Accept-Language", "Cookie")
-@cache_control(public=True, max_age=CACHE_SECONDS)
+@cache_control(public=True, max_age=300)
 def page(request: HttpRequest, name: str = INDEX) -> HttpResponse:
     if name not in TITLES:
         raise Http404

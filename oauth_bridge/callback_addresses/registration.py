@@ -22,7 +22,6 @@ RESPONSE_PARAMETERS = {"code", "state", "error", "error_description"}
 ON_THIS_MACHINE = re.compile(r"(?:http:)?/{0,2}(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/?]|\Z)", re.IGNORECASE)
 # An http address of this machine with a port: the part before the port, and the port.
 LOOPBACK_WITH_PORT = re.compile(r"(http://(?:localhost|127\.0\.0\.1|\[::1\])):([0-9]+)(?=[/?]|\Z)")
-MAX_PORT = 65_535
 INVALID_CHARACTERS = set('<>"{}|\\^`')
 
 
@@ -34,7 +33,7 @@ def without_loopback_port(uri: str) -> str:
 
 def is_port(text: str) -> bool:
     """Return whether the text is a port as browsers send it: 1 to 65535 without leading zeros."""
-    return re.fullmatch("[1-9][0-9]{0,4}", text) is not None and int(text) <= MAX_PORT
+    return re.fullmatch("[1-9][0-9]{0,4}", text) is not None and int(text) <= 65_535
 
 
 def split_lines(text: str) -> list[str]:

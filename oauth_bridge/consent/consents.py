@@ -48,7 +48,7 @@ class Connection(NamedTuple):
 
     @property
     def last_at(self) -> datetime:
-        times = (self.consent and self.consent.given_at, self.sign_ins and self.sign_ins.last_at)
+        times = [self.consent.given_at if self.consent else None, self.sign_ins.last_at if self.sign_ins else None]
         return max(filter(None, times))
 
 

@@ -37,11 +37,10 @@ REPLACED_AFTER = timedelta(days=90)
 # After the last signature: an expired ID token may be sent as `id_token_hint`.
 KEPT_FOR = timedelta(days=400)
 
-TABLE = SigningKey._meta.db_table
 # Each signature reads the current key from the database, so that a revocation takes effect at once in every worker.
 # Only parsed keys are cached.
 SIGNERS = f"""
-    SELECT id, kid, private FROM {TABLE}
+    SELECT id, kid, private FROM {SigningKey._meta.db_table}
      WHERE algorithm = %(algorithm)s AND revoked_at IS NULL AND private IS NOT NULL AND signs_from <= %(now)s
        AND (signs_until IS NULL OR signs_until > %(now)s)
      ORDER BY signs_from DESC
@@ -99,7 +98,7 @@ def revoke(kid: str) -> SigningKey:
         row.revoked_at, row.private = timezone.now(), None
         row.save(update_fields=["revoked_at", "private"])
         events.write(Event.SIGNING_KEY_REVOKED, kid=kid)
-        audit_trail.write("signing_key_revoked", _subject(row))
+        audit_trail.write("signing_key_revoked", audit_trail.Subject("signing key", kid, row.algorithm))
     return row
 
 
@@ -128,7 +127,7 @@ def _make(algorithm: str, signs_from: datetime) -> tuple[SigningKey, Key]:
     row.private = sealing.seal(PURPOSE, key.as_der(private=True), row.id.bytes)
     row.save()
     events.write(Event.SIGNING_KEY_MADE, kid=row.kid, algorithm=algorithm)
-    audit_trail.write("signing_key_made", _subject(row))
+    audit_trail.write("signing_key_made", audit_trail.Subject("signing key", kid, algorithm))
     return row, key
 
 
@@ -145,7 +144,3 @@ def _load(kid: str, algorithm: str, row_id: bytes, sealed: bytes) -> Key | None:
         return None
     _loaded[kid] = key = RSAKey.import_key(content) if algorithm == "RS256" else ECKey.import_key(content)
     return key
-
-
-def _subject(row: SigningKey) -> audit_trail.Subject:
-    return audit_trail.Subject("signing key", row.kid, row.algorithm)
