@@ -32,12 +32,6 @@ def error(driver: OAuthDriver, answer: Any) -> str:
     return driver.callback(answer).parameters["error"]
 
 
-def prove(driver: OAuthDriver, answer: Any) -> Any:
-    [form] = [form for form in Page(answer).forms if form.of_type("password")]
-    assert "/accounts/confirm" in answer.url
-    return driver.submit(form, password=PASSWORD)
-
-
 @pytest.mark.integration
 @contract("I7.silent")
 def test_a_silent_request_needs_a_consent_that_is_remembered_and_a_session(
@@ -92,7 +86,10 @@ def test_a_fresh_sign_in_is_asked_for_once(
 ) -> None:
     assert Page(ask(signed_in, application, max_age="3600")).consent, "it is young enough"
     older(signed_in, 3601)
-    consent = prove(signed_in, ask(signed_in, application, **parameters))
+    asked = ask(signed_in, application, **parameters)
+    assert "/accounts/confirm" in asked.url
+    [form] = [form for form in Page(asked).forms if form.of_type("password")]
+    consent = signed_in.submit(form, password=PASSWORD)
     code = signed_in.callback(signed_in.decide(consent)).parameters["code"]
     claims = jwt.decode(signed_in.exchange(application, code).json()["id_token"], options={"verify_signature": False})
     assert claims["auth_time"] >= int(alice.email_verified_at.timestamp())

@@ -31,10 +31,8 @@ def test_the_document_is_valid_and_has_every_parameter_claim_and_limit_of_the_se
     schemathesis.openapi.from_dict(document()).validate()
     paths, schemas = document()["paths"], document()["components"]["schemas"]
     described = {each["name"]: each["schema"] for each in paths["/oauth/authorize"]["get"]["parameters"]}
-    assert described.keys() == {*authorization.NAMES, *request.NAMES, "state", "ui_locales"} - {
-        "request",
-        "request_uri",
-    }
+    accepted = {*authorization.NAMES, *request.NAMES, "state", "ui_locales"}
+    assert described.keys() == accepted - {"request", "request_uri"}
     assert described["redirect_uri"]["maxLength"] == registration.MAX_LENGTH
     assert f"At most {BODY_LIMIT_BYTES} bytes" in paths["/oauth/token"]["post"]["description"]
     assert schemas["Claims"]["properties"].keys() == {"sub", *claims.NAMES}
