@@ -34,16 +34,19 @@ FIELD_NAME = "leaving"
 
 
 class LogoutRequest(NamedTuple):
-    """A logout request. `state` is percent-encoded; None: not sent. `person_id`: `sub` of `id_token_hint`, or empty."""
+    """A verified logout request. `application` and `address` may be missing (None, empty).
 
-    client_id: str
+    `state` is percent-encoded; None: not sent. `person_id` is the `sub` of `id_token_hint`, or empty.
+    """
+
+    application: Application | None
     address: str
     state: str | None
     person_id: str
 
     @property
     def url(self) -> str:
-        """The `address` with the `state`, to which the browser is redirected after the sign-out; empty: no address."""
+        """The `address` with the `state`; empty without an address."""
         if not self.address or self.state is None:
             return self.address
         return f"{self.address}{'&' if '?' in self.address else '?'}state={self.state}"
@@ -51,53 +54,45 @@ class LogoutRequest(NamedTuple):
     @property
     def path(self) -> str:
         """The path to which the confirmation page posts. Its query repeats the request without `id_token_hint`."""
-        sent = {"client_id": self.client_id, "post_logout_redirect_uri": self.address}
+        client_id = self.application.client_id if self.application else ""
+        sent = {"client_id": client_id, "post_logout_redirect_uri": self.address}
         query = urlencode({name: value for name, value in sent.items() if value})
         state = "" if self.state is None else f"&state={self.state}"
         return f"{reverse('end_session')}?{query}{state}"
 
 
-def read(query: Parameters) -> LogoutRequest:
-    """Read the request; `verify` follows. Raises RequestError: a parameter is repeated, or `id_token_hint` is wrong."""
+def verified_request(query: Parameters) -> LogoutRequest:
+    """Read the request, and check hint, client_id and address. Raises RequestError: a parameter is wrong."""
     if name := query.repeated(NAMES):
         raise RequestError(OAuthFault.REPEATED, name=name)
-    client_id, person_id = query.text("client_id"), ""
+    client_id, address, person_id = query.text("client_id"), query.text("post_logout_redirect_uri"), ""
+    application = _noted(client_id)
     if hint := query.text("id_token_hint"):
         try:
             claims = id_token.verified(hint)
-        except id_token.NotOurs as unknown:
-            _note(registry.find(client_id))
-            raise RequestError(OAuthFault.LOGOUT_HINT).about(cause=f"logout_{unknown}") from None
+        except id_token.NotOurs as error:
+            raise RequestError(OAuthFault.LOGOUT_HINT).about(cause=f"logout_{error}") from None
         issued_to, person_id = str(claims.get("aud", "")), str(claims.get("sub", ""))
         if client_id and client_id != issued_to:
-            _note(registry.find(client_id))
             raise RequestError(OAuthFault.LOGOUT_HINT_OF_ANOTHER)
-        client_id = issued_to
-    address = query.text("post_logout_redirect_uri")
-    return LogoutRequest(client_id, address, query.percent_encoded("state"), person_id)
-
-
-def verify(asked: LogoutRequest) -> Application | None:
-    """Check client_id and address. Return the application; None: neither is sent. Raises RequestError: one is wrong."""
-    if not asked.client_id:
-        if asked.address:
-            raise RequestError(OAuthFault.MISSING, name="client_id").about(cause="logout_client_id_missing")
-        return None
-    application = registry.find(asked.client_id)
-    if application is None:
+        client_id, application = issued_to, application or _noted(issued_to)
+    if client_id and application is None:
         unknown = RequestError(OAuthFault.CLIENT_UNKNOWN)
-        registry.explain_unknown(unknown, asked.client_id)
+        registry.explain_unknown(unknown, client_id)
         raise unknown
-    _note(application)
-    if not application.is_enabled:
+    if application and not application.is_enabled:
         raise RequestError(OAuthFault.CLIENT_DISABLED)
-    if asked.address and asked.address not in application.addresses_after_sign_out:
-        raise RequestError(OAuthFault.LOGOUT_ADDRESS).about(given=masked(asked.address))
-    return application
+    if address and application is None:
+        raise RequestError(OAuthFault.MISSING, name="client_id").about(cause="logout_client_id_missing")
+    if address and application and address not in application.addresses_after_sign_out:
+        raise RequestError(OAuthFault.LOGOUT_ADDRESS).about(given=masked(address))
+    return LogoutRequest(application, address, query.percent_encoded("state"), person_id)
 
 
-def _note(application: Application | None) -> None:
+def _noted(client_id: str) -> Application | None:
+    application = registry.find(client_id) if client_id else None
     subject().client_id = application.client_id if application else ""
+    return application
 
 
 def request_or_answer(request: HttpRequest) -> HttpResponseBase:
@@ -110,20 +105,18 @@ def _asked(request: HttpRequest) -> HttpResponse:
     authorization.refuse_speculation(request)
     throttling.page("logout", request)
     subject().person = request.user.pk
-    asked = read(parameters.of_query(request))
-    application = verify(asked)
+    asked = verified_request(parameters.of_query(request))
     if request.method == "HEAD":
         return HttpResponse()
     if not request.user.is_authenticated:
-        return _leave(request, application, asked) if asked.url else render(request, "oauth_bridge/signed_out.html")
+        return _leave(request, asked) if asked.url else render(request, "oauth_bridge/signed_out.html")
     if asked.person_id == str(request.user.pk):
         sign_out(request)
-        return _leave(request, application, asked)
+        return _leave(request, asked)
     context = {
-        "application": application,
+        "application": asked.application,
         "person": person_context(request.user),
         "action": asked.path,
-        "field_name": FIELD_NAME,
         "leads_back": bool(asked.address),
     }
     response = render(request, "oauth_bridge/logout.html", context)
@@ -133,24 +126,19 @@ def _asked(request: HttpRequest) -> HttpResponse:
 
 @csrf_protect
 def _answered(request: HttpRequest) -> HttpResponse:
-    """Sign out the person who has confirmed on the page.
-
-    If the page was made for another person, the signed-in person is asked again. The address is verified again.
-    """
+    """Sign out the person who has confirmed. If the page was made for another person, ask again."""
     throttling.page("logout", request)
-    asked = read(parameters.of_query(request))
-    application = verify(asked)
+    asked = verified_request(parameters.of_query(request))
     if request.user.is_authenticated:
         if request.POST.get(FIELD_NAME) != str(request.user.pk):
             return callback.redirect_to_callback(request, asked.path)  # HttpResponseRedirect refuses a long `state`
         sign_out(request)
-    return _leave(request, application, asked)
+    return _leave(request, asked)
 
 
-def _leave(request: HttpRequest, application: Application | None, asked: LogoutRequest) -> HttpResponse:
-    """Redirect to the application; without an address, to the page that says that the person is signed out."""
-    if application and asked.url:
-        return callback.leave(request, application, asked.url)
+def _leave(request: HttpRequest, asked: LogoutRequest) -> HttpResponse:
+    if asked.application and asked.url:
+        return callback.leave(request, asked.application, asked.url)
     return HttpResponseRedirect(reverse("end_session"), status=303)
 
 

@@ -5,7 +5,7 @@ from django.urls import path, re_path
 from oauth_bridge import logout, views
 from oauth_bridge.api_docs import documents, openapi
 from oauth_bridge.applications import logos
-from oauth_bridge.consent import account_pages
+from oauth_bridge.consent import pages
 
 urlpatterns = [
     path("oauth/authorize", views.authorize, name="authorize"),
@@ -21,7 +21,7 @@ urlpatterns = [
     path("docs", documents.page, name="docs"),
     path("docs/<slug:name>", documents.page, name="docs"),
     re_path(r"^(?P<path>(oauth|\.well-known)(/.*)?)$", views.unknown_path),
-    path("accounts/applications", account_pages.applications, name="connected_applications"),
-    path("accounts/export", account_pages.ExportView.as_view(), name="export"),
+    path("accounts/applications", pages.applications, name="connected_applications"),
+    path("accounts/export", pages.ExportView.as_view(), name="export"),
     path("logos/<str:name>", logos.logo, name="logo"),
 ]

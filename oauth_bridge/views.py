@@ -20,7 +20,7 @@ from config.infrastructure.network import client_address
 from oauth_bridge.activity import counts
 from oauth_bridge.applications import mails
 from oauth_bridge.backend import VerifiedRequest
-from oauth_bridge.consent import consents, pages, prompts
+from oauth_bridge.consent import consents, pages
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.credentials import admission, codes
 from oauth_bridge.errors import OAuthFault
@@ -39,6 +39,7 @@ from oauth_bridge.oauth.callback import leave
 from oauth_bridge.oauth.operation import View, is_preflight, operation, preflight_response
 from oauth_bridge.openid import discovery, signing_keys
 from oauth_bridge.openid import request as openid_request
+from oauth_bridge.openid.request import Need
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -143,15 +144,15 @@ class AuthorizeView(BaseAuthorizationView):
     def _refuse(self, fault: OAuthFault, *, by_page: bool = False) -> HttpResponse:
         return self._leave(self.pending.error_url(RequestError(fault)), by_page=by_page)
 
-    def _need(self) -> prompts.Need | None:
-        return prompts.need(self.request, self.verified.asked, self.pending)
+    def _need(self) -> Need | None:
+        return openid_request.need(self.request, self.verified.asked, self.pending.asked_at)
 
-    def _ask_for_proof(self, need: prompts.Need) -> HttpResponse:
-        if need is prompts.Need.IMPOSSIBLE:
+    def _ask_for_proof(self, need: Need) -> HttpResponse:
+        if need is Need.IMPOSSIBLE:
             return self._refuse(OAuthFault.ACR, by_page=True)
-        if need is prompts.Need.OTHER_ACCOUNT:
+        if need is Need.OTHER_ACCOUNT:
             return self._ask_for_another(OAuthFault.LOGIN_REQUIRED, "other_account", status=200)
-        return HttpResponseRedirect(prompts.proof_url(self.request, need, pages.authorize_path(self.pending)))
+        return HttpResponseRedirect(openid_request.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
         """Show the page for a person who may not use the application, and delete the unredeemed code, if any.

@@ -180,8 +180,8 @@ def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, 
         detail["sent"] = masked(sent)
         registered = error.private.get("registered")
         if isinstance(registered, list):
-            comparison = compare(sent, registered, is_public=bool(error.private.get("is_public")))
-            detail |= {"nearest": comparison.nearest, "differs": list(comparison.differs)}
+            nearest, differs = compare(sent, registered, is_public=bool(error.private.get("is_public")))
+            detail |= {"nearest": nearest, "differs": differs}
     return detail
 
 

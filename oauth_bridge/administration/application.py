@@ -21,8 +21,7 @@ from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.checks import Summary
 from oauth_bridge.administration.rights import ACTIVITY
 from oauth_bridge.administration.shown import Names
-from oauth_bridge.api_docs import snippets
-from oauth_bridge.callback_addresses.registration import hints
+from oauth_bridge.api_docs import documents
 from oauth_bridge.models import Application, Consent
 
 MONTH = 30
@@ -49,7 +48,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "failed_month": sum(checks.to_mend(failures).values()),
         "people": Consent.objects.filter(application=found).count(),
         "product_settings": secret_page.product_settings(found),
-        "callbacks": [(address, hints(address, is_public=found.is_public)) for address in found.callback_addresses],
+        "callbacks": found.callback_addresses,
         "snippets": ready_snippets(found),
         "secrets": summary.secrets,
         "has_secret": summary.has_secret,
@@ -91,7 +90,7 @@ def _activity(request: HttpRequest, found: Application, summary: Summary, failur
 
 def ready_snippets(found: Application) -> list[tuple[str, str]]:
     """Pairs of a label and a code snippet with the application's values and a placeholder for the secret."""
-    callback = (found.callback_addresses or [snippets.EXAMPLE_CALLBACK])[0]
+    callback = (found.callback_addresses or [documents.EXAMPLE_CALLBACK])[0]
     variables = [
         f"OAUTH_AUTHORIZE_URL={settings.AUTH_URL}{paths.AUTHORIZE}",
         f"OAUTH_TOKEN_URL={settings.BASE_URL}{paths.TOKEN}",
@@ -101,7 +100,7 @@ def ready_snippets(found: Application) -> list[tuple[str, str]]:
         f"OAUTH_REDIRECT_URI={callback}",
     ]
     code = {
-        label: snippets.fill_for(snippets.blocks("guide", language)[name], found)
+        label: documents.fill_for(documents.blocks("guide", language)[name], found)
         for label, language, name in (
             ("curl", "sh", "curl"),
             ("Python", "python", "client"),

@@ -1,1 +1,0 @@
-"""The OpenAPI document, and the pages below /docs for developers of applications."""

@@ -1,7 +1,4 @@
-"""The pages below /docs. The documents are public and in English. The rest of a page is in the reader's language.
-
-A worker imports the Markdown library when it renders its first document.
-"""
+"""The pages below /docs. The documents are public and in English. The rest of a page is in the reader's language."""
 
 from __future__ import annotations
 
@@ -9,27 +6,27 @@ import functools
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from django.conf import settings
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.templatetags.static import static
-from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import mark_safe
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 from django.views.decorators.cache import cache_control
 from django.views.decorators.http import conditional_page, require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from oauth_bridge.api_docs import openapi, snippets
+from oauth_bridge.api_docs import openapi
+from oauth_bridge.models import Application
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-CACHE_SECONDS = 300
 INDEX = "index"
 # The names and the titles of the pages, in the order of the navigation.
 TITLES = {
@@ -39,91 +36,58 @@ TITLES = {
     "reference": pgettext_lazy("documentation", "Reference"),
     "errors": _("Errors"),
 }
-FITTING_COLUMNS = 2  # that have room beside each other on a narrow screen
+# A block of code with a name, such as ```python client.
+NAMED_BLOCK = re.compile(r"^```\w+ ([\w-]+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# The callback address in the guide, which a developer can register unchanged for a trial.
+EXAMPLE_CALLBACK = "http://127.0.0.1:8765/callback"
 DOCUMENT_LINK = re.compile(r"(\w+)\.md(#.*)?")
-
-
-class Heading(NamedTuple):
-    level: int
-    anchor: str
-    text: str
-
-
-class Rendered(NamedTuple):
-    title: str
-    body: SafeString
-    headings: list[Heading]
+# A table scrolls on a narrow screen, also by keyboard.
+TABLE = '<div class="scrolled" role="group" aria-label="Table" tabindex="0"><table>\n'
 
 
 @require_safe
 @conditional_page
 @vary_on_headers("Accept-Language", "Cookie")
-@cache_control(public=True, max_age=CACHE_SECONDS)
+@cache_control(public=True, max_age=300)
 def page(request: HttpRequest, name: str = INDEX) -> HttpResponse:
     if name not in TITLES:
         raise Http404
     document = _rendered(name, settings.AUTH_URL, settings.BASE_URL, settings.SERVICE_NAME)
-    context = {
-        "document": document,
-        "pages": [
-            {"name": each, "title": title, "url": reverse("docs", args=[] if each == INDEX else [each])}
-            for each, title in TITLES.items()
-        ],
-        "current": name,
-    }
-    return render(request, "oauth_bridge/docs.html", context)
+    return render(request, "oauth_bridge/docs.html", {"document": document, "titles": TITLES, "current": name})
 
 
-@functools.cache
-def _rendered(name: str, *_settings: str) -> Rendered:
-    """Render a document. The settings are part of the cache key, so that a test may change a setting."""
-    text = openapi.reference() if name == "reference" else snippets.source(name)
-    return html_of(snippets.fill(text))
+@functools.cache  # the settings are part of the key, so that a test may change a setting
+def _rendered(name: str, *_settings: str) -> dict[str, Any]:
+    """Render a document. The first line is the title, which the body omits. Headings get anchors."""
+    from markdown_it import MarkdownIt  # only a worker that serves a document needs the library
 
-
-def html_of(text: str) -> Rendered:
-    """Render Markdown. HTML in it is shown as text. The first line is the title, which the body omits.
-
-    Links to NAME.md become links to pages. Instead of the picture NAME.png, dark pages show NAME-dark.png. A heading
-    gets an anchor made of its words.
-    """
-    from markdown_it import MarkdownIt
-
+    text = openapi.reference() if name == "reference" else source(name)
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("fence", _fence)
     parser.add_render_rule("image", _picture)
-    parser.add_render_rule("table_open", _table)
+    parser.add_render_rule("table_open", lambda *_: TABLE)
     parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
-    tokens = parser.parse(text)
+    tokens = parser.parse(openapi.fill(text))
     title, tokens = tokens[1].content, tokens[3:]
-    headings: list[Heading] = []
+    headings = []
     for token, inline in pairwise(tokens):
         for child in token.children or ():
             if child.type == "link_open" and (link := DOCUMENT_LINK.fullmatch(str(child.attrGet("href")))):
                 child.attrSet("href", f"/docs{'' if link[1] == INDEX else '/' + link[1]}{link[2] or ''}")
         if token.type == "heading_open":
             words = inline.content.replace("`", "")
-            headings.append(Heading(int(token.tag[1]), anchor(words), words))
+            headings.append({"tag": token.tag, "anchor": anchor(words), "text": words})
             token.attrSet("id", anchor(words))
-    body = parser.renderer.render(tokens, parser.options, {})
-    return Rendered(title, mark_safe(body), headings)  # noqa: S308  (a document of the repository)
+    body = mark_safe(parser.renderer.render(tokens, parser.options, {}))  # noqa: S308  (a document of the repository)
+    return {"title": title, "body": body, "headings": headings}
 
 
 def anchor(words: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
 
 
-def _table(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
-    """Begin a table. If it has many columns, it scrolls on a narrow screen, also by keyboard."""
-    columns = [token.type for token in tokens[index : index + 4 * FITTING_COLUMNS + 4]].count("th_open")
-    if columns <= FITTING_COLUMNS:
-        return "<div><table>\n"
-    heading = next(tokens[place + 1] for place in range(index, -1, -1) if tokens[place].type == "heading_open")
-    label = heading.content.replace("`", "")
-    return format_html('<div class="scrolled" role="group" aria-label="{}" tabindex="0"><table>\n', label)
-
-
 def _picture(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
+    """Render a picture. Dark pages show NAME-dark.png instead of NAME.png."""
     name = str(tokens[index].attrGet("src"))
     return format_html(
         '<picture><source srcset="{}" media="(prefers-color-scheme: dark)"><img src="{}" alt="{}"></picture>',
@@ -134,7 +98,6 @@ def _picture(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any,
 
 
 def _fence(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
-    """Render a block of code with a copy button, which is hidden until a script shows it."""
     return format_html(
         '<div class="code"><pre id="code-{}"><code>{}</code></pre>'
         '<button class="button outlined small" type="button" data-copy="code-{}" data-done="Copied" hidden>'
@@ -143,3 +106,31 @@ def _fence(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _
         tokens[index].content,
         index,
     )
+
+
+def source(name: str) -> str:
+    """Return the Markdown of the document in the repository."""
+    return (settings.BASE_DIR / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def blocks(name: str, language: str = "") -> dict[str, str]:
+    """Return the named blocks of the document by name. If `language` is given, other languages are left out."""
+    found: dict[str, str] = {}
+    for match in NAMED_BLOCK.finditer(source(name)):
+        if match[0].startswith(f"```{language}"):
+            found[match[1]] = f"{found[match[1]]}\n{match[2]}" if match[1] in found else match[2]
+    return found
+
+
+def fill_for(text: str, application: Application) -> str:
+    """Insert the application's values, but not its secret, into sample code.
+
+    The lines about a secret are removed for a public client.
+    """
+    callback = (application.callback_addresses or [EXAMPLE_CALLBACK])[0]
+    if application.is_public:
+        text = "".join(line for line in text.splitlines(keepends=True) if "CLIENT_SECRET" not in line)
+    text = text.replace(EXAMPLE_CALLBACK, "{REDIRECT_URI}")
+    text = text.replace(quote(EXAMPLE_CALLBACK, safe=""), "{QUOTED_REDIRECT_URI}")
+    values = {"REDIRECT_URI": callback, "QUOTED_REDIRECT_URI": quote(callback, safe="")}
+    return openapi.fill(text, CLIENT_ID=str(application.client_id), **values).strip()

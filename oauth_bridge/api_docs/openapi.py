@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
@@ -20,7 +21,6 @@ from django.views.decorators.cache import cache_control
 from django.views.decorators.http import conditional_page
 
 from config.infrastructure.errors import Fault, SiteFault
-from oauth_bridge.api_docs import snippets
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.oauth.operation import operation
 
@@ -46,15 +46,25 @@ def _published_document(request: HttpRequest) -> HttpResponse:
 published = operation(_published_document, "GET", "HEAD")
 
 
-@functools.cache
+@functools.cache  # the settings are part of the key, so that a test may change a setting
 def _served(*_settings: str) -> str:
-    """Return the document as text. The settings are part of the cache key, so that a test may change a setting."""
     return json.dumps(document(), ensure_ascii=False)
+
+
+def fill(text: str, **values: str) -> str:
+    """Replace {AUTH_URL}, {BASE_URL} and {SERVICE_NAME} in the text, and {NAME} for each name in `values`."""
+    filled = {
+        "AUTH_URL": settings.AUTH_URL,
+        "BASE_URL": settings.BASE_URL,
+        "SERVICE_NAME": settings.SERVICE_NAME or "Sign-in service",
+        **values,
+    }
+    return re.sub(r"\{([A-Z_]+)\}", lambda name: filled.get(name[1], name[0]), text)
 
 
 def source() -> Json:
     """Return openapi.json with the addresses, name and version of this service, and still with the members `x-…`."""
-    described: Json = json.loads(snippets.fill(FILE.read_text(encoding="utf-8")))
+    described: Json = json.loads(fill(FILE.read_text(encoding="utf-8")))
     described["info"] |= {"title": settings.SERVICE_NAME, "version": settings.VERSION}
     return described
 
@@ -72,12 +82,12 @@ def document() -> Json:
     return served
 
 
-def errors_of(described: Json, marks: Json) -> Iterator[tuple[Fault, str, str]]:
-    """Yield fault, problem and fix, with example values, for each error that an operation (`marks`) lists."""
+def errors_of(described: Json, marks: Json) -> Iterator[tuple[Fault, str]]:
+    """Yield each error that the operation `marks` lists, and its sentence with example values."""
     lists, common = described["x-faults"], described["x-examples"]
     for name in dict.fromkeys(name for each in marks["x-faults"] for name in lists.get(each, [each])):
         values = {**common, **marks.get("x-examples", {}), **common.get(name, {})}
-        yield FAULTS[name], FAULTS[name].problem.format(**values), FAULTS[name].fix.format(**values)
+        yield FAULTS[name], FAULTS[name].describe(**values)
 
 
 def _complete(described: Json, marks: Json, *, for_browsers: bool) -> None:
@@ -86,7 +96,7 @@ def _complete(described: Json, marks: Json, *, for_browsers: bool) -> None:
     for response in responses.values():
         if "x-callback" in response:
             rows = errors_of(described, described["x-callback"])
-            table = [f"| `{fault.error}` | {_sentence(problem, fix)} |" for fault, problem, fix in rows]
+            table = [f"| `{fault.error}` | {sentence} |" for fault, sentence in rows]
             response["description"] += "\n".join(["\n\n| `error` | `error_description` |", "|---|---|", *table])
         names = ["X-Content-Type-Options"] if "x-cacheable" in response else common
         response["headers"] = {name: common[name] for name in names} | response.get("headers", {})
@@ -98,21 +108,14 @@ def _complete(described: Json, marks: Json, *, for_browsers: bool) -> None:
     marks["responses"] = dict(sorted(responses.items()))
 
 
-def _failure(
-    marks: Json, status: int, same: list[tuple[Fault, str, str]], headers: Json, *, for_browsers: bool
-) -> Json:
+def _failure(marks: Json, status: int, same: list[tuple[Fault, str]], headers: Json, *, for_browsers: bool) -> Json:
     """Return the error response with this status for the operation `marks`. Each error of `same` is an example."""
-    names = list(dict.fromkeys(fault.error for fault, *_sentences in same))
+    names = list(dict.fromkeys(fault.error for fault, _sentence in same))
     description = f"{' or '.join(f'`{name}`' for name in names)}. The examples are all that is said."
-    examples = {
-        fault.name.lower(): {
-            "value": {
-                "error": fault.error,
-                "error_description": f"{_sentence(problem, fix)} Reference {REFERENCE}.",
-            }
-        }
-        for fault, problem, fix in same
-    }
+    examples = {}
+    for fault, sentence in same:
+        body = {"error": fault.error, "error_description": f"{sentence} Reference {REFERENCE}."}
+        examples[fault.name.lower()] = {"value": body}
     schema = {"$ref": "#/components/schemas/Error", "properties": {"error": {"enum": names}}}
     content: Json = {"application/json": {"schema": schema, "examples": examples}}
     if for_browsers:
@@ -125,10 +128,6 @@ def _failure(
     elif status in (401, 403) and "x-challenge" in marks:
         headers["WWW-Authenticate"] = {"description": marks["x-challenge"], "schema": {"type": "string"}}
     return {"description": description, "headers": headers, "content": content}
-
-
-def _sentence(problem: str, fix: str) -> str:
-    return f"{problem} {fix}".strip()
 
 
 # As Markdown ----------------------------------------------------------------------------------------------------------
@@ -165,7 +164,6 @@ def _parameters(marks: Json) -> Iterator[str]:
 
 
 def _examples(response: Json) -> Iterator[str]:
-    """Yield the lines of the examples: JSON for a success, a table for errors."""
     content = response.get("content", {}).get("application/json", {})
     if "example" in content:
         yield from ("```json", json.dumps(content["example"], indent=2), "```")

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_noop as _  # marks the sentences fo
 
 from config.infrastructure.network import LOOPBACK_HOSTS
 from oauth_bridge.callback_addresses.masking import ENCODED_SCHEME, MAX_QUOTED_LENGTH, MOST_COMPARED
-from oauth_bridge.callback_addresses.registration import is_port, shown_host
+from oauth_bridge.callback_addresses.registration import is_port
 
 # The names of the differences, with the likely reason and the advice, in the order in which people read them.
 REASONS = {
@@ -66,7 +66,6 @@ PUBLIC_WORDS = {
     "query": _("the query"),
     "fragment": _("the fragment"),
 }
-HEAVY = {"host", "path"}  # each counts as three of the others
 NEAR = 0.8  # the similarity of a misspelt host
 MAX_HOST_LENGTH = 253
 
@@ -77,8 +76,7 @@ _PARTS = re.compile(
     re.DOTALL,
 )
 _WORDS = re.compile(r"[A-Za-z0-9_~-]+\.?|.", re.DOTALL)
-_UPPER = r"(?<!%)(?<!%[0-9A-Fa-f])[A-Z]"  # not a digit of an escape
-_SUSPECT = re.compile(rf"((?i:\Ahttp:)|(?:(?<!:/)/)?[?#].*|(?<!:/)/\Z|(?:{_UPPER}|[\s\"'`]|[^\x00-\x7f])+)", re.DOTALL)
+_UPPER = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])[A-Z]")  # not a digit of an escape
 _UNSEEN = " \t\r\n\v\f\u00a0\u200b\u200c\u200d\u2060\ufeff"
 _QUOTATION_MARKS = "\"'`‘’‚“”„‹›«»"
 
@@ -106,60 +104,41 @@ def _parsed(address: str) -> _Address:
     return _Address(*_PARTS.match(address).groups(""))  # type: ignore[union-attr]  # matches every text
 
 
-class Comparison(NamedTuple):
-    """The registered address that is nearest to the sent one ("": none is near), and the names of the differences."""
+def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) -> tuple[str, list[str]]:
+    """Find the registered address that the sender meant. Return this address and the names of the differences.
 
-    nearest: str
-    differs: tuple[str, ...]
-
-
-def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) -> Comparison:
-    """Find the registered address that the sender meant, and the differences.
-
-    `is_public`: the application is public, so a registered loopback address without a port allows any port.
-
-    The difference `another_host` means that no registered address is near.
+    If no registered address is near, return "" and the difference `another_host`. `is_public`: the application is
+    public, so a registered loopback address without a port allows any port.
     """
     if sent in registered:
-        return Comparison(sent, ())
+        return sent, []
     for each in registered:
         # If a link has the address without percent-encoding, it ends before its first `&`, and its escapes are decoded.
         if "?" in sent and sent == unquote_plus(each.partition("&")[0], errors="replace"):
-            return Comparison(each, ("not_encoded",))
+            return each, ["not_encoded"]
     found, cleaned = _cleaned(sent[:MOST_COMPARED])
     address = _parsed(cleaned)
-    if not address.host.isascii() and (host := shown_host(f"https://{address.host[:MAX_HOST_LENGTH]}")):
-        found, address = found | {"host"}, address._replace(host=host)
     matcher = SequenceMatcher(b=cleaned, autojunk=False)
 
-    def distance(candidate: tuple[str, set[str]]) -> tuple[int, float]:
+    def likeness(candidate: tuple[str, set[str]]) -> float:
         matcher.set_seq1(candidate[0])
-        return sum(3 if name in HEAVY else 1 for name in candidate[1]), -matcher.quick_ratio()
+        return matcher.quick_ratio()
 
     compared = [(each, _differences(address, _parsed(each), is_public=is_public)) for each in registered]
     near = [candidate for candidate in compared if "another_host" not in candidate[1]]
     if not near:
-        return Comparison("", ("another_host",))
-    nearest, differs = min(near, key=distance)
-    return Comparison(nearest, tuple(name for name in REASONS if name in found | differs))
+        return "", ["another_host"]
+    nearest, differs = max(near, key=likeness)
+    return nearest, [name for name in REASONS if name in found | differs]
 
 
 def reason(differs: Iterable[str]) -> str:
-    """Return the likely reasons and the advice for an administrator, in the active language.
-
-    If `another_host` is a difference, those that follow it in REASONS are left out. Empty without a difference.
-    """
-    found = [name for name in REASONS if name in set(differs)]
-    if "another_host" in found:
-        found = found[: found.index("another_host") + 1]
-    sentences = [gettext(REASONS[name]) for name in found if name != "scheme"]
-    if "scheme" in found:
-        sentences.insert(0, gettext("The scheme differs, too.") if sentences else gettext(REASONS["scheme"]))
-    return " ".join(sentences)
+    """Return the likely reasons and the advice for an administrator, in the active language."""
+    return " ".join(gettext(REASONS[name]) for name in differs if name in REASONS)
 
 
 def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
-    """Return the addresses as pairs of pieces (whole words, or empty), and whether the two in a pair are equal."""
+    """Split both addresses into pieces. Return triples: sent piece, registered piece, whether both are equal."""
     ours, theirs = (_WORDS.findall(address[:MAX_QUOTED_LENGTH]) for address in (sent, registered))
     matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
     return [
@@ -170,15 +149,14 @@ def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
 
 def _cleaned(sent: str) -> tuple[set[str], str]:
     """Remove white space, quotation marks, a second percent-encoding. Return the names of the faults, and the rest."""
-    found: set[str] = set()
-    for name, characters in (("whitespace", _UNSEEN), ("quotes", f"{_QUOTATION_MARKS}<>"), ("whitespace", _UNSEEN)):
-        stripped = sent.strip(characters)
-        if stripped != sent:
-            found.add(name)
-        sent = stripped
-    if ENCODED_SCHEME.match(sent):
-        return found | {"encoded_twice"}, unquote(sent, errors="replace")
-    return found, sent
+    stripped = sent.strip(_UNSEEN)
+    unquoted = stripped.strip(f"{_QUOTATION_MARKS}<>{_UNSEEN}")
+    found = {
+        name for name, is_found in (("whitespace", stripped != sent), ("quotes", unquoted != stripped)) if is_found
+    }
+    if ENCODED_SCHEME.match(unquoted):
+        return found | {"encoded_twice"}, unquote(unquoted, errors="replace")
+    return found, unquoted
 
 
 def _differences(sent: _Address, wanted: _Address, *, is_public: bool) -> set[str]:
@@ -206,13 +184,13 @@ def _differences(sent: _Address, wanted: _Address, *, is_public: bool) -> set[st
 
 
 def _host_difference(sent: str, wanted: str) -> str:
-    """Return the name of the difference of two hosts. Their domain is the last two labels: good enough for a hint."""
     if sent == wanted:
         return "case"
     if {sent.strip("[]"), wanted.strip("[]")} <= {*LOOPBACK_HOSTS, "0.0.0.0"}:  # noqa: S104 - compared, not listened at
         return "loopback"
     if sent.removeprefix("www.") == wanted.removeprefix("www."):
         return "www"
+    # The last two labels as the domain are good enough for a hint.
     of_one_domain = "." in sent and sent.rstrip(".").split(".")[-2:] == wanted.split(".")[-2:]
     is_near = of_one_domain or get_close_matches(sent[:MAX_HOST_LENGTH], [wanted], cutoff=NEAR)
     return "host" if is_near else "another_host"
@@ -223,10 +201,9 @@ def likely_differences(
 ) -> list[str]:
     """Return the likely faults of a sent address, in words that are marked for translation.
 
-    A loopback address is compared with the registered loopback addresses, which lead nowhere but to the person's own
-    machine. For all others the words depend only on the request, so they reveal nothing about the registered addresses.
-    `is_public`: the application is public, so a registered loopback address without a port accepts every port.
-    `is_cut`: the address was not percent-encoded in the link, so a part of it is missing.
+    The words reveal nothing about the registered addresses, except that a loopback address is compared with the
+    registered loopback addresses. `is_public`: as for `compare`. `is_cut`: the link had the address without
+    percent-encoding, so a part of it is missing.
     """
     parts = _parsed(address)
     if is_cut:
@@ -235,13 +212,13 @@ def likely_differences(
         return [_("the percent-encoding (it was encoded twice)")]
     if parts.is_loopback:
         own = [each for each in registered if _parsed(each).is_loopback]
-        differs = compare(address, own, is_public=is_public).differs
+        _nearest, differs = compare(address, own, is_public=is_public)
         return list(dict.fromkeys(PUBLIC_WORDS[name] for name in differs if name in PUBLIC_WORDS)) or [_("every part")]
     is_suspect = {
         _("the missing scheme"): not parts.scheme,
         _("the scheme http"): parts.scheme.lower() == "http:",
         _("the port"): bool(parts.port),
-        _("the upper case"): re.search(_UPPER, "".join(parts[:-2])) is not None,
+        _("the upper case"): _UPPER.search("".join(parts[:-2])) is not None,
         _("the slash at the end"): parts.path.endswith("/"),
         _("the query"): bool(parts.query),
         _("the fragment"): bool(parts.fragment),
@@ -250,13 +227,3 @@ def likely_differences(
         _("the characters outside ASCII"): not address.isascii(),
     }
     return [part for part, suspect in is_suspect.items() if suspect] or [_("every part")]
-
-
-def mark_likely_differences(address: str) -> list[tuple[str, bool]]:
-    """Split the address into pieces. True marks a piece that is a likely fault, as in `likely_differences`.
-
-    Single characters of the host may be marked, but never the host as a whole. In a loopback address nothing is marked.
-    """
-    if _parsed(address).is_loopback:
-        return [(address, False)]
-    return [(piece, place % 2 == 1) for place, piece in enumerate(_SUSPECT.split(address)) if piece]

@@ -27,8 +27,8 @@ _VALUE_IN_QUERY = re.compile(r"([?&;](?:[^&;=]*=)?)[^&;]*")
 def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
     """Percent-encode the address for an `error_description`, and cut it after 300 characters.
 
-    Each credential in `without` is replaced by `...`. A value that is not an absolute address is not quoted, because it
-    may be a credential in the wrong parameter.
+    `...` replaces each credential in `without`. A value that is no absolute address is not quoted, because it may be a
+    credential.
     """
     if ENCODED_SCHEME.match(address):
         return "percent-encoded twice"
@@ -43,8 +43,8 @@ def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
 def masked(address: str) -> str:
     """Mask possible credentials in the address: user name, password, values in path and query, the fragment.
 
-    This function does not use a URL parser, because a malformed address must be masked too. The result has at most 500
-    characters. "?" replaces a control character or half a surrogate pair.
+    A malformed address is masked too, so no URL parser is used. The result has at most 500 characters. "?" replaces a
+    control character or half a surrogate pair.
     """
     text = address[:MOST_COMPARED]
     if ENCODED_SCHEME.match(text):

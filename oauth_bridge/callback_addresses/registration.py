@@ -1,10 +1,8 @@
-"""Validate the addresses of an application, and warn about unusual ones. RFC 6749 §3.1.2; RFC 8252 §7."""
+"""Validate the addresses of an application. RFC 6749 §3.1.2; RFC 8252 §7."""
 
 from __future__ import annotations
 
 import re
-from contextlib import suppress
-from ipaddress import ip_address
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import idna
@@ -19,14 +17,11 @@ MAX_LENGTH = 2000
 MAX_COUNT = 50
 REVERSE_DOMAIN_SCHEME = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
 VISIBLE_ASCII = re.compile(r"[\x21-\x7e]+")
-BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 RESPONSE_PARAMETERS = {"code", "state", "error", "error_description"}
 # The beginning of an address that names this machine, but has no scheme or too few slashes.
 ON_THIS_MACHINE = re.compile(r"(?:http:)?/{0,2}(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/?]|\Z)", re.IGNORECASE)
 # An http address of this machine with a port: the part before the port, and the port.
 LOOPBACK_WITH_PORT = re.compile(r"(http://(?:localhost|127\.0\.0\.1|\[::1\])):([0-9]+)(?=[/?]|\Z)")
-MAX_PORT = 65_535
-DEFAULT_PORTS = {"https": 443, "http": 80}
 INVALID_CHARACTERS = set('<>"{}|\\^`')
 
 
@@ -38,7 +33,7 @@ def without_loopback_port(uri: str) -> str:
 
 def is_port(text: str) -> bool:
     """Return whether the text is a port as browsers send it: 1 to 65535 without leading zeros."""
-    return re.fullmatch("[1-9][0-9]{0,4}", text) is not None and int(text) <= MAX_PORT
+    return re.fullmatch("[1-9][0-9]{0,4}", text) is not None and int(text) <= 65_535
 
 
 def split_lines(text: str) -> list[str]:
@@ -63,8 +58,6 @@ def _validate_each(uris: list[str], taken: set[str]) -> None:
     if len(uris) > MAX_COUNT:
         raise ValidationError(_("Enter at most %(count)d addresses.") % {"count": MAX_COUNT})
     for uri in dict.fromkeys(uris):
-        if uris.count(uri) > 1:
-            problems.append(_("%(uri)s: it is there more than once.") % {"uri": uri})
         if problem := registration_problem(uri, taken):
             problems.append(_("%(uri)s: %(problem)s") % {"uri": uri[:200], "problem": problem})
     if problems:
@@ -86,8 +79,6 @@ def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str
         return _("wildcards are not possible; register every address in full.")
     if "#" in uri:
         return _("a fragment (#…) is not possible; it would never reach your server.")
-    if BROKEN_ESCAPE.search(uri):
-        return _("a % must be followed by two hexadecimal digits.")
     try:
         parts = urlsplit(uri)
         port = parts.port
@@ -121,38 +112,6 @@ def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str
     if parts.scheme == "http" and parts.hostname not in LOOPBACK_HOSTS:
         return _("http is possible on this machine only (localhost, 127.0.0.1, [::1]); use https.")
     return None
-
-
-def hints(uri: str, *, is_public: bool) -> list[str]:
-    """Return sentences about unusual parts of an address that an application can register."""
-    parts = urlsplit(uri)
-    if parts.scheme not in DEFAULT_PORTS:
-        return []
-    host, found = parts.hostname or "", []
-    if parts.port == DEFAULT_PORTS[parts.scheme]:
-        found.append(_("Most clients leave :%(port)d out; then the address is another one.") % {"port": parts.port})
-    if not parts.path:
-        found.append(_("A bare host. Clients usually come back to a path."))
-    elif parts.path == "/" or parts.path.endswith("/"):
-        found.append(_("It ends with a slash. The application must send the slash, too."))
-    if parts.scheme == "http" and parts.port is None and not is_public:
-        found.append(_("Without a port, this is port 80. Only an application without a secret may send other ports."))
-    if _is_private(host):
-        found.append(_("A private network: only people in it come back to the application."))
-    if "xn--" in host:
-        with suppress(idna.IDNAError):
-            spelled = idna.decode(host)
-            found.append(_("The host reads %(host)s. Letters of other alphabets can look alike.") % {"host": spelled})
-    return found
-
-
-def _is_private(host: str) -> bool:
-    if host in LOOPBACK_HOSTS:
-        return False
-    try:
-        return ip_address(host).is_private
-    except ValueError:
-        return host.endswith((".local", ".internal", ".lan", ".home.arpa")) or "." not in host
 
 
 def validate_page(address: str) -> None:

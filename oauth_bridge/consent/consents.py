@@ -36,15 +36,20 @@ FIND_REMEMBERED = f"""
 
 
 class Connection(NamedTuple):
-    """An application that the person has allowed, or that has signed the person in.
+    """An application that the person has allowed, or to which the person has signed in.
 
-    `consent` is None without an agreement, as for a trusted application. `is_remembered`: "don't ask again" is valid.
+    `consent`: None for a trusted application. `is_remembered`: "don't ask again" was chosen and is still valid.
     """
 
     application: Application
     consent: Consent | None
     sign_ins: SignIns | None
     is_remembered: bool
+
+    @property
+    def last_at(self) -> datetime:
+        times = [self.consent.given_at if self.consent else None, self.sign_ins.last_at if self.sign_ins else None]
+        return max(filter(None, times))
 
 
 def fingerprint(application: Application) -> str:
@@ -54,7 +59,7 @@ def fingerprint(application: Application) -> str:
 
 
 def covers(agreed: tuple[str, str | None] | None, application: Application, facts: Sequence[str]) -> bool:
-    """Return whether a consent covers these `facts`. `agreed`: its fingerprint, and its facts (None: PLAIN_FACTS)."""
+    """Return whether a consent covers these `facts`. `agreed`: its fingerprint and its facts (None: PLAIN_FACTS)."""
     if agreed is None or agreed[0] != fingerprint(application):
         return False
     known = PLAIN_FACTS if agreed[1] is None else agreed[1].split()
@@ -69,27 +74,20 @@ def is_remembered(person: User, application: Application, facts: Sequence[str] =
 
 
 def is_asked(person: User, application: Application, facts: Sequence[str], redirect_uri: str) -> bool:
-    """Return whether to ask for consent: always, except for a trusted application or after "don't ask again".
-
-    The exceptions do not apply to a callback address whose port is not registered (RFC 8252 §8.6).
-    """
+    """Return whether to ask for consent: always, except for a trusted application or after "don't ask again"."""
+    # Another program on the person's machine may listen at a port that is not registered (RFC 8252 §8.6).
     if application.has_own_port(redirect_uri):
         return True
     return not application.is_trusted and not is_remembered(person, application, facts)
 
 
 def has_allowed_before(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
-    """Return whether a stored consent of the person covers these facts and the application's present details."""
     row = Consent.objects.filter(user=person, application=application).values_list("fingerprint", "agreed").first()
     return covers(row, application, facts)
 
 
 def record(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
-    """Store that the person has allowed the application and has not chosen "don't ask again".
-
-    A valid earlier choice is kept. There can be one if the consent page was outdated, or if the application
-    requested the page with `prompt`.
-    """
+    """Store that the person has allowed the application without "don't ask again". A valid earlier choice is kept."""
     if not is_remembered(person, application, facts):
         _store(person, application, facts, None)
 
@@ -126,9 +124,8 @@ def forget(person: User, application: Application) -> None:
 def disconnect(person: User, application: Application) -> None:
     """Delete the consent, and end the application's codes and tokens for the person.
 
-    The codes are deleted first. If a redemption has already begun, the next statement revokes the token of the
-    redemption. If an authorization without a consent page has already read the consent, a code is still issued, because
-    the authorization counts as earlier than the disconnection.
+    Codes end before tokens, so the token of a simultaneous redemption is revoked. An authorization that has already
+    read the consent counts as earlier: its code is still issued.
     """
     codes.withdraw(AuthorizationCode.objects.filter(user=person, application=application))
     tokens.revoke_all(person, application)
@@ -140,14 +137,15 @@ def connections(person: User) -> list[Connection]:
     """The person's applications, in no particular order. Three SQL statements."""
     sign_ins, now = code_history.sign_ins(person), timezone.now()
     given = {consent.application_id: consent for consent in Consent.objects.filter(user=person)}
-
-    def is_remembered(consent: Consent | None, application: Application) -> bool:
-        if not consent or not consent.expires_at or consent.expires_at <= now:
-            return False
-        is_current = consent.person_version == person.credentials_version
-        return is_current and consent.fingerprint == fingerprint(application)
-
-    return [
-        Connection(each, given.get(each.pk), sign_ins.get(each.pk), is_remembered(given.get(each.pk), each))
-        for each in Application.objects.filter(pk__in={*given, *sign_ins})
-    ]
+    found = []
+    for application in Application.objects.filter(pk__in={*given, *sign_ins}):
+        consent = given.get(application.pk)
+        is_remembered = (
+            consent is not None
+            and consent.expires_at is not None
+            and consent.expires_at > now
+            and consent.person_version == person.credentials_version
+            and consent.fingerprint == fingerprint(application)
+        )
+        found.append(Connection(application, consent, sign_ins.get(application.pk), is_remembered))
+    return found

@@ -1,26 +1,35 @@
-"""The pages between the application's link and its callback, and the URLs to which they link."""
+"""The pages between an application's link and its callback, the list of a person's applications, and the export."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, cast
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop, ngettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
 
 from accounts import return_path
 from accounts.pages import person_context
+from accounts import profile
 from accounts.profile import shown_claims
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
-from oauth_bridge.models import Application
+from oauth_bridge.credentials import code_history
+from oauth_bridge.models import AccessToken, Application, AuthorizationCode, Consent
+from oauth_bridge.models.activity import ActivityRecord
 from oauth_bridge.oauth.callback import destination
 from oauth_bridge.openid import claims
 from oauth_bridge.templatetags.formatting import listed
@@ -47,23 +56,21 @@ NEW_FOR = timedelta(days=30)
 
 def authorize_path(pending: PendingRequest, **more: str) -> str:
     """Return the path that continues the request in any tab, even if nobody is signed in."""
-    return f"{reverse('authorize')}?{urlencode({FIELD_NAME: pending.unbound().seal(), **more})}"
+    return f"{reverse('authorize')}?{urlencode({FIELD_NAME: replace(pending, bound_to='').seal(), **more})}"
 
 
 def ask_again(pending: PendingRequest, cause: str = "") -> HttpResponse:
-    """Redirect to the consent page, even if the consent is remembered. It shows the notice for `cause` or OUTDATED."""
-    notice = cause if cause in NOTICES else OUTDATED
-    return HttpResponseRedirect(authorize_path(pending, **{NOTICE: notice}), status=303)
+    """Redirect to the consent page, even if the consent is remembered. The page shows the notice for `cause`."""
+    return HttpResponseRedirect(authorize_path(pending, **{NOTICE: cause or OUTDATED}), status=303)
 
 
 def sign_in_url(pending: PendingRequest) -> str:
-    """Return the URL of the sign-in page. The request continues after the sign-in."""
     login = pending.parameters.get("login_hint", "")
     return return_path.sign_in_url(authorize_path(pending), login=login)
 
 
 def _switch_account(path: str) -> dict[str, str]:
-    """The variables of the form "Not you?", which signs the person out and then shows the sign-in page for `path`."""
+    """The variables of the form that signs the person out and then shows the sign-in page for `path`."""
     return {"switch_account_url": return_path.url_of(reverse("account_logout"), path), "switch_next": path}
 
 
@@ -81,7 +88,6 @@ def consent(
         "brief": again and facts == claims.PLAIN_FACTS,
         "short_name": _short_name(person),
         "claims": shown_facts(person, application, facts),
-        "user_id": str(person.pk),
         "destination": destination(pending.redirect_uri),
         "is_always_asked": application.has_own_port(pending.redirect_uri),
         "pending": pending.bind(request).seal(),
@@ -106,7 +112,7 @@ def _new(application: Application) -> str:
 
 
 def shown_facts(person: User, application: Application, facts: Sequence[str]) -> list[dict[str, str]]:
-    """Return the facts as the application receives them, with notes on empty ones."""
+    """Return the values that the application receives, with labels, and with notes on empty values."""
     values = claims.values(person, facts, application.pk)
     shown = [claim | {"value": values[claim["name"]]} for claim in shown_claims(person) if claim["name"] in facts]
     if "groups" in facts:
@@ -121,11 +127,7 @@ def _short_name(person: User) -> str:
 
 
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
-    """Render the page for an attempt whose code was redeemed.
-
-    An application accepts a `state` only once, so a new attempt must begin at the application. The page links to the
-    application's `initiate_login_uri`, which starts a new attempt, or to its homepage.
-    """
+    """Render the page for an attempt whose code was redeemed. A new attempt must begin at the application."""
     context = {
         "application": application,
         "heading": _("You already signed in to %(name)s") % {"name": application.name},
@@ -159,7 +161,7 @@ def wrong_account(
 ) -> HttpResponse:
     """Render the page for a person who may not use the application, or whom the application does not expect.
 
-    The page names the account, because the person may have another one. `url` is the callback address with the error.
+    `url` is the callback address with the error.
     """
     path = authorize_path(pending)
     context = {
@@ -173,6 +175,65 @@ def wrong_account(
 
 
 def asking_application(request: HttpRequest) -> Application | None:
-    """Return the application that asked for the sign-in, by the request's return path; None if there is none."""
+    """Return the application to which the sign-in page leads, by its return path; None if there is none."""
     pending = PendingRequest.of_path(return_path.found(request))
     return registry.find(pending.client_id) if pending else None
+
+
+# The pages of a person's account --------------------------------------------------------------------------------------
+
+
+@login_required
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def applications(request: HttpRequest) -> HttpResponse:
+    """List the person's applications. A post ends "don't ask again" or disconnects an application."""
+    person = cast("User", request.user)
+    connections = sorted(consents.connections(person), key=lambda each: each.last_at, reverse=True)
+    if request.method == "POST":
+        of_client_id = {each.application.client_id: each.application for each in connections}
+        if chosen := of_client_id.get(request.POST.get("disconnect", "")):
+            consents.disconnect(person, chosen)
+            messages.success(request, _("%(name)s is disconnected.") % {"name": chosen.name})
+        elif chosen := of_client_id.get(request.POST.get("ask_again", "")):
+            consents.forget(person, chosen)
+            messages.success(request, _("%(name)s will ask again.") % {"name": chosen.name})
+        return HttpResponseRedirect(request.path, status=303)
+    context = {
+        "person": person_context(person),
+        "unasked": [each for each in connections if each.application.is_trusted or each.is_remembered],
+        "asked": [each for each in connections if not (each.application.is_trusted or each.is_remembered)],
+        "days": code_history.REDEEMED_KEPT_FOR.days,
+    }
+    return render(request, "oauth_bridge/applications.html", context)
+
+
+class ExportView(profile.ExportView):
+    def data(self, person: User) -> dict[str, Any]:
+        return super().data(person) | stored_about(person, profile.ENTRIES)
+
+
+_COLUMNS = {
+    # The first column is the time of the entry.
+    "consents": (Consent, ("given_at", "expires_at")),
+    "authorization_codes": (AuthorizationCode, ("issued_at", "expires_at", "redeemed_at", "redirect_uri", "scope")),
+    "access_tokens": (AccessToken, ("issued_at", "expires_at", "revoked_at", "scope")),
+}
+_OF_A_RECORD = ("at", "client_id", "step", "outcome", "cause", "reference", "address", "browser")
+
+
+def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
+    """The person's newest consents, codes, tokens and activity, at most `entries` of each, without digests."""
+    found = {}
+    for name, (model, columns) in _COLUMNS.items():
+        rows = model._default_manager.filter(user_id=person.pk).order_by(f"-{columns[0]}")
+        found[name] = list(rows.values("application_id", *columns)[:entries])
+    described = list(chain.from_iterable(found.values()))
+    applications = Application.objects.in_bulk({row["application_id"] for row in described})
+    for row in described:
+        application = applications.get(row.pop("application_id"))
+        row["application"] = application.name if application else None
+        row["client_id"] = application.client_id if application else None
+    records = ActivityRecord.objects.filter(person=person.pk).order_by("-at", "-id")
+    found["activity"] = list(records.values(*_OF_A_RECORD)[:entries])
+    return found

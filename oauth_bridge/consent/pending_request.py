@@ -34,8 +34,8 @@ PAGE_LIFETIME_SECONDS = 3600
 class PendingRequest(AuthorizationRequest):
     """An authorization request that nobody has answered yet.
 
-    `attempt` identifies the request. `opened_at` is the Unix time in seconds at which the link or consent page was
-    opened. `bound_to` identifies the person and the browser session of a consent page; elsewhere it is empty.
+    `attempt` identifies the request. `opened_at`: the Unix time in seconds at which the link or consent page was
+    opened. `bound_to`: the person and browser session of a consent page; elsewhere empty.
     """
 
     attempt: str
@@ -62,9 +62,9 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def unseal(cls, sealed: str) -> PendingRequest:
-        """Verify and read a signed text, which another release may have sealed with more or fewer fields.
+        """Verify and read a signed text. Raises RequestError: the signature is wrong or missing.
 
-        Raises RequestError: the signature is wrong or missing.
+        While the service is upgraded, another release may have sealed the text with more fields.
         """
         try:
             values, known = signing.loads(sealed, salt=SALT), {each.name for each in fields(cls)}
@@ -75,23 +75,25 @@ class PendingRequest(AuthorizationRequest):
             raise RequestError(OAuthFault.REQUEST_DAMAGED).about(cause=cause) from None
 
     def seal(self) -> str:
-        """Return the signed text. The text omits `repeated`, because a request with a repeated parameter is refused."""
+        """Return the signed text. `repeated` is left out: a request with a repeated parameter is refused anyway."""
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "repeated"}
         return signing.dumps(values, salt=SALT, compress=True)
 
     def bind(self, request: HttpRequest) -> PendingRequest:
-        """Return the request for a consent page, bound to this person and browser session, with the present time."""
         return replace(self, bound_to=_bindings(request)[0], opened_at=int(time.time()))
 
     def is_answerable(self, request: HttpRequest) -> bool:
-        """Return whether the consent page is less than an hour old and belongs to this person and browser session."""
+        """Return whether the consent page is less than an hour old, and of this person and browser session."""
         is_fresh = int(time.time()) - self.opened_at < PAGE_LIFETIME_SECONDS
         return is_fresh and any(constant_time_compare(self.bound_to, each) for each in _bindings(request))
 
     @property
     def asked_at(self) -> float:
-        """The Unix time in seconds at which the application's link was opened. `attempt` contains this time."""
-        return (UUID(self.attempt).int >> 80) / 1000
+        """The Unix time in seconds at which the application's link was opened, at most an hour ago.
+
+        `attempt` contains this time. The limit keeps an old bookmark from accepting an old proof of identity for ever.
+        """
+        return max((UUID(self.attempt).int >> 80) / 1000, time.time() - PAGE_LIFETIME_SECONDS)
 
     def note(self) -> None:
         errors.subject().client_id, errors.subject().attempt = self.client_id, UUID(self.attempt)
@@ -101,15 +103,11 @@ class PendingRequest(AuthorizationRequest):
         """The person who saw the consent page; None for other pages."""
         return UUID(self.bound_to.partition(" ")[0]) if self.bound_to else None
 
-    def unbound(self) -> PendingRequest:
-        return replace(self, bound_to="")
-
 
 def new_attempt() -> str:
     """Return a UUID of version 7 (RFC 9562 §5.7).
 
-    UUIDs of version 7 ascend in time, so PostgreSQL always inserts into the last page of the index, which is in memory.
-    Random UUIDs would be inserted into random pages.
+    These UUIDs ascend in time, so PostgreSQL always inserts into the last page of the index, which is in memory.
     """
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | secrets.randbits(80)
@@ -117,6 +115,6 @@ def new_attempt() -> str:
 
 
 def _bindings(request: HttpRequest) -> list[str]:
-    """The values of `bound_to` for this person and browser session: with SECRET_KEY, then with each former key."""
+    """The values of `bound_to` for this person and browser session, under SECRET_KEY and under each former key."""
     digests = sealing.digests(SALT, f"{request.user.pk} {request.session.session_key}")
     return [f"{request.user.pk} {digest}" for digest in digests]

@@ -19,7 +19,6 @@ from django.utils.translation import gettext_noop
 
 from config.infrastructure import errors, network, paths
 from config.infrastructure.errors import Fault, RequestError, SiteFault, TranslatableText
-from oauth_bridge.callback_addresses.difference import mark_likely_differences
 from oauth_bridge.errors import OAuthFault
 
 # Unknown paths at which some clients look for the metadata (RFC 8414 §3.1, RFC 9728 §3.1) or the keys.
@@ -166,7 +165,7 @@ def _page(request: HttpRequest, error: RequestError) -> HttpResponse:
         "error": fault.error,
         "description": sentence,
         "for_developers": is_of_link,
-        "sent_parts": mark_likely_differences(getattr(error, "sent_address", "")[:SHOWN_ADDRESS_LENGTH]),
+        "sent_address": getattr(error, "sent_address", "")[:SHOWN_ADDRESS_LENGTH],
         "time": timezone.now(),
         "retry_url": request.get_full_path() if status in RETRYABLE and request.method == "GET" else "",
         "sign_out_url": reverse("account_logout") if is_of_link and request.path == paths.LOGOUT else "",

@@ -56,7 +56,7 @@ _VALUES: Mapping[str, Callable[[User], object]] = {
 
 
 def is_openid(scope: str) -> bool:
-    return OPENID in scope and OPENID in scope.split()
+    return OPENID in scope.split()
 
 
 def is_nearly_openid(scope: str) -> bool:
@@ -66,8 +66,7 @@ def is_nearly_openid(scope: str) -> bool:
 
 def granted_scopes(scope: str) -> list[str]:
     """The known scopes of the request, in the order of SCOPES. Unknown scopes are ignored."""
-    asked = scope.split()
-    return [name for name in SCOPES if name in asked]
+    return [name for name in SCOPES if name in scope.split()]
 
 
 def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:

@@ -1,7 +1,7 @@
 """The metadata of the service, from which programs configure themselves. OpenID Connect Discovery 1.0 §3; RFC 8414 §2.
 
-`authorization_response_iss_parameter_supported` is absent: the callback of a plain OAuth 2.0 request has no `iss`, and
-clients refuse such a callback if the metadata announces `iss`.
+`authorization_response_iss_parameter_supported` is absent, because with it clients refuse callbacks without `iss`. The
+callback of a plain OAuth 2.0 request has none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The OpenID Connect parameters of a request with the scope `openid`. OpenID Connect Core 1.0 §3.1.2.1.
+"""A request with the scope `openid`: its parameters, and what the person must prove. OpenID Connect Core 1.0 §3.1.2.1.
 
 A request without this scope is plain OAuth 2.0, so the service does not read the parameters in NAMES.
 """
@@ -9,10 +9,20 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING, cast
 
+from django.http import HttpRequest
+
+from accounts import return_path
+from accounts.factors import authenticators as factors
+from accounts.sign_in import reauthentication
 from accounts.sign_in.reauthentication import ONE_FACTOR, TWO_FACTORS, Proof
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.openid import claims
+
+if TYPE_CHECKING:
+    from accounts.models import User
 
 NAMES = ("nonce", "claims", "prompt", "max_age", "id_token_hint", "login_hint", "acr_values")
 # A stored request has this parameter instead of `id_token_hint`. Its value is the client_id and the `sub` of a valid ID
@@ -48,9 +58,9 @@ class Granted:
 class Asked:
     """The requirements of a request on the person and the sign-in. `max_age` is in seconds.
 
-    `subs` are the `sub` values of `id_token_hint` and of the parameter `claims`; the person's `sub` must equal each of
-    these values. `wants_two_factors`: a person who has a second factor must use it. `needs_two_factors`: without two
-    factors, the application gets an error (OpenID Connect Core 1.0 §5.5.1.1).
+    `subs`: the values that the person's `sub` must equal, from `id_token_hint` and `claims`. `wants_two_factors`: a
+    person who has a second factor must use it. `needs_two_factors`: without two factors, the application gets an error
+    (OpenID Connect Core 1.0 §5.5.1.1).
     """
 
     prompts: frozenset[str] = frozenset()
@@ -82,6 +92,45 @@ class Asked:
 
 
 NOTHING = Asked()
+
+
+class Need(Enum):
+    """The needs that a request can have, in the order in which the person is asked."""
+
+    OTHER_ACCOUNT = auto()  # the request expects another person
+    PROOF = auto()
+    SECOND_FACTOR = auto()
+    IMPOSSIBLE = auto()  # a second factor is needed, and the person has none
+
+
+def need(request: HttpRequest, asked: Asked, asked_at: float) -> Need | None:
+    """Return what the request needs next from the signed-in person; None if it needs nothing.
+
+    `asked_at`: the Unix time in seconds at which the link was opened. A later proof is enough, so the person is asked
+    once, although the pending request still contains `prompt` and `max_age`.
+    """
+    if asked is NOTHING:  # a plain OAuth 2.0 request needs no proof
+        return None
+    person, proof = cast("User", request.user), reauthentication.proof_of(request)
+    if asked.subs - {str(person.pk)}:
+        return Need.OTHER_ACCOUNT
+    proved_at = proof.at or 0.0
+    is_late = "login" in asked.prompts and proved_at < asked_at
+    is_old = asked.max_age is not None and proved_at < asked_at - asked.max_age
+    if is_late or is_old:
+        return Need.PROOF
+    if proof.acr == TWO_FACTORS or not (asked.wants_two_factors or asked.needs_two_factors):
+        return None
+    if factors.has_any(person):
+        return Need.SECOND_FACTOR
+    return Need.IMPOSSIBLE if asked.needs_two_factors else None
+
+
+def proof_url(request: HttpRequest, what: Need, return_to: str) -> str:
+    """Return the URL of the page that asks for the password, a passkey or the second factor, then opens `return_to`."""
+    if what is Need.SECOND_FACTOR:
+        return return_path.url_of(factors.confirm_path(request.user), return_to)
+    return reauthentication.proof_url(request, return_to)
 
 
 def is_posted(parameters: Mapping[str, str]) -> bool:
@@ -133,8 +182,7 @@ def granted(
 ) -> Granted | None:
     """Make the grant that is stored with the code. For plain OAuth 2.0, return None, and do not call `read_proof`.
 
-    `profile_in_id_token`: the ID token also contains the claims of the scopes. User info contains them anyway, so
-    the person agrees to the same facts.
+    `profile_in_id_token`: the ID token also contains the claims of the scopes, which user info contains anyway.
     """
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):

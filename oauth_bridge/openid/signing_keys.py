@@ -11,7 +11,6 @@ import logging
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, cast
 
-from cryptography.hazmat.primitives.serialization import load_der_private_key
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
@@ -38,11 +37,10 @@ REPLACED_AFTER = timedelta(days=90)
 # After the last signature: an expired ID token may be sent as `id_token_hint`.
 KEPT_FOR = timedelta(days=400)
 
-TABLE = SigningKey._meta.db_table
 # Each signature reads the current key from the database, so that a revocation takes effect at once in every worker.
 # Only parsed keys are cached.
 SIGNERS = f"""
-    SELECT id, kid, private FROM {TABLE}
+    SELECT id, kid, private FROM {SigningKey._meta.db_table}
      WHERE algorithm = %(algorithm)s AND revoked_at IS NULL AND private IS NOT NULL AND signs_from <= %(now)s
        AND (signs_until IS NULL OR signs_until > %(now)s)
      ORDER BY signs_from DESC
@@ -51,15 +49,9 @@ _loaded: dict[str, Key] = {}
 
 
 class Signer(NamedTuple):
-    """The key that signs now."""
-
     kid: str
     algorithm: str
     key: Key
-
-
-class UnknownKey(Exception):
-    """No row has this kid."""
 
 
 def signer(algorithm: str) -> Signer:
@@ -89,10 +81,7 @@ def verification_key(kid: str) -> tuple[str, Key] | None:
 
 @transaction.atomic
 def rotate(algorithm: str) -> SigningKey:
-    """Make a key and publish it now. It replaces the older keys ten minutes later (PUBLISHED_BEFORE).
-
-    By then, applications have loaded the new key.
-    """
+    """Make a key and publish it now. It replaces the older keys ten minutes later (PUBLISHED_BEFORE)."""
     signs_from = timezone.now() + PUBLISHED_BEFORE
     older = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None)
     list(older.select_for_update().order_by("made_at"))  # wait for another rotation, so that its key ends too
@@ -103,15 +92,13 @@ def rotate(algorithm: str) -> SigningKey:
 
 @transaction.atomic
 def revoke(kid: str) -> SigningKey:
-    """End a key at once: it no longer signs, is not published, and verifies nothing. Raises UnknownKey."""
-    row = SigningKey.objects.select_for_update().filter(kid=kid).first()
-    if row is None:
-        raise UnknownKey
+    """End a key at once: it no longer signs, is not published, and verifies nothing. Raises SigningKey.DoesNotExist."""
+    row = SigningKey.objects.select_for_update().get(kid=kid)
     if row.revoked_at is None:
         row.revoked_at, row.private = timezone.now(), None
         row.save(update_fields=["revoked_at", "private"])
         events.write(Event.SIGNING_KEY_REVOKED, kid=kid)
-        audit_trail.write("signing_key_revoked", _subject(row))
+        audit_trail.write("signing_key_revoked", audit_trail.Subject("signing key", kid, row.algorithm))
     return row
 
 
@@ -140,16 +127,12 @@ def _make(algorithm: str, signs_from: datetime) -> tuple[SigningKey, Key]:
     row.private = sealing.seal(PURPOSE, key.as_der(private=True), row.id.bytes)
     row.save()
     events.write(Event.SIGNING_KEY_MADE, kid=row.kid, algorithm=algorithm)
-    audit_trail.write("signing_key_made", _subject(row))
+    audit_trail.write("signing_key_made", audit_trail.Subject("signing key", kid, algorithm))
     return row, key
 
 
 def _generated(algorithm: str) -> Key:
-    key: Key = (
-        RSAKey.generate_key(2048, auto_kid=False)
-        if algorithm == "RS256"
-        else ECKey.generate_key("P-256", auto_kid=False)
-    )
+    key: Key = RSAKey.generate_key(2048) if algorithm == "RS256" else ECKey.generate_key("P-256")
     # One of 64 thumbprints begins with "-". `signing-key revoke` would parse such a kid as an option.
     return _generated(algorithm) if key.thumbprint().startswith("-") else key
 
@@ -159,12 +142,5 @@ def _load(kid: str, algorithm: str, row_id: bytes, sealed: bytes) -> Key | None:
     if content is None:
         logger.error("signing key can't be opened: SECRET_KEY has changed without a fallback", extra={"kid": kid})
         return None
-    # The check of the primes, which would take 34 ms, is not needed: this service made the key, and AES-GCM shows that
-    # the key is unchanged.
-    native: Any = load_der_private_key(content, None, unsafe_skip_rsa_key_validation=True)
-    _loaded[kid] = key = RSAKey.import_key(native) if algorithm == "RS256" else ECKey.import_key(native)
+    _loaded[kid] = key = RSAKey.import_key(content) if algorithm == "RS256" else ECKey.import_key(content)
     return key
-
-
-def _subject(row: SigningKey) -> audit_trail.Subject:
-    return audit_trail.Subject("signing key", row.kid, row.algorithm)

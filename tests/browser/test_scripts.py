@@ -12,7 +12,7 @@ from PIL import ExifTags, Image
 from playwright.sync_api import Page, expect
 
 from accounts.pictures import current_picture
-from oauth_bridge.api_docs import snippets
+from oauth_bridge.api_docs import documents
 from oauth_bridge.models import Application
 from tests.browser.conftest import (
     Open,
@@ -149,7 +149,7 @@ READ = """async ([api, token, method]) => {
 
 def sign_in_with_the_code_of_the_guide(way: Way, page: Page) -> None:
     """The page is then at the application's callback address, with the functions of the guide."""
-    code = snippets.fill_for(snippets.blocks("guide", "js")["single-page"], way.application.row)
+    code = documents.fill_for(documents.blocks("guide", "js")["single-page"], way.application.row)
     page.goto(way.client.origin)
     page.add_script_tag(content=code)
     with page.expect_navigation():

@@ -66,13 +66,6 @@ back = browser.get(callback.removeprefix("https://client.example"), secure=True)
 from allauth.account.models import EmailAddress  # noqa: E402  (after django.setup)
 from allauth.socialaccount.models import SocialAccount  # noqa: E402
 
-accounts = [
-    {
-        "sub": account.uid,
-        "email": account.user.email,
-        "is_verified": EmailAddress.objects.filter(user=account.user, verified=True).exists(),
-        "name": account.extra_data["userinfo"]["name"],
-    }
-    for account in SocialAccount.objects.all()
-]
-tell(location=back.get("Location"), accounts=accounts)
+account, verified = SocialAccount.objects.get(), EmailAddress.objects.get(verified=True)
+told = {"sub": account.uid, "email": verified.email, "name": account.extra_data["userinfo"]["name"]}
+tell(location=back.get("Location"), **told)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import time_machine
 
-from oauth_bridge.api_docs import snippets
+from oauth_bridge.api_docs import documents, openapi
 from tests.driver import Callback, OAuthDriver
 from tests.factories import PASSWORD, Registered
 from tests.server import Server
@@ -20,7 +20,6 @@ from tests.server import Server
 Answer = Callable[..., Callback]
 PATIENCE_SECONDS = 120
 OFFSET_SECONDS = -30
-
 
 # A clock that is some seconds off, for Node.
 SHIFTED_DATE = """
@@ -60,9 +59,8 @@ def answer(driver: OAuthDriver, alice: Any) -> Answer:
 
 
 def code_of(name: str, application: Registered) -> str:
-    """Code of docs/connect.md with the values of the application."""
-    return snippets.fill(
-        snippets.blocks("connect")[name],
+    return openapi.fill(
+        documents.blocks("connect")[name],
         CLIENT_ID=application.client_id,
         CLIENT_SECRET=application.client_secret,
         REDIRECT_URI=application.redirect_uri,
@@ -73,11 +71,11 @@ def expected(alice: Any, profile: dict[str, Any]) -> dict[str, Any]:
     return {"sub": str(alice.pk), "nickname": alice.nickname, "email": alice.email, "avatar": profile["avatar"]}
 
 
-def outcome_of(command: list[Any], answer: Answer, decision: str = "allow", **options: Any) -> dict[str, Any]:
+def outcome_of(command: list[Any], answer: Answer, **options: Any) -> dict[str, Any]:
     """What a client program prints after the callback that it reads; before, it printed where to send the browser."""
     with subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options) as process:
         assert process.stdout
-        callback = answer(json.loads(process.stdout.readline())["url"], decision)
+        callback = answer(json.loads(process.stdout.readline())["url"])
         output, _ = process.communicate(f"{callback.url}\n", timeout=PATIENCE_SECONDS)
     assert process.returncode == 0
     outcome: dict[str, Any] = json.loads(output)

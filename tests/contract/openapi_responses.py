@@ -55,7 +55,7 @@ def described() -> Json:
 @functools.cache
 def callback_faults() -> list[Fault]:
     source = openapi.source()
-    return [fault for fault, *_sentences in openapi.errors_of(source, source["x-callback"])]
+    return [fault for fault, _sentence in openapi.errors_of(source, source["x-callback"])]
 
 
 def _of_headers(wanted: Json, headers: Mapping[str, str]) -> list[str]:

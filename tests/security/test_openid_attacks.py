@@ -16,7 +16,7 @@ from joserfc import jws
 
 from oauth_bridge.oauth import revocation_introspection
 from oauth_bridge.openid import id_token, signing_keys
-from tests.contract.test_openid import signed_in
+from tests.contract.test_openid import exchanged
 from tests.contract.test_openid_prompts import ask, error
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
@@ -59,9 +59,8 @@ def test_no_header_and_no_signed_content_of_a_hint_makes_an_error_of_the_service
 
 
 def test_the_longest_id_token_is_a_hint(driver: OAuthDriver, application: Registered, alice: Any) -> None:
-    """It was cut at 2,000 characters, and so refused."""
     asked = json.dumps({"id_token": dict.fromkeys(["name", "nickname", "picture", "avatar", "email"])})
-    token = signed_in(driver, application, alice, nonce="\u00e9" * 512, claims=asked)["id_token"]
+    token = exchanged(driver, application, alice, nonce="\u00e9" * 512, claims=asked)["id_token"]
     assert len(token) > 2000
     assert Page(ask(driver, application, id_token_hint=token)).consent
     assert error(driver, ask(driver, application, id_token_hint=token + "x" * 8000)) == "invalid_request"
@@ -71,7 +70,6 @@ def test_the_longest_id_token_is_a_hint(driver: OAuthDriver, application: Regist
 @pytest.mark.django_db
 @pytest.mark.parametrize("operation", [revocation_introspection.introspect, revocation_introspection.revoke])
 def test_a_token_of_another_application_runs_the_statements_of_an_unknown_one(operation: Callable[..., Any]) -> None:
-    """So nothing is learned from the time either."""
     application = ApplicationFactory()
 
     def ran(token: str) -> list[str]:

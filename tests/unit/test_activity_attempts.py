@@ -14,7 +14,7 @@ from django.utils import timezone
 from oauth_bridge.activity import attempts, counts
 from oauth_bridge.activity.causes import FACTOR_AWAITED, NEVER_EXCHANGED
 from oauth_bridge.activity.reading import Filters
-from oauth_bridge.consent.account_pages import stored_about
+from oauth_bridge.consent.pages import stored_about
 from oauth_bridge.management import purging
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step

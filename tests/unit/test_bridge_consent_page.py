@@ -1,4 +1,4 @@
-"""The consent page says who asks, what it receives and where the person goes next. D7, D16."""
+"""The consent page says who asks, what it receives and where the person goes next."""
 
 from __future__ import annotations
 
@@ -79,20 +79,15 @@ def test_a_person_who_has_allowed_it_before_is_asked_shortly(alice: Any, applica
     assert "Refuse Continue as Ada" in page
     assert str(alice.pk) in page
     assert "New here" not in page
-    for nickname in ("", "Wolfeschlegelsteinhausen", "  "):
+    for nickname in ("Wolfeschlegelsteinhausen", "  "):
         person = PersonFactory(nickname=nickname)
         allowed_once(person, application)
         page = text_of(opened(person, application))
         assert "Continue to Reading List ?" in page
         assert "Refuse Continue Applications never see your password. Language" in page
-    assert "Reading List asks who you are" in text_of(opened(PersonFactory(), application))
     assert not consents.has_allowed_before(alice, ApplicationFactory().row)
     application.row.name = "Reading List Pro"
     application.row.save()
-    assert "Reading List Pro asks who you are" in text_of(opened(alice, application))
-    consents.record(alice, application.row)
-    assert "Continue to Reading List Pro as Ada ?" in text_of(opened(alice, application))
-    consents.disconnect(alice, application.row)
     assert "Reading List Pro asks who you are" in text_of(opened(alice, application))
 
 
@@ -104,29 +99,20 @@ def test_its_operator_its_policy_and_its_terms_are_named(alice: Any, application
         page = opened(alice, known)
         assert ("Continue to Reading List" in text_of(page)) is is_known
         assert "Operated by Reading <Ltd>" in text_of(page)
-        for name in ("policy_uri", "tos_uri"):
+        for name, title in (("policy_uri", "Privacy policy"), ("tos_uri", "Terms")):
             assert f'<a href="{escape(DETAILS[name])}" target="_blank" rel="noopener noreferrer external">' in page
-        assert "Privacy policy of Reading List (opens a new tab)" in text_of(page)
-        assert "Terms of Reading List (opens a new tab)" in text_of(page)
+            assert f"{title} of Reading List (opens a new tab)" in text_of(page)
     without = opened(alice, application)
-    assert "Operated by" not in without
-    assert "external" not in without
     trusted = opened(alice, ApplicationFactory(is_trusted=True, **DETAILS), scope="openid", prompt="consent")
-    assert "asks who you are" in text_of(trusted)
-    assert "Operated by" not in trusted
-    assert "New here" not in trusted
-    assert DETAILS["tos_uri"] in trusted
+    for page, told in ((without, "New here"), (trusted, DETAILS["tos_uri"])):
+        assert "asks who you are" in text_of(page)
+        assert [each for each in ("Operated by", DETAILS["tos_uri"], "New here") if each in page] == [told]
 
 
 def test_an_application_is_new_for_thirty_days(alice: Any, application: Registered) -> None:
-    told = [
-        ({"hours": 23}, "New here: registered within a day"),
-        ({"hours": 25}, "New here: registered 1 day ago"),
-        ({"days": 29, "hours": 23}, "New here: registered 29 days ago"),
-        ({"days": 30}, ""),
-    ]
-    for age, sentence in told:
-        Application.objects.update(created=timezone.now() - timedelta(**age))
+    told = [(23, "registered within a day"), (25, "registered 1 day ago"), (719, "registered 29 days ago"), (720, "")]
+    for hours, sentence in told:
+        Application.objects.update(created=timezone.now() - timedelta(hours=hours))
         page = text_of(opened(alice, application))
         assert sentence in page
         assert ("New here" in page) is bool(sentence)
@@ -138,7 +124,6 @@ def test_an_app_on_this_device_is_called_so_and_who_refuses_it_is_not_told_to_be
         assert f"Either way you go back to an app on this device {address}" in text_of(page)
     said = text_of(answer(with_session(alice), page, "refuse"))
     assert "You refused" in said
-    assert "Nothing was shared" in said
     assert "signed in" not in said
 
 
@@ -146,10 +131,6 @@ def test_an_open_page_goes_on_after_a_new_key_with_the_former_as_fallback(
     alice: Any, application: Registered, settings: Any
 ) -> None:
     browser = with_session(alice)
-    pages = [html_of(browser.get(link_of(application), headers=PAGE, follow=True)) for _ in range(2)]
-    forms = [re.findall(r'name="pending" value="([^"]+)"', page)[0] for page in pages]
-    former = settings.SECRET_KEY
-    for key, fallbacks, leads_on in (("n" * 60, [former], True), ("m" * 60, ["n" * 60, former], True)):
-        settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = key, fallbacks
-        answer = browser.post("/oauth/authorize", {"decision": "allow", "pending": forms.pop()})
-        assert ("code=" in answer["Location"]) is leads_on
+    page = html_of(browser.get(link_of(application), headers=PAGE, follow=True))
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "n" * 60, ["m" * 60, settings.SECRET_KEY]
+    assert "code=" in answer(browser, page)["Location"]

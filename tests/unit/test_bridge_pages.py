@@ -1,8 +1,10 @@
-"""Pages that interrupt a sign-in, and links that two people follow: how each continues. D8, D16, D24."""
+"""Pages that interrupt a sign-in, in several tabs too, and links that two people follow: how each continues."""
 
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -10,16 +12,18 @@ from django.contrib.sessions.exceptions import SessionInterrupted
 from django.test import Client
 
 from accounts.models import User
+from accounts.sessions.credential_changes import set_active
 from oauth_bridge.activity import attempts, counts
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.consent import consents
-from oauth_bridge.consent.account_pages import stored_about
+from oauth_bridge.consent.pages import stored_about
 from oauth_bridge.models import AuthorizationCode
-from tests.factories import PersonFactory, Registered
+from tests.driver import Page
+from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
 from tests.grants import PAGE, answer, link_of
-from tests.pages import html_of, sign_in, with_session
+from tests.pages import Account, html_of, mailed_code, sign_in, text_of, with_session
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sign_up_is_open")]
 
 
 @pytest.fixture
@@ -39,7 +43,6 @@ def opened(browser: Client, link: str) -> str:
 def test_a_late_answer_does_not_use_the_consent_of_the_person_who_is_signed_in_now(
     client: Client, alice: User, application: Registered, link: str
 ) -> None:
-    """The page was Alice's; Bob, who has remembered the application, is signed in when it is posted."""
     bob = PersonFactory(nickname="Bob")
     consents.remember(bob, application.row)
     client.force_login(alice)
@@ -61,9 +64,7 @@ def test_a_post_leads_on_when_another_tab_has_signed_out_meanwhile(
     browser = with_session(alice)
     page = opened(browser, link)
     monkeypatch.setattr("oauth_bridge.backend.codes.issue", interrupted)
-    led = answer(browser, page)
-    assert led.status_code == 303
-    assert led["Location"].startswith("/oauth/authorize?pending=")
+    assert answer(browser, page)["Location"].startswith("/oauth/authorize?pending=")
 
 
 def test_a_link_of_ours_is_sent_once_and_takes_unknown_parameters(
@@ -82,19 +83,95 @@ def test_two_people_who_open_one_link_have_an_attempt_each(
     alice: User, mallory: User, application: Registered, link: str
 ) -> None:
     query = f"?{urlsplit(Client().get(link, headers=PAGE)['Location']).query}"
-    sign_in(Client(), alice.email, "wrong", query=query)
-    (alone,) = attempts.attempts(Filters(person_id=alice.pk))
-    sign_in(Client(), "nobody@example.com", "wrong", query=query)
-    (joined,) = attempts.attempts(Filters(person_id=alice.pk))
-    assert (len(alone.events), len(joined.events)) == (1, 2)
+
+    def events() -> set[tuple[Any, int]]:
+        counts.flush()
+        found = attempts.attempts(Filters(client_id=application.client_id))
+        return {(each.person_id, len(each.events)) for each in found}
+
+    for email in (alice.email, "nobody@example.com"):
+        sign_in(Client(), email, "wrong", query=query)
+    assert events() == {(alice.pk, 2)}, "the unknown address is part of the only person's attempt"
     sign_in(Client(), mallory.email, "wrong", query=query)
     sign_in(Client(), mallory.email, query=query)
-    counts.flush()
-    for person, number in ((alice, 1), (mallory, 2)):
-        (found,) = attempts.attempts(Filters(person_id=person.pk))
-        assert [event.person_id for event in found.events] == [person.pk] * number
-    everybody = attempts.attempts(Filters(client_id=application.client_id))
-    numbers = {(each.person_id, len(each.events)) for each in everybody}
-    assert numbers == {(alice.pk, 1), (mallory.pk, 2), (None, 1)}
-    exported = stored_about(mallory, 100)["activity"]
-    assert [entry["outcome"] for entry in exported] == ["succeeded", "refused"]
+    assert events() == {(alice.pk, 1), (mallory.pk, 2), (None, 1)}
+    assert [entry["outcome"] for entry in stored_about(mallory, 100)["activity"]] == ["succeeded", "refused"]
+
+
+# Several tabs ---------------------------------------------------------------------------------------------------------
+
+CODE, FACTOR, SIGN_IN = "Enter the code from the mail", "Confirm that it is you", "Sign in to continue to"
+SWITCHED_OFF = "is switched off"
+
+
+class Tab:
+    """A tab. The tabs of one `browser` share its cookies."""
+
+    def __init__(self, browser: Client, application: Registered | None = None) -> None:
+        self.browser, self.application = browser, application or ApplicationFactory()
+        self.open(link_of(self.application, state="kept"))
+
+    def open(self, address: str, posted: dict[str, str] | None = None) -> None:
+        options: dict[str, Any] = {"headers": PAGE, "follow": True}
+        answer = self.browser.post(address, posted, **options) if posted else self.browser.get(address, **options)
+        self.address = answer.redirect_chain[-1][0] if answer.redirect_chain else address
+        self.html, self.text = answer.text, text_of(answer)
+        self.page = Page(cast(Any, SimpleNamespace(url=self.address, text=self.html)))
+
+    def submit(self, **fields: str) -> None:
+        form = next(each for each in self.page.forms if fields.keys() <= each.types.keys())
+        self.open(form.action, {**form.fields, **fields})
+
+    def sign_in(self, person: User) -> None:
+        self.submit(login=person.email, password=PASSWORD)
+
+    def names_the_application(self, heading: str = "") -> None:
+        """Assert it of the page, and of the page after a reload."""
+        for _ in range(2):
+            assert self.application.row.name in self.text
+            assert heading in self.text
+            self.open(self.address)
+
+    def ends(self) -> None:
+        assert answer(self.browser, self.html)["Location"].endswith("state=kept")
+
+
+def test_the_code_of_a_sign_up_is_typed_in_another_tab(client: Client) -> None:
+    first = Tab(client)
+    first.names_the_application()
+    first.open(next(link for link in first.page.links if "/sign-up" in link))
+    first.submit(email=PersonFactory.build().email, password1=PASSWORD)
+    first.names_the_application(CODE)
+    second = Tab(client, first.application)
+    second.open("/accounts/sign-in")
+    second.names_the_application(CODE)
+    second.submit(code=mailed_code())
+    assert "Allow" in second.text
+    first.submit(code=mailed_code())
+    first.ends()
+
+
+def test_each_of_two_tabs_at_the_second_factor_leads_to_its_own_request(client: Client, account: Account) -> None:
+    first = Tab(client)
+    first.sign_in(account.person)
+    first.names_the_application(FACTOR)
+    first.submit(code="123456")
+    second = Tab(client)
+    for tab, code in ((second, account.codes[0]), (first, account.codes[1])):
+        assert tab.application.row.name in tab.text
+        tab.submit(code=code)
+        assert tab.application.row.name in tab.text
+    first.ends()
+
+
+def test_a_person_who_is_deactivated_at_the_consent_is_told_so(client: Client) -> None:
+    person, tab = PersonFactory(), Tab(client)
+    tab.sign_in(person)
+    set_active(person, False)
+    tab.open(answer(client, tab.html)["Location"])
+    assert SWITCHED_OFF in tab.text
+    tab.names_the_application(SIGN_IN)
+    assert SWITCHED_OFF in tab.text
+    assert person.email not in tab.text
+    tab.sign_in(PersonFactory(nickname="Mallory"))
+    tab.ends()

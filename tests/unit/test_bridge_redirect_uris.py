@@ -1,4 +1,4 @@
-"""Which callback addresses may be registered, and how one that is not is compared with those that are. D3."""
+"""Which callback addresses may be registered, and how one that is not is compared with those that are."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oauth_bridge.callback_addresses.difference import REASONS, compare, reason
 from oauth_bridge.callback_addresses.masking import masked
-from oauth_bridge.callback_addresses.registration import hints, registration_problem, split_lines, validate_lines
+from oauth_bridge.callback_addresses.registration import registration_problem, split_lines, validate_lines
 
 GOOD = [
     "https://app.example/callback",
@@ -43,7 +43,6 @@ BAD = {
     "https://[::1/cb": "can't be read",
     "https://2130706433/cb": "not a name",
     "https://%65vil.example/cb": "not a name",
-    "https://app.example/%zz": "hexadecimal",
     "https://app.example/cb?a=1&st%61te=x": "its query holds",
     "javascript:alert(1)": "use https",
     "myapp:/cb": "use https",
@@ -55,23 +54,6 @@ BAD = {
     "http:/localhost:3000/cb": "no host; write http://host/path",
     "https://app.example/" + "a" * 2000: "longer than",
 }
-# That can be registered and are rarely meant.
-HINTS = {
-    "https://reading.example/callback": "",
-    "http://localhost:3000/cb": "",
-    "com.example.app:/callback": "",
-    "https://localhost/cb": "",
-    "http://[::1]/cb": "Without a port, this is port 80.",
-    "https://reading.example": "A bare host",
-    "https://reading.example/": "ends with a slash",
-    "https://reading.example:443/cb": "leave :443 out",
-    "http://127.0.0.1:80/cb": "leave :80 out",
-    "https://10.0.4.17/cb": "A private network",
-    "https://intranet/cb": "A private network",
-    "https://printer.local/cb": "A private network",
-    "https://xn--bcher-kva.example/cb": "reads bücher.example",
-    "https://xn--ls8h.example/cb": "",
-}
 
 
 def test_an_address_that_browsers_can_return_to_is_registered():
@@ -82,21 +64,12 @@ def test_any_other_address_is_refused_with_a_reason_of_its_own():
     assert [uri for uri, part in BAD.items() if part not in (registration_problem(uri) or "")] == []
 
 
-def test_an_address_has_the_hint_that_fits():
-    said = {uri: " ".join(hints(uri, is_public=False)) for uri in HINTS}
-    assert [uri for uri, part in HINTS.items() if part not in said[uri] or bool(part) is not bool(said[uri])] == []
-    assert hints("http://[::1]/cb", is_public=True) == []
-
-
 def test_lines_are_read_without_what_surrounds_them_and_every_bad_one_gets_its_own_message():
-    lines = split_lines(" http://a.example/ \r\n\n https://ok.example/\nhttps://ok.example/\n ftp://b.example/\n")
-    assert lines == ["http://a.example/", "https://ok.example/", "https://ok.example/", "ftp://b.example/"]
+    lines = split_lines(" http://a.example/ \r\n\n https://ok.example/\n ftp://b.example/\n")
+    assert lines == ["http://a.example/", "https://ok.example/", "ftp://b.example/"]
     with pytest.raises(ValidationError) as caught:
         validate_lines("\n".join(lines))
-    first, second, third = caught.value.messages
-    assert first.startswith("http://a.example/:")
-    assert "more than once" in second
-    assert third.startswith("ftp://b.example/:")
+    assert [message.partition(": ")[0] for message in caught.value.messages] == [lines[0], lines[2]]
     with pytest.raises(ValidationError, match="at least one"):
         validate_lines(" ")
 
@@ -121,67 +94,53 @@ PAIRS = [
     (APP, "https://app.example.org/oauth/callback/", "slash"),
     (APP, "https://app.example.org/oauth/calback", "path"),
     (APP, "https://app.exmaple.org/oauth/callback", "host"),
-    (APP, "https://staging.example.org/oauth/callback", "host"),
     (APP, "https://user:pw@app.example.org/oauth/callback", "userinfo"),
     ("https://app.example.org/cb?tenant=1", "https://app.example.org/cb", "query"),
     (APP, "https://app.example.org/oauth/callback#", "fragment"),
     (APP, "https%3A%2F%2Fapp.example.org%2Foauth%2Fcallback", "encoded_twice"),
     ("https://app.example.org/cb?a=1&b=2", "https://app.example.org/cb?a=1", "not_encoded"),
-    ("https://app.example.org/cb?q=a+b", "https://app.example.org/cb?q=a b", "not_encoded"),
     (APP, " https://app.example.org/oauth/callback\r\n", "whitespace"),
     (APP, "https://app.example.org/oauth/callback\u200b", "whitespace"),
     (APP, '"https://app.example.org/oauth/callback"', "quotes"),
-    ("https://xn--bcher-kva.example/cb", "https://bücher.example/cb", "host"),
     (APP, "https://evil.test/steal", "another_host"),
-    (APP, "", "another_host"),
 ]
 
 
 @pytest.mark.parametrize(("registered", "sent", "classes"), PAIRS)
 def test_the_classes_of_a_difference(registered: str, sent: str, classes: str) -> None:
-    found = compare(sent, ["https://other.test/somewhere", registered])
-    assert set(found.differs) == set(classes.split())
-    assert found.nearest == ("" if classes == "another_host" else registered)
-    assert reason(found.differs).endswith(".")
-    assert compare(registered, [APP, registered]) == (registered, ()), "nothing differs from itself"
+    nearest = "" if classes == "another_host" else registered
+    assert compare(sent, ["https://other.test/somewhere", registered]) == (nearest, classes.split())
+    assert compare(registered, [APP, registered]) == (registered, []), "nothing differs from itself"
 
 
 def test_a_port_that_a_public_application_may_choose_is_no_difference() -> None:
     for sent, differs in (
-        ("http://localhost:3001/cbx", ("path",)),
-        ("http://127.0.0.1:3001/cb", ("loopback",)),
-        ("https://localhost:3001/cb", ("scheme",)),
-        ("http://localhost:03001/cb", ("loopback_port",)),
+        ("http://localhost:3001/cbx", "path"),
+        ("http://127.0.0.1:3001/cb", "loopback"),
+        ("https://localhost:3001/cb", "scheme"),
+        ("http://localhost:03001/cb", "loopback_port"),
     ):
-        assert compare(sent, ["http://localhost/cb"], is_public=True).differs == differs
-    assert compare("http://localhost:3001/cb", [LOCAL], is_public=True).differs == ("loopback_port",)
-    assert "without a port" in reason(["loopback_port"])
+        assert compare(sent, ["http://localhost/cb"], is_public=True)[1] == [differs]
+    assert compare("http://localhost:3001/cb", [LOCAL], is_public=True)[1] == ["loopback_port"]
 
 
 def test_the_nearest_of_several_is_meant() -> None:
     both = [APP, "https://app.example.org/oauth/callback/google", "https://staging.example.org/oauth/callback"]
-    assert compare("https://app.example.org/oauth/callback/gogle", both).nearest == both[1]
-    assert compare("https://staging.example.org/oauth/callback/", both).nearest == both[2]
-    found = compare("https://app.example.org/cb3", ["https://app.example.org/cb1", "https://app.example.org/cb2"])
-    assert found.nearest == "https://app.example.org/cb1"
-    assert compare("anything", []) == ("", ("another_host",))
+    assert compare("https://app.example.org/oauth/callback/gogle", both)[0] == both[1]
+    assert compare("https://staging.example.org/oauth/callback/", both)[0] == both[2]
+    assert compare("anything", []) == ("", ["another_host"])
 
 
 def test_each_difference_that_must_be_mended_has_its_advice() -> None:
     assert {name for *_, classes in PAIRS for name in classes.split()} == REASONS.keys()
-    assert all(reason([name]) for name in REASONS)
-    port, slash = reason(["port"]), reason(["slash"])
-    assert reason(["slash", "port"]) == f"{port} {slash}"
-    assert reason(["another_host", "port", "slash"]) == reason(["another_host"])
-    assert reason(["scheme", "port", "slash"]).endswith(f"too. {port} {slash}")
+    assert reason(["port", "slash"]) == f"{REASONS['port']} {REASONS['slash']}"
 
 
 def test_what_may_be_a_credential_is_masked() -> None:
     assert masked("https://user:pw@h.example:8/p?code=c&a=&b#token") == "https://…@h.example:8/p?code=…&a=…&…#…"
     assert masked("https://h.example/p?secret") == "https://h.example/p?…"
-    assert masked("https://h.example/users/@me") == "https://h.example/users/@me"
-    assert masked("com.example.app:/callback") == "com.example.app:/callback"
-    assert masked(APP) == APP
+    unmasked = ["https://h.example/users/@me", OWN, APP]
+    assert [masked(address) for address in unmasked] == unmasked
     assert masked("/p\x00\ud800") == "/p??"
     assert len(masked("https://h.example/" + "a" * 100_000)) == 500
 
@@ -218,4 +177,4 @@ def test_a_credential_is_masked_in_an_address_that_is_written_wrong() -> None:
 @example("https://" + ".".join(["漢" * 14] * 30) + "/cb")
 def test_no_text_is_too_odd(text: str) -> None:
     masked(text)
-    reason(compare(text, [APP, LOCAL, OWN]).differs)
+    compare(text, [APP, LOCAL, OWN])

@@ -40,7 +40,6 @@ def command(*arguments: str) -> Any:
 
 @contract("I3.kid", "I3.sealed")
 def test_the_first_use_makes_a_key_that_signs_at_once_and_is_stored_sealed() -> None:
-    """Its name is the thumbprint."""
     signer = signing_keys.signer("ES256")
     assert signer.key.is_private
     row = SigningKey.objects.get()
@@ -63,17 +62,14 @@ def test_a_new_key_is_published_before_it_signs_and_the_old_one_after(time_machi
     assert old in published()
     time_machine.move_to(now + PUBLISHED_BEFORE + PUBLISHED_AFTER, tick=False)
     assert old not in published()
-    found = signing_keys.verification_key(old)
-    assert found
-    assert found[0] == "ES256"
+    assert (signing_keys.verification_key(old) or ("",))[0] == "ES256"
 
 
 @contract("I3.revoked")
 def test_a_revoked_key_ends_at_once_and_another_signs(time_machine: Any) -> None:
     old = signing()
     command("revoke", old)
-    assert signing() != old
-    assert old not in published()
+    assert old not in {signing(), *published()}
     assert signing_keys.verification_key(old) is None
     assert SigningKey.objects.get(kid=old).private is None
     new = command("rotate", "--algorithm", "ES256")[0]["kid"]
@@ -88,18 +84,15 @@ def test_a_revoked_key_ends_at_once_and_another_signs(time_machine: Any) -> None
 
 
 def test_the_purge_replaces_old_keys_and_deletes_private_halves(time_machine: Any) -> None:
-    now = timezone.now()
     old = signing()
-    later = now + signing_keys.REPLACED_AFTER + timedelta(minutes=1)
-    time_machine.move_to(later, tick=False)
-    signing_keys.tidy(timezone.now())
+    later = timezone.now() + signing_keys.REPLACED_AFTER + timedelta(minutes=1)
+    signing_keys.tidy(later)
     assert SigningKey.objects.filter(algorithm="ES256").count() == 2
     time_machine.move_to(later + PUBLISHED_BEFORE, tick=False)
     signing_keys.tidy(timezone.now())
     assert SigningKey.objects.get(kid=old).private is None
     assert signing() != old
-    time_machine.move_to(later + PUBLISHED_BEFORE + signing_keys.KEPT_FOR, tick=False)
-    signing_keys.tidy(timezone.now())
+    signing_keys.tidy(later + PUBLISHED_BEFORE + signing_keys.KEPT_FOR)
     assert not SigningKey.objects.filter(kid=old).exists()
 
 

@@ -44,7 +44,7 @@ class Command(BaseCommand):
         if action == "revoke":
             try:
                 return [signing_keys.revoke(options["kid"])]
-            except signing_keys.UnknownKey:
+            except SigningKey.DoesNotExist:
                 raise CommandError(f"There is no key {options['kid']}. See `signing-key list`.") from None
         return list(SigningKey.objects.all())
 
