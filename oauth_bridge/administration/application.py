@@ -17,7 +17,6 @@ from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import application_acts, checks, rights, secret_page, shown, shown_attempts
-from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.checks import Summary
 from oauth_bridge.administration.rights import ACTIVITY
 from oauth_bridge.administration.shown import Names
@@ -31,8 +30,8 @@ ELSEWHERE = ("switch-on", "switch-off", "new-secret")  # acts that have their li
 
 
 def application(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show the page of an application. Raises PermissionDenied, Http404: as `find_application`."""
-    found = find_application(request, pk)
+    """Show the page of an application. Raises PermissionDenied, Http404: as `rights.find_application`."""
+    found = rights.find_application(request, pk)
     may_see_people = request.user.has_perm(rights.PEOPLE)
     failures = statistics.failures(statistics.start_of(MONTH), None, [found.client_id])
     summary = checks.summaries([found])[found.pk]

@@ -65,31 +65,13 @@ def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpRespon
     chosen = acts_on.get(name)
     if chosen is None:
         raise Http404
-    found = find_application(request, pk, chosen.permission)
+    found = rights.find_application(request, pk, chosen.permission)
     if not _may(request, chosen, found):
         raise PermissionDenied
-    section, page = Named(_("Applications"), shown.page("oauth_bridge_application_changelist")), "application"
-    if not rights.may(request, rights.VIEW, found):
-        section, page = Named(_("Overview"), shown.page("index")), "application_secret"
     subject = get_object_or_404(found.secrets.select_related("application"), number=number) if number else found
     named = str(number) if number else found.name
-    of = Named(found.name, shown.page(page, pk))
-    return acts.confirm(request, chosen, subject, name=named, of=of, section=section)
-
-
-def find_application(request: HttpRequest, pk: int, permission: str = rights.VIEW) -> Application:
-    """The application, for an administrator who has `permission` for it and, unless this is ROTATE, may view it.
-
-    Raises PermissionDenied: a needed permission is missing for every application. Raises Http404: the application does
-    not exist, or a needed permission is missing for this application.
-    """
-    needed = {permission} if permission == rights.ROTATE else {permission, rights.VIEW}
-    if not all(rights.may(request, each) for each in needed):
-        raise PermissionDenied
-    found = get_object_or_404(rights.applications(request, permission), pk=pk)
-    if not all(rights.may(request, each, found) for each in needed):
-        raise Http404
-    return found
+    section = Named(_("Applications"), shown.page("oauth_bridge_application_changelist"))
+    return acts.confirm(request, chosen, subject, name=named, of=shown.named(found), section=section)
 
 
 def find_record(request: HttpRequest, pk: int) -> tuple[ActivityRecord, Application | None]:

@@ -6,8 +6,10 @@ administration has the rights in OF_OWNERS for the owned applications, even with
 
 from __future__ import annotations
 
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
 
 from oauth_bridge.activity.reading import Sight
 from oauth_bridge.models import Application
@@ -48,6 +50,17 @@ def may(request: HttpRequest, permission: str, application: Application | None =
         return True
     found = applications(request, permission)
     return (found.filter(pk=application.pk) if application else found).exists()
+
+
+def find_application(request: HttpRequest, pk: int, permission: str = VIEW) -> Application:
+    """The application, for an administrator who may view it and has `permission` for it.
+
+    Raises PermissionDenied: one of the two is missing for every application. Raises Http404: the application does not
+    exist, or one of the two is missing for this application.
+    """
+    if not (may(request, VIEW) and may(request, permission)):
+        raise PermissionDenied
+    return get_object_or_404(applications(request, VIEW) & applications(request, permission), pk=pk)
 
 
 def client_ids(request: HttpRequest) -> list[str] | None:

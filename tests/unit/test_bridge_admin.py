@@ -186,18 +186,6 @@ def test_a_new_secret_is_shown_to_nobody_else_in_the_same_browser() -> None:
     assert alice.get(admin_page(other, "secret")).status_code == 403
 
 
-def test_who_may_only_make_secrets_sees_the_client_id_and_no_link_that_is_refused() -> None:
-    browser, application = staff("rotate_applicationsecret"), ApplicationFactory().row
-    secrets = admin_page(application, "secret")
-    for page in (secrets, admin_page(application, "act", "new-secret")):
-        html = html_of(browser.get(page))
-        addresses = re.findall(r'href="(/admin/[^"]*)"', html)
-        assert [each for each in addresses if browser.get(each).status_code != 200] == []
-    assert application.client_id in html_of(browser.get(secrets))
-    Application.objects.update(client_type="public")
-    assert browser.get(secrets).status_code == 404
-
-
 @contract("D7.trust")
 def test_a_new_application_is_not_trusted_and_does_not_become_so_without_the_permission() -> None:
     browser = staff(*ALL)
