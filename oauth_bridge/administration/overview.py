@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.contrib import admin
 from django.db.models import Case, F, Max, Q, QuerySet, Value, When
@@ -24,14 +24,6 @@ from oauth_bridge.models import Application
 DAY = timedelta(days=1)
 MOST_CAUSES, MOST_FAILURES = 8, 8
 MOST_SUMMARISED, MOST_LISTED = 500, 12
-
-
-class Needed(NamedTuple):
-    """An application that somebody must look at."""
-
-    application: Named
-    state: State
-    finding: Finding
 
 
 def overview(request: HttpRequest) -> TemplateResponse:
@@ -70,7 +62,7 @@ def _failures(request: HttpRequest) -> dict[str, Any]:
     names = Names(request, shown_ids, (each.person_id for each in latest))
     return {
         "attempts": [shown_attempts.attempt(each, names) for each in latest],
-        "causes": shown.causes(top, _url_of, names, before),
+        "causes": shown.causes(top, lambda each: shown.page("activity", **each._asdict()), names, before),
         "more_causes": len(mend) - len(top),
         "failing": _failing(mend, finished),
         "failed": sum(mend.values()),
@@ -79,10 +71,6 @@ def _failures(request: HttpRequest) -> dict[str, Any]:
         "finished_before": sum((statistics.sign_ins(since - DAY, only) - finished).values()),
         "may_see_activity": True,
     }
-
-
-def _url_of(cause: Failing) -> str:
-    return shown.page("activity", cause=cause.cause, step=cause.step, client_id=cause.client_id)
 
 
 def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
@@ -95,8 +83,8 @@ def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
     return Application.objects.filter(client_id__in=failing, is_enabled=True).count()
 
 
-def _needed(enabled: QuerySet[Application]) -> list[Needed]:
-    """The first finding of each application: failing applications first, unused ones last, at most MOST_LISTED.
+def _needed(enabled: QuerySet[Application]) -> list[tuple[Named, State, Finding]]:
+    """Name, state and first finding of each application: failing ones first, unused ones last, at most MOST_LISTED.
 
     If there are more than MOST_SUMMARISED applications, only those whose last secret ends soonest are checked.
     """
@@ -107,11 +95,11 @@ def _needed(enabled: QuerySet[Application]) -> list[Needed]:
     rows = list(ending.order_by(*order)[:MOST_SUMMARISED])
     summaries = checks.summaries(rows)
     needed = [
-        Needed(shown.named(each), _state(finding), finding)
+        (shown.named(each), _state(finding), finding)
         for each in rows
         for finding in checks.of_registration(each, summaries[each.pk])[:1]
     ]
-    return sorted(needed, key=lambda each: (not each.finding.would_fail, each.finding.code == "unused"))[:MOST_LISTED]
+    return sorted(needed, key=lambda each: (not each[2].would_fail, each[2].code == "unused"))[:MOST_LISTED]
 
 
 def _state(finding: Finding) -> State:

@@ -29,7 +29,6 @@ from accounts.form_fields import EmailField
 from accounts.mail import composing
 from accounts.models import AuditEntry, Session, User
 from accounts.pages import person_context
-from accounts.sessions import user_agents
 from accounts.sessions.credential_changes import end_credentials, set_active
 from accounts.sign_in import sign_up, verification
 from accounts.sign_in.password_pages import ResetRequestForm
@@ -65,8 +64,8 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "shown": person_context(found),
         "state": state(found, locked_until),
         "invitation": invitations([found]).get(found.pk),
-        "connections": [_connection(each) for each in consents.connections(found)],
-        "browsers": [_browser(row) for row in browsers(found)[:MOST_BROWSERS]],
+        "connections": [(shown.named(each.application), each) for each in consents.connections(found)],
+        "browsers": [(shown.browser_of(row), row) for row in browsers(found)[:MOST_BROWSERS]],
         "browser_count": browsers(found).count(),
         "factors": factors.overview(found),
         "locked_until": locked_until,
@@ -124,22 +123,6 @@ def invitations(people: Sequence[User]) -> dict[UUID, str]:
     }
 
 
-def _connection(each: consents.Connection) -> dict[str, Any]:
-    return {
-        "application": shown.named(each.application),
-        "client_id": each.application.client_id,
-        "allowed_at": each.consent and each.consent.given_at,
-        "remembered_until": each.consent and each.consent.expires_at,
-        "last_at": each.sign_ins and each.sign_ins.last_at,
-        "sign_ins": each.sign_ins.number if each.sign_ins else 0,
-    }
-
-
-def _browser(row: Session) -> dict[str, Any]:
-    name = user_agents.shown(row.browser) if row.browser.strip("/") else _("Unknown browser")
-    return {"name": name, "last_used": row.last_used_at or row.created_at, "since": row.created_at}
-
-
 # The acts: the page offers each act that would change something ------------------------------------------------------
 
 
@@ -164,14 +147,13 @@ def _acts_on(found: User) -> dict[str, Act[User]]:
 def act(request: HttpRequest, found: User, name: str) -> HttpResponseBase:
     chosen, named = (ACTS | INVITED_ACTS).get(name), shown.name_of_person(found)
     if name == "end":
-        client_id = request.GET.get("client_id", "")
         for each in consents.connections(found):
-            if each.application.client_id == client_id:
+            if each.application.client_id == request.GET.get("client_id"):
                 chosen, named = _end_application(each), each.application.name
-    if not (chosen or may_change(request, found)) or (chosen and not _may(request, found, chosen)):
-        raise PermissionDenied
     if chosen is None:
         raise Http404
+    if not _may(request, found, chosen):
+        raise PermissionDenied
     if name in ACTS | INVITED_ACTS and name not in _acts_on(found):  # the person has accepted the invitation meanwhile
         return redirect(shown.page("person", found.pk))
     section = Named(_("People"), shown.page("accounts_user_changelist"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.translation import ngettext
 
 from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.attempts import ending_of
@@ -15,7 +17,7 @@ from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import application_acts, person, record_facts, rights, shown, shown_attempts
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.callback_addresses.difference import side_by_side
-from oauth_bridge.models import Application
+from oauth_bridge.models import MISTYPED_CLIENT_ID, Application
 from oauth_bridge.models.activity import ActivityRecord
 
 MONTH = 30
@@ -61,10 +63,20 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         "same_people": statistics.people(since, failing),
         "same_number": statistics.failures(since, None, [entry.client_id])[failing],
         "same_url": shown.page("activity", **same),
-        # For a value that may be a secret, the record has only the length.
-        "received": [(name, str(value)) for name, value in entry.detail.get("parameters", {}).items()],
+        "received": [(name, _received(str(value))) for name, value in entry.detail.get("parameters", {}).items()],
     }
     return TemplateResponse(request, "administration/record.html", context)
+
+
+def _received(value: str) -> str:
+    """The value, or a sentence with its length. For a value that may be a secret, the record has only the length.
+
+    Digits are such a length, unless there are as many as in a mistyped client_id.
+    """
+    if not value.isdigit() or re.fullmatch(MISTYPED_CLIENT_ID, value):
+        return value
+    number = int(value)
+    return ngettext("masked, %(count)d character", "masked, %(count)d characters", number) % {"count": number}
 
 
 def _acts(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> list[tuple[Any, str]]:

@@ -15,7 +15,7 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from accounts import audit_trail
-from accounts.models import User
+from accounts.models import Session, User
 from accounts.sessions import user_agents
 from oauth_bridge.activity import reading
 from oauth_bridge.activity.attempts import Attempt
@@ -118,8 +118,8 @@ def off_since(request: HttpRequest, application: Application) -> str:
     return text
 
 
-def browser_of(entry: ActivityRecord) -> str:
-    return user_agents.shown(entry.browser) if entry.browser.strip("/") else ""
+def browser_of(row: ActivityRecord | Session) -> str:
+    return user_agents.shown(row.browser) if row.browser.strip("/") else ""
 
 
 def record_url(entry: ActivityRecord | None) -> str:
@@ -131,40 +131,30 @@ def in_groups(reference: str) -> str:
     return f"{reference[:4]} {reference[4:]}".strip()
 
 
-class CauseRow(NamedTuple):
-    """A cause of failures at a step, and how often it was met. `url`: the activity with these failures."""
-
-    application: Named
-    cause: str
-    title: str
-    step: str
-    number: int
-    needs_mending: bool
-    is_new: bool
-    url: str
-
-
 def causes(
     failures: Mapping[Failing, int],
     url: Callable[[Failing], str],
     names: Names | None = None,
     before: Collection[Failing] | None = None,
-) -> list[CauseRow]:
-    """A row for each cause: first those that need mending, then by frequency. New: not in `before`, if it is given."""
+) -> list[dict[str, Any]]:
+    """The template's variables for each cause: first those that need mending, then by frequency.
+
+    `url` returns the URL of the activity with these failures. New: not in `before`, if it is given.
+    """
     rows = [
-        CauseRow(
-            names.application(each.client_id) if names else NOBODY,
-            each.cause,
-            title_of(each.cause),
-            name_of(each.step),
-            number,
-            needs_mending(each.step, each.cause),
-            before is not None and each not in before,
-            url(each),
-        )
+        {
+            "application": names.application(each.client_id) if names else NOBODY,
+            "cause": each.cause,
+            "title": title_of(each.cause),
+            "step": name_of(each.step),
+            "number": number,
+            "needs_mending": needs_mending(each.step, each.cause),
+            "is_new": before is not None and each not in before,
+            "url": url(each),
+        }
         for each, number in failures.items()
     ]
-    return sorted(rows, key=lambda row: (not row.needs_mending, -row.number))
+    return sorted(rows, key=lambda row: (not row["needs_mending"], -row["number"]))
 
 
 def client_ids_of(attempts: Collection[Attempt]) -> set[str]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts.admin_site import AdminSite
@@ -26,23 +28,12 @@ from oauth_bridge.administration import (
     trail,
 )
 
-
-class Section(NamedTuple):
-    """An item of the navigation, for administrators with `permission` (empty: all). `below`: its other paths."""
-
-    route: str
-    label: Any
-    icon: str
-    permission: str
-    below: tuple[str, ...] = ()
-
-
+# The items of the navigation after the overview: route, label, icon, permission, and the beginning of its other paths.
 SECTIONS = [
-    Section("admin:index", gettext_lazy("Overview"), "overview", ""),
-    Section("admin:oauth_bridge_application_changelist", gettext_lazy("Applications"), "applications", rights.VIEW),
-    Section("admin:accounts_user_changelist", gettext_lazy("People"), "person", rights.PEOPLE, ("/admin/auth/group/",)),
-    Section("admin:activity", gettext_lazy("Activity"), "activity", rights.ACTIVITY),
-    Section("admin:trail", gettext_lazy("Audit trail"), "trail", trail.TRAIL),
+    ("admin:oauth_bridge_application_changelist", gettext_lazy("Applications"), "applications", rights.VIEW, ()),
+    ("admin:accounts_user_changelist", gettext_lazy("People"), "person", rights.PEOPLE, ("/admin/auth/group/",)),
+    ("admin:activity", gettext_lazy("Activity"), "activity", rights.ACTIVITY, ()),
+    ("admin:trail", gettext_lazy("Audit trail"), "trail", trail.TRAIL, ()),
 ]
 
 
@@ -98,10 +89,11 @@ class Site(AdminSite):
         return redirect("admin:index")
 
 
-def _navigation(request: HttpRequest) -> Any:
-    for section in SECTIONS:
-        if not section.permission or rights.may(request, section.permission):
-            url = reverse(section.route)
-            below = (url, *section.below) if section.permission else ()
-            is_current = request.path == url or request.path.startswith(below)
-            yield {"url": url, "label": section.label, "icon": section.icon, "is_current": is_current}
+def _navigation(request: HttpRequest) -> Iterator[dict[str, Any]]:
+    index = reverse("admin:index")
+    yield {"url": index, "label": _("Overview"), "icon": "overview", "is_current": request.path == index}
+    for route, label, icon, permission, below in SECTIONS:
+        if rights.may(request, permission):
+            url = reverse(route)
+            is_current = request.path.startswith((url, *below))
+            yield {"url": url, "label": label, "icon": icon, "is_current": is_current}

@@ -17,13 +17,13 @@ from django.utils.translation import gettext_noop, ngettext
 from accounts import return_path
 from accounts.pages import person_context
 from accounts.profile.page import shown_claims
+from accounts.templatetags.times import comma
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
 from oauth_bridge.models import Application
 from oauth_bridge.oauth.callback import destination
 from oauth_bridge.openid import claims
-from oauth_bridge.templatetags.formatting import listed
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -111,7 +111,7 @@ def shown_facts(person: User, application: Application, facts: Sequence[str]) ->
     shown = [claim | {"value": values[claim["name"]]} for claim in shown_claims(person) if claim["name"] in facts]
     if "groups" in facts:
         note = "" if values["groups"] else _("You are in none of the groups that it asks about.")
-        shown.append({"name": "groups", "label": _("Groups"), "value": listed(values["groups"]), "note": note})
+        shown.append({"name": "groups", "label": _("Groups"), "value": comma().join(values["groups"]), "note": note})
     return shown
 
 

@@ -261,7 +261,9 @@ def test_an_action_on_objects_one_by_one_takes_a_thousand(grace: Client, monkeyp
 
 
 def test_each_page_needs_its_permission_and_to_look_is_not_to_act(tried: Attempt) -> None:
-    url, of_administrator = (f"{USERS}{PersonFactory(is_staff=each, is_superuser=each).pk}/" for each in (False, True))
+    person, administrator = (PersonFactory(is_staff=each, is_superuser=each) for each in (False, True))
+    ConsentFactory(user=person, application=tried.application.row, fingerprint="x")
+    url, of_administrator = (f"{USERS}{each.pk}/" for each in (person, administrator))
     pages = {
         "/admin/activity/": ACTIVITY,
         record_page(): ACTIVITY,
@@ -273,7 +275,7 @@ def test_each_page_needs_its_permission_and_to_look_is_not_to_act(tried: Attempt
         assert [each.get(page).status_code for each in browsers] == [200, 403, 302], page
     browser = staff(PEOPLE)
     assert "act=" not in html_of(browser.get(url))
-    for act in ("reset", "sign-out", "end"):
+    for act in ("reset", "sign-out", f"end&client_id={tried.application.client_id}"):
         assert browser.post(f"{url}?act={act}").status_code == 403
     assert staff(PEOPLE, "change_user").post(f"{of_administrator}?act=sign-out").status_code == 403
 
