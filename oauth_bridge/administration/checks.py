@@ -78,11 +78,11 @@ def summaries(applications: Collection[Application]) -> dict[int, Summary]:
     """The summary of each application, by primary key. Runs at most six statements for any number of applications."""
     client_ids, keys = [each.client_id for each in applications], [each.pk for each in applications]
     day = statistics.sign_ins(statistics.start_of(1), client_ids)
+    failures = to_mend(statistics.failures(statistics.start_of(1), None, client_ids))
     failed: Counter[str] = Counter()
-    refused: Counter[str] = Counter()  # while the application was switched off
-    for failing, number in to_mend(statistics.failures(statistics.start_of(1), None, client_ids)).items():
-        failed[failing.client_id] += number
-        refused[failing.client_id] += 0 if is_of_now(failing) else number
+    for each, number in failures.items():
+        failed[each.client_id] += number
+    are_failing = failing(failures, day)
     last = code_history.last_redeemed(keys)
     hours = statistics.last_hours([each.client_id for each in applications if each.pk not in last])
     secrets = secret_rotation.states_of(keys)
@@ -90,13 +90,16 @@ def summaries(applications: Collection[Application]) -> dict[int, Summary]:
     admitting = Application.groups.through.objects.filter(Exists(members), application__in=keys)
     admits = {*admitting.values_list("application", flat=True)}
     found = {}
-    for each in applications:
-        finished, all_failed = day[each.client_id], failed[each.client_id]
-        last_at = last.get(each.pk) or hours.get(each.client_id)
-        failed_now = all_failed - refused[each.client_id]
-        state = _state(each, finished, failed_now, last_at)
-        admits_nobody = each.is_restricted and each.pk not in admits
-        found[each.pk] = Summary(state, finished, all_failed, last_at, secrets.get(each.pk, []), admits_nobody)
+    for row in applications:
+        last_at = last.get(row.pk) or hours.get(row.client_id)
+        found[row.pk] = Summary(
+            _state(row, row.client_id in are_failing, last_at),
+            day[row.client_id],
+            failed[row.client_id],
+            last_at,
+            secrets.get(row.pk, []),
+            admits_nobody=row.is_restricted and row.pk not in admits,
+        )
     return found
 
 
@@ -104,10 +107,10 @@ def month(application: Application) -> int:
     return statistics.sign_ins(statistics.start_of(MONTH), [application.client_id])[application.client_id]
 
 
-def _state(each: Application, day: int, failed: int, last_at: datetime | None) -> State:
+def _state(each: Application, is_failing: bool, last_at: datetime | None) -> State:
     if not each.is_enabled:
         return OFF
-    if is_failing(day, failed):
+    if is_failing:
         return FAILING
     if is_risky(each):
         return RISKY
@@ -121,12 +124,16 @@ def to_mend(failures: Counter[Failing]) -> Counter[Failing]:
     return Counter({each: number for each, number in failures.items() if needs_mending(each.step, each.cause)})
 
 
-def is_of_now(failing: Failing) -> bool:
-    return failing.cause not in OF_SWITCHING_OFF
+def failing(failures: Counter[Failing], finished: Counter[str]) -> set[str]:
+    """The client_ids of failing applications: more than FAILING_SHARE of the sign-ins failed.
 
-
-def is_failing(finished: int, failed: int) -> bool:
-    return failed > FAILING_SHARE * (finished + failed)
+    `finished`: finished sign-ins by client_id. Refusals of a switched-off application do not count.
+    """
+    failed: Counter[str] = Counter()
+    for each, number in failures.items():
+        if each.cause not in OF_SWITCHING_OFF:
+            failed[each.client_id] += number
+    return {key for key, number in failed.items() if number > FAILING_SHARE * (finished[key] + number)}
 
 
 def is_risky(each: Application) -> bool:
@@ -206,11 +213,8 @@ def _of_addresses(application: Application) -> list[Finding]:
             text = _("%(uri)s: %(problem)s") % {"uri": address[:200], "problem": problem}
             found.append(Finding("address_refused_today", False, text))
         elif is_risky(application) and address.startswith("http://"):
-            found.append(
-                Finding(
-                    "trusted_without_https", False, f"{address}: " + _("Trusted, and a callback address without https")
-                )
-            )
+            text = _("Trusted, and a callback address without https")
+            found.append(Finding("trusted_without_https", False, f"{address}: {text}"))
     return found
 
 

@@ -33,8 +33,13 @@ def find(request: HttpRequest) -> HttpResponse:
     if url := _url_of(request, typed):
         return redirect(url)
     text = typed if typed.isprintable() else ""
-    people = _people(request, text) if text else []
-    applications = _applications(request, text) if text else []
+    people: list[User] = []
+    applications: list[Application] = []
+    if text and request.user.has_perm(PEOPLE):
+        people = list(User.objects.filter(person.matching(text)).order_by("email")[: MOST_LISTED + 1])
+    if text:
+        found = Q(name__icontains=text) | Q(homepage__icontains=text) | Q(client_id__icontains=text)
+        applications = list(rights.applications(request, VIEW).filter(found).order_by("name")[: MOST_LISTED + 1])
     context = {
         **admin.site.each_context(request),
         "typed": typed,
@@ -49,17 +54,6 @@ def find(request: HttpRequest) -> HttpResponse:
 
 def may_find(request: HttpRequest) -> bool:
     return any(rights.may(request, each) for each in PERMISSIONS)
-
-
-def _people(request: HttpRequest, text: str) -> list[User]:
-    if not request.user.has_perm(PEOPLE):
-        return []
-    return list(User.objects.filter(person.matching(text)).order_by("email")[: MOST_LISTED + 1])
-
-
-def _applications(request: HttpRequest, text: str) -> list[Application]:
-    found = Q(name__icontains=text) | Q(homepage__icontains=text) | Q(client_id__icontains=text)
-    return list(rights.applications(request, VIEW).filter(found).order_by("name")[: MOST_LISTED + 1])
 
 
 def _url_of(request: HttpRequest, typed: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -15,7 +14,6 @@ from django.template.response import TemplateResponse
 from config.infrastructure import network
 from oauth_bridge.activity import attempts, reading, statistics
 from oauth_bridge.activity.reading import Filters
-from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import checks, rights, shown, shown_attempts
 from oauth_bridge.administration.checks import Finding, State
 from oauth_bridge.administration.shown import Named, Names
@@ -58,29 +56,19 @@ def _failures(request: HttpRequest) -> dict[str, Any]:
     among = reading.latest_id() - statistics.MOST_RECORDS
     latest = attempts.attempts(Filters(client_ids=only, after_id=among, is_failure=True), limit=MOST_FAILURES)
     top = dict(mend.most_common(MOST_CAUSES))
-    shown_ids = shown.client_ids_of(latest) | {cause.client_id for cause in top}
-    names = Names(request, shown_ids, (each.person_id for each in latest))
+    client_ids = {each.client_id for each in latest} | {each.client_id for each in top}
+    names = Names(request, client_ids, (each.person_id for each in latest))
     return {
         "attempts": [shown_attempts.attempt(each, names) for each in latest],
         "causes": shown.causes(top, lambda each: shown.page("activity", **each._asdict()), names, before),
         "more_causes": len(mend) - len(top),
-        "failing": _failing(mend, finished),
+        "failing": Application.objects.filter(client_id__in=checks.failing(mend, finished), is_enabled=True).count(),
         "failed": sum(mend.values()),
         "finished": sum(finished.values()),
         "failed_before": sum(before.values()),
         "finished_before": sum((statistics.sign_ins(since - DAY, only) - finished).values()),
         "may_see_activity": True,
     }
-
-
-def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
-    """Count the applications with the state FAILING. `mend`: failures to mend. `finished`: sign-ins by client_id."""
-    failed: Counter[str] = Counter()
-    for cause, number in mend.items():
-        if checks.is_of_now(cause):
-            failed[cause.client_id] += number
-    failing = [each for each, number in failed.items() if checks.is_failing(finished[each], number)]
-    return Application.objects.filter(client_id__in=failing, is_enabled=True).count()
 
 
 def _needed(enabled: QuerySet[Application]) -> list[tuple[Named, State, Finding]]:

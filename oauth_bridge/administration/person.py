@@ -41,8 +41,6 @@ from oauth_bridge.administration.checks import State
 from oauth_bridge.administration.rights import ACTIVITY, PEOPLE
 from oauth_bridge.administration.shown import Named, Names
 from oauth_bridge.consent import consents
-from oauth_bridge.credentials import admission
-from oauth_bridge.models import Application
 
 ATTEMPTS, MOST_BROWSERS = 6, 10
 
@@ -78,7 +76,7 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     }
     if request.user.has_perm(ACTIVITY):
         latest = attempts.attempts(Filters(who=found.email), limit=ATTEMPTS)
-        names = Names(request, shown.client_ids_of(latest), [found.pk])
+        names = Names(request, (each.client_id for each in latest), [found.pk])
         listed = [shown_attempts.attempt(each, names) for each in latest]
         context |= {
             "attempts": listed,
@@ -165,21 +163,6 @@ def act(request: HttpRequest, found: User, name: str) -> HttpResponseBase:
 def offered(request: HttpRequest, found: User) -> list[dict[str, Any]]:
     permitted = {name: each for name, each in _acts_on(found).items() if _may(request, found, each)}
     return acts.offered(permitted, found, lambda name: shown.page("person", found.pk, act=name))
-
-
-def remedies_for(request: HttpRequest, pk: UUID, name: str, application: Application | None) -> list[tuple[Any, str]]:
-    """At most one label with its URL: of the act `name` or, if `name` is empty, of the page of the person's groups.
-
-    The list is empty if the administrator may not change the person, or the act or the page would change nothing.
-    """
-    found = User.objects.filter(pk=pk).first() if request.user.has_perm(PEOPLE) else None
-    if found is None or not may_change(request, found):
-        return []
-    if name:
-        return [(each["label"], each["url"]) for each in offered(request, found) if each["name"] == name]
-    if application is None or admission.is_admitted(found, application):
-        return []
-    return [(_("Choose the person’s groups"), shown.page("accounts_user_change", pk))]
 
 
 def _end_application(connection: consents.Connection) -> Act[User]:

@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from oauth_bridge.activity import attempts, statistics
@@ -22,11 +23,12 @@ from oauth_bridge.models.activity import ActivityRecord
 
 MONTH = 30
 OF_THE_SECRET = ("secret_wrong", "secret_of_another", "secret_none_left", "secret_expired", "secret_revoked")
-# For each cause, the act that removes it: on the application, and on the person (empty for the choice of groups).
-OF_THE_APPLICATION = {"client_disabled": "switch-on", **dict.fromkeys(OF_THE_SECRET, "new-secret")}
-OF_THE_PERSON = {cause: act for cause, (act, _column) in record_facts.OF_THE_PERSON.items()} | {
+# For each cause, the act on the application or on the person that removes it.
+ACTS = {
+    "client_disabled": "switch-on",
+    **dict.fromkeys(OF_THE_SECRET, "new-secret"),
     **dict.fromkeys(record_facts.OF_THE_ACCOUNT, "unlock"),
-    "not_admitted": "",
+    **{cause: act for cause, (act, _column) in record_facts.OF_THE_PERSON.items()},
 }
 
 
@@ -79,15 +81,16 @@ def _received(value: str) -> str:
     return ngettext("masked, %(count)d character", "masked, %(count)d characters", number) % {"count": number}
 
 
-def _acts(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> list[tuple[Any, str]]:
-    """The label and the URL of each permitted act that removes the cause."""
-    found: list[tuple[Any, str]] = []
-    if application and (name := OF_THE_APPLICATION.get(entry.cause)):
-        acts = application_acts.offered(request, application)
-        found += [(each["label"], each["url"]) for each in acts if each["name"] == name]
-    if entry.person_id and entry.cause in OF_THE_PERSON:
-        found += person.remedies_for(request, entry.person_id, OF_THE_PERSON[entry.cause], application)
-    return found
+def _acts(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> list[dict[str, Any]]:
+    """The permitted acts that remove the cause. For "not_admitted", a link to the groups of the person."""
+    of = entry.person if request.user.has_perm(rights.PEOPLE) else None
+    if entry.cause == "not_admitted" and application and of and person.may_change(request, of):
+        return [{"label": _("Choose the person’s groups"), "url": shown.page("accounts_user_change", of.pk)}]
+    acts = [
+        *(application_acts.offered(request, application) if application else []),
+        *(person.offered(request, of) if of else []),
+    ]
+    return [each for each in acts if each["name"] == ACTS.get(entry.cause)]
 
 
 def _difference(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> dict[str, Any]:

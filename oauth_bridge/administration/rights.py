@@ -11,7 +11,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 
-from oauth_bridge.activity.reading import Sight
 from oauth_bridge.models import Application
 
 VIEW = "oauth_bridge.view_application"
@@ -71,12 +70,6 @@ def client_ids(request: HttpRequest) -> list[str] | None:
     if request.user.has_perm(ACTIVITY):
         return None
     return list(applications(request, ACTIVITY).values_list("client_id", flat=True))
-
-
-def sight(request: HttpRequest) -> Sight:
-    """What the signed-in administrator may see in records."""
-    has = request.user.has_perm
-    return Sight(all_applications=has(VIEW) or has(ACTIVITY), people=has(PEOPLE))
 
 
 def may_name_owners(request: HttpRequest) -> bool:

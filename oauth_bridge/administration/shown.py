@@ -18,8 +18,8 @@ from accounts import audit_trail
 from accounts.models import Session, User
 from accounts.sessions import user_agents
 from oauth_bridge.activity import reading
-from oauth_bridge.activity.attempts import Attempt
 from oauth_bridge.activity.causes import name_of, needs_mending, title_of
+from oauth_bridge.activity.reading import Sight
 from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import rights
 from oauth_bridge.models import Application
@@ -66,7 +66,8 @@ class Names:
         wanted = {client_id for client_id in client_ids if client_id}
         seen = rights.applications(request, rights.VIEW, rights.ACTIVITY)
         may_open = rights.may(request, rights.VIEW)
-        self.sight = rights.sight(request)
+        has = request.user.has_perm
+        self.sight = Sight(all_applications=has(rights.VIEW) or has(rights.ACTIVITY), people=has(rights.PEOPLE))
         rows = list(seen.filter(client_id__in=wanted)) if wanted else []
         for client_id, each in told_apart(rows).items():
             self.applications[client_id] = each if may_open else each._replace(url="")
@@ -155,7 +156,3 @@ def causes(
         for each, number in failures.items()
     ]
     return sorted(rows, key=lambda row: (not row["needs_mending"], -row["number"]))
-
-
-def client_ids_of(attempts: Collection[Attempt]) -> set[str]:
-    return {each.client_id for each in attempts}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
@@ -37,37 +38,29 @@ SECTIONS = [
 ]
 
 
+_APPLICATION = "oauth_bridge/application/<int:pk>/"
+PAGES: list[tuple[str, str, Callable[..., HttpResponseBase]]] = [
+    ("trail", "trail/", trail.trail),
+    ("find", "find/", find.find),
+    ("activity", "activity/", activity.activity),
+    ("record", "activity/<int:pk>/", record.record),
+    ("add_address", "activity/<int:pk>/add-address/", application_acts.add_address),
+    ("application", _APPLICATION, application.application),
+    ("application_act", f"{_APPLICATION}act/<slug:name>/", application_acts.act),
+    ("application_secret", f"{_APPLICATION}secret/", secret_page.new_secret),
+    ("application_secret_act", f"{_APPLICATION}secret/<int:number>/<slug:name>/", application_acts.act),
+    ("person", "accounts/user/<uuid:pk>/", person.person),
+    ("group", "auth/group/<int:pk>/", group.group),
+]
+
+
 class Site(AdminSite):
     """The class of `django.contrib.admin.site`."""
 
     own_permissions = ("view_activityrecord", "view_auditentry")  # for models that are not in Django admin
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
-        own = [
-            path("trail/", self.admin_view(trail.trail), name="trail"),
-            path("find/", self.admin_view(find.find), name="find"),
-            path("activity/", self.admin_view(activity.activity), name="activity"),
-            path("activity/<int:pk>/", self.admin_view(record.record), name="record"),
-            path("oauth_bridge/application/<int:pk>/", self.admin_view(application.application), name="application"),
-            path(
-                "oauth_bridge/application/<int:pk>/act/<slug:name>/",
-                self.admin_view(application_acts.act),
-                name="application_act",
-            ),
-            path(
-                "oauth_bridge/application/<int:pk>/secret/<int:number>/<slug:name>/",
-                self.admin_view(application_acts.act),
-                name="application_secret_act",
-            ),
-            path(
-                "oauth_bridge/application/<int:pk>/secret/",
-                self.admin_view(secret_page.new_secret),
-                name="application_secret",
-            ),
-            path("activity/<int:pk>/add-address/", self.admin_view(application_acts.add_address), name="add_address"),
-            path("accounts/user/<uuid:pk>/", self.admin_view(person.person), name="person"),
-            path("auth/group/<int:pk>/", self.admin_view(group.group), name="group"),
-        ]
+        own = [path(route, self.admin_view(view), name=name) for name, route, view in PAGES]
         return [*own, *super().get_urls()]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:

@@ -143,9 +143,6 @@ def test_a_part_of_a_name_lists_who_and_what_has_it_and_each_leads_to_its_failur
     CodeFactory(user=ada)
     said = text_of(grace.get("/admin/activity/", {"who": ada.email}))
     assert "The callback address isn’t registered Ada Lovelace" in said
-    assert "/admin/find/?q=Ada%20Love" in html_of(grace.get("/admin/activity/", {"who": "Ada Love"}))
-    for address in ("nobody@example.org", "192.0.2.77"):
-        assert "/admin/find/?q=" not in html_of(grace.get("/admin/activity/", {"who": address})), address
     assert "sent back Ada Lovelace" in said, "what is going on is listed, too"
     twin = ApplicationFactory(name="Reading List").client_id
     ActivityRecord.objects.create(at=timezone.now(), step=Step.AUTHORIZE, outcome=Outcome.FAILED, client_id=twin)
@@ -283,7 +280,7 @@ def test_each_page_needs_its_permission_and_to_look_is_not_to_act(tried: Attempt
 @pytest.mark.integration
 def test_no_filter_breaks_the_page(tried: Attempt, grace: Client) -> None:
     wrong = ["days=x", "step=x", "before=x", "client_id=x", "reference=ABCD", "show=x", "cause=x"]
-    for query in (*wrong, "show=failed&days=30&who=192.0.2.1", "show=unfinished&before=2026-11-23T16:00:00"):
+    for query in (*wrong, "show=failed&days=30&who=192.0.2.1&before=2026-11-23T16:00:00"):
         assert grace.get(f"/admin/activity/?{query}").status_code == 200, query
 
 
