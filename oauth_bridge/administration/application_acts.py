@@ -15,8 +15,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.models import User
-from config.infrastructure import events
-from config.infrastructure.events import Event
 from config.infrastructure.texts import refuse_control_characters
 from oauth_bridge.activity import reading
 from oauth_bridge.administration import acts, checks, rights, secret_page, shown
@@ -177,9 +175,7 @@ def _add_address(found: Application, sent: str) -> None:
     locked = Application.objects.select_for_update(no_key=True).get(pk=found.pk)
     locked.redirect_uris = "\n".join([*locked.callback_addresses, sent])
     locked.full_clean()
-    with registry.audited(locked):
-        locked.save(update_fields=["redirect_uris", "updated"])
-    events.write(Event.APPLICATION_CHANGED, client_id=found.client_id, fields="redirect_uris")
+    registry.save(locked, ["redirect_uris"], None)
 
 
 def _rotate(request: HttpRequest, found: Application, answers: Answers) -> HttpResponseBase:

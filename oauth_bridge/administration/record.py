@@ -11,6 +11,7 @@ from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from accounts.models import User
 from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.attempts import ending_of
 from oauth_bridge.activity.causes import name_of, title_of, words_of
@@ -83,7 +84,8 @@ def _received(value: str) -> str:
 
 def _acts(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> list[dict[str, Any]]:
     """The permitted acts that remove the cause. For "not_admitted", a link to the groups of the person."""
-    of = entry.person if request.user.has_perm(rights.PEOPLE) else None
+    may_see = request.user.has_perm(rights.PEOPLE)
+    of = User.objects.filter(pk=entry.person_id).first() if entry.person_id and may_see else None
     if entry.cause == "not_admitted" and application and of and person.may_change(request, of):
         return [{"label": _("Choose the person’s groups"), "url": shown.page("accounts_user_change", of.pk)}]
     acts = [
