@@ -122,9 +122,6 @@ def test_ownership_ends_with_the_right_it_was_given_under(hers: Registered, mall
         assert ("Owner of Hers" in text_of(grace.get(reverse("admin:person", args=[mallory.pk])))) is is_kept
 
 
-# Her own --------------------------------------------------------------------------------------------------------------
-
-
 def test_she_sees_the_activity_and_the_records_of_her_own(browser: Client, hers: Registered, alice: User) -> None:
     tried(hers, alice)
     record = record_of(hers)
@@ -149,9 +146,6 @@ def test_she_adds_a_refused_address_to_her_own_and_learns_nothing_of_others(
     browser.post(add)
     hers.row.refresh_from_db()
     assert WRONG in hers.row.callback_addresses
-
-
-# What belongs to others ----------------------------------------------------------------------------------------------
 
 
 def test_another_application_answers_as_one_that_does_not_exist(
@@ -342,9 +336,6 @@ def test_she_finds_no_person(browser: Client, hers: Registered, alice: User) -> 
         f"/admin/trail/?kind=application&key={hers.row.client_id}",
     ):
         assert browser.get(address, follow=True).status_code == 403, address
-
-
-# Who names owners -----------------------------------------------------------------------------------------------------
 
 
 ALL = ["view_application", "change_application", "rotate_applicationsecret", "view_activityrecord", "view_user"]

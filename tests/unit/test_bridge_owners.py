@@ -202,9 +202,7 @@ def test_the_form_chooses_the_groups_and_half_a_change_is_refused(
     registry.set_groups(application.row, [again := Group.objects.create(name="readers")])
     again.delete()
     assert saved(admin_client, application, is_restricted="on", name="Renamed") == []
-    assert groups_of(application, name="Renamed") == (True, []), (
-        "whose groups are deleted is opened to nobody"
-    )
+    assert groups_of(application, name="Renamed") == (True, []), "whose groups are deleted is opened to nobody"
 
 
 def test_a_new_group_is_made_on_the_form_by_those_who_may_add_groups(application: Registered) -> None:
