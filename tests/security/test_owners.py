@@ -30,7 +30,7 @@ from tests.pages import admin_browser, html_of, proven, secret_on, staff, text_o
 pytestmark = pytest.mark.django_db
 
 WRONG = "https://www.client.example/callback"
-FORM = {"name": "Renamed", "redirect_uris": "https://mallory.example/callback"}
+FORM = {"name": "Renamed", "redirect_uris": "https://mallory.example/callback", "id_token_alg": "RS256"}
 PAGES = ["application", "oauth_bridge_application_change", "application_secret"]
 ACTS = ["switch-off", "switch-on", "end-access", "trust", "distrust", "owners"]
 

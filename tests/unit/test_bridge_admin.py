@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db
 LIST = "/admin/oauth_bridge/application/"
 ADD = f"{LIST}add/"
 ADDRESSES = "https://reading.example/callback\r\nhttp://localhost:3000/cb"
-FORM = {"name": "Reading List", "redirect_uris": ADDRESSES, "client_type": "confidential"}
+FORM = {"name": "Reading List", "redirect_uris": ADDRESSES, "client_type": "confidential", "id_token_alg": "RS256"}
 
 
 @pytest.fixture

@@ -35,7 +35,8 @@ pytestmark = pytest.mark.django_db
 
 
 ADD = "/admin/oauth_bridge/application/add/"
-NEW = {"name": "Inner", "redirect_uris": "https://inner.example/cb", "client_type": "public"}
+ALG = {"id_token_alg": "RS256"}
+NEW = {"name": "Inner", "redirect_uris": "https://inner.example/cb", "client_type": "public", **ALG}
 
 
 @pytest.fixture
@@ -151,7 +152,7 @@ def test_an_address_that_was_used_is_removed_only_when_that_is_confirmed(
         CodeFactory(application=reading, redirect_uri=address, redeemed_at=redeemed_at)
     CodeFactory(redirect_uri="https://b.example/cb", redeemed_at=timezone.now())
     change = admin_page(reading, "change")
-    form = {"name": "Reading List", "redirect_uris": "https://c.example/cb\nhttps://b.example/cb"}
+    form = {"name": "Reading List", "redirect_uris": "https://c.example/cb\nhttps://b.example/cb", **ALG}
     assert 'name="remove_used"' not in html_of(admin_client.get(change))
     asked = admin_client.post(change, form)
     assert "1 sign-in in the last 30 days used https://a.example/cb, which is to be removed." in text_of(asked)
@@ -178,7 +179,7 @@ def groups_of(application: Registered, **of: str) -> tuple[bool, list[str]]:
 def saved(browser: Client, application: Registered, **fields: Any) -> Any:
     """The errors of the form, if any."""
     row = application.row
-    form = {"name": row.name, "homepage": row.homepage, "redirect_uris": row.redirect_uris}
+    form = {"name": row.name, "homepage": row.homepage, "redirect_uris": row.redirect_uris, **ALG}
     page = browser.post(admin_page(row, "change"), {**form, **fields})
     return [] if page.status_code == 302 else list(page.context["adminform"].form.errors)
 
