@@ -79,8 +79,7 @@ def activity(request: HttpRequest) -> TemplateResponse:
     `live` in the query is the time when the administrator began to wait for a sign-in. With it, the page with the
     board has no counts, and reloads itself for 15 minutes (LASTS), even without script.
 
-    Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the administrator may not
-    see the activity of this application.
+    Raises PermissionDenied: no activity is visible. Raises Http404: the activity of this application is not visible.
     """
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied

@@ -30,14 +30,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act(Generic[T]):
-    """An act on an object. `question` and `done`, the sentence about the result, contain %(name)s. `ends` is the text
-    below the question, or a function that returns this text. `shows` is a value that the question is about, such as an
-    address; `warnings` are sentences about this value.
+    """An act on an object. `question` and `done`, the sentence about the result, contain %(name)s.
 
-    `fits` returns whether the act would change something. `change` performs the act. It may return a response, or a
-    sentence that replaces `done`, or raise ValidationError: the form shows the error at its first field; if the form
-    has no fields, the page of the object shows it. `is_proven`: administrators first prove their identity again
-    (`proof_first`). `initial` returns the initial values of the form.
+    `ends`: the text below the question, or a function that returns the text. `shows`: an address that the question is
+    about; `warnings`: sentences about this address. `fits` returns whether the act would change something. `change`
+    performs the act. Its result is a response, or a sentence that replaces `done`. It may raise ValidationError.
+    `is_proven`: administrators prove their identity before. `initial` returns the initial values of the form.
     """
 
     label: Any

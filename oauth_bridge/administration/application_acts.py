@@ -57,7 +57,7 @@ class OwnersForm(forms.Form):
 def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpResponseBase:
     """Ask on GET; on POST perform the act `name`: on the application if `number` is 0, else on its secret `number`.
 
-    Raises PermissionDenied: the permission is missing. Raises Http404: the application, secret or act does not exist.
+    Raises PermissionDenied, Http404: as `rights.find_application`. Raises Http404: there is no such secret or act.
     """
     acts_on: dict[str, Act[Any]] = SECRET_ACTS if number else ACTS
     chosen = acts_on.get(name)
@@ -75,8 +75,7 @@ def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpRespon
 def find_record(request: HttpRequest, pk: int) -> tuple[ActivityRecord, Application | None]:
     """The record, and its application; None instead of an application that is deleted or unknown.
 
-    Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the record does not exist,
-    or the administrator may not see it.
+    Raises PermissionDenied: no activity is visible. Raises Http404: no visible record has this id.
     """
     if not rights.may(request, rights.ACTIVITY):
         raise PermissionDenied
@@ -146,8 +145,7 @@ def may_add_address(request: HttpRequest, application: Application) -> bool:
 def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Ask on GET whether to register the callback address that the record `pk` contains, and register it on POST.
 
-    Raises as `find_record`. Raises PermissionDenied: the permission to change the addresses is missing. Raises Http404:
-    the application or the callback address is missing, or the address cannot be registered.
+    Raises PermissionDenied, Http404: as `find_record`; the addresses may not be changed; nothing can be registered.
     """
     entry, found = find_record(request, pk)
     sent = entry.detail.get("sent", "")

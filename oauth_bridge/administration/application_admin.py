@@ -137,14 +137,10 @@ class ApplicationAdmin(ModelAdmin):
         return ago(at) if at else "–"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Application | None = None) -> list[str]:
-        """The fields that this administrator can't change.
-
-        The client type is fixed at registration, because it decides whether the application has a secret. Trusted
-        applications get codes without a consent page, so changing their addresses needs the permission to trust.
-        """
         fixed = ["client_id", "created", "updated"]
         if obj:
-            fixed.append("client_type")
+            fixed.append("client_type")  # decides whether the application has a secret
+            # A trusted application gets codes without a consent page.
             if obj.is_trusted and not rights.may(request, rights.TRUST):
                 fixed += ["redirect_uris", "initiate_login_uri", "post_logout_redirect_uris"]
         return fixed

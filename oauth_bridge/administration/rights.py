@@ -54,8 +54,7 @@ def may(request: HttpRequest, permission: str, application: Application | None =
 def find_application(request: HttpRequest, pk: int, permission: str = VIEW) -> Application:
     """The application, for an administrator who may view it and has `permission` for it.
 
-    Raises PermissionDenied: one of the two is missing for every application. Raises Http404: the application does not
-    exist, or one of the two is missing for this application.
+    Raises PermissionDenied: a right is missing for all applications. Raises Http404: for this one, as if none existed.
     """
     if not (may(request, VIEW) and may(request, permission)):
         raise PermissionDenied
