@@ -152,20 +152,19 @@ class Finding(NamedTuple):
 
 def of_application(application: Application) -> list[Finding]:
     """All findings. Problems that make sign-ins fail come first."""
+    of_hints = [
+        Finding("address_hint", False, f"{address}: {hint}")
+        for address in application.callback_addresses
+        if not registration_problem(address)
+        for hint in hints(address, is_public=application.is_public)
+    ]
     summary = summaries([application])[application.pk]
-    return [*of_registration(application, summary), *_of_hints(application), *_of_failures(application)]
+    return [*of_registration(application, summary), *of_hints, *_of_failures(application)]
 
 
 def of_registration(application: Application, summary: Summary) -> list[Finding]:
     """The findings about the registration. Problems that make sign-ins fail come first, then risks."""
-    found = [*_of_state(application, summary), *_of_secrets(application, summary), *_of_addresses(application)]
-    if timezone.now() - (summary.last_at or application.created) > STALE_AFTER:
-        found.append(Finding("unused", False, no_sign_in(application, summary)))
-    return sorted(found, key=lambda each: not each.would_fail)
-
-
-def _of_state(application: Application, summary: Summary) -> list[Finding]:
-    found = []
+    found = _of_secrets(application, summary)
     if not application.is_enabled:
         text = _("It is switched off: nobody can sign in to it, and it has no access any more.")
         found.append(Finding("switched_off", True, text, _("Switch it on if people should sign in with it.")))
@@ -173,7 +172,18 @@ def _of_state(application: Application, summary: Summary) -> list[Finding]:
         text = _("It is for people in chosen groups only, and nobody is in one of them.")
         fix = _("Put people into one of its groups, or let everybody use it.")
         found.append(Finding("nobody_admitted", True, text, fix))
-    return found
+    for address in application.callback_addresses:
+        if problem := registration_problem(address):
+            text = _("%(uri)s: %(problem)s") % {"uri": address[:200], "problem": problem}
+            found.append(Finding("address_refused_today", False, text))
+        elif is_risky(application) and address.startswith("http://"):
+            text = _("Trusted, and a callback address without https")
+            found.append(Finding("trusted_without_https", False, f"{address}: {text}"))
+    unused_for = timezone.now() - (summary.last_at or application.created)
+    if unused_for > STALE_AFTER:
+        text = ngettext("No sign-in for %(number)d day", "No sign-in for %(number)d days", unused_for.days)
+        found.append(Finding("unused", False, text % {"number": unused_for.days}))
+    return sorted(found, key=lambda each: not each.would_fail)
 
 
 def _of_secrets(application: Application, summary: Summary) -> list[Finding]:
@@ -206,27 +216,6 @@ def _days(end: datetime, now: datetime) -> int | None:
     return (end - now).days + 1 if end - now <= ENDS_SOON else None
 
 
-def _of_addresses(application: Application) -> list[Finding]:
-    found = []
-    for address in application.callback_addresses:
-        if problem := registration_problem(address):
-            text = _("%(uri)s: %(problem)s") % {"uri": address[:200], "problem": problem}
-            found.append(Finding("address_refused_today", False, text))
-        elif is_risky(application) and address.startswith("http://"):
-            text = _("Trusted, and a callback address without https")
-            found.append(Finding("trusted_without_https", False, f"{address}: {text}"))
-    return found
-
-
-def _of_hints(application: Application) -> list[Finding]:
-    return [
-        Finding("address_hint", False, f"{address}: {hint}")
-        for address in application.callback_addresses
-        if not registration_problem(address)
-        for hint in hints(address, is_public=application.is_public)
-    ]
-
-
 def _of_failures(application: Application) -> list[Finding]:
     """Findings on the last day's failures, most frequent first. They are risks, because anybody can cause failures."""
     failures = to_mend(statistics.failures(statistics.start_of(1), None, [application.client_id]))
@@ -236,8 +225,3 @@ def _of_failures(application: Application) -> list[Finding]:
         problem = text % {"title": title_of(each.cause), "count": number}
         found.append(Finding("failed_lately", False, problem, fix_of(each.cause)))
     return found
-
-
-def no_sign_in(application: Application, summary: Summary) -> str:
-    days = (timezone.now() - (summary.last_at or application.created)).days
-    return ngettext("No sign-in for %(number)d day", "No sign-in for %(number)d days", days) % {"number": days}

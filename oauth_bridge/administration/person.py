@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -230,19 +230,11 @@ def _correct(_request: HttpRequest, found: User, answers: Answers) -> None:
         raise taken from None
 
 
-def _invite(request: HttpRequest, found: User, _answers: Answers) -> str:
-    return composing.invitation(request, found, sign_up.invite(found))
-
-
 def _withdraw(_request: HttpRequest, found: User, _answers: Answers) -> str:
     for waiting in User.objects.select_for_update().filter(pk=found.pk, email_verified_at=None):
         audit_trail.write("invitation_withdrawn", audit_trail.of_person(waiting))
         waiting.delete()
     return _("The invitation of %(email)s is withdrawn. Its link is dead.") % {"email": found.email}
-
-
-def _set_active(is_active: bool) -> Callable[[HttpRequest, User, Answers], None]:
-    return lambda _request, found, _answers: set_active(found, is_active)
 
 
 INVITED_ACTS: dict[str, Act[User]] = {
@@ -251,7 +243,7 @@ INVITED_ACTS: dict[str, Act[User]] = {
         ends=gettext_lazy("Ends nothing. The new link works for seven days."),
         question=gettext_lazy("Send %(name)s the invitation again?"),
         permission=rights.INVITE_PEOPLE,
-        change=_invite,
+        change=lambda request, found, _answers: composing.invitation(request, found, sign_up.invite(found)),
     ),
     "withdraw": Act(
         label=gettext_lazy("Withdraw the invitation"),
@@ -318,7 +310,7 @@ ACTS: dict[str, Act[User]] = {
         ends=gettext_lazy("Ends every sign-in and the access of applications, at once. Keeps the data."),
         question=gettext_lazy("Switch off the account of %(name)s?"),
         fits=lambda person: person.is_active,
-        change=_set_active(False),
+        change=lambda _request, person, _answers: set_active(person, False),
         done=gettext_lazy("The account is switched off, and signed out everywhere."),
     ),
     "activate": Act(
@@ -326,7 +318,7 @@ ACTS: dict[str, Act[User]] = {
         ends=gettext_lazy("Lets the person sign in again."),
         question=gettext_lazy("Switch on the account of %(name)s?"),
         fits=lambda person: not person.is_active,
-        change=_set_active(True),
+        change=lambda _request, person, _answers: set_active(person, True),
         done=gettext_lazy("The account is switched on again."),
     ),
 }

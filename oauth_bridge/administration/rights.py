@@ -69,7 +69,3 @@ def client_ids(request: HttpRequest) -> list[str] | None:
     if request.user.has_perm(ACTIVITY):
         return None
     return list(applications(request, ACTIVITY).values_list("client_id", flat=True))
-
-
-def may_name_owners(request: HttpRequest) -> bool:
-    return all(map(request.user.has_perm, NAME_OWNERS))

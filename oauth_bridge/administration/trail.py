@@ -137,9 +137,7 @@ def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[dict[str, Any
         {
             "entry": each,
             "action": ACTIONS.get(each.action, each.action),
-            "actor": named.get(("person", str(each.actor)), shown.NOBODY)._replace(
-                name=_actor(each) if sees_actors or each.actor is None else _("a person")
-            ),
+            "actor": named.get(("person", str(each.actor)), shown.NOBODY)._replace(name=_actor(each, sees_actors)),
             "subject": named.get((each.kind, each.key), Named(each.name or each.key, "")),
             "changes": [
                 (FIELDS.get(name, name), *map(_words, _with_names(name, pair, named)))
@@ -150,9 +148,10 @@ def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[dict[str, Any
     ]
 
 
-def _actor(entry: AuditEntry) -> str:
-    """The name of the actor. If a command acted, the words for the command line are in the active language."""
-    return entry.actor_name if entry.actor else entry.actor_name.replace(COMMAND_LINE, _("command line"))
+def _actor(entry: AuditEntry, sees_actors: bool) -> str:
+    if entry.actor is None:  # a command, whose words are in the active language
+        return entry.actor_name.replace(COMMAND_LINE, _("command line"))
+    return entry.actor_name if sees_actors else _("a person")
 
 
 def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named]) -> list[Any]:
