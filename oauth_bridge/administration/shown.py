@@ -61,21 +61,15 @@ class Names:
     """The names of the applications and people of a page, without those that the administrator may not see."""
 
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
-        self.applications: dict[str, Named] = {}
-        self.people: dict[UUID, Named] = {}
-        wanted = {client_id for client_id in client_ids if client_id}
-        seen = rights.applications(request, rights.VIEW, rights.ACTIVITY)
-        may_open = rights.may(request, rights.VIEW)
-        has = request.user.has_perm
+        has, may_open = request.user.has_perm, rights.may(request, rights.VIEW)
         self.sight = Sight(all_applications=has(rights.VIEW) or has(rights.ACTIVITY), people=has(rights.PEOPLE))
-        rows = list(seen.filter(client_id__in=wanted)) if wanted else []
-        for client_id, each in told_apart(rows).items():
-            self.applications[client_id] = each if may_open else each._replace(url="")
+        seen = rights.applications(request, rights.VIEW, rights.ACTIVITY)
+        rows = list(seen.filter(client_id__in=set(client_ids)))
+        names = told_apart(rows).items()
+        self.applications = {client_id: each if may_open else each._replace(url="") for client_id, each in names}
         self.why_off = {row.client_id: off_since(request, row) for row in rows}
-        keys = {key for key in people if key}
-        if keys and self.sight.people:
-            for person in User.objects.filter(pk__in=keys):
-                self.people[person.pk] = Named(name_of_person(person), page("person", person.pk), person.email)
+        found = User.objects.filter(pk__in={key for key in people if key} if self.sight.people else ())
+        self.people = {row.pk: Named(name_of_person(row), page("person", row.pk), row.email) for row in found}
 
     def application(self, client_id: str) -> Named:
         """The name of the application; the client_id if the application is deleted or may not be seen."""
