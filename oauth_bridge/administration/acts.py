@@ -1,7 +1,4 @@
-"""Acts of administrators on an application, a secret or a person, and the page that asks before an act is performed.
-
-The function that makes the change writes the entry of the audit trail.
-"""
+"""Acts of administrators on an application, a secret or a person, and the page that asks before an act is performed."""
 
 from __future__ import annotations
 
@@ -57,11 +54,8 @@ class Act(Generic[T]):
 
 
 def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> list[dict[str, Any]]:
-    """The acts that would change something, for the template. `url` returns the URL of an act for the act's name.
-
-    The template calls `ends`, which may run SQL statements, only where it shows the text.
-    """
-    return [
+    """The acts that would change something, for the template. `url` returns the URL of an act for the act's name."""
+    return [  # `ends` may run SQL statements: the template calls it only where it shows the text
         {"name": name, "label": act.label, "ends": partial(act.what_ends, found), "url": url(name)}
         for name, act in acts.items()
         if act.fits(found)
@@ -86,14 +80,12 @@ def confirm(request: HttpRequest, act: Act[T], found: T, *, name: str, of: Named
                 return done
             messages.success(request, done)
             return redirect(of.url)
-        except ValidationError as problem:
+        except (ValidationError, LastAdministrator) as problem:
+            text = problem.messages[0] if isinstance(problem, ValidationError) else rights.ADVICE
             if not form.fields:
-                messages.error(request, problem.messages[0])
+                messages.error(request, text)
                 return redirect(of.url)
-            form.add_error(next(iter(form.fields)), problem)
-        except LastAdministrator:
-            messages.error(request, rights.ADVICE)
-            return redirect(of.url)
+            form.add_error(next(iter(form.fields)), text)
     context = {
         **admin.site.each_context(request),
         "title": act.question % {"name": name},

@@ -24,7 +24,6 @@ from oauth_bridge.api_docs import snippets
 from oauth_bridge.callback_addresses.registration import hints
 from oauth_bridge.models import Application, Consent
 
-MONTH = 30
 ATTEMPTS = 6
 ELSEWHERE = ("switch-on", "switch-off", "new-secret")  # acts that have their links in other places of the page
 
@@ -33,7 +32,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
     """Show the page of an application. Raises PermissionDenied, Http404: as `rights.find_application`."""
     found = rights.find_application(request, pk)
     may_see_people = request.user.has_perm(rights.PEOPLE)
-    failures = statistics.failures(statistics.start_of(MONTH), None, [found.client_id])
+    failures = statistics.failures(statistics.start_of(checks.MONTH), None, [found.client_id])
     summary = checks.summaries([found])[found.pk]
     acts = application_acts.offered(request, found)
     context = {
@@ -70,12 +69,10 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _activity(request: HttpRequest, found: Application, summary: Summary, failures: Counter[Failing]) -> dict[str, Any]:
-    query = {"client_id": found.client_id, "days": MONTH}
+    query = {"client_id": found.client_id, "days": checks.MONTH}
     causes = shown.causes(failures, lambda each: shown.page("activity", **query, cause=each.cause, step=each.step))
-    filters = Filters(
-        client_id=found.client_id, client_ids=rights.client_ids(request), since=statistics.start_of(MONTH)
-    )
-    latest = attempts.attempts(filters, limit=ATTEMPTS)
+    client_ids, since = rights.client_ids(request), statistics.start_of(checks.MONTH)
+    latest = attempts.attempts(Filters(client_id=found.client_id, client_ids=client_ids, since=since), limit=ATTEMPTS)
     names = Names(request, [found.client_id], (each.person_id for each in latest))
     return {
         "causes": causes,
@@ -89,7 +86,7 @@ def _activity(request: HttpRequest, found: Application, summary: Summary, failur
 
 
 def ready_snippets(found: Application) -> list[tuple[str, str]]:
-    """Pairs of a label and a code snippet with the application's values and a placeholder for the secret."""
+    """Pairs of a label and a code snippet with the application's values, without the secret."""
     callback = (found.callback_addresses or [snippets.EXAMPLE_CALLBACK])[0]
     variables = [
         f"OAUTH_AUTHORIZE_URL={settings.AUTH_URL}{paths.AUTHORIZE}",

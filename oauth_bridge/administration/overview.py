@@ -41,7 +41,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
 
 
 def _connection(request: HttpRequest) -> dict[str, Any]:
-    """To check TRUSTED_PROXIES: the IP addresses of peer and person. `is_ignored`: X-Forwarded-For has no effect."""
+    """For a check of TRUSTED_PROXIES: the IP addresses of peer and person, and whether X-Forwarded-For is ignored."""
     peer = request.META.get("REMOTE_ADDR", "")
     is_ignored = "X-Forwarded-For" in request.headers and not network.is_proxy(peer)
     return {"peer": peer, "address": network.client_address(request), "is_ignored": is_ignored}

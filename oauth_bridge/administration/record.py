@@ -16,13 +16,12 @@ from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.attempts import ending_of
 from oauth_bridge.activity.causes import name_of, title_of, words_of
 from oauth_bridge.activity.statistics import Failing
-from oauth_bridge.administration import application_acts, person, record_facts, rights, shown, shown_attempts
+from oauth_bridge.administration import application_acts, checks, person, record_facts, rights, shown, shown_attempts
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.callback_addresses.difference import side_by_side
 from oauth_bridge.models import MISTYPED_CLIENT_ID, Application
 from oauth_bridge.models.activity import ActivityRecord
 
-MONTH = 30
 OF_THE_SECRET = ("secret_wrong", "secret_of_another", "secret_none_left", "secret_expired", "secret_revoked")
 # For each cause, the act on the application or on the person that removes it.
 ACTS = {
@@ -41,8 +40,8 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     is_mended = record_facts.is_mended(entry, application)
     is_refusal = each.chosen is not None
     fix = names.fix_of(entry) if is_refusal else ""
-    since, failing = statistics.start_of(MONTH), Failing(entry.client_id, entry.step, entry.cause)
-    same = {"client_id": entry.client_id, "cause": entry.cause, "step": entry.step, "days": MONTH}
+    since, failing = statistics.start_of(checks.MONTH), Failing(entry.client_id, entry.step, entry.cause)
+    same = {"client_id": entry.client_id, "cause": entry.cause, "step": entry.step, "days": checks.MONTH}
     context = {
         **admin.site.each_context(request),
         **_difference(request, entry, application),

@@ -1,7 +1,6 @@
 """The rights of administrators: permissions for all applications, and the rights of owners for their applications.
 
-Lists, pages, forms, the activity, the search and the overview all use this module. An owner who may open the
-administration has the rights in OF_OWNERS for the owned applications, even without a permission.
+An owner who may open the administration has the rights in OF_OWNERS for the owned applications, without a permission.
 """
 
 from __future__ import annotations
@@ -41,10 +40,7 @@ def applications(request: HttpRequest, *permissions: str) -> QuerySet[Applicatio
 
 
 def may(request: HttpRequest, permission: str, application: Application | None = None) -> bool:
-    """Return whether the signed-in administrator has the permission for this application.
-
-    If no application is passed, the permission for one application is enough.
-    """
+    """Whether the signed-in administrator has the permission for this application; without one, for any application."""
     if request.user.has_perm(permission):
         return True
     found = applications(request, permission)
@@ -62,10 +58,7 @@ def find_application(request: HttpRequest, pk: int, permission: str = VIEW) -> A
 
 
 def client_ids(request: HttpRequest) -> list[str] | None:
-    """The client_ids of the applications whose activity the administrator may see.
-
-    None: all activity is visible, also records without an application.
-    """
+    """The applications whose activity is visible. None: all activity, also records without an application."""
     if request.user.has_perm(ACTIVITY):
         return None
     return list(applications(request, ACTIVITY).values_list("client_id", flat=True))

@@ -75,8 +75,7 @@ def rotate(
 ) -> HttpResponseBase:
     """Make a secret, and redirect to the page that shows it. Raises TooManySecrets: too many secrets still work.
 
-    The service stores only the digest of the secret, so a signed cookie carries the secret to that page. `overlap`: how
-    long older secrets stay valid. `name`: a note.
+    Only the digest is stored, so a signed cookie carries the secret to that page. `overlap`: how long older ones work.
     """
     person = cast(User, request.user)
     maker = secret_rotation.Maker(person.pk, person.display_name)
