@@ -47,8 +47,8 @@ class Query:
         self.before = time_of(get("before", ""))
 
     def url(self, **changes: object) -> str:
-        chosen = {name: getattr(self, name) for name in ("client_id", "cause", "step", "who", "reference", "show")}
-        return shown.page("activity", **chosen | {"days": "" if self.days == "1" else self.days} | changes)
+        names = "client_id", "cause", "step", "who", "reference", "show", "days"
+        return shown.page("activity", **{name: getattr(self, name) for name in names} | changes)
 
     @property
     def filters(self) -> Filters:

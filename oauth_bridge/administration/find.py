@@ -70,8 +70,7 @@ def _url_of(request: HttpRequest, typed: str) -> str:
         return shown.page("application", application.pk)
     if rights.may(request, ACTIVITY):
         found = reading.entries(Filters(reference=typed, limit=2, client_ids=rights.client_ids(request)))
-        if len(found) == 1 and found[0].id:
-            return shown.page("record", found[0].id)
         if found:
-            return shown.page("activity", reference=typed, days=30)
+            many = shown.page("activity", reference=typed, days=30)
+            return many if len(found) > 1 else shown.record_url(found[0])
     return ""

@@ -82,15 +82,9 @@ def _needed(enabled: QuerySet[Application]) -> list[tuple[Named, State, Finding]
     order = (F("ends").asc(nulls_first=True), "-is_restricted", "-is_trusted", "created")
     rows = list(ending.order_by(*order)[:MOST_SUMMARISED])
     summaries = checks.summaries(rows)
-    needed = [
-        (shown.named(each), _state(finding), finding)
-        for each in rows
-        for finding in checks.of_registration(each, summaries[each.pk])[:1]
-    ]
+    needed = []
+    for each in rows:
+        for finding in checks.of_registration(each, summaries[each.pk])[:1]:
+            harmless = checks.STALE if finding.code == "unused" else checks.RISKY
+            needed.append((shown.named(each), checks.FAILING if finding.would_fail else harmless, finding))
     return sorted(needed, key=lambda each: (not each[2].would_fail, each[2].code == "unused"))[:MOST_LISTED]
-
-
-def _state(finding: Finding) -> State:
-    if finding.would_fail:
-        return checks.FAILING
-    return checks.STALE if finding.code == "unused" else checks.RISKY
