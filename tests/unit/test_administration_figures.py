@@ -211,10 +211,3 @@ def test_failures_of_the_last_day_are_told_with_cause_and_fix_to_who_may_see_the
         .startswith("look at: The callback address isn’t registered: 2 times in 24 hours. Compare")
     )
     assert "callback address isn’t" not in text_of(staff("view_application").get(admin_page(attempt.application.row)))
-
-
-def test_the_page_of_the_application_says_the_same(admin_client: Client, application: Registered) -> None:
-    page, said = admin_page(application.row), "A sign-in would fail."
-    assert said not in text_of(admin_client.get(page))
-    update(application, is_enabled=False)
-    assert f"{said} It is switched off" in text_of(admin_client.get(page))

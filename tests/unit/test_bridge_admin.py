@@ -92,10 +92,8 @@ def test_a_logo_is_stored_as_png_until_it_is_replaced_removed_or_deleted_with_it
 
 def test_a_list_answers_no_question_that_its_page_does_not_offer(registered):
     hostile = [
-        "accounts/user/?password__startswith=argon2",
         "accounts/user/?password__regex=(",
         "accounts/user/?sessions__session_key__startswith=a",
-        "accounts/user/?nickname__exact=x",
         "oauth_bridge/application/?secrets__digest__isnull=0",
         "oauth_bridge/application/?client_type=%00",
     ]
@@ -196,27 +194,23 @@ def test_without_the_permission_codes_of_a_trusted_application_go_nowhere_else()
     assert (*kept, application.is_trusted) == ("https://client.example/callback", "", "", True)
 
 
-@pytest.mark.parametrize("missing", ["add", "change", "delete", "rotate", "switch", "all"])
+@pytest.mark.parametrize("missing", ["add", "change", "delete", "rotate", "switch"])
 def test_without_the_permission_nothing_is_shown_registered_changed_or_deleted_and_no_secret_made(missing: str) -> None:
     application = ApplicationFactory().row
-    forms: dict[str, tuple[str, dict[str, str]]] = {
+    path, form = {
         "add": (ADD, FORM),
         "change": (admin_page(application, "change"), {**ELSEWHERE, "is_trusted": "on"}),
         "delete": (admin_page(application, "delete"), {"post": "yes", "typed": application.name}),
         "rotate": (admin_page(application, "act", "new-secret"), {"overlap": "24", "confirmed": "on"}),
         "switch": (admin_page(application, "act", "switch-off"), {}),
-    }
+    }[missing]
     before = [*Application.objects.values(), *ApplicationSecret.objects.values()]
-    if missing == "all":
-        browser = staff("trust_application")
-        more = LIST, admin_page(application, "history"), admin_page(application, "secret_act", 1, "end")
-        assert {browser.get(path).status_code for path in (*more, *(path for path, _ in forms.values()))} == {403}
-    else:
-        path, form = forms[missing]
-        browser = staff(*(each for each in ALL if not each.startswith(missing)))
-        assert path not in html_of(browser.get(admin_page(application)))
-        assert 'name="name"' not in html_of(browser.get(path))
-        assert browser.post(path, form).status_code == 403
+    browser, nobody = staff(*(each for each in ALL if not each.startswith(missing))), staff("trust_application")
+    more = LIST, admin_page(application, "history"), admin_page(application, "secret_act", 1, "end")
+    assert {nobody.get(each).status_code for each in (path, *more)} == {403}
+    assert path not in html_of(browser.get(admin_page(application)))
+    assert 'name="name"' not in html_of(browser.get(path))
+    assert browser.post(path, form).status_code == 403
     if missing == "switch":
         assert browser.post(admin_page(application, "act", "end-access")).status_code == 403
         browser.post(LIST, {"action": "disable", "_selected_action": application.pk, "post": "yes"})

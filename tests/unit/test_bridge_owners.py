@@ -89,6 +89,7 @@ def test_a_reason_for_switching_off_is_shown_to_administrators(admin_client: Cli
     done = text_of(admin_client.post(off, {"reason": "Sold to <Mallory>"}, follow=True))
     name = User.objects.get(is_superuser=True).display_name
     assert "is switched off. All its access has ended." in done
+    assert "A sign-in would fail. It is switched off" in done
     assert re.search(rf"{name} switched it off on .* UTC \. Reason: Sold to <Mallory>", done)
     assert AuditEntry.objects.get().changes == {"disabled_reason": [None, "Sold to <Mallory>"]}
     refused = attempt.browser.get(attempt.link(), **HTML)
