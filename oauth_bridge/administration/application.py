@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
-from config.infrastructure import paths
 from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.activity.statistics import Failing
@@ -25,6 +22,8 @@ from oauth_bridge.callback_addresses.registration import hints
 from oauth_bridge.models import Application, Consent
 
 ATTEMPTS = 6
+# The label of each code snippet, and its language and name in the guide.
+SNIPPETS = [("curl", "sh", "curl"), ("Python", "python", "client"), ("Node", "js", "client"), ("PHP", "php", "client")]
 ELSEWHERE = ("switch-on", "switch-off", "new-secret")  # acts that have their links in other places of the page
 
 
@@ -48,7 +47,10 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "people": Consent.objects.filter(application=found).count(),
         "product_settings": secret_page.product_settings(found),
         "callbacks": [(address, hints(address, is_public=found.is_public)) for address in found.callback_addresses],
-        "snippets": ready_snippets(found),
+        "snippets": [
+            (label, snippets.fill_for(snippets.blocks("guide", language)[name], found))
+            for label, language, name in SNIPPETS
+        ],
         "secrets": summary.secrets,
         "has_secret": summary.has_secret,
         "has_ended": not all(each.works for each in summary.secrets),
@@ -83,26 +85,3 @@ def _activity(request: HttpRequest, found: Application, summary: Summary, failur
         "activity_url": shown.page("activity", **query),
         "may_see_activity": True,
     }
-
-
-def ready_snippets(found: Application) -> list[tuple[str, str]]:
-    """Pairs of a label and a code snippet with the application's values, without the secret."""
-    callback = (found.callback_addresses or [snippets.EXAMPLE_CALLBACK])[0]
-    variables = [
-        f"OAUTH_AUTHORIZE_URL={settings.AUTH_URL}{paths.AUTHORIZE}",
-        f"OAUTH_TOKEN_URL={settings.BASE_URL}{paths.TOKEN}",
-        f"OAUTH_USERINFO_URL={settings.BASE_URL}{paths.USERINFO}",
-        f"OAUTH_CLIENT_ID={found.client_id}",
-        *([] if found.is_public else ["OAUTH_CLIENT_SECRET="]),
-        f"OAUTH_REDIRECT_URI={callback}",
-    ]
-    code = {
-        label: snippets.fill_for(snippets.blocks("guide", language)[name], found)
-        for label, language, name in (
-            ("curl", "sh", "curl"),
-            ("Python", "python", "client"),
-            ("Node", "js", "client"),
-            ("PHP", "php", "client"),
-        )
-    }
-    return [(_("Environment"), "\n".join(variables)), *code.items()]

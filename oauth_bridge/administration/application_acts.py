@@ -145,7 +145,8 @@ def may_add_address(request: HttpRequest, application: Application) -> bool:
 def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Ask on GET whether to register the callback address that the record `pk` contains, and register it on POST.
 
-    Raises PermissionDenied, Http404: as `find_record`; the addresses may not be changed; nothing can be registered.
+    Raises PermissionDenied: the activity is not visible, or the addresses may not be changed. Raises Http404: the
+    record is not visible, or contains no address that can be registered.
     """
     entry, found = find_record(request, pk)
     sent = entry.detail.get("sent", "")

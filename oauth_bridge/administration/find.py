@@ -18,14 +18,13 @@ from oauth_bridge.administration.record_facts import with_client_id
 from oauth_bridge.administration.rights import ACTIVITY, PEOPLE, VIEW
 from oauth_bridge.models import Application
 
-PERMISSIONS = (ACTIVITY, VIEW, PEOPLE)
 MOST_LISTED = 20
 
 
 def find(request: HttpRequest) -> HttpResponse:
     """Redirect to the page of a typed address, client ID or reference. Otherwise, list people and applications by name.
 
-    Raises PermissionDenied: the administrator has none of PERMISSIONS.
+    Raises PermissionDenied: the administrator may see neither activity nor applications nor people.
     """
     if not may_find(request):
         raise PermissionDenied
@@ -53,7 +52,7 @@ def find(request: HttpRequest) -> HttpResponse:
 
 
 def may_find(request: HttpRequest) -> bool:
-    return any(rights.may(request, each) for each in PERMISSIONS)
+    return any(rights.may(request, each) for each in (ACTIVITY, VIEW, PEOPLE))
 
 
 def _url_of(request: HttpRequest, typed: str) -> str:

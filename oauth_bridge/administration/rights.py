@@ -50,7 +50,8 @@ def may(request: HttpRequest, permission: str, application: Application | None =
 def find_application(request: HttpRequest, pk: int, permission: str = VIEW) -> Application:
     """The application, for an administrator who may view it and has `permission` for it.
 
-    Raises PermissionDenied: a right is missing for all applications. Raises Http404: for this one, as if none existed.
+    Raises PermissionDenied: one of the two rights is missing for every application. Raises Http404: a right is missing
+    for this application, or the application does not exist.
     """
     if not (may(request, VIEW) and may(request, permission)):
         raise PermissionDenied
