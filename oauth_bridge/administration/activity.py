@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.contrib import admin
@@ -13,9 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy
 
 from accounts.email_addresses import looked_up_email
-from config.infrastructure import network
 from oauth_bridge.activity import attempts, statistics
-from oauth_bridge.activity.attempts import Attempt
 from oauth_bridge.activity.causes import fix_of, name_of, needs_mending, title_of
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.activity.statistics import Failing
@@ -26,7 +24,7 @@ from oauth_bridge.models import Application
 from oauth_bridge.models.activity import Step
 
 PERIODS = {"1": gettext_lazy("24 hours"), "7": gettext_lazy("7 days"), "30": gettext_lazy("30 days")}
-SHOWS = {"": gettext_lazy("All"), "unfinished": gettext_lazy("Not finished"), "failed": gettext_lazy("Failed")}
+SHOWS = {"": gettext_lazy("All"), "failed": gettext_lazy("Failed")}
 ATTEMPTS = 20
 MOST_CAUSES = 6  # that are links above the list
 
@@ -47,19 +45,10 @@ class Query:
         self.show = get("show", "") if get("show") in SHOWS else ""
         self.days = get("days", "1") if get("days") in PERIODS else "1"
         self.before = time_of(get("before", ""))
-        self.waits_since = time_of(get("live", ""))
 
     def url(self, **changes: object) -> str:
-        chosen: dict[str, Any] = {
-            "client_id": self.client_id,
-            "cause": self.cause,
-            "step": self.step,
-            "who": self.who,
-            "reference": self.reference,
-            "show": self.show,
-            "days": "" if self.days == "1" else self.days,
-        } | changes
-        return shown.page("activity", **chosen)
+        names = "client_id", "cause", "step", "who", "reference", "show", "days"
+        return shown.page("activity", **{name: getattr(self, name) for name in names} | changes)
 
     @property
     def filters(self) -> Filters:
@@ -79,31 +68,18 @@ class Query:
         return bool(self.cause or self.step or self.is_of_some or self.show)
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether the page reloads itself, even without script: until 15 minutes after the time that is in `live`."""
-        lasts = shown_attempts.LASTS
-        return bool(self.waits_since and self.waits_since <= timezone.now() < self.waits_since + lasts)
-
-    @property
     def is_of_some(self) -> bool:
         """Whether only the attempts of one address or reference are listed. The counts still include everybody."""
         return bool(self.who or self.reference)
-
-    @property
-    def is_of_no_address(self) -> bool:
-        return bool(self.who) and "@" not in self.who and not network.is_ip_address(self.who)
-
-    def chooses(self, failing: Failing) -> bool:
-        return self.cause in ("", failing.cause) and self.step in ("", failing.step)
 
 
 def activity(request: HttpRequest) -> TemplateResponse:
     """Show the activity of one application or of all. For one application, a board shows each step as it happens.
 
-    With `live` (the time when the administrator began to wait for a sign-in), the page with the board has no counts.
+    `live` in the query is the time when the administrator began to wait for a sign-in. With it, the page with the
+    board has no counts, and reloads itself for 15 minutes (LASTS), even without script.
 
-    Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the administrator may not
-    see the activity of this application.
+    Raises PermissionDenied: no activity is visible. Raises Http404: the activity of this application is not visible.
     """
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied
@@ -112,19 +88,20 @@ def activity(request: HttpRequest) -> TemplateResponse:
         raise Http404
     application = Application.objects.filter(client_id=query.client_id).first() if query.client_id else None
     found = attempts.attempts(query.filters, before=query.before, limit=ATTEMPTS + 1)
-    names = Names(request, shown.client_ids_of(found), (each.person_id for each in found))
+    names = Names(request, (each.client_id for each in found), (each.person_id for each in found))
     has_board = application is not None and not (query.is_filtered or query.before)
-    is_live = has_board and "live" in request.GET
+    is_live, waits_since = has_board and "live" in request.GET, time_of(request.GET.get("live", ""))
     choices = rights.applications(request, ACTIVITY).values("client_id", "name")
     context = {
         **admin.site.each_context(request),
         **({} if is_live else _counts(query)),
         "board": shown_attempts.board(application, found, names) if application and has_board else None,
         "is_live": is_live,
+        "reloads": bool(waits_since and timedelta(0) <= timezone.now() - waits_since < shown_attempts.LASTS),
         "application": shown.named(application) if application else None,
         "applications": [] if is_live else choices.order_by("name"),
         "query": query,
-        "attempts": [shown_attempts.attempt(each, names) for each in found[:ATTEMPTS] if _is_shown(each, query)],
+        "attempts": [shown_attempts.attempt(each, names) for each in found[:ATTEMPTS]],
         "opened": int(bool(query.cause)),
         "periods": PERIODS.items(),
         "shows": SHOWS.items(),
@@ -136,13 +113,6 @@ def activity(request: HttpRequest) -> TemplateResponse:
         "chosen_fix": fix_of(query.cause),
     }
     return TemplateResponse(request, "administration/activity.html", context)
-
-
-def _is_shown(each: Attempt, query: Query) -> bool:
-    failure = each.chosen or each.failure
-    if query.show == "failed":
-        return bool(failure and needs_mending(failure.step, failure.cause))
-    return query.show != "unfinished" or each.ending is not attempts.Ending.SIGNED_IN
 
 
 def _counts(query: Query) -> dict[str, Any]:
@@ -159,7 +129,11 @@ def _counts(query: Query) -> dict[str, Any]:
         "top_causes": causes[:MOST_CAUSES],
         "failed": sum(number for each, number in merged.items() if needs_mending(each.step, each.cause)),
         "finished": finished,
-        "chosen_number": sum(number for each, number in merged.items() if query.chooses(each)),
+        "chosen_number": sum(
+            number
+            for each, number in merged.items()
+            if query.cause in ("", each.cause) and query.step in ("", each.step)
+        ),
     }
 
 

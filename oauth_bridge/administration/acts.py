@@ -1,7 +1,4 @@
-"""Acts of administrators on an application, a secret or a person, and the page that asks before an act is performed.
-
-The function that makes the change writes the entry of the audit trail.
-"""
+"""Acts of administrators on an application, a secret or a person, and the page that asks before an act is performed."""
 
 from __future__ import annotations
 
@@ -30,14 +27,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act(Generic[T]):
-    """An act on an object. `question` and `done`, the sentence about the result, contain %(name)s. `ends` is the text
-    below the question, or a function that returns this text. `shows` is a value that the question is about, such as an
-    address; `warnings` are sentences about this value.
+    """An act on an object. `question` and `done`, the sentence about the result, contain %(name)s.
 
-    `fits` returns whether the act would change something. `change` performs the act. It may return a response, or a
-    sentence that replaces `done`, or raise ValidationError: the form shows the error at its first field; if the form
-    has no fields, the page of the object shows it. `is_proven`: administrators first prove their identity again
-    (`proof_first`). `initial` returns the initial values of the form.
+    `ends`: the text below the question, or a function that returns the text. `shows`: an address that the question is
+    about; `warnings`: sentences about this address. `fits` returns whether the act would change something. `change`
+    performs the act. Its result is a response, or a sentence that replaces `done`. It may raise ValidationError.
+    `is_proven`: administrators prove their identity before. `initial` returns the initial values of the form.
     """
 
     label: Any
@@ -59,11 +54,8 @@ class Act(Generic[T]):
 
 
 def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> list[dict[str, Any]]:
-    """The acts that would change something, for the template. `url` returns the URL of an act for the act's name.
-
-    The template calls `ends`, which may run SQL statements, only where it shows the text.
-    """
-    return [
+    """The acts that would change something, for the template. `url` returns the URL of an act for the act's name."""
+    return [  # `ends` may run SQL statements: the template calls it only where it shows the text
         {"name": name, "label": act.label, "ends": partial(act.what_ends, found), "url": url(name)}
         for name, act in acts.items()
         if act.fits(found)
@@ -88,14 +80,12 @@ def confirm(request: HttpRequest, act: Act[T], found: T, *, name: str, of: Named
                 return done
             messages.success(request, done)
             return redirect(of.url)
-        except ValidationError as problem:
+        except (ValidationError, LastAdministrator) as problem:
+            text = problem.messages[0] if isinstance(problem, ValidationError) else rights.ADVICE
             if not form.fields:
-                messages.error(request, problem.messages[0])
+                messages.error(request, text)
                 return redirect(of.url)
-            form.add_error(next(iter(form.fields)), problem)
-        except LastAdministrator:
-            messages.error(request, rights.ADVICE)
-            return redirect(of.url)
+            form.add_error(next(iter(form.fields)), text)
     context = {
         **admin.site.each_context(request),
         "title": act.question % {"name": name},

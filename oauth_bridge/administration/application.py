@@ -5,35 +5,33 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from django.conf import settings
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
-from django.utils.translation import gettext as _
 
-from config.infrastructure import paths
 from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import application_acts, checks, rights, secret_page, shown, shown_attempts
-from oauth_bridge.administration.application_acts import find_application
 from oauth_bridge.administration.checks import Summary
 from oauth_bridge.administration.rights import ACTIVITY
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.api_docs import documents
+from oauth_bridge.callback_addresses.registration import hints
 from oauth_bridge.models import Application, Consent
 
-MONTH = 30
 ATTEMPTS = 6
+# The label of each code snippet, and its language and name in the guide.
+SNIPPETS = [("curl", "sh", "curl"), ("Python", "python", "client"), ("Node", "js", "client"), ("PHP", "php", "client")]
 ELSEWHERE = ("switch-on", "switch-off", "new-secret")  # acts that have their links in other places of the page
 
 
 def application(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show the page of an application. Raises PermissionDenied, Http404: as `find_application`."""
-    found = find_application(request, pk)
+    """Show the page of an application. Raises PermissionDenied, Http404: as `rights.find_application`."""
+    found = rights.find_application(request, pk)
     may_see_people = request.user.has_perm(rights.PEOPLE)
-    failures = statistics.failures(statistics.start_of(MONTH), None, [found.client_id])
+    failures = statistics.failures(statistics.start_of(checks.MONTH), None, [found.client_id])
     summary = checks.summaries([found])[found.pk]
     acts = application_acts.offered(request, found)
     context = {
@@ -48,8 +46,11 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "failed_month": sum(checks.to_mend(failures).values()),
         "people": Consent.objects.filter(application=found).count(),
         "product_settings": secret_page.product_settings(found),
-        "callbacks": found.callback_addresses,
-        "snippets": ready_snippets(found),
+        "callbacks": [(address, hints(address, is_public=found.is_public)) for address in found.callback_addresses],
+        "snippets": [
+            (label, documents.fill_for(documents.blocks("guide", language)[name], found))
+            for label, language, name in SNIPPETS
+        ],
         "secrets": summary.secrets,
         "has_secret": summary.has_secret,
         "has_ended": not all(each.works for each in summary.secrets),
@@ -70,12 +71,10 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _activity(request: HttpRequest, found: Application, summary: Summary, failures: Counter[Failing]) -> dict[str, Any]:
-    query = {"client_id": found.client_id, "days": MONTH}
+    query = {"client_id": found.client_id, "days": checks.MONTH}
     causes = shown.causes(failures, lambda each: shown.page("activity", **query, cause=each.cause, step=each.step))
-    filters = Filters(
-        client_id=found.client_id, client_ids=rights.client_ids(request), since=statistics.start_of(MONTH)
-    )
-    latest = attempts.attempts(filters, limit=ATTEMPTS)
+    client_ids, since = rights.client_ids(request), statistics.start_of(checks.MONTH)
+    latest = attempts.attempts(Filters(client_id=found.client_id, client_ids=client_ids, since=since), limit=ATTEMPTS)
     names = Names(request, [found.client_id], (each.person_id for each in latest))
     return {
         "causes": causes,
@@ -86,26 +85,3 @@ def _activity(request: HttpRequest, found: Application, summary: Summary, failur
         "activity_url": shown.page("activity", **query),
         "may_see_activity": True,
     }
-
-
-def ready_snippets(found: Application) -> list[tuple[str, str]]:
-    """Pairs of a label and a code snippet with the application's values and a placeholder for the secret."""
-    callback = (found.callback_addresses or [documents.EXAMPLE_CALLBACK])[0]
-    variables = [
-        f"OAUTH_AUTHORIZE_URL={settings.AUTH_URL}{paths.AUTHORIZE}",
-        f"OAUTH_TOKEN_URL={settings.BASE_URL}{paths.TOKEN}",
-        f"OAUTH_USERINFO_URL={settings.BASE_URL}{paths.USERINFO}",
-        f"OAUTH_CLIENT_ID={found.client_id}",
-        *([] if found.is_public else ["OAUTH_CLIENT_SECRET="]),
-        f"OAUTH_REDIRECT_URI={callback}",
-    ]
-    code = {
-        label: documents.fill_for(documents.blocks("guide", language)[name], found)
-        for label, language, name in (
-            ("curl", "sh", "curl"),
-            ("Python", "python", "client"),
-            ("Node", "js", "client"),
-            ("PHP", "php", "client"),
-        )
-    }
-    return [(_("Environment"), "\n".join(variables)), *code.items()]

@@ -15,8 +15,6 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from accounts.models import User
-from config.infrastructure import events
-from config.infrastructure.events import Event
 from config.infrastructure.texts import refuse_control_characters
 from oauth_bridge.activity import reading
 from oauth_bridge.administration import acts, checks, rights, secret_page, shown
@@ -60,44 +58,25 @@ class OwnersForm(forms.Form):
 def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpResponseBase:
     """Ask on GET; on POST perform the act `name`: on the application if `number` is 0, else on its secret `number`.
 
-    Raises PermissionDenied: the permission is missing. Raises Http404: the application, secret or act does not exist.
+    Raises PermissionDenied, Http404: as `rights.find_application`. Raises Http404: there is no such secret or act.
     """
     acts_on: dict[str, Act[Any]] = SECRET_ACTS if number else ACTS
     chosen = acts_on.get(name)
     if chosen is None:
         raise Http404
-    found = find_application(request, pk, chosen.permission)
+    found = rights.find_application(request, pk, chosen.permission)
     if not _may(request, chosen, found):
         raise PermissionDenied
-    section, page = Named(_("Applications"), shown.page("oauth_bridge_application_changelist")), "application"
-    if not rights.may(request, rights.VIEW, found):
-        section, page = Named(_("Overview"), shown.page("index")), "application_secret"
     subject = get_object_or_404(found.secrets.select_related("application"), number=number) if number else found
     named = str(number) if number else found.name
-    of = Named(found.name, shown.page(page, pk))
-    return acts.confirm(request, chosen, subject, name=named, of=of, section=section)
-
-
-def find_application(request: HttpRequest, pk: int, permission: str = rights.VIEW) -> Application:
-    """The application, for an administrator who has `permission` for it and, unless this is ROTATE, may view it.
-
-    Raises PermissionDenied: a needed permission is missing for every application. Raises Http404: the application does
-    not exist, or a needed permission is missing for this application.
-    """
-    needed = {permission} if permission == rights.ROTATE else {permission, rights.VIEW}
-    if not all(rights.may(request, each) for each in needed):
-        raise PermissionDenied
-    found = get_object_or_404(rights.applications(request, permission), pk=pk)
-    if not all(rights.may(request, each, found) for each in needed):
-        raise Http404
-    return found
+    section = Named(_("Applications"), shown.page("oauth_bridge_application_changelist"))
+    return acts.confirm(request, chosen, subject, name=named, of=shown.named(found), section=section)
 
 
 def find_record(request: HttpRequest, pk: int) -> tuple[ActivityRecord, Application | None]:
     """The record, and its application; None instead of an application that is deleted or unknown.
 
-    Raises PermissionDenied: the permission to see the activity is missing. Raises Http404: the record does not exist,
-    or the administrator may not see it.
+    Raises PermissionDenied: no activity is visible. Raises Http404: no visible record has this id.
     """
     if not rights.may(request, rights.ACTIVITY):
         raise PermissionDenied
@@ -114,7 +93,7 @@ def offered(request: HttpRequest, found: Application) -> list[dict[str, Any]]:
 
 def _may(request: HttpRequest, each: Act[Any], found: Application) -> bool:
     if each.form is OwnersForm:
-        return rights.may_name_owners(request)
+        return all(map(request.user.has_perm, rights.NAME_OWNERS))
     return rights.may(request, each.permission, found)
 
 
@@ -167,8 +146,8 @@ def may_add_address(request: HttpRequest, application: Application) -> bool:
 def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Ask on GET whether to register the callback address that the record `pk` contains, and register it on POST.
 
-    Raises as `find_record`. Raises PermissionDenied: the permission to change the addresses is missing. Raises Http404:
-    the application or the callback address is missing, or the address cannot be registered.
+    Raises PermissionDenied: the activity is not visible, or the addresses may not be changed. Raises Http404: the
+    record is not visible, or contains no address that can be registered.
     """
     entry, found = find_record(request, pk)
     sent = entry.detail.get("sent", "")
@@ -196,9 +175,7 @@ def _add_address(found: Application, sent: str) -> None:
     locked = Application.objects.select_for_update(no_key=True).get(pk=found.pk)
     locked.redirect_uris = "\n".join([*locked.callback_addresses, sent])
     locked.full_clean()
-    with registry.audited(locked):
-        locked.save(update_fields=["redirect_uris", "updated"])
-    events.write(Event.APPLICATION_CHANGED, client_id=found.client_id, fields="redirect_uris")
+    registry.save(locked, ["redirect_uris"], None)
 
 
 def _rotate(request: HttpRequest, found: Application, answers: Answers) -> HttpResponseBase:

@@ -10,8 +10,9 @@ from django.contrib.admin.utils import flatten_fieldsets
 from django.contrib.admin.views.main import ChangeList
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
 from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.html import format_html
@@ -35,17 +36,6 @@ from oauth_bridge.models import Application, ApplicationSecret, Consent
 # A registration needs only these fields. All other fields are optional.
 NEEDED = ["name", "client_type", "redirect_uris"]
 NOT_AT_FIRST = [*NEEDED, "remove_logo", "remove_used", "client_id", "created", "updated"]
-
-
-class SummarisedList(ChangeList):
-    """A change list that sets `summary` and `shown_name` on each application of the page."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        self.result_list = list(self.result_list)
-        found, names = checks.summaries(self.result_list), shown.told_apart(self.result_list)
-        for row in self.result_list:
-            row.summary, row.shown_name = found[row.pk], names[row.client_id].name
 
 
 @admin.register(Application)
@@ -99,8 +89,14 @@ class ApplicationAdmin(ModelAdmin):
     def has_switch_permission(self, request: HttpRequest) -> bool:
         return rights.may(request, rights.SWITCH)
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return SummarisedList
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        """Set `summary` and `shown_name` on each application of the page."""
+        page = super().get_changelist_instance(request)
+        page.result_list = list(page.result_list)
+        found, names = checks.summaries(page.result_list), shown.told_apart(page.result_list)
+        for row in page.result_list:
+            row.summary, row.shown_name = found[row.pk], names[row.client_id].name
+        return page
 
     @admin.display(description=gettext_lazy("application"), ordering="name")
     def named(self, application: Application) -> str:
@@ -108,7 +104,7 @@ class ApplicationAdmin(ModelAdmin):
 
     @admin.display(description=gettext_lazy("state"))
     def state(self, application: Application) -> str:
-        state = application.summary.state  # type: ignore[attr-defined]  # SummarisedList
+        state = application.summary.state  # type: ignore[attr-defined]
         return format_html('<span class="badge {}">{}</span>', state.badge, state.word)
 
     @admin.display(description=gettext_lazy("kind"), ordering="client_type")
@@ -137,14 +133,10 @@ class ApplicationAdmin(ModelAdmin):
         return ago(at) if at else "–"
 
     def get_readonly_fields(self, request: HttpRequest, obj: Application | None = None) -> list[str]:
-        """The fields that this administrator can't change.
-
-        The client type is fixed at registration, because it decides whether the application has a secret. Trusted
-        applications get codes without a consent page, so changing their addresses needs the permission to trust.
-        """
         fixed = ["client_id", "created", "updated"]
         if obj:
-            fixed.append("client_type")
+            fixed.append("client_type")  # decides whether the application has a secret
+            # A trusted application gets codes without a consent page.
             if obj.is_trusted and not rights.may(request, rights.TRUST):
                 fixed += ["redirect_uris", "initiate_login_uri", "post_logout_redirect_uris"]
         return fixed
@@ -206,9 +198,7 @@ class ApplicationAdmin(ModelAdmin):
         if obj.is_public:
             text = _("Its client ID is %(client_id)s.") % {"client_id": obj.client_id}
             self.message_user(request, text, messages.SUCCESS)
-            if self.has_view_permission(request, obj):
-                return HttpResponseRedirect(self.view_on_site(obj))
-            return super().response_add(request, obj, post_url_continue)
+            return redirect(self.view_on_site(obj) if self.has_view_permission(request, obj) else "admin:index")
         return secret_page.rotate(request, obj)
 
     @admin.action(description=gettext_lazy("Switch off …"), permissions=["switch"])

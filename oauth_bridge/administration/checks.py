@@ -16,7 +16,7 @@ from accounts.models import User
 from oauth_bridge.activity import statistics
 from oauth_bridge.activity.causes import fix_of, needs_mending, title_of
 from oauth_bridge.activity.statistics import Failing
-from oauth_bridge.callback_addresses.registration import registration_problem
+from oauth_bridge.callback_addresses.registration import hints, registration_problem
 from oauth_bridge.credentials import code_history, secret_rotation
 from oauth_bridge.models import Application, ApplicationSecret
 
@@ -78,11 +78,11 @@ def summaries(applications: Collection[Application]) -> dict[int, Summary]:
     """The summary of each application, by primary key. Runs at most six statements for any number of applications."""
     client_ids, keys = [each.client_id for each in applications], [each.pk for each in applications]
     day = statistics.sign_ins(statistics.start_of(1), client_ids)
+    failures = to_mend(statistics.failures(statistics.start_of(1), None, client_ids))
     failed: Counter[str] = Counter()
-    refused: Counter[str] = Counter()  # while the application was switched off
-    for failing, number in to_mend(statistics.failures(statistics.start_of(1), None, client_ids)).items():
-        failed[failing.client_id] += number
-        refused[failing.client_id] += 0 if is_of_now(failing) else number
+    for each, number in failures.items():
+        failed[each.client_id] += number
+    are_failing = failing(failures, day)
     last = code_history.last_redeemed(keys)
     hours = statistics.last_hours([each.client_id for each in applications if each.pk not in last])
     secrets = secret_rotation.states_of(keys)
@@ -90,13 +90,16 @@ def summaries(applications: Collection[Application]) -> dict[int, Summary]:
     admitting = Application.groups.through.objects.filter(Exists(members), application__in=keys)
     admits = {*admitting.values_list("application", flat=True)}
     found = {}
-    for each in applications:
-        finished, all_failed = day[each.client_id], failed[each.client_id]
-        last_at = last.get(each.pk) or hours.get(each.client_id)
-        failed_now = all_failed - refused[each.client_id]
-        state = _state(each, finished, failed_now, last_at)
-        admits_nobody = each.is_restricted and each.pk not in admits
-        found[each.pk] = Summary(state, finished, all_failed, last_at, secrets.get(each.pk, []), admits_nobody)
+    for row in applications:
+        last_at = last.get(row.pk) or hours.get(row.client_id)
+        found[row.pk] = Summary(
+            _state(row, row.client_id in are_failing, last_at),
+            day[row.client_id],
+            failed[row.client_id],
+            last_at,
+            secrets.get(row.pk, []),
+            admits_nobody=row.is_restricted and row.pk not in admits,
+        )
     return found
 
 
@@ -104,10 +107,10 @@ def month(application: Application) -> int:
     return statistics.sign_ins(statistics.start_of(MONTH), [application.client_id])[application.client_id]
 
 
-def _state(each: Application, day: int, failed: int, last_at: datetime | None) -> State:
+def _state(each: Application, is_failing: bool, last_at: datetime | None) -> State:
     if not each.is_enabled:
         return OFF
-    if is_failing(day, failed):
+    if is_failing:
         return FAILING
     if is_risky(each):
         return RISKY
@@ -121,12 +124,16 @@ def to_mend(failures: Counter[Failing]) -> Counter[Failing]:
     return Counter({each: number for each, number in failures.items() if needs_mending(each.step, each.cause)})
 
 
-def is_of_now(failing: Failing) -> bool:
-    return failing.cause not in OF_SWITCHING_OFF
+def failing(failures: Counter[Failing], finished: Counter[str]) -> set[str]:
+    """The client_ids of failing applications: more than FAILING_SHARE of the sign-ins failed.
 
-
-def is_failing(finished: int, failed: int) -> bool:
-    return failed > FAILING_SHARE * (finished + failed)
+    `finished`: finished sign-ins by client_id. Refusals of a switched-off application do not count.
+    """
+    failed: Counter[str] = Counter()
+    for each, number in failures.items():
+        if each.cause not in OF_SWITCHING_OFF:
+            failed[each.client_id] += number
+    return {key for key, number in failed.items() if number > FAILING_SHARE * (finished[key] + number)}
 
 
 def is_risky(each: Application) -> bool:
@@ -145,20 +152,19 @@ class Finding(NamedTuple):
 
 def of_application(application: Application) -> list[Finding]:
     """All findings. Problems that make sign-ins fail come first."""
+    of_hints = [
+        Finding("address_hint", False, f"{address}: {hint}")
+        for address in application.callback_addresses
+        if not registration_problem(address)
+        for hint in hints(address, is_public=application.is_public)
+    ]
     summary = summaries([application])[application.pk]
-    return [*of_registration(application, summary), *_of_failures(application)]
+    return [*of_registration(application, summary), *of_hints, *_of_failures(application)]
 
 
 def of_registration(application: Application, summary: Summary) -> list[Finding]:
     """The findings about the registration. Problems that make sign-ins fail come first, then risks."""
-    found = [*_of_state(application, summary), *_of_secrets(application, summary), *_of_addresses(application)]
-    if timezone.now() - (summary.last_at or application.created) > STALE_AFTER:
-        found.append(Finding("unused", False, no_sign_in(application, summary)))
-    return sorted(found, key=lambda each: not each.would_fail)
-
-
-def _of_state(application: Application, summary: Summary) -> list[Finding]:
-    found = []
+    found = _of_secrets(application, summary)
     if not application.is_enabled:
         text = _("It is switched off: nobody can sign in to it, and it has no access any more.")
         found.append(Finding("switched_off", True, text, _("Switch it on if people should sign in with it.")))
@@ -166,7 +172,18 @@ def _of_state(application: Application, summary: Summary) -> list[Finding]:
         text = _("It is for people in chosen groups only, and nobody is in one of them.")
         fix = _("Put people into one of its groups, or let everybody use it.")
         found.append(Finding("nobody_admitted", True, text, fix))
-    return found
+    for address in application.callback_addresses:
+        if problem := registration_problem(address):
+            text = _("%(uri)s: %(problem)s") % {"uri": address[:200], "problem": problem}
+            found.append(Finding("address_refused_today", False, text))
+        elif is_risky(application) and address.startswith("http://"):
+            text = _("Trusted, and a callback address without https")
+            found.append(Finding("trusted_without_https", False, f"{address}: {text}"))
+    unused_for = timezone.now() - (summary.last_at or application.created)
+    if unused_for > STALE_AFTER:
+        text = ngettext("No sign-in for %(number)d day", "No sign-in for %(number)d days", unused_for.days)
+        found.append(Finding("unused", False, text % {"number": unused_for.days}))
+    return sorted(found, key=lambda each: not each.would_fail)
 
 
 def _of_secrets(application: Application, summary: Summary) -> list[Finding]:
@@ -199,21 +216,6 @@ def _days(end: datetime, now: datetime) -> int | None:
     return (end - now).days + 1 if end - now <= ENDS_SOON else None
 
 
-def _of_addresses(application: Application) -> list[Finding]:
-    found = []
-    for address in application.callback_addresses:
-        if problem := registration_problem(address):
-            text = _("%(uri)s: %(problem)s") % {"uri": address[:200], "problem": problem}
-            found.append(Finding("address_refused_today", False, text))
-        elif is_risky(application) and address.startswith("http://"):
-            found.append(
-                Finding(
-                    "trusted_without_https", False, f"{address}: " + _("Trusted, and a callback address without https")
-                )
-            )
-    return found
-
-
 def _of_failures(application: Application) -> list[Finding]:
     """Findings on the last day's failures, most frequent first. They are risks, because anybody can cause failures."""
     failures = to_mend(statistics.failures(statistics.start_of(1), None, [application.client_id]))
@@ -223,8 +225,3 @@ def _of_failures(application: Application) -> list[Finding]:
         problem = text % {"title": title_of(each.cause), "count": number}
         found.append(Finding("failed_lately", False, problem, fix_of(each.cause)))
     return found
-
-
-def no_sign_in(application: Application, summary: Summary) -> str:
-    days = (timezone.now() - (summary.last_at or application.created)).days
-    return ngettext("No sign-in for %(number)d day", "No sign-in for %(number)d days", days) % {"number": days}

@@ -18,14 +18,13 @@ from oauth_bridge.administration.record_facts import with_client_id
 from oauth_bridge.administration.rights import ACTIVITY, PEOPLE, VIEW
 from oauth_bridge.models import Application
 
-PERMISSIONS = (ACTIVITY, VIEW, PEOPLE)
 MOST_LISTED = 20
 
 
 def find(request: HttpRequest) -> HttpResponse:
     """Redirect to the page of a typed address, client ID or reference. Otherwise, list people and applications by name.
 
-    Raises PermissionDenied: the administrator has none of PERMISSIONS.
+    Raises PermissionDenied: the administrator may see neither activity nor applications nor people.
     """
     if not may_find(request):
         raise PermissionDenied
@@ -33,8 +32,13 @@ def find(request: HttpRequest) -> HttpResponse:
     if url := _url_of(request, typed):
         return redirect(url)
     text = typed if typed.isprintable() else ""
-    people = _people(request, text) if text else []
-    applications = _applications(request, text) if text else []
+    people: list[User] = []
+    applications: list[Application] = []
+    if text and request.user.has_perm(PEOPLE):
+        people = list(User.objects.filter(person.matching(text)).order_by("email")[: MOST_LISTED + 1])
+    if text:
+        found = Q(name__icontains=text) | Q(homepage__icontains=text) | Q(client_id__icontains=text)
+        applications = list(rights.applications(request, VIEW).filter(found).order_by("name")[: MOST_LISTED + 1])
     context = {
         **admin.site.each_context(request),
         "typed": typed,
@@ -48,18 +52,7 @@ def find(request: HttpRequest) -> HttpResponse:
 
 
 def may_find(request: HttpRequest) -> bool:
-    return any(rights.may(request, each) for each in PERMISSIONS)
-
-
-def _people(request: HttpRequest, text: str) -> list[User]:
-    if not request.user.has_perm(PEOPLE):
-        return []
-    return list(User.objects.filter(person.matching(text)).order_by("email")[: MOST_LISTED + 1])
-
-
-def _applications(request: HttpRequest, text: str) -> list[Application]:
-    found = Q(name__icontains=text) | Q(homepage__icontains=text) | Q(client_id__icontains=text)
-    return list(rights.applications(request, VIEW).filter(found).order_by("name")[: MOST_LISTED + 1])
+    return any(rights.may(request, each) for each in (ACTIVITY, VIEW, PEOPLE))
 
 
 def _url_of(request: HttpRequest, typed: str) -> str:
@@ -76,8 +69,7 @@ def _url_of(request: HttpRequest, typed: str) -> str:
         return shown.page("application", application.pk)
     if rights.may(request, ACTIVITY):
         found = reading.entries(Filters(reference=typed, limit=2, client_ids=rights.client_ids(request)))
-        if len(found) == 1 and found[0].id:
-            return shown.page("record", found[0].id)
         if found:
-            return shown.page("activity", reference=typed, days=30)
+            many = shown.page("activity", reference=typed, days=30)
+            return many if len(found) > 1 else shown.record_url(found[0])
     return ""

@@ -23,9 +23,9 @@ from accounts.models import User
 from accounts.pages import person_context
 from accounts.rights import change_members
 from accounts.sign_in.reauthentication import proof_first
+from accounts.templatetags.times import comma
 from oauth_bridge.administration import person, rights, shown
 from oauth_bridge.administration.rights import PEOPLE, VIEW
-from oauth_bridge.templatetags.formatting import listed
 
 LISTED = 30  # members or applications
 
@@ -145,7 +145,7 @@ def _add(request: HttpRequest, found: Group, typed: list[str]) -> AddressesForm:
 
 
 def _named(addresses: list[str]) -> str:
-    return listed([*addresses[:MOST_NAMED], *(["…"] if addresses[MOST_NAMED:] else [])])
+    return comma().join([*addresses[:MOST_NAMED], *(["…"] if addresses[MOST_NAMED:] else [])])
 
 
 def _remove(request: HttpRequest, found: Group) -> HttpResponseBase | None:

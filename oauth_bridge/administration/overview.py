@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.contrib import admin
 from django.db.models import Case, F, Max, Q, QuerySet, Value, When
@@ -15,7 +14,6 @@ from django.template.response import TemplateResponse
 from config.infrastructure import network
 from oauth_bridge.activity import attempts, reading, statistics
 from oauth_bridge.activity.reading import Filters
-from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import checks, rights, shown, shown_attempts
 from oauth_bridge.administration.checks import Finding, State
 from oauth_bridge.administration.shown import Named, Names
@@ -24,14 +22,6 @@ from oauth_bridge.models import Application
 DAY = timedelta(days=1)
 MOST_CAUSES, MOST_FAILURES = 8, 8
 MOST_SUMMARISED, MOST_LISTED = 500, 12
-
-
-class Needed(NamedTuple):
-    """An application that somebody must look at."""
-
-    application: Named
-    state: State
-    finding: Finding
 
 
 def overview(request: HttpRequest) -> TemplateResponse:
@@ -51,7 +41,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
 
 
 def _connection(request: HttpRequest) -> dict[str, Any]:
-    """To check TRUSTED_PROXIES: the IP addresses of peer and person. `is_ignored`: X-Forwarded-For has no effect."""
+    """For a check of TRUSTED_PROXIES: the IP addresses of peer and person, and whether X-Forwarded-For is ignored."""
     peer = request.META.get("REMOTE_ADDR", "")
     is_ignored = "X-Forwarded-For" in request.headers and not network.is_proxy(peer)
     return {"peer": peer, "address": network.client_address(request), "is_ignored": is_ignored}
@@ -66,13 +56,13 @@ def _failures(request: HttpRequest) -> dict[str, Any]:
     among = reading.latest_id() - statistics.MOST_RECORDS
     latest = attempts.attempts(Filters(client_ids=only, after_id=among, is_failure=True), limit=MOST_FAILURES)
     top = dict(mend.most_common(MOST_CAUSES))
-    shown_ids = shown.client_ids_of(latest) | {cause.client_id for cause in top}
-    names = Names(request, shown_ids, (each.person_id for each in latest))
+    client_ids = {each.client_id for each in latest} | {each.client_id for each in top}
+    names = Names(request, client_ids, (each.person_id for each in latest))
     return {
         "attempts": [shown_attempts.attempt(each, names) for each in latest],
-        "causes": shown.causes(top, _url_of, names, before),
+        "causes": shown.causes(top, lambda each: shown.page("activity", **each._asdict()), names, before),
         "more_causes": len(mend) - len(top),
-        "failing": _failing(mend, finished),
+        "failing": Application.objects.filter(client_id__in=checks.failing(mend, finished), is_enabled=True).count(),
         "failed": sum(mend.values()),
         "finished": sum(finished.values()),
         "failed_before": sum(before.values()),
@@ -81,22 +71,8 @@ def _failures(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _url_of(cause: Failing) -> str:
-    return shown.page("activity", cause=cause.cause, step=cause.step, client_id=cause.client_id)
-
-
-def _failing(mend: dict[Failing, int], finished: Counter[str]) -> int:
-    """Count the applications with the state FAILING. `mend`: failures to mend. `finished`: sign-ins by client_id."""
-    failed: Counter[str] = Counter()
-    for cause, number in mend.items():
-        if checks.is_of_now(cause):
-            failed[cause.client_id] += number
-    failing = [each for each, number in failed.items() if checks.is_failing(finished[each], number)]
-    return Application.objects.filter(client_id__in=failing, is_enabled=True).count()
-
-
-def _needed(enabled: QuerySet[Application]) -> list[Needed]:
-    """The first finding of each application: failing applications first, unused ones last, at most MOST_LISTED.
+def _needed(enabled: QuerySet[Application]) -> list[tuple[Named, State, Finding]]:
+    """Name, state and first finding of each application: failing ones first, unused ones last, at most MOST_LISTED.
 
     If there are more than MOST_SUMMARISED applications, only those whose last secret ends soonest are checked.
     """
@@ -106,15 +82,9 @@ def _needed(enabled: QuerySet[Application]) -> list[Needed]:
     order = (F("ends").asc(nulls_first=True), "-is_restricted", "-is_trusted", "created")
     rows = list(ending.order_by(*order)[:MOST_SUMMARISED])
     summaries = checks.summaries(rows)
-    needed = [
-        Needed(shown.named(each), _state(finding), finding)
-        for each in rows
-        for finding in checks.of_registration(each, summaries[each.pk])[:1]
-    ]
-    return sorted(needed, key=lambda each: (not each.finding.would_fail, each.finding.code == "unused"))[:MOST_LISTED]
-
-
-def _state(finding: Finding) -> State:
-    if finding.would_fail:
-        return checks.FAILING
-    return checks.STALE if finding.code == "unused" else checks.RISKY
+    needed = []
+    for each in rows:
+        for finding in checks.of_registration(each, summaries[each.pk])[:1]:
+            harmless = checks.STALE if finding.code == "unused" else checks.RISKY
+            needed.append((shown.named(each), checks.FAILING if finding.would_fail else harmless, finding))
+    return sorted(needed, key=lambda each: (not each[2].would_fail, each[2].code == "unused"))[:MOST_LISTED]

@@ -44,20 +44,6 @@ class StateFilter(admin.SimpleListFilter):
         return queryset.filter(**columns)
 
 
-class PeopleList(ChangeList):
-    """A change list that sets `shown_state` and `invitation` on each person of the page."""
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        rows = list(self.result_list)
-        locked_until = record_facts.locked_until([row.pk for row in rows])
-        invitations = page.invitations(rows)
-        for row in rows:
-            row.shown_state = page.state(row, locked_until.get(row.pk))
-            row.invitation = invitations.get(row.pk, "")
-        self.result_list = rows
-
-
 @admin.register(User)
 class PersonAdmin(UserAdmin):
     list_display = ("named", "state", "administration", "last_sign_in")
@@ -66,8 +52,15 @@ class PersonAdmin(UserAdmin):
     search_fields = ("email",)  # shows the field; `get_search_results` searches
     search_help_text = gettext_lazy("Name, e-mail or user ID")
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return PeopleList
+    def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
+        """Set `shown_state` and `invitation` on each person of the page."""
+        found = super().get_changelist_instance(request)
+        rows = found.result_list = list(found.result_list)
+        locked_until, invitations = record_facts.locked_until([row.pk for row in rows]), page.invitations(rows)
+        for row in rows:
+            row.shown_state = page.state(row, locked_until.get(row.pk))
+            row.invitation = invitations.get(row.pk, "")
+        return found
 
     def get_search_results(self, request: HttpRequest, queryset: QuerySet[User], search_term: str) -> Any:
         return queryset.filter(page.matching(search_term)), False

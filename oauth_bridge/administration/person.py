@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any
@@ -29,7 +29,6 @@ from accounts.form_fields import EmailField
 from accounts.mail import composing
 from accounts.models import AuditEntry, Session, User
 from accounts.pages import person_context
-from accounts.sessions import user_agents
 from accounts.sessions.credential_changes import end_credentials, set_active
 from accounts.sign_in import sign_up, verification
 from accounts.sign_in.password_pages import ResetRequestForm
@@ -42,8 +41,6 @@ from oauth_bridge.administration.checks import State
 from oauth_bridge.administration.rights import ACTIVITY, PEOPLE
 from oauth_bridge.administration.shown import Named, Names
 from oauth_bridge.consent import consents
-from oauth_bridge.credentials import admission
-from oauth_bridge.models import Application
 
 ATTEMPTS, MOST_BROWSERS = 6, 10
 
@@ -65,8 +62,8 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
         "shown": person_context(found),
         "state": state(found, locked_until),
         "invitation": invitations([found]).get(found.pk),
-        "connections": [_connection(each) for each in consents.connections(found)],
-        "browsers": [_browser(row) for row in browsers(found)[:MOST_BROWSERS]],
+        "connections": [(shown.named(each.application), each) for each in consents.connections(found)],
+        "browsers": [(shown.browser_of(row), row) for row in browsers(found)[:MOST_BROWSERS]],
         "browser_count": browsers(found).count(),
         "factors": factors.overview(found),
         "locked_until": locked_until,
@@ -79,7 +76,7 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     }
     if request.user.has_perm(ACTIVITY):
         latest = attempts.attempts(Filters(who=found.email), limit=ATTEMPTS)
-        names = Names(request, shown.client_ids_of(latest), [found.pk])
+        names = Names(request, (each.client_id for each in latest), [found.pk])
         listed = [shown_attempts.attempt(each, names) for each in latest]
         context |= {
             "attempts": listed,
@@ -124,22 +121,6 @@ def invitations(people: Sequence[User]) -> dict[UUID, str]:
     }
 
 
-def _connection(each: consents.Connection) -> dict[str, Any]:
-    return {
-        "application": shown.named(each.application),
-        "client_id": each.application.client_id,
-        "allowed_at": each.consent and each.consent.given_at,
-        "remembered_until": each.consent and each.consent.expires_at,
-        "last_at": each.sign_ins and each.sign_ins.last_at,
-        "sign_ins": each.sign_ins.number if each.sign_ins else 0,
-    }
-
-
-def _browser(row: Session) -> dict[str, Any]:
-    name = user_agents.shown(row.browser) if row.browser.strip("/") else _("Unknown browser")
-    return {"name": name, "last_used": row.last_used_at or row.created_at, "since": row.created_at}
-
-
 # The acts: the page offers each act that would change something ------------------------------------------------------
 
 
@@ -164,14 +145,13 @@ def _acts_on(found: User) -> dict[str, Act[User]]:
 def act(request: HttpRequest, found: User, name: str) -> HttpResponseBase:
     chosen, named = (ACTS | INVITED_ACTS).get(name), shown.name_of_person(found)
     if name == "end":
-        client_id = request.GET.get("client_id", "")
         for each in consents.connections(found):
-            if each.application.client_id == client_id:
+            if each.application.client_id == request.GET.get("client_id"):
                 chosen, named = _end_application(each), each.application.name
-    if not (chosen or may_change(request, found)) or (chosen and not _may(request, found, chosen)):
-        raise PermissionDenied
     if chosen is None:
         raise Http404
+    if not _may(request, found, chosen):
+        raise PermissionDenied
     if name in ACTS | INVITED_ACTS and name not in _acts_on(found):  # the person has accepted the invitation meanwhile
         return redirect(shown.page("person", found.pk))
     section = Named(_("People"), shown.page("accounts_user_changelist"))
@@ -183,21 +163,6 @@ def act(request: HttpRequest, found: User, name: str) -> HttpResponseBase:
 def offered(request: HttpRequest, found: User) -> list[dict[str, Any]]:
     permitted = {name: each for name, each in _acts_on(found).items() if _may(request, found, each)}
     return acts.offered(permitted, found, lambda name: shown.page("person", found.pk, act=name))
-
-
-def remedies_for(request: HttpRequest, pk: UUID, name: str, application: Application | None) -> list[tuple[Any, str]]:
-    """At most one label with its URL: of the act `name` or, if `name` is empty, of the page of the person's groups.
-
-    The list is empty if the administrator may not change the person, or the act or the page would change nothing.
-    """
-    found = User.objects.filter(pk=pk).first() if request.user.has_perm(PEOPLE) else None
-    if found is None or not may_change(request, found):
-        return []
-    if name:
-        return [(each["label"], each["url"]) for each in offered(request, found) if each["name"] == name]
-    if application is None or admission.is_admitted(found, application):
-        return []
-    return [(_("Choose the person’s groups"), shown.page("accounts_user_change", pk))]
 
 
 def _end_application(connection: consents.Connection) -> Act[User]:
@@ -265,19 +230,11 @@ def _correct(_request: HttpRequest, found: User, answers: Answers) -> None:
         raise taken from None
 
 
-def _invite(request: HttpRequest, found: User, _answers: Answers) -> str:
-    return composing.invitation(request, found, sign_up.invite(found))
-
-
 def _withdraw(_request: HttpRequest, found: User, _answers: Answers) -> str:
     for waiting in User.objects.select_for_update().filter(pk=found.pk, email_verified_at=None):
         audit_trail.write("invitation_withdrawn", audit_trail.of_person(waiting))
         waiting.delete()
     return _("The invitation of %(email)s is withdrawn. Its link is dead.") % {"email": found.email}
-
-
-def _set_active(is_active: bool) -> Callable[[HttpRequest, User, Answers], None]:
-    return lambda _request, found, _answers: set_active(found, is_active)
 
 
 INVITED_ACTS: dict[str, Act[User]] = {
@@ -286,7 +243,7 @@ INVITED_ACTS: dict[str, Act[User]] = {
         ends=gettext_lazy("Ends nothing. The new link works for seven days."),
         question=gettext_lazy("Send %(name)s the invitation again?"),
         permission=rights.INVITE_PEOPLE,
-        change=_invite,
+        change=lambda request, found, _answers: composing.invitation(request, found, sign_up.invite(found)),
     ),
     "withdraw": Act(
         label=gettext_lazy("Withdraw the invitation"),
@@ -353,7 +310,7 @@ ACTS: dict[str, Act[User]] = {
         ends=gettext_lazy("Ends every sign-in and the access of applications, at once. Keeps the data."),
         question=gettext_lazy("Switch off the account of %(name)s?"),
         fits=lambda person: person.is_active,
-        change=_set_active(False),
+        change=lambda _request, person, _answers: set_active(person, False),
         done=gettext_lazy("The account is switched off, and signed out everywhere."),
     ),
     "activate": Act(
@@ -361,7 +318,7 @@ ACTS: dict[str, Act[User]] = {
         ends=gettext_lazy("Lets the person sign in again."),
         question=gettext_lazy("Switch on the account of %(name)s?"),
         fits=lambda person: not person.is_active,
-        change=_set_active(True),
+        change=lambda _request, person, _answers: set_active(person, True),
         done=gettext_lazy("The account is switched on again."),
     ),
 }

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
+from accounts.models import User
 from oauth_bridge.activity import attempts, statistics
 from oauth_bridge.activity.attempts import ending_of
 from oauth_bridge.activity.causes import name_of, title_of, words_of
 from oauth_bridge.activity.statistics import Failing
-from oauth_bridge.administration import application_acts, person, record_facts, rights, shown, shown_attempts
+from oauth_bridge.administration import application_acts, checks, person, record_facts, rights, shown, shown_attempts
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.callback_addresses.difference import side_by_side
-from oauth_bridge.models import Application
+from oauth_bridge.models import MISTYPED_CLIENT_ID, Application
 from oauth_bridge.models.activity import ActivityRecord
 
-MONTH = 30
 OF_THE_SECRET = ("secret_wrong", "secret_of_another", "secret_none_left", "secret_expired", "secret_revoked")
-# For each cause, the act that removes it: on the application, and on the person (empty for the choice of groups).
-OF_THE_APPLICATION = {"client_disabled": "switch-on", **dict.fromkeys(OF_THE_SECRET, "new-secret")}
-OF_THE_PERSON = {cause: act for cause, (act, _column) in record_facts.OF_THE_PERSON.items()} | {
+# For each cause, the act on the application or on the person that removes it.
+ACTS = {
+    "client_disabled": "switch-on",
+    **dict.fromkeys(OF_THE_SECRET, "new-secret"),
     **dict.fromkeys(record_facts.OF_THE_ACCOUNT, "unlock"),
-    "not_admitted": "",
+    **{cause: act for cause, (act, _column) in record_facts.OF_THE_PERSON.items()},
 }
 
 
@@ -36,8 +40,8 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
     is_mended = record_facts.is_mended(entry, application)
     is_refusal = each.chosen is not None
     fix = names.fix_of(entry) if is_refusal else ""
-    since, failing = statistics.start_of(MONTH), Failing(entry.client_id, entry.step, entry.cause)
-    same = {"client_id": entry.client_id, "cause": entry.cause, "step": entry.step, "days": MONTH}
+    since, failing = statistics.start_of(checks.MONTH), Failing(entry.client_id, entry.step, entry.cause)
+    same = {"client_id": entry.client_id, "cause": entry.cause, "step": entry.step, "days": checks.MONTH}
     context = {
         **admin.site.each_context(request),
         **_difference(request, entry, application),
@@ -61,21 +65,33 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
         "same_people": statistics.people(since, failing),
         "same_number": statistics.failures(since, None, [entry.client_id])[failing],
         "same_url": shown.page("activity", **same),
-        # For a value that may be a secret, the record has only the length.
-        "received": [(name, str(value)) for name, value in entry.detail.get("parameters", {}).items()],
+        "received": [(name, _received(str(value))) for name, value in entry.detail.get("parameters", {}).items()],
     }
     return TemplateResponse(request, "administration/record.html", context)
 
 
-def _acts(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> list[tuple[Any, str]]:
-    """The label and the URL of each permitted act that removes the cause."""
-    found: list[tuple[Any, str]] = []
-    if application and (name := OF_THE_APPLICATION.get(entry.cause)):
-        acts = application_acts.offered(request, application)
-        found += [(each["label"], each["url"]) for each in acts if each["name"] == name]
-    if entry.person_id and entry.cause in OF_THE_PERSON:
-        found += person.remedies_for(request, entry.person_id, OF_THE_PERSON[entry.cause], application)
-    return found
+def _received(value: str) -> str:
+    """The value, or a sentence with its length. For a value that may be a secret, the record has only the length.
+
+    Digits are such a length, unless there are as many as in a mistyped client_id.
+    """
+    if not value.isdigit() or re.fullmatch(MISTYPED_CLIENT_ID, value):
+        return value
+    number = int(value)
+    return ngettext("masked, %(count)d character", "masked, %(count)d characters", number) % {"count": number}
+
+
+def _acts(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> list[dict[str, Any]]:
+    """The permitted acts that remove the cause. For "not_admitted", a link to the groups of the person."""
+    may_see = request.user.has_perm(rights.PEOPLE)
+    of = User.objects.filter(pk=entry.person_id).first() if entry.person_id and may_see else None
+    if entry.cause == "not_admitted" and application and of and person.may_change(request, of):
+        return [{"label": _("Choose the person’s groups"), "url": shown.page("accounts_user_change", of.pk)}]
+    acts = [
+        *(application_acts.offered(request, application) if application else []),
+        *(person.offered(request, of) if of else []),
+    ]
+    return [each for each in acts if each["name"] == ACTS.get(entry.cause)]
 
 
 def _difference(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> dict[str, Any]:

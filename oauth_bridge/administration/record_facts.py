@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from difflib import get_close_matches
-from functools import reduce
-from operator import or_
-from typing import NamedTuple
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts.models import AuditEntry, User
+from accounts.templatetags.times import comma
 from oauth_bridge.activity import reading
 from oauth_bridge.activity.causes import CAUSES, UNCONFIRMED, Mender, name_of, needs_mending, title_of
 from oauth_bridge.activity.reading import Filters
@@ -26,12 +24,9 @@ from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.credentials import admission
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord, Step
-from oauth_bridge.models.application import CLIENT_ID_LENGTH, TYPING_ERRORS
-from oauth_bridge.templatetags.formatting import listed
 
 MOST_NEAR = 5  # applications that are named
 MOST_LIMITS = 5  # of the latest records of a limit, for each person
-PART = (CLIENT_ID_LENGTH - TYPING_ERRORS) // 5
 
 OF_NO_APPLICATION = {"client_unknown", "client_deleted"}
 # The limits that end when an administrator unlocks the account.
@@ -92,33 +87,26 @@ def _is_unlocked(entry: ActivityRecord) -> bool:
     return entry.cause in OF_THE_ACCOUNT and unlocked.filter(at__gt=entry.at).exists()
 
 
-class Hint(NamedTuple):
-    """A sentence, and the applications that it names."""
-
-    text: str
-    applications: list[Named]
-
-
-def hints(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> list[Hint]:
-    """The hints for the cause. They name only applications that the administrator may see."""
-    seen = rights.applications(request, rights.VIEW)
-    found = []
+def hints(
+    request: HttpRequest, entry: ActivityRecord, application: Application | None
+) -> list[tuple[str, list[Named]]]:
+    """Sentences about the cause, each with the applications that it names: only those the administrator may see."""
+    seen, sent = rights.applications(request, rights.VIEW), entry.detail.get("parameters", {})
+    named_by: dict[str, Iterable[Application]] = {}
     if entry.cause == "secret_of_another":
         owner = seen.filter(pk=entry.detail.get("secret_of", 0))
-        found.append(Hint(_("The secret that was sent is one of this application:"), _named(owner)))
+        named_by[_("The secret that was sent is one of this application:")] = owner
     if entry.cause == "code_of_another":
-        owner = seen.filter(pk=entry.detail.get("code_of", 0))
-        found.append(Hint(_("The code was issued to this application:"), _named(owner)))
+        named_by[_("The code was issued to this application:")] = seen.filter(pk=entry.detail.get("code_of", 0))
     if entry.cause == "client_unknown":
-        sent = entry.detail.get("parameters", {})
-        same = with_callback(seen, str(sent.get("redirect_uri", "")))
-        found.append(Hint(_("The callback address that was sent is registered for:"), _named(same)))
+        same = _with_callback(seen, str(sent.get("redirect_uri", "")))
+        named_by[_("The callback address that was sent is registered for:")] = same
         near = with_client_id(seen, str(sent.get("client_id", "")))
-        found.append(Hint(_("Applications with nearly the same client ID:"), _named(near)))
-    found = [hint for hint in found if hint.applications]
+        named_by[_("Applications with nearly the same client ID:")] = near
+    found = [(text, [named(row) for row in rows]) for text, rows in named_by.items() if rows]
     if entry.cause == "not_admitted" and application and seen.filter(pk=application.pk).exists():
         names = application.groups.order_by("name").values_list("name", flat=True)
-        found.append(Hint(_("Its groups: %(names)s.") % {"names": listed(names) or _("none")}, []))
+        found.append((_("Its groups: %(names)s.") % {"names": comma().join(names) or _("none")}, []))
     return found
 
 
@@ -140,7 +128,7 @@ def for_developer(request: HttpRequest, entry: ActivityRecord, fix: str) -> str:
     return "\n".join(f"{label}: {value}" for label, value in lines if value)
 
 
-def with_callback(seen: QuerySet[Application], sent: str) -> list[Application]:
+def _with_callback(seen: QuerySet[Application], sent: str) -> list[Application]:
     if not sent or MASK in sent:
         return []
     rows = seen.filter(redirect_uris__contains=sent)[: 10 * MOST_NEAR]
@@ -151,12 +139,5 @@ def with_client_id(seen: QuerySet[Application], sent: str) -> list[Application]:
     """Return the applications in `seen` whose client ID differs from `sent` in at most TYPING_ERRORS characters."""
     if abs(len(sent) - CLIENT_ID_LENGTH) > TYPING_ERRORS or not sent.isprintable():  # or only a length was recorded
         return []
-    # Two wrong characters, or pairs of swapped characters, change at most four of the five parts.
-    parts = [Q(client_id__contains=sent[start : start + PART]) for start in range(0, 5 * PART, PART)]
-    rows = {row.client_id: row for row in seen.filter(reduce(or_, parts))}
-    similarity = 1 - TYPING_ERRORS / CLIENT_ID_LENGTH
-    return [rows[client_id] for client_id in get_close_matches(sent, rows, MOST_NEAR, similarity)]
-
-
-def _named(rows: Iterable[Application]) -> list[Named]:
-    return [named(row) for row in rows]
+    client_ids, similarity = list(seen.values_list("client_id", flat=True)), 1 - TYPING_ERRORS / CLIENT_ID_LENGTH
+    return list(seen.filter(client_id__in=get_close_matches(sent, client_ids, MOST_NEAR, similarity)))

@@ -1,15 +1,15 @@
 """The rights of administrators: permissions for all applications, and the rights of owners for their applications.
 
-Lists, pages, forms, the activity, the search and the overview all use this module. An owner who may open the
-administration has the rights in OF_OWNERS for the owned applications, even without a permission.
+An owner who may open the administration has the rights in OF_OWNERS for the owned applications, without a permission.
 """
 
 from __future__ import annotations
 
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
 
-from oauth_bridge.activity.reading import Sight
 from oauth_bridge.models import Application
 
 VIEW = "oauth_bridge.view_application"
@@ -40,31 +40,26 @@ def applications(request: HttpRequest, *permissions: str) -> QuerySet[Applicatio
 
 
 def may(request: HttpRequest, permission: str, application: Application | None = None) -> bool:
-    """Return whether the signed-in administrator has the permission for this application.
-
-    If no application is passed, the permission for one application is enough.
-    """
+    """Whether the signed-in administrator has the permission for this application; without one, for any application."""
     if request.user.has_perm(permission):
         return True
     found = applications(request, permission)
     return (found.filter(pk=application.pk) if application else found).exists()
 
 
-def client_ids(request: HttpRequest) -> list[str] | None:
-    """The client_ids of the applications whose activity the administrator may see.
+def find_application(request: HttpRequest, pk: int, permission: str = VIEW) -> Application:
+    """The application, for an administrator who may view it and has `permission` for it.
 
-    None: all activity is visible, also records without an application.
+    Raises PermissionDenied: one of the two rights is missing for every application. Raises Http404: a right is missing
+    for this application, or the application does not exist.
     """
+    if not (may(request, VIEW) and may(request, permission)):
+        raise PermissionDenied
+    return get_object_or_404(applications(request, VIEW) & applications(request, permission), pk=pk)
+
+
+def client_ids(request: HttpRequest) -> list[str] | None:
+    """The applications whose activity is visible. None: all activity, also records without an application."""
     if request.user.has_perm(ACTIVITY):
         return None
     return list(applications(request, ACTIVITY).values_list("client_id", flat=True))
-
-
-def sight(request: HttpRequest) -> Sight:
-    """What the signed-in administrator may see in records."""
-    has = request.user.has_perm
-    return Sight(all_applications=has(VIEW) or has(ACTIVITY), people=has(PEOPLE))
-
-
-def may_name_owners(request: HttpRequest) -> bool:
-    return all(map(request.user.has_perm, NAME_OWNERS))

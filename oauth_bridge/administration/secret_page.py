@@ -9,8 +9,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import admin
 from django.core import signing
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
@@ -76,8 +75,7 @@ def rotate(
 ) -> HttpResponseBase:
     """Make a secret, and redirect to the page that shows it. Raises TooManySecrets: too many secrets still work.
 
-    The service stores only the digest of the secret, so a signed cookie carries the secret to that page. `overlap`: how
-    long older secrets stay valid. `name`: a note.
+    Only the digest is stored, so a signed cookie carries the secret to that page. `overlap`: how long older ones work.
     """
     secret = secret_rotation.rotate(application, overlap, name=name, maker=cast(User, request.user)).secret
     url = shown.page("application_secret", application.pk)
@@ -98,35 +96,20 @@ def rotate(
 def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Show the secret in the cookie, and delete the cookie. Without a valid cookie, redirect to the application's page.
 
-    Administrators who may make secrets but not view the application get the list of secrets here instead. Raises
-    PermissionDenied, Http404: the cookie is missing, and the administrator may not make secrets. Raises Http404: the
-    application is public.
+    Raises PermissionDenied, Http404: the cookie is not valid, and the administrator may not view the application.
     """
     try:
         secret = request.get_signed_cookie(COOKIE, salt=_salt(request, pk), max_age=COOKIE_SECONDS)
     except (KeyError, signing.BadSignature):
-        secret = ""
-        if not rights.may(request, rights.ROTATE):
-            raise PermissionDenied from None
-    found = Application.objects.all() if secret else rights.applications(request, rights.ROTATE)
-    application = get_object_or_404(found, pk=pk)
-    may_view = rights.may(request, rights.VIEW, application)
-    if not secret and may_view:
-        return redirect("admin:application", pk)
-    if application.is_public:
-        raise Http404
-    secrets = secret_rotation.states(application)
+        return redirect("admin:application", rights.find_application(request, pk).pk)
+    application = get_object_or_404(Application, pk=pk)
     context = {
         **admin.site.each_context(request),
         "title": _("Client secrets"),
         "application": application,
         "client_secret": secret,
         "product_settings": product_settings(application),
-        "may_view": may_view,
-        "may_rotate": True,
-        "secrets": secrets,
-        "has_secret": any(each.works for each in secrets),
-        "has_ended": not all(each.works for each in secrets),
+        "may_view": rights.may(request, rights.VIEW, application),
     }
     response = TemplateResponse(request, "administration/secret.html", context)
     response.delete_cookie(COOKIE, path=request.path)

@@ -15,11 +15,11 @@ from django.utils.http import urlencode
 from django.utils.translation import gettext as _
 
 from accounts import audit_trail
-from accounts.models import User
+from accounts.models import Session, User
 from accounts.sessions import user_agents
 from oauth_bridge.activity import reading
-from oauth_bridge.activity.attempts import Attempt
 from oauth_bridge.activity.causes import name_of, needs_mending, title_of
+from oauth_bridge.activity.reading import Sight
 from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import rights
 from oauth_bridge.models import Application
@@ -61,20 +61,15 @@ class Names:
     """The names of the applications and people of a page, without those that the administrator may not see."""
 
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
-        self.applications: dict[str, Named] = {}
-        self.people: dict[UUID, Named] = {}
-        wanted = {client_id for client_id in client_ids if client_id}
+        has, may_open = request.user.has_perm, rights.may(request, rights.VIEW)
+        self.sight = Sight(all_applications=has(rights.VIEW) or has(rights.ACTIVITY), people=has(rights.PEOPLE))
         seen = rights.applications(request, rights.VIEW, rights.ACTIVITY)
-        may_open = rights.may(request, rights.VIEW)
-        self.sight = rights.sight(request)
-        rows = list(seen.filter(client_id__in=wanted)) if wanted else []
-        for client_id, each in told_apart(rows).items():
-            self.applications[client_id] = each if may_open else each._replace(url="")
+        rows = list(seen.filter(client_id__in=set(client_ids)))
+        names = told_apart(rows).items()
+        self.applications = {client_id: each if may_open else each._replace(url="") for client_id, each in names}
         self.why_off = {row.client_id: off_since(request, row) for row in rows}
-        keys = {key for key in people if key}
-        if keys and self.sight.people:
-            for person in User.objects.filter(pk__in=keys):
-                self.people[person.pk] = Named(name_of_person(person), page("person", person.pk), person.email)
+        found = User.objects.filter(pk__in={key for key in people if key} if self.sight.people else ())
+        self.people = {row.pk: Named(name_of_person(row), page("person", row.pk), row.email) for row in found}
 
     def application(self, client_id: str) -> Named:
         """The name of the application; the client_id if the application is deleted or may not be seen."""
@@ -118,8 +113,8 @@ def off_since(request: HttpRequest, application: Application) -> str:
     return text
 
 
-def browser_of(entry: ActivityRecord) -> str:
-    return user_agents.shown(entry.browser) if entry.browser.strip("/") else ""
+def browser_of(row: ActivityRecord | Session) -> str:
+    return user_agents.shown(row.browser) if row.browser.strip("/") else ""
 
 
 def record_url(entry: ActivityRecord | None) -> str:
@@ -131,41 +126,27 @@ def in_groups(reference: str) -> str:
     return f"{reference[:4]} {reference[4:]}".strip()
 
 
-class CauseRow(NamedTuple):
-    """A cause of failures at a step, and how often it was met. `url`: the activity with these failures."""
-
-    application: Named
-    cause: str
-    title: str
-    step: str
-    number: int
-    needs_mending: bool
-    is_new: bool
-    url: str
-
-
 def causes(
     failures: Mapping[Failing, int],
     url: Callable[[Failing], str],
     names: Names | None = None,
     before: Collection[Failing] | None = None,
-) -> list[CauseRow]:
-    """A row for each cause: first those that need mending, then by frequency. New: not in `before`, if it is given."""
+) -> list[dict[str, Any]]:
+    """The template's variables for each cause: first those that need mending, then by frequency.
+
+    `url` returns the URL of the activity with these failures. New: not in `before`, if it is given.
+    """
     rows = [
-        CauseRow(
-            names.application(each.client_id) if names else NOBODY,
-            each.cause,
-            title_of(each.cause),
-            name_of(each.step),
-            number,
-            needs_mending(each.step, each.cause),
-            before is not None and each not in before,
-            url(each),
-        )
+        {
+            "application": names.application(each.client_id) if names else NOBODY,
+            "cause": each.cause,
+            "title": title_of(each.cause),
+            "step": name_of(each.step),
+            "number": number,
+            "needs_mending": needs_mending(each.step, each.cause),
+            "is_new": before is not None and each not in before,
+            "url": url(each),
+        }
         for each, number in failures.items()
     ]
-    return sorted(rows, key=lambda row: (not row.needs_mending, -row.number))
-
-
-def client_ids_of(attempts: Collection[Attempt]) -> set[str]:
-    return {each.client_id for each in attempts}
+    return sorted(rows, key=lambda row: (not row["needs_mending"], -row["number"]))

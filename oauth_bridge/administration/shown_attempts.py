@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -37,13 +37,6 @@ DONE = {
     Step.PROFILE: gettext_lazy("profile read"),
     Step.LOGOUT: gettext_lazy("signed out"),
 }
-
-
-class Part(NamedTuple):
-    """A finished or refused step in the summary of an attempt. `mark` is the CSS class; empty if finished."""
-
-    words: str
-    mark: str = ""
 
 
 def attempt(each: Attempt, names: Names) -> dict[str, Any]:
@@ -95,17 +88,18 @@ def _title(event: ActivityRecord, number: int) -> str:
     return text % {"title": title, "count": number}
 
 
-def _story(each: Attempt) -> list[Part]:
-    parts = [Part(str(DONE[step])) for step in each.missing if step in each.reached]
+def _story(each: Attempt) -> list[tuple[str, str]]:
+    """The words for each finished or refused step, and their CSS class, which is empty for a finished step."""
+    parts = [(str(DONE[step]), "") for step in each.missing if step in each.reached]
     for event, number in _runs(each):
         if event.outcome == Outcome.SUCCEEDED:
-            parts.append(Part(str(DONE[Step(event.step)])))
+            parts.append((str(DONE[Step(event.step)]), ""))
         else:
             title = _title(event, number)
             words = title if event.step == Step.CONSENT else f"{name_of(event.step)}: {title}"
-            parts.append(Part(words, _mark(each, event)))
-    first = parts[0].words
-    return [parts[0]._replace(words=first[:1].upper() + first[1:]), *parts[1:]]
+            parts.append((words, _mark(each, event)))
+    (first, mark), *rest = parts
+    return [(first[:1].upper() + first[1:], mark), *rest]
 
 
 def _steps(each: Attempt) -> list[dict[str, Any]]:
@@ -119,8 +113,9 @@ def _steps(each: Attempt) -> list[dict[str, Any]]:
         note = _title(event, number) if mark else ""
         if event.step == Step.CONSENT and not mark and each.callback:
             note = _("Sent back to %(address)s with a one-time code") % {"address": each.callback.split("?")[0]}
-        seconds = (event.at - first.at).total_seconds()
-        found.append(_step(Step(event.step), mark, note) | {"at": event.at, "seconds": seconds})
+        minutes, seconds = divmod(int((event.at - first.at).total_seconds()), 60)
+        since = f"+ {minutes}:{seconds:02}" if event.at > first.at else ""
+        found.append(_step(Step(event.step), mark, note) | {"at": event.at, "since": since})
     for step in each.missing:
         if each.key is None and step not in each.reached and STEPS.index(step) < STEPS.index(Step(first.step)):
             continue

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, URLResolver, path, reverse
+from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from accounts.admin_site import AdminSite
@@ -26,23 +29,28 @@ from oauth_bridge.administration import (
     trail,
 )
 
-
-class Section(NamedTuple):
-    """An item of the navigation, for administrators with `permission` (empty: all). `below`: its other paths."""
-
-    route: str
-    label: Any
-    icon: str
-    permission: str
-    below: tuple[str, ...] = ()
-
-
+# The items of the navigation after the overview: route, label, icon, permission, and the beginning of its other paths.
 SECTIONS = [
-    Section("admin:index", gettext_lazy("Overview"), "overview", ""),
-    Section("admin:oauth_bridge_application_changelist", gettext_lazy("Applications"), "applications", rights.VIEW),
-    Section("admin:accounts_user_changelist", gettext_lazy("People"), "person", rights.PEOPLE, ("/admin/auth/group/",)),
-    Section("admin:activity", gettext_lazy("Activity"), "activity", rights.ACTIVITY),
-    Section("admin:trail", gettext_lazy("Audit trail"), "trail", trail.TRAIL),
+    ("admin:oauth_bridge_application_changelist", gettext_lazy("Applications"), "applications", rights.VIEW, ()),
+    ("admin:accounts_user_changelist", gettext_lazy("People"), "person", rights.PEOPLE, ("/admin/auth/group/",)),
+    ("admin:activity", gettext_lazy("Activity"), "activity", rights.ACTIVITY, ()),
+    ("admin:trail", gettext_lazy("Audit trail"), "trail", trail.TRAIL, ()),
+]
+
+
+_APPLICATION = "oauth_bridge/application/<int:pk>/"
+PAGES: list[tuple[str, str, Callable[..., HttpResponseBase]]] = [
+    ("trail", "trail/", trail.trail),
+    ("find", "find/", find.find),
+    ("activity", "activity/", activity.activity),
+    ("record", "activity/<int:pk>/", record.record),
+    ("add_address", "activity/<int:pk>/add-address/", application_acts.add_address),
+    ("application", _APPLICATION, application.application),
+    ("application_act", f"{_APPLICATION}act/<slug:name>/", application_acts.act),
+    ("application_secret", f"{_APPLICATION}secret/", secret_page.new_secret),
+    ("application_secret_act", f"{_APPLICATION}secret/<int:number>/<slug:name>/", application_acts.act),
+    ("person", "accounts/user/<uuid:pk>/", person.person),
+    ("group", "auth/group/<int:pk>/", group.group),
 ]
 
 
@@ -52,31 +60,7 @@ class Site(AdminSite):
     own_permissions = ("view_activityrecord", "view_auditentry")  # for models that are not in Django admin
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
-        own = [
-            path("trail/", self.admin_view(trail.trail), name="trail"),
-            path("find/", self.admin_view(find.find), name="find"),
-            path("activity/", self.admin_view(activity.activity), name="activity"),
-            path("activity/<int:pk>/", self.admin_view(record.record), name="record"),
-            path("oauth_bridge/application/<int:pk>/", self.admin_view(application.application), name="application"),
-            path(
-                "oauth_bridge/application/<int:pk>/act/<slug:name>/",
-                self.admin_view(application_acts.act),
-                name="application_act",
-            ),
-            path(
-                "oauth_bridge/application/<int:pk>/secret/<int:number>/<slug:name>/",
-                self.admin_view(application_acts.act),
-                name="application_secret_act",
-            ),
-            path(
-                "oauth_bridge/application/<int:pk>/secret/",
-                self.admin_view(secret_page.new_secret),
-                name="application_secret",
-            ),
-            path("activity/<int:pk>/add-address/", self.admin_view(application_acts.add_address), name="add_address"),
-            path("accounts/user/<uuid:pk>/", self.admin_view(person.person), name="person"),
-            path("auth/group/<int:pk>/", self.admin_view(group.group), name="group"),
-        ]
+        own = [path(route, self.admin_view(view), name=name) for name, route, view in PAGES]
         return [*own, *super().get_urls()]
 
     def each_context(self, request: HttpRequest) -> dict[str, Any]:
@@ -98,10 +82,11 @@ class Site(AdminSite):
         return redirect("admin:index")
 
 
-def _navigation(request: HttpRequest) -> Any:
-    for section in SECTIONS:
-        if not section.permission or rights.may(request, section.permission):
-            url = reverse(section.route)
-            below = (url, *section.below) if section.permission else ()
-            is_current = request.path == url or request.path.startswith(below)
-            yield {"url": url, "label": section.label, "icon": section.icon, "is_current": is_current}
+def _navigation(request: HttpRequest) -> Iterator[dict[str, Any]]:
+    index = reverse("admin:index")
+    yield {"url": index, "label": _("Overview"), "icon": "overview", "is_current": request.path == index}
+    for route, label, icon, permission, below in SECTIONS:
+        if rights.may(request, permission):
+            url = reverse(route)
+            is_current = request.path.startswith((url, *below))
+            yield {"url": url, "label": label, "icon": icon, "is_current": is_current}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth.models import Group, Permission
@@ -79,24 +79,6 @@ OF_PEOPLE = ("owners", "members")  # the fields with the `sub` of people
 VALUES = {"now": gettext_lazy("at once"), **checks.KINDS}
 
 
-class Change(NamedTuple):
-    """A changed field. For a list, `before` has only the removed values, and `after` only the added values."""
-
-    field: str
-    before: list[str]
-    after: list[str]
-
-
-class Row(NamedTuple):
-    """An entry, for the template."""
-
-    entry: AuditEntry
-    action: str
-    actor: Named
-    subject: Named
-    changes: list[Change]
-
-
 def trail(request: HttpRequest) -> HttpResponse:
     """Show the audit trail. `kind` and `key` in the query select one object.
 
@@ -112,7 +94,7 @@ def trail(request: HttpRequest) -> HttpResponse:
     entries = audit_trail.entries(**chosen, before_id=before_id, limit=ENTRIES + 1, where=_matching(request, typed))
     rows = _rows(request, entries[:ENTRIES])
     more = len(entries) > ENTRIES
-    name = rows[0].subject.name if rows else key  # of an object that was deleted or may not be seen
+    name = rows[0]["subject"].name if rows else key  # of an object that was deleted or may not be seen
     context = {
         **admin.site.each_context(request),
         "title": _("Audit trail"),
@@ -145,30 +127,31 @@ def _sees_actors(request: HttpRequest) -> bool:
     return request.user.has_perm(TRAIL) or request.user.has_perm(PEOPLE)
 
 
-def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[Row]:
+def _rows(request: HttpRequest, entries: list[AuditEntry]) -> list[dict[str, Any]]:
     actors = [("person", str(each.actor)) for each in entries if each.actor]
     changed = [subs for each in entries for name in OF_PEOPLE for subs in each.changes.get(name, ())]
     people = [("person", sub) for subs in changed for sub in subs or ()]
     sees_actors = _sees_actors(request)
     named = _subjects(request, [*((each.kind, each.key) for each in entries), *actors, *people])
     return [
-        Row(
-            each,
-            str(ACTIONS.get(each.action, each.action)),
-            Named(
-                _actor(each) if sees_actors or each.actor is None else _("a person"),
-                named.get(("person", str(each.actor)), shown.NOBODY).url,
-            ),
-            named.get((each.kind, each.key), Named(each.name or each.key, "")),
-            [_change(name, *_with_names(name, pair, named)) for name, pair in each.changes.items()],
-        )
+        {
+            "entry": each,
+            "action": ACTIONS.get(each.action, each.action),
+            "actor": named.get(("person", str(each.actor)), shown.NOBODY)._replace(name=_actor(each, sees_actors)),
+            "subject": named.get((each.kind, each.key), Named(each.name or each.key, "")),
+            "changes": [
+                (FIELDS.get(name, name), *map(_words, _with_names(name, pair, named)))
+                for name, pair in each.changes.items()
+            ],
+        }
         for each in entries
     ]
 
 
-def _actor(entry: AuditEntry) -> str:
-    """The name of the actor. If a command acted, the words for the command line are in the active language."""
-    return entry.actor_name if entry.actor else entry.actor_name.replace(COMMAND_LINE, _("command line"))
+def _actor(entry: AuditEntry, sees_actors: bool) -> str:
+    if entry.actor is None:  # a command, whose words are in the active language
+        return entry.actor_name.replace(COMMAND_LINE, _("command line"))
+    return entry.actor_name if sees_actors else _("a person")
 
 
 def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named]) -> list[Any]:
@@ -207,14 +190,10 @@ def _is_uuid(text: str) -> bool:
         return False
 
 
-def _change(name: str, before: object, after: object) -> Change:
-    if isinstance(before, list) or isinstance(after, list):
-        removed, added = list(before or []), list(after or [])  # type: ignore[call-overload]
-        return Change(str(FIELDS.get(name, name)), removed, added)
-    return Change(str(FIELDS.get(name, name)), _words(before), _words(after))
-
-
-def _words(value: object) -> list[str]:
+def _words(value: Any) -> list[str]:
+    """The words for an old or new value. For a list, an entry has only the removed and the added values."""
+    if isinstance(value, list):
+        return value
     if isinstance(value, bool):
         return [_("yes") if value else _("no")]
-    return [] if value in (None, "") else [str(VALUES.get(value, value))]  # type: ignore[call-overload]
+    return [] if value in (None, "") else [str(VALUES.get(value, value))]

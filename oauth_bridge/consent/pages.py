@@ -24,6 +24,7 @@ from accounts import return_path
 from accounts.pages import person_context
 from accounts import profile
 from accounts.profile import shown_claims
+from accounts.templatetags.times import comma
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.consent.pending_request import FIELD_NAME, PendingRequest
@@ -32,7 +33,6 @@ from oauth_bridge.models import AccessToken, Application, AuthorizationCode, Con
 from oauth_bridge.models.activity import ActivityRecord
 from oauth_bridge.oauth.callback import destination
 from oauth_bridge.openid import claims
-from oauth_bridge.templatetags.formatting import listed
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -117,7 +117,7 @@ def shown_facts(person: User, application: Application, facts: Sequence[str]) ->
     shown = [claim | {"value": values[claim["name"]]} for claim in shown_claims(person) if claim["name"] in facts]
     if "groups" in facts:
         note = "" if values["groups"] else _("You are in none of the groups that it asks about.")
-        shown.append({"name": "groups", "label": _("Groups"), "value": listed(values["groups"]), "note": note})
+        shown.append({"name": "groups", "label": _("Groups"), "value": comma().join(values["groups"]), "note": note})
     return shown
 
 

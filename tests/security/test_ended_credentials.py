@@ -330,8 +330,8 @@ def switched_by_hand_and_by_operator(application: Registered) -> None:
 
 def saved(application: Registered, **fields: str) -> None:
     row = application.row
-    form = {"name": row.name, "homepage": row.homepage, "redirect_uris": row.redirect_uris, **fields}
-    answered = admin_browser().post(f"/admin/oauth_bridge/application/{row.pk}/change/", form)
+    kept = {name: getattr(row, name) for name in ("name", "homepage", "redirect_uris", "id_token_alg")}
+    answered = admin_browser().post(f"/admin/oauth_bridge/application/{row.pk}/change/", {**kept, **fields})
     assert answered.status_code == 302, answered.context["errors"]
 
 

@@ -382,7 +382,7 @@ def test_picture_lets_the_victim_go_on(
 @pytest.mark.usefixtures("two_pictures")
 def test_the_logos_of_an_owner_count_as_pictures() -> None:
     owner = admin_browser()
-    form = {"name": "Reading List", "redirect_uris": "https://reading.example/callback", "client_type": "public"}
+    form = {"name": "A", "redirect_uris": "https://a.example/", "client_type": "public", "id_token_alg": "RS256"}
     answers = [
         owner.post("/admin/oauth_bridge/application/add/", {**form, "new_logo": upload(b"not a picture")})
         for _ in range(3)
@@ -472,7 +472,7 @@ def test_notice_lets_the_victim_go_on(alice: User) -> None:
 
 def renamed(browser: Client, application: Application, number: int, address: str = "") -> Any:
     address = address or application.redirect_uris
-    form = {"name": f"Name {number}", "operator": "“Typed” <b>", "redirect_uris": address}
+    form = {"name": f"Name {number}", "operator": "“Typed” <b>", "redirect_uris": address, "id_token_alg": "RS256"}
     return browser.post(reverse("admin:oauth_bridge_application_change", args=[application.pk]), form)
 
 

@@ -55,7 +55,7 @@ def create(*arguments: str) -> str:
 def posted(browser: Client, application: Application | None = None, **fields: str) -> str:
     """The text of the page that answers the form, after its redirects."""
     path = admin_page(application, "change") if application else ADD
-    form = {"redirect_uris": CALLBACK, "client_type": "confidential", "is_enabled": "on"}
+    form = {"redirect_uris": CALLBACK, "client_type": "confidential", "id_token_alg": "RS256"}
     return html_of(browser.post(path, {**form, **fields}, follow=True))
 
 
