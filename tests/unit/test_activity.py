@@ -7,11 +7,10 @@ import re
 from datetime import timedelta
 from io import StringIO
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import OperationalError, connection
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -244,21 +243,6 @@ def test_a_flood_is_bounded_and_takes_no_record_from_others(
     for tried in (*[attacked] * 20, other):
         tried.exchange(grant_type=None)
     assert (kept(attacked), kept(other)) == (11, 2)
-
-
-def test_a_read_of_a_profile_that_could_not_be_written_is_not_the_last_that_counts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    tried = Tried()
-    token = tried.exchange(code=tried.callback()).json()["access_token"]
-    with monkeypatch.context() as patch:
-        patch.setattr(activity_counts.code_history, "note_profile_reads", Mock(side_effect=OperationalError))
-        tried.profile(token)
-        with pytest.raises(OperationalError):
-            activity_counts.flush()
-    tried.profile(token)
-    activity_counts.flush()
-    assert AuthorizationCode.objects.get().profile_read_at
 
 
 @pytest.mark.integration
