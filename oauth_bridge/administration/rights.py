@@ -9,7 +9,6 @@ from __future__ import annotations
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from oauth_bridge.activity.reading import Sight
 from oauth_bridge.models import Application
 
 VIEW = "oauth_bridge.view_application"
@@ -60,10 +59,12 @@ def client_ids(request: HttpRequest) -> list[str] | None:
     return list(applications(request, ACTIVITY).values_list("client_id", flat=True))
 
 
-def sight(request: HttpRequest) -> Sight:
-    """What the signed-in administrator may see in records."""
+def hidden_details(request: HttpRequest) -> set[str]:
+    """The details about a deleted application that the signed-in administrator may not see in records."""
     has = request.user.has_perm
-    return Sight(all_applications=has(VIEW) or has(ACTIVITY), people=has(PEOPLE))
+    if not (has(VIEW) or has(ACTIVITY)):
+        return {"deleted_name", "deleted_at", "deleted_by"}
+    return set() if has(PEOPLE) else {"deleted_by"}
 
 
 def may_name_owners(request: HttpRequest) -> bool:

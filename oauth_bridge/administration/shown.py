@@ -66,13 +66,13 @@ class Names:
         wanted = {client_id for client_id in client_ids if client_id}
         seen = rights.applications(request, rights.VIEW, rights.ACTIVITY)
         may_open = rights.may(request, rights.VIEW)
-        self.sight = rights.sight(request)
+        self.hidden_details = rights.hidden_details(request)
         rows = list(seen.filter(client_id__in=wanted)) if wanted else []
         for client_id, each in told_apart(rows).items():
             self.applications[client_id] = each if may_open else each._replace(url="")
         self.why_off = {row.client_id: off_since(request, row) for row in rows}
         keys = {key for key in people if key}
-        if keys and self.sight.people:
+        if keys and request.user.has_perm(rights.PEOPLE):
             for person in User.objects.filter(pk__in=keys):
                 self.people[person.pk] = Named(name_of_person(person), page("person", person.pk), person.email)
 
@@ -83,7 +83,7 @@ class Names:
     def fix_of(self, entry: ActivityRecord) -> str:
         """The advice for a record. For a switched-off application, the text of `off_since` is added."""
         why = self.why_off.get(entry.client_id, "") if entry.cause == "client_disabled" else ""
-        return f"{reading.fix(entry, self.sight)} {why}".strip()
+        return f"{reading.fix(entry, self.hidden_details)} {why}".strip()
 
     def person(self, key: UUID | None) -> Named:
         return (self.people.get(key) or Named(_("a person"), "")) if key else NOBODY

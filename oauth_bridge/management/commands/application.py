@@ -18,7 +18,7 @@ from accounts import audit_trail
 from accounts.email_addresses import looked_up_email
 from config.infrastructure.texts import shown
 from oauth_bridge.activity import reading
-from oauth_bridge.activity.reading import MOST, OPERATOR, Filters, described
+from oauth_bridge.activity.reading import MOST, Filters, described
 from oauth_bridge.administration import checks
 from oauth_bridge.administration.activity import time_of
 from oauth_bridge.applications import fields, registry
@@ -113,7 +113,7 @@ class Command(BaseCommand):
                 _found(client_id)
             elif filters.reference and not found:
                 self.stderr.write(NOT_RECORDED)
-            return [described(entry, OPERATOR) for entry in found]
+            return [described(entry) for entry in found]
         if action == "audit":
             entries = audit_trail.entries("application", client_id, limit=AUDITED)
             if not entries:  # a deleted application may have entries
@@ -190,7 +190,7 @@ def _follow(filters: Filters) -> Iterator[dict[str, Any]]:
     found = reading.entries(filters)
     latest = max((entry.id for entry in found), default=reading.latest_id())
     while True:
-        yield from (described(entry, OPERATOR) for entry in reversed(found))
+        yield from (described(entry) for entry in reversed(found))
         time.sleep(FOLLOW_SECONDS)
         connection.close_if_unusable_or_obsolete()
         found = reading.entries(replace(filters, since=None, after_id=latest, limit=MOST))
