@@ -1,7 +1,7 @@
 """Record the errors and events of a request in the activity log. Specification 7.
 
-`config.http.middleware` calls `record` for each request with errors or events, after the answer is made. Only steps of a
-sign-in are recorded. Errors whose cause is not in CAUSES are left out, such as missing pages.
+`config.http.middleware` calls `record` for each request with errors or events, after the answer is made. Only steps of
+a sign-in are recorded. Errors whose cause is not in CAUSES are left out, such as missing pages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Write e-mails to people about the applications that they use, and to the owners of an application.
-
-`accounts.mail.outbox` sends the e-mails.
-"""
+"""Write e-mails to people about the applications that they use, and to the owners of an application."""
 
 from __future__ import annotations
 
@@ -26,19 +23,17 @@ from oauth_bridge.models import Application, ApplicationSecret, Consent
 if TYPE_CHECKING:
     from accounts.models import User
 
-# The largest number of recipients of an e-mail to the owners of an application.
-MOST_OWNERS = 20
-# Owners get e-mails these numbers of days before a secret ends, one for each number. A missed e-mail is not sent later.
+MOST_OWNERS = 20  # recipients of an e-mail to the owners of an application
+# Owners get an e-mail at each of these numbers of days before a secret ends. A missed e-mail is not sent later.
 TOLD_BEFORE = (1, 7)
 
 
 def consent_given(
     request: HttpRequest, person: User, application: Application, attempt: str, facts: Sequence[dict[str, str]]
 ) -> None:
-    """If no consent is stored yet, tell the person that they allowed the application to read the facts.
+    """At the first consent, tell the person that the application may read the facts. Call this before it is stored.
 
-    Call this before the consent is stored. `attempt` identifies the consent page, so a second post of the same page
-    sends no e-mail.
+    `attempt` identifies the consent page. A second post of the same page sends no e-mail.
     """
     once = f"application_allowed {person.pk} {attempt}"
     if Consent.objects.filter(user=person, application=application).exists() or outbox.is_known(once):
@@ -50,7 +45,7 @@ def consent_given(
 def code_replayed(person_id: UUID, application_id: int) -> None:
     """Tell the person and the application's owners that a code was sent twice, so its token is revoked.
 
-    Each receives at most one such e-mail for each application in `outbox.NOTICE_LIFETIME`.
+    Each gets at most one such e-mail about an application in `outbox.NOTICE_LIFETIME`.
     """
     application = Application.objects.filter(pk=application_id).first()
     if application is None:
@@ -63,10 +58,9 @@ def code_replayed(person_id: UUID, application_id: int) -> None:
 
 
 def tell_of_ending_secrets(now: datetime) -> int:
-    """Write to owners about secrets that end soon. Return the number of these secrets. `manage.py purge` calls this.
+    """Write to owners about secrets that end soon. Return the number of these secrets.
 
-    One transaction stores the e-mails about a secret and marks the secret, so two simultaneous processes write them
-    once. Secrets of switched-off applications are left out.
+    Two simultaneous processes write only once. Secrets of switched-off applications are left out.
     """
     told = 0
     for days in TOLD_BEFORE:
@@ -82,9 +76,9 @@ def tell_of_ending_secrets(now: datetime) -> int:
 
 
 def owners_of(application: Application) -> list[User]:
-    """Return the owners of the application who can receive an e-mail; if there are none, the superusers who can.
+    """Return at most MOST_OWNERS owners of the application; if there are none, superusers.
 
-    At most MOST_OWNERS people are returned. Each person is an active administrator with a confirmed e-mail address.
+    Each is an active administrator with a confirmed e-mail address.
     """
     reachable = get_user_model().objects.filter(is_active=True, email_verified_at__isnull=False)
     named = application.owners.values("pk")
@@ -93,11 +87,7 @@ def owners_of(application: Application) -> list[User]:
 
 
 def _tell_owners(kind: str, application: Application, once: str, **context: Any) -> None:
-    """Send an e-mail to each owner.
-
-    `once` names the event, as in `outbox.add_notice`. An owner receives at most one e-mail about a named event. If
-    `once` is empty, each call sends an e-mail. No limit counts these e-mails, because nobody can cause many of them.
-    """
+    """Send an e-mail to each owner, at most once for each event `once`, if `once` is not empty. No limit counts it."""
     people = {f"{once} {person.pk}": person for person in owners_of(application)}
     address = reverse("admin:application", args=[application.pk])
     facts = {"application": application.name, "secrets_address": f"{settings.AUTH_URL}{address}", **context}

@@ -162,7 +162,6 @@ def _add_filters(parser: ArgumentParser) -> None:
 
 
 def _filters_of(options: dict[str, Any]) -> Filters:
-    """Return the filters that the options choose. Raises CommandError: an option is malformed."""
     limit = options["limit"]
     if limit is None:
         limit = 10 if options["follow"] else 100
@@ -186,7 +185,7 @@ def _since(text: str) -> datetime | None:
 
 
 def _follow(filters: Filters) -> Iterator[dict[str, Any]]:
-    """Yield the present entries, oldest first, then each new entry. This generator never ends."""
+    """Yield the present entries, oldest first, then each new entry, without end."""
     found = reading.entries(filters)
     latest = max((entry.id for entry in found), default=reading.latest_id())
     while True:
@@ -212,13 +211,9 @@ def _described(application: Application) -> dict[str, Any]:
 
 
 def _change(change: Change) -> dict[str, Any]:
-    return {
-        "client_id": change.application.client_id,
-        "name": change.application.name,
-        "action": "register" if change.is_new else "change",
-        "before": change.before,
-        "after": change.after,
-    }
+    action, application = "register" if change.is_new else "change", change.application
+    named = {"client_id": application.client_id, "name": application.name}
+    return {**named, "action": action, "before": change.before, "after": change.after}
 
 
 # Text for a terminal -------------------------------------------------------------------------------------------------
