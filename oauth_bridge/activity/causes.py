@@ -51,6 +51,7 @@ _SWITCHED_OFF = (
     _("The account is switched off. Switch it on under People if the person may sign in."),
 )
 _NO_CHANGE = _("Nothing to change: the person's password changed, or they signed out everywhere.")
+_NEWEST_SECRET = _("The secret has ended. Put the newest one into the application.")
 _METHOD = _("Set the PKCE method to S256 in the application.")
 _SILENT = _(
     "The application asked with prompt=none, and the person must see a page. It must then ask without prompt=none."
@@ -136,10 +137,8 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
         "secret_wrong": (_("The client secret is wrong"),
             _("No secret of this application matches the one that was sent. Put the newest one into the application. "
               "If it is lost, a new one must be made on the application's page here.")),
-        "secret_expired": (_("The client secret has ended"),
-            _("The secret has ended. Put the newest one into the application.")),
-        "secret_revoked": (_("The client secret was ended here"),
-            _("The secret was ended here. Put the newest one into the application.")),
+        "secret_expired": (_("The client secret has ended"), _NEWEST_SECRET),
+        "secret_revoked": (_("The client secret was ended here"), _NEWEST_SECRET),
         "code_misshapen": (_("The code was cut or changed"),
             _("The code was cut or changed on the way. Send it exactly as it came to the callback address.")),
         "code_unknown": (_("The code is not known"),
@@ -227,16 +226,14 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
         "sign_ins_begun_limited": (_("Too many sign-ins were begun"), _PERSON_WAITS),
         "sign_ins_done_limited": (_("Too many sign-ins"), _PERSON_WAITS),
         "factor_limited": (_("Too many wrong codes of a second factor"), _PERSON_WAITS_OR_IS_UNLOCKED),
-        "mails_limited": (_("Too many mails were asked for"),
-            _("One network address asked for very many mails. The person waits, or looks at the mails it got.")),
+        "mails_limited": (_("Too many mails were asked for"), _PERSON_WAITS),
         "codes_limited": (_("Too many codes were sent to one mailbox"),
             _("The mailbox got many codes in a short time. The person uses the newest mail.")),
         "new_address_limited": (_("Too many changes of an address"), _PERSON_WAITS),
         "new_password_limited": (_("Too many changes of a password"), _PERSON_WAITS),
         "reset_limited": (_("Too many resets of a password"), _PERSON_WAITS),
         "sign_up_limited": (_("Too many sign-ups from one address"), _PERSON_WAITS),
-        "passkeys_limited": (_("Passkeys were asked for too often"),
-            _("One network address asked for passkeys very often. The person waits.")),
+        "passkeys_limited": (_("Passkeys were asked for too often"), _PERSON_WAITS),
         "rate_limited": (_("Too many requests"),
             _("Something asks more often than the limit allows: a loop in the application, an attack, or too small a "
               "limit.")),

@@ -35,10 +35,9 @@ from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome,
 FLUSH_SECONDS = 1.0
 # While the database is unreachable, at most this number of entries of each kind waits. Others are lost.
 MOST_WAITING = 10_000
-# The thread looks for expired codes this often, at first for those of the last day. One statement claims MOST_CLAIMED.
+# The thread looks for expired codes this often, at first for those of the last day.
 CLAIM_EVERY = timedelta(seconds=20)
 UNRECORDED_FOR = timedelta(days=1)
-MOST_CLAIMED = 500
 PROOF_SECONDS = 5.0
 
 _ADD_COUNT = f"""
@@ -125,17 +124,15 @@ def _hour_of(at: datetime) -> datetime:
     return at.replace(minute=0, second=0, microsecond=0)
 
 
-def record_never_exchanged(since: datetime) -> bool:
-    """Record and count codes that were issued after `since` and expired unredeemed. Returns whether more may remain."""
+def record_never_exchanged(since: datetime) -> None:
+    """Record and count the codes that were issued after `since` and expired unredeemed."""
     failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
     with transaction.atomic():
-        claimed, codes = code_history.claim_never_exchanged(since, MOST_CLAIMED)
-        for client_id, person_id, attempt, at in codes:
+        for client_id, person_id, attempt, at in code_history.claim_never_exchanged(since):
             count(at, client_id, **failed)
             if has_room(client_id, "person", str(person_id)):
                 known = {"client_id": client_id, "person_id": person_id, "attempt": attempt}
                 ActivityRecord.objects.create(at=at, **known, **failed)
-    return claimed == MOST_CLAIMED
 
 
 def is_writable() -> bool:
@@ -157,13 +154,11 @@ def _work() -> bool:
     global _claimed_at
     flush()
     now = timezone.now()
-    if _claimed_at and now < _claimed_at + CLAIM_EVERY:
-        return False
-    lifetime = timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
-    # The other workers' clocks may differ by some seconds.
-    if record_never_exchanged((_claimed_at - CLAIM_EVERY if _claimed_at else now - UNRECORDED_FOR) - lifetime):
-        return True
-    _claimed_at = now
+    if not _claimed_at or now >= _claimed_at + CLAIM_EVERY:
+        lifetime = timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
+        # The other workers' clocks may differ by some seconds.
+        record_never_exchanged((_claimed_at - CLAIM_EVERY if _claimed_at else now - UNRECORDED_FOR) - lifetime)
+        _claimed_at = now
     return False
 
 

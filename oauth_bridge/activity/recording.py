@@ -163,7 +163,10 @@ def _caller(request: HttpRequest, step: Step) -> tuple[Kind, str]:
 
 def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, Any]:
     known = {**error.private, **error.details}
-    detail = {name: _short(known[name]) for name in DETAILS if name in known}
+    detail: dict[str, Any] = {name: known[name] for name in DETAILS if name in known}
+    detail = {
+        name: value if isinstance(value, int | float) else str(value)[:DETAIL_LENGTH] for name, value in detail.items()
+    }
     if step is Step.AUTHORIZE:
         detail["parameters"] = _parameters(of_query(request))
     if "sent_client_id" in error.private:
@@ -190,7 +193,3 @@ def _parameter(name: str, value: str) -> str:
     if name == "redirect_uri":
         return masked(value)
     return value if name in SHOWN_PARAMETERS and SHOWN_VALUE.fullmatch(value) else str(len(value))
-
-
-def _short(value: object) -> object:
-    return value if isinstance(value, int | float) else str(value)[:DETAIL_LENGTH]

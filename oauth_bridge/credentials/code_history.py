@@ -42,7 +42,7 @@ CLAIM = f"""
            SELECT id FROM {CODES}
             WHERE issued_at > %(since)s AND issued_at <= %(issued_by)s AND expires_at <= %(now)s
               AND redeemed_at IS NULL AND NOT is_expiry_recorded
-            ORDER BY issued_at LIMIT %(limit)s {{skip}})
+            ORDER BY issued_at {{skip}})
     UPDATE {CODES} SET is_expiry_recorded = true WHERE id IN (SELECT id FROM expired) RETURNING id
 """  # noqa: S608
 # One statement stores a batch of reads.
@@ -176,20 +176,19 @@ def _described(codes: QuerySet[AuthorizationCode]) -> list[IssuedCode]:
     return [IssuedCode(*row) for row in rows.values_list(*IssuedCode._fields)]
 
 
-def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[NeverExchanged]]:
-    """Mark at most `limit` codes that were issued after `since` and expired unredeemed. No other worker gets them.
+def claim_never_exchanged(since: datetime) -> list[NeverExchanged]:
+    """Mark the codes that were issued after `since` and expired unredeemed. No other worker gets them.
 
-    Returns the number of marked codes, and the marked codes without a refused exchange (a refused exchange already has
-    a record). Call this in a transaction.
+    Returns the marked codes without a refused exchange, which has a record already. Call this in a transaction.
     """
     now = timezone.now()
     issued_by = now - timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
     skip = "FOR UPDATE SKIP LOCKED" if is_postgresql() else ""
-    rows = fetch_all(CLAIM.format(skip=skip), since=since, issued_by=issued_by, now=now, limit=limit)
+    rows = fetch_all(CLAIM.format(skip=skip), since=since, issued_by=issued_by, now=now)
     codes = AuthorizationCode.objects.filter(pk__in=[key for (key,) in rows])
     is_theirs = Q(person=OuterRef("user")) | Q(person=None)  # one attempt may belong to two people
     refusals = ActivityRecord.objects.filter(is_theirs, attempt=OuterRef("attempt"), step=Step.EXCHANGE)
     codes = codes.exclude(Exists(refusals.exclude(outcome=Outcome.SUCCEEDED)))
     found = list(codes.values_list("application_id", "user_id", "attempt", "expires_at"))
     names = dict(Application.objects.filter(pk__in={row[0] for row in found}).values_list("pk", "client_id"))
-    return len(rows), [NeverExchanged(names.get(application, ""), *rest) for application, *rest in found]  # type: ignore[arg-type]
+    return [NeverExchanged(names.get(application, ""), *rest) for application, *rest in found]  # type: ignore[arg-type]

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
-from django.utils import timezone
 
 from accounts.models import FailedFactor, OutgoingMail, Session, User
 from accounts.profile.own_data import delete_never_confirmed
@@ -22,7 +21,6 @@ from oauth_bridge.credentials import code_history, tokens
 from oauth_bridge.credentials.secret_rotation import EXPIRED_KEPT_FOR
 from oauth_bridge.models import AccessToken, ApplicationSecret, AuthorizationCode, PurgeRun, WithdrawnCode
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord
-from oauth_bridge.openid import signing_keys
 
 # The activity counts are kept longer than the records, because they name no person.
 COUNTS_KEPT_FOR = timedelta(days=400)
@@ -76,59 +74,42 @@ def _shorten_addresses(keys: list[int]) -> int:
     return len(keys)
 
 
-class Ranges(NamedTuple):
-    """How a database divides a table into ranges of `size` positions.
-
-    `bounds`: SQL for the first position of a table, and the one after the last. `condition`: SQL that is true for the
-    rows between two positions. `position`: the format of a position.
-    """
-
-    bounds: str
-    condition: str
-    position: str
-    size: int
-
-
+# How a database divides a table into ranges: SQL for the first position of a table and the one after the last, SQL that
+# is true for the rows between two positions, the format of a position, and the number of positions in a range.
 RANGES = {
     # Positions are pages of 8 kB, so a batch reads about 900 tokens.
-    "postgresql": Ranges(
+    "postgresql": (
         "SELECT 0, pg_relation_size('{table}') / current_setting('block_size')::bigint",
         "ctid >= %s::tid AND ctid < %s::tid",
         "({},0)",
-        size=16,
+        16,
     ),
     # Positions are row ids.
-    "sqlite": Ranges(
+    "sqlite": (
         "SELECT coalesce((SELECT min(rowid) FROM {table}), 0), coalesce((SELECT max(rowid) FROM {table}), -1) + 1",
         "rowid >= %s AND rowid < %s",
         "{}",
-        size=1_000,
+        1_000,
     ),
 }
 
 
 def batches(now: datetime) -> Iterator[tuple[str, int]]:
     """Purge all tables once, each batch in a transaction. Yield the table and the number of rows of each batch."""
-    ranges = RANGES[connection.vendor]
+    bounds, condition, position, size = RANGES[connection.vendor]
     for rows, purge in expired(now):
         table = rows.model._meta.db_table
         with connection.cursor() as cursor:
-            cursor.execute(ranges.bounds.format(table=table))
+            cursor.execute(bounds.format(table=table))
             first, end = cursor.fetchone()
-        for start in range(first, end, ranges.size):
-            positions = [ranges.position.format(each) for each in (start, start + ranges.size)]
-            batch = rows.extra(where=[ranges.condition], params=positions)  # noqa: S610 - constants and numbers
+        for start in range(first, end, size):
+            positions = [position.format(each) for each in (start, start + size)]
+            batch = rows.extra(where=[condition], params=positions)  # noqa: S610 - constants and numbers
             with transaction.atomic():
                 # Locked rows wait for the next run, so that no deadlock occurs.
                 keys = list(batch.select_for_update(skip_locked=True).values_list("pk", flat=True))
                 purged = purge(keys) if purge else rows.model._default_manager.filter(pk__in=keys).delete()[0]
             yield table, purged
-
-
-def record_finished() -> None:
-    """Tidy the signing keys, and store the time of the complete run for `/health/ready`."""
-    signing_keys.tidy(timezone.now())
-    PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": timezone.now()})
 
 
 def last_finished() -> datetime | None:

@@ -258,21 +258,17 @@ def _entries(contents: list[Any]) -> dict[str, tuple[str, dict[str, Any]]]:
         label = f"No. {number} ({client_id})"
         if client_id in entries:
             problems.append(f"{label}: client_id: it is there more than once.")
-        problems += [
-            f"{label}: {name[:80]}: {text}" for name, value in values.items() if (text := _problem(name, value))
-        ]
+        for name, value in values.items():
+            if name not in BY_NAME:
+                known = "`application export` prints the fields that exist."
+                problems.append(f"{label}: {name[:80]}: there is no such field. {known}")
+            elif not isinstance(value, wanted := BY_NAME[name].type) or (
+                wanted is list and not all(isinstance(each, str) for each in value)
+            ):
+                problems.append(f"{label}: {name}: it must be {TYPES[wanted]}.")
         entries[client_id] = label, values
     _refuse(problems)
     return entries
-
-
-def _problem(name: str, value: object) -> str:
-    if name not in BY_NAME:
-        return "there is no such field. `application export` prints the fields that exist."
-    wanted = BY_NAME[name].type
-    if not isinstance(value, wanted) or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
-        return f"it must be {TYPES[wanted]}."
-    return ""
 
 
 def _refuse(problems: Iterable[str]) -> None:

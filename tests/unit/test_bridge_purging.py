@@ -53,7 +53,7 @@ def test_a_row_goes_at_the_second_its_use_ends_and_not_before() -> None:
 
 def test_ranges_leave_no_row_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """And without a row there is nothing to go through."""
-    monkeypatch.setitem(RANGES, connection.vendor, RANGES[connection.vendor]._replace(size=1))
+    monkeypatch.setitem(RANGES, connection.vendor, (*RANGES[connection.vendor][:3], 1))
     assert sum(number for _table, number in purging.batches(NOW)) == 0
     rows = [row for seconds in (-2, 60, -1, 60, -3) for row in rows_that_end(seconds)]
     assert sum(number for _table, number in purging.batches(NOW)) == 18

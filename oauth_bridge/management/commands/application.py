@@ -162,9 +162,7 @@ def _add_filters(parser: ArgumentParser) -> None:
 
 
 def _filters_of(options: dict[str, Any]) -> Filters:
-    limit = options["limit"]
-    if limit is None:
-        limit = 10 if options["follow"] else 100
+    limit = options["limit"] or (10 if options["follow"] else 100)
     if not 1 <= limit <= MOST:
         raise CommandError(f"--limit is a number from 1 to {MOST}.")
     names = ("client_id", "cause", "step", "reference")
@@ -237,15 +235,6 @@ def _entry(entry: dict[str, Any]) -> str:
     return "\n    ".join(parts)
 
 
-def _finding(each: dict[str, Any]) -> str:
-    kind = "would fail" if each["would_fail"] else "look at"
-    return shown(f"{kind}: {each['problem']} {each['fix']}".rstrip())
-
-
-def _listed(one: dict[str, Any]) -> str:
-    return f"{one['client_id']}  {shown(one['name'])}{'' if one['enabled'] else '  (disabled)'}"
-
-
 def _changed(each: dict[str, Any]) -> str:
     is_new = each["action"] == "register"
     lines = [f"{'new' if is_new else 'change'} {each['client_id']}  {shown(each['name'])}"]
@@ -287,8 +276,10 @@ TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "activity": _entry,
     "apply": _changed,
     "audit": _audited,
-    "check": _finding,
-    "list": _listed,
+    "check": lambda each: shown(
+        f"{'would fail' if each['would_fail'] else 'look at'}: {each['problem']} {each['fix']}".rstrip()
+    ),
+    "list": lambda each: f"{each['client_id']}  {shown(each['name'])}{'' if each['enabled'] else '  (disabled)'}",
     "secrets": secret_commands.line,
 }
 NOTHING = {"activity": "Nothing is recorded.", "apply": "no changes", "check": "Nothing is wrong."}

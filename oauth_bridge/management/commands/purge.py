@@ -11,6 +11,8 @@ from django.utils import timezone
 
 from oauth_bridge.applications import mails
 from oauth_bridge.management import purging
+from oauth_bridge.models import PurgeRun
+from oauth_bridge.openid import signing_keys
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +32,8 @@ class Command(BaseCommand):
             if rows:
                 logger.info("A batch was deleted.", extra={"table": table, "rows": rows, "total": total})
             time.sleep(PAUSE_SECONDS)
-        purging.record_finished()
+        signing_keys.tidy(timezone.now())
+        PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": timezone.now()})
         if told := mails.tell_of_ending_secrets(timezone.now()):
             logger.info("Mails about client secrets that end soon were written.", extra={"secrets": told})
         logger.info("The purge is finished.", extra={"total": total})
