@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -79,19 +79,19 @@ class Attempt:
 
     @property
     def chosen(self) -> ActivityRecord | None:
-        """The last failure in `looked_for`."""
+        """The latest failure among the records in `looked_for`."""
         own = (event for event in reversed(self.events) if event.pk in self.looked_for)
         failures = (event for event in own if event.outcome != Outcome.SUCCEEDED and not self.is_over(event))
         return next(failures, None)
 
     @property
     def failure(self) -> ActivityRecord | None:
-        """The last event that `matters`, or None if it is a success."""
+        """The event that decides the ending; None after a success."""
         last = [event for event in self.events if self.matters(event)][-1]
         return None if last.outcome == Outcome.SUCCEEDED else last
 
     def matters(self, event: ActivityRecord) -> bool:
-        """Return whether the event may change the ending: all but a refused exchange after the successful one."""
+        """Return whether the event may change the ending. A refused exchange after the successful one does not."""
         if event.step != Step.EXCHANGE or event.cause == SPENT:  # a replay revokes the token
             return True
         done = (each for each in self.events if each.step == Step.EXCHANGE and each.outcome == Outcome.SUCCEEDED)
@@ -99,7 +99,7 @@ class Attempt:
         return event is exchanged or event.at < exchanged.at
 
     def is_over(self, event: ActivityRecord) -> bool:
-        """Return whether a step waited for the person, and another event followed."""
+        """Return whether the event says that a step waits for the person, and another event followed."""
         return event.outcome == Outcome.UNFINISHED and event is not self.events[-1]
 
     @property
@@ -120,7 +120,7 @@ class Attempt:
 
     @property
     def missing(self) -> list[Step]:
-        """The steps that every attempt has, but this attempt has no event of. Some may be in `reached`."""
+        """The steps without an event. Sign-in, second factor and sign-out are left out: not every attempt has them."""
         met = {event.step for event in self.events} | {Step.SIGN_IN, Step.SECOND_FACTOR, Step.LOGOUT}
         return [step for step in STEPS if step not in met]
 
@@ -151,7 +151,7 @@ def of(record: ActivityRecord, client_ids: Collection[str] | None = None) -> Att
 
 
 def _combined(
-    found: list[ActivityRecord],
+    found: Sequence[ActivityRecord],
     codes: list[IssuedCode],
     client_ids: Collection[str] | None,
     looked_for: Collection[int],
@@ -188,7 +188,6 @@ def _combined(
 
 
 def _events_of(code: IssuedCode) -> list[ActivityRecord]:
-    """The finished steps of a code as unsaved records."""
     times = {Step.CONSENT: code.issued_at, Step.EXCHANGE: code.redeemed_at, Step.PROFILE: code.profile_read_at}
     common = {"attempt": code.attempt, "person_id": code.user_id, "client_id": code.client_id}
     return [ActivityRecord(at=at, step=step, outcome=Outcome.SUCCEEDED, **common) for step, at in times.items() if at]

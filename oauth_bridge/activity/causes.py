@@ -1,7 +1,7 @@
 """The causes of failures in the activity log: a title and advice for each, and who mends it.
 
-No public answer contains a title or advice of this table. But if the `fix` of a cause is empty, the advice consists of
-the public sentences of the fault whose name, in lower case, is the name of the cause.
+No answer contains this advice. If the `fix` of a cause is empty, the advice is the public text of the fault whose name,
+in lower case, is the name of the cause.
 """
 
 from __future__ import annotations
@@ -366,7 +366,7 @@ WORDS = {
 
 
 def words_of(cause: str) -> list[str]:
-    """Return explanations of the terms in the title and advice, in the active language; [] for an unknown cause."""
+    """Return explanations of the terms in the title and advice, in the active language."""
     if not (row := CAUSES.get(cause)):
         return []
     text = f"{row.title} {row.fix or _FAULTS[cause].problem}"
@@ -398,12 +398,11 @@ def fix_of(cause: str, facts: Mapping[str, object] | None = None) -> str:
 
 
 def name_of(step: str) -> str:
-    """Return the name of the step in the active language."""
     return str(Step(step).label)
 
 
 def needs_mending(step: str, cause: str) -> bool:
-    """Return whether the failure counts against the application: somebody other than the person must mend it."""
+    """Return whether somebody other than the person must mend the failure."""
     if step in (Step.SIGN_IN, Step.SECOND_FACTOR):
         return False
     return cause not in CAUSES or CAUSES[cause].mender is not Mender.PERSON

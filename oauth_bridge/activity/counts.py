@@ -55,8 +55,7 @@ Kind = Literal["stranger", "person", "proven"]
 def has_room(client_id: str, kind: Kind, caller: str) -> bool:
     """Count one more record. Return whether the budget of this hour allows it.
 
-    `caller` is a network address or the primary key of a person. An IPv6 /48 network counts as one caller. The limits
-    are `settings.RATES_OF_RECORDS`.
+    `caller`: a network address, or the primary key of a person. An IPv6 /48 network counts as one caller.
     """
     of_all = rate_limits.Counter("records_of_kind", f"{client_id} {kind}")
     own = rate_limits.Counter("records_of_caller", f"{client_id} {kind} {site_of(caller) or caller}")
@@ -79,7 +78,6 @@ _proved_at: float | None = None  # time.monotonic(); None after a failure
 
 
 def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str = "") -> None:
-    """Add one to the count of the hour."""
     with _lock:
         if len(_waiting.counts) < MOST_WAITING:
             _waiting.counts[client_id, _hour_of(at), step, outcome, cause] += 1
@@ -136,7 +134,7 @@ def record_never_exchanged(since: datetime) -> None:
 
 
 def is_writable() -> bool:
-    """Return whether the database can be written. True stays the result for PROOF_SECONDS; False is checked again."""
+    """Return whether the database can be written. A success is not tried again for PROOF_SECONDS."""
     global _proved_at
     now = time.monotonic()
     if _proved_at is None or now - _proved_at >= PROOF_SECONDS:
@@ -163,14 +161,13 @@ def _work() -> bool:
 
 
 def start() -> None:
-    """Start the thread that writes the entries. Each worker of the web server calls this."""
+    """Start the thread. Each worker of the web server calls this."""
     global _worker
     _worker = Worker("activity", _work, FLUSH_SECONDS)
     _worker.start()
 
 
 def stop() -> None:
-    """End the thread and write all entries."""
     if _worker:
         _worker.stop()
         with suppress(Error):

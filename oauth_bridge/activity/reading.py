@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 
+from accounts.models import User
 from config.infrastructure import network, sealing
 from oauth_bridge.activity.causes import fix_of
 from oauth_bridge.callback_addresses.difference import reason
@@ -49,8 +49,8 @@ def fix(entry: ActivityRecord, hidden: Collection[str] = ()) -> str:
 
 def described(entry: ActivityRecord) -> dict[str, Any]:
     """The record as values for JSON. Only records of an unregistered callback address have `sent`."""
-    of_the_address = {name: entry.detail[name] for name in ("sent", "nearest", "differs") if name in entry.detail}
-    detail = {name: value for name, value in entry.detail.items() if name not in of_the_address}
+    detail = dict(entry.detail)
+    of_the_address = {name: detail.pop(name) for name in ("sent", "nearest", "differs") if name in detail}
     return {
         "time": entry.at.isoformat(),
         "step": entry.step,
@@ -74,12 +74,11 @@ def entries(filters: Filters) -> list[ActivityRecord]:
 
 
 def latest_id() -> int:
-    """The id of the newest record; 0 without records."""
     return ActivityRecord.objects.order_by("-id").values_list("id", flat=True).first() or 0
 
 
 def records(filters: Filters) -> QuerySet[ActivityRecord]:
-    """The rows that the filters accept; the row that was written last comes first."""
+    """The rows that the filters accept, the newest first."""
     exact = {
         "client_id": filters.client_id,
         "cause": filters.cause,
@@ -112,7 +111,5 @@ def login_marks(address: str) -> list[bytes]:
 
 
 def person_with(address: str) -> UUID | None:
-    """The id of the person with this e-mail address. None: no account has this address, or no "@" is in it."""
-    people = get_user_model().objects.filter(email=address) if "@" in address else get_user_model().objects.none()
-    found: UUID | None = people.values_list("pk", flat=True).first()
-    return found
+    people = User.objects.filter(email=address) if "@" in address else User.objects.none()
+    return people.values_list("pk", flat=True).first()

@@ -79,7 +79,7 @@ def record(request: HttpRequest, written: Sequence[tuple[Event, dict[str, Member
 
 
 def note_account_page(request: HttpRequest) -> None:
-    """Note in `subject()` the step, application and sign-in attempt that an account page belongs to. Never raises."""
+    """For an account page, note step, application and attempt in `subject()`. Never raises."""
     match = request.resolver_match
     try:
         if match and (step := STEPS_OF_ROUTES.get(match.url_name or "")):
@@ -151,7 +151,6 @@ def _pending(request: HttpRequest) -> PendingRequest | None:
 
 
 def _caller(request: HttpRequest, step: Step) -> tuple[Kind, str]:
-    """The caller whose budget the record uses: its kind, and its network address or user ID."""
     if subject().is_proven:
         return "proven", client_address(request)
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.

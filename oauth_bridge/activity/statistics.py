@@ -1,7 +1,4 @@
-"""Count the steps of sign-ins by outcome and cause, for the pages of the administration.
-
-Even in a flood of requests, ActivityCount is complete. Only `people` reads the records.
-"""
+"""Count the steps of sign-ins by outcome and cause, for the pages of the administration."""
 
 from __future__ import annotations
 
@@ -59,7 +56,7 @@ def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
 
 
 def people(since: datetime, failing: Failing) -> int:
-    """Count the people who met this failure since `since`, among the application's newest MOST_RECORDS records."""
+    """Count the people who met this failure, among the application's newest MOST_RECORDS records."""
     newest = records(Filters(client_ids=[failing.client_id])).values("pk")[:MOST_RECORDS]
     found = ActivityRecord.objects.filter(pk__in=newest, at__gte=since, step=failing.step, cause=failing.cause)
     return found.aggregate(number=Count("person", distinct=True))["number"]  # type: ignore[no-any-return]

@@ -60,7 +60,7 @@ def client_ids(request: HttpRequest) -> list[str] | None:
 
 
 def hidden_details(request: HttpRequest) -> set[str]:
-    """The details about a deleted application that the signed-in administrator may not see in records."""
+    """The details of records, about a deleted application, that the signed-in administrator may not see."""
     has = request.user.has_perm
     if not (has(VIEW) or has(ACTIVITY)):
         return {"deleted_name", "deleted_at", "deleted_by"}

@@ -1,7 +1,6 @@
 """The registered values of an application, for the form, the commands and the audit trail.
 
-A new field is a column of `models.Application`, an entry of FIELDS and its place in SECTIONS. FIELDS does not contain
-the logo and the secrets.
+A new field is a column of `models.Application`, an entry of FIELDS and its place in SECTIONS.
 """
 
 from __future__ import annotations
@@ -16,10 +15,7 @@ from oauth_bridge.models import Application
 
 
 class Field(NamedTuple):
-    """A registered value. `help` is for the command line, `page_help` for the form. Without `help`, it has no option.
-
-    `stored_as`: the name of the column, if it is not `name`, the name in JSON.
-    """
+    """A registered value, with texts for command line and form. `stored_as`: the column, if it is not `name`."""
 
     name: str
     help: str = ""
@@ -131,7 +127,7 @@ NAMES = {field.column: field.name for field in FIELDS}
 
 
 def registered(application: Application) -> dict[str, Any]:
-    """Return client_id and the value of each of FIELDS, by name, for JSON."""
+    """Return client_id and the value of each of FIELDS, for JSON."""
     values = {each.name: getattr(application, each.column) for each in FIELDS if each.name != "groups"}
     lists = {each.name: split_lines(values[each.name]) for each in FIELDS if each.type is list and each.name in values}
     groups = sorted(group.name for group in application.groups.all()) if application.pk else []

@@ -15,10 +15,7 @@ CACHE_SECONDS = 365 * 24 * 3600
 
 
 def replace(application: Application, picture: bytes | None) -> None:
-    """Delete the logo, and store `picture`, a result of `reencode`, in its place, if it is not None.
-
-    The caller saves the application in the same transaction.
-    """
+    """Replace the logo by `picture`, a result of `reencode`, or by none. The caller saves the application."""
     StoredPicture.objects.filter(name=f"logos/{application.logo}").delete()
     application.logo = f"{uuid.uuid4().hex}.png" if picture else ""
     if picture:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable
 
@@ -19,8 +18,6 @@ _LIKE = str.maketrans(
     "AaBbEe33KkMmHhOoPpCcTtYyXxbbsSiIjJdDqQwWhHllrnyYAaBBTyEeZHnIiKkMNvOoPpoTtYuXxwUunhgoOSigalLoOdDhHtoll",
     "™℠",
 )
-# After case folding, `rn` looks like `m`, `vv` like `w`, and `i` like `l`.
-_PAIRS = re.compile("rn|vv")
 _DROPPED = ("C", "P", "S", "Z")  # control and format characters, punctuation, symbols, spaces
 
 
@@ -36,8 +33,8 @@ def skeleton(name: str) -> str:
         for character in letters
         if not unicodedata.combining(character) and unicodedata.category(character)[0] not in _DROPPED
     )
-    merged = _PAIRS.sub(lambda pair: "m" if pair[0] == "rn" else "w", seen).replace("i", "l")
-    return merged or letters.strip()
+    # After case folding, `rn` looks like `m`, `vv` like `w`, and `i` like `l`.
+    return seen.replace("rn", "m").replace("vv", "w").replace("i", "l") or letters.strip()
 
 
 def find(name: str, besides: int = 0) -> list[Application]:

@@ -1,7 +1,4 @@
-"""Registered applications: find, store validated values, enable, write the audit trail. Specification 2.1.
-
-The form `administration.application_form.ApplicationForm` validates the values, for pages and for commands.
-"""
+"""Registered applications: find, store validated values, switch on and off, write the audit trail."""
 
 from __future__ import annotations
 
@@ -114,10 +111,7 @@ def set_enabled(application: Application, is_enabled: bool, *, reason: str = "")
 
 @transaction.atomic
 def set_trusted(application: Application, is_trusted: bool, seen: QuerySet[Application]) -> None:
-    """Set whether people sign in without a consent page. Raises ValidationError: as `look_alikes.refuse`.
-
-    `seen`: the applications that the administrator may see.
-    """
+    """Set whether people sign in without a consent page. Raises ValidationError: as `look_alikes.refuse`."""
     if is_trusted:
         look_alikes.refuse(look_alikes.find(application.name, application.pk), is_trusted=True, seen=seen)
     application.is_trusted = is_trusted
@@ -137,10 +131,7 @@ def set_owners(application: Application, owners: Collection[User]) -> None:
 
 @transaction.atomic
 def end_access(application: Application) -> int:
-    """End all codes, tokens and consents of the application, which stays switched on. Returns the number of consents.
-
-    A code that is issued at the same moment has the earlier `credentials_version`, so its exchange is refused.
-    """
+    """End all codes, tokens and consents of the application. Return the number of consents."""
     Application.objects.filter(pk=application.pk).update(credentials_version=F("credentials_version") + 1)
     people = Consent.objects.filter(application=application).delete()[0]
     events.write(Event.APPLICATION_ACCESS_ENDED, client_id=application.client_id)
@@ -151,10 +142,7 @@ def end_access(application: Application) -> int:
 
 @transaction.atomic
 def set_groups(application: Application, groups: Collection[Group]) -> None:
-    """Restrict the application to people in these groups; without groups, everybody may use it.
-
-    Codes and tokens of other people are refused at once.
-    """
+    """Let only people in these groups use the application; without groups, everybody."""
     with audited(application):
         application.is_restricted = bool(groups)
         application.save(update_fields=["is_restricted", "updated"])
@@ -163,7 +151,7 @@ def set_groups(application: Application, groups: Collection[Group]) -> None:
 
 @transaction.atomic
 def delete(application: Application) -> None:
-    """Delete the application with its secrets, consents and logo. Its codes and tokens are invalid at once."""
+    """Delete the application with its secrets, consents and logo. Its codes and tokens end."""
     values = {name: (value, None) for name, value in _stored(application).items() if value}
     audit_trail.write("application_deleted", subject(application), values)
     events.write(Event.APPLICATION_DELETED, client_id=application.client_id)
@@ -184,7 +172,6 @@ def audited(application: Application) -> AbstractContextManager[None]:
 
 
 def write_registration(application: Application) -> None:
-    """Write the values of a new application to the audit trail."""
     values = {name: (None, value) for name, value in _stored(application).items() if value}
     audit_trail.write("application_registered", subject(application), values)
 

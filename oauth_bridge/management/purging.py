@@ -1,7 +1,6 @@
 """Delete expired rows in batches, for `manage.py purge`.
 
-Each batch reads one range of a table, in the order in which rows are stored. So the size of the range bounds the cost
-of a batch, even after a deletion of many rows that are not yet vacuumed.
+Each batch reads one range of a table, in the order in which rows are stored. So the size of the range bounds its cost.
 """
 
 from __future__ import annotations

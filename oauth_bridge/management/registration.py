@@ -1,7 +1,6 @@
 """Register and change applications: `application create`, `set` and `apply`.
 
-The form of the administration validates all values. A command stores its changes in one transaction, which is rolled
-back if a value is wrong, and for a dry run.
+The form of the administration validates all values. One transaction stores all changes of a command, or none.
 """
 
 from __future__ import annotations
@@ -76,6 +75,11 @@ class Change:
     after: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     problems: dict[str, list[str]] = field(default_factory=dict)
+
+    def described(self) -> dict[str, Any]:
+        action = "register" if self.is_new else "change"
+        named = {"client_id": self.application.client_id, "name": self.application.name}
+        return {**named, "action": action, "before": self.before, "after": self.after}
 
 
 def store(application: Application, values: dict[str, Any]) -> Change:
@@ -153,7 +157,6 @@ def _write_notes(changes: Iterable[Change], warnings: OutputWrapper) -> None:
 
 
 def add_arguments(parser: ArgumentParser, *, is_new: bool) -> None:
-    """Add the options of `create` or `set`."""
     if is_new:
         parser.add_argument("name")
         parser.add_argument("--public", action="store_true", help="it can keep no secret: it has none, and uses PKCE")
@@ -204,10 +207,7 @@ def _store_one(application: Application, values: dict[str, Any], warnings: Outpu
 
 
 def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Change]:
-    """Store the values of the file that differ, unless it is a dry run. Return the changes in the order of client_id.
-
-    Raises CommandError: the file cannot be read, or a value is wrong. Then nothing is changed.
-    """
+    """Store the values of the file that differ, and return the changes. Raises CommandError: nothing is stored."""
     entries = _entries(_read(path))
     try:
         with transaction.atomic():
@@ -263,7 +263,7 @@ def _entries(contents: list[Any]) -> dict[str, tuple[str, dict[str, Any]]]:
                 known = "`application export` prints the fields that exist."
                 problems.append(f"{label}: {name[:80]}: there is no such field. {known}")
             elif not isinstance(value, wanted := BY_NAME[name].type) or (
-                wanted is list and not all(isinstance(each, str) for each in value)
+                isinstance(value, list) and not all(isinstance(each, str) for each in value)
             ):
                 problems.append(f"{label}: {name}: it must be {TYPES[wanted]}.")
         entries[client_id] = label, values

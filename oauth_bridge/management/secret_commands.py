@@ -36,10 +36,7 @@ def add_arguments(parser: ArgumentParser, action: str) -> None:
 
 
 def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
-    """Make a new secret. Return the application, the secret and the older valid secrets, for JSON.
-
-    Raises CommandError: the client is public, an option is malformed, or MOST_WORKING older secrets still work.
-    """
+    """Make a new secret. Raises CommandError: the client is public, an option is wrong, or too many secrets work."""
     _refuse_public(application)
     overlap = secret_rotation.REVOKE_NOW if options["now"] else duration(options["overlap"])
     if overlap is None or (not overlap and not options["now"]) or overlap > secret_rotation.LONGEST_OVERLAP:

@@ -1,7 +1,4 @@
-"""`manage.py after-restore`: end credentials, and list what the operator must check.
-
-The database lost all changes after the backup, so the command cannot know which secret or account should be valid.
-"""
+"""`manage.py after-restore`: end credentials, and list what the operator must check."""
 
 from __future__ import annotations
 

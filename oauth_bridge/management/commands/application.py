@@ -24,7 +24,6 @@ from oauth_bridge.administration.activity import time_of
 from oauth_bridge.applications import fields, registry
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.management import registration, secret_commands
-from oauth_bridge.management.registration import Change
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import Step
 
@@ -99,7 +98,7 @@ class Command(BaseCommand):
             changes = registration.apply(options["file"], is_dry_run=options["dry_run"], warnings=self.stderr)
             if options["dry_run"]:
                 self.stderr.write("Nothing was stored: this was a dry run.")
-            return [_change(each) for each in changes]
+            return [each.described() for each in changes]
         if action == "list":
             return [_described(each) for each in Application.objects.prefetch_related("groups")]
         if action == "export":
@@ -165,21 +164,15 @@ def _filters_of(options: dict[str, Any]) -> Filters:
     limit = options["limit"] or (10 if options["follow"] else 100)
     if not 1 <= limit <= MOST:
         raise CommandError(f"--limit is a number from 1 to {MOST}.")
-    names = ("client_id", "cause", "step", "reference")
-    who = looked_up_email(options["address"]) or options["address"]
-    return Filters(who=who, since=_since(options["since"]), limit=limit, **{name: options[name] for name in names})
-
-
-def _since(text: str) -> datetime | None:
-    if not text:
-        return None
-    ago = secret_commands.duration(text)
+    ago, text = secret_commands.duration(options["since"]), options["since"]
     since = time_of(text) if ago is None else timezone.now() - ago
-    if since is None:
+    if text and since is None:
         raise CommandError(
             "--since is a number and a unit, m, h or d, such as 24h, or a time such as 2026-11-23T16:00Z."
         )
-    return since
+    names = ("client_id", "cause", "step", "reference")
+    who = looked_up_email(options["address"]) or options["address"]
+    return Filters(who=who, since=since, limit=limit, **{name: options[name] for name in names})
 
 
 def _follow(filters: Filters) -> Iterator[dict[str, Any]]:
@@ -206,12 +199,6 @@ def _found(client_id: str) -> Application:
 
 def _described(application: Application) -> dict[str, Any]:
     return {**fields.registered(application), "created": application.created.isoformat()}
-
-
-def _change(change: Change) -> dict[str, Any]:
-    action, application = "register" if change.is_new else "change", change.application
-    named = {"client_id": application.client_id, "name": application.name}
-    return {**named, "action": action, "before": change.before, "after": change.after}
 
 
 # Text for a terminal -------------------------------------------------------------------------------------------------

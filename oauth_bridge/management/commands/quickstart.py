@@ -128,10 +128,9 @@ def check_ports(ports: dict[str, int]) -> None:
 
 
 def prepare(demo_url: str) -> dict[str, Any]:
-    """Migrate, and make or update the accounts and the application. Return the values for the text WELCOME.
+    """Migrate, make or update the accounts and the application, and return the values for the text WELCOME.
 
-    A file keeps the passwords by e-mail address, and the `client_secret`. For SQLite, the file is beside the database,
-    so that people delete both together.
+    A file beside the SQLite database, or in `VAR_DIR`, keeps the passwords by e-mail address, and the `client_secret`.
     """
     database = settings.DATABASES["default"]
     is_file = database["ENGINE"] == "django.db.backends.sqlite3"
@@ -157,17 +156,12 @@ def prepare(demo_url: str) -> dict[str, Any]:
 
 
 def demo_account(email: str, nickname: str, kept: dict[str, str], **fields: bool) -> str:
-    """Create or update the account. Return its address and password, as a text for the terminal.
-
-    Only a new account gets a password, which is added to `kept` by address. `fields` are set on the account.
-    """
+    """Create or update the account, and return its address and password. `fields` are set on the account."""
     person = User.objects.filter(email=email).first()
     if person is None:
         kept[email] = secrets.token_urlsafe(12)
         person = User.objects.create_user(email, kept[email], nickname=nickname)
-    for name, value in {"is_active": True, **fields}.items():
-        setattr(person, name, value)
-    person.save()
+    User.objects.filter(pk=person.pk).update(is_active=True, **fields)
     mark_verified(person)
     if person.check_password(kept.get(email, "")):
         return f"{email}, password {kept[email]}"
