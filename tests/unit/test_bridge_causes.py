@@ -17,8 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts import audit_trail
-from accounts.models import AuditEntry
-from oauth_bridge.activity.causes import CAUSES, fix_of, words_of
+from oauth_bridge.activity.causes import CAUSES, words_of
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.credentials import code_redemption, tokens
@@ -181,17 +180,8 @@ def test_a_failed_authentication_has_its_cause_and_reads_the_same_for_all(
     assert says(answer, fault)
     if fault is not Fault.CLIENT_SWITCHED_OFF:
         assert ["LEFT JOIN (" in query["sql"] for query in captured][:2] == [False, True]
-    if cause == "client_deleted":
-        entry = AuditEntry.objects.get()
-        deleted = entry.name, entry.actor_name, f"{entry.at:%Y-%m-%d %H:%M} UTC"
-        assert (detail["deleted_name"], detail["deleted_by"], detail["deleted_at"]) == deleted
-        assert fix_of(cause, detail).startswith(f"The application {entry.name} was deleted on 2")
-        assert fix_of(cause) == CAUSES[cause].fix
     if cause == "secret_of_another":
         assert detail["secret_of"] == another.row.pk
-    if cause == "secret_expired":
-        assert detail["secret_row"] == tried.application.row.secrets.get().pk
-        assert 90 <= detail["expired_seconds"] < 690
 
 
 # Codes ----------------------------------------------------------------------------------------------------------------
