@@ -25,7 +25,7 @@ NOW = timezone.now()
 
 
 def rows_that_end(seconds: float) -> list[models.Model]:
-    """Two codes and one row of each other table, each at the end of its use so many seconds after NOW."""
+    """Rows whose use ends so many seconds after NOW."""
     end = NOW + timedelta(seconds=seconds)
     of = {"user": PersonFactory(), "application": ApplicationFactory()}
     return [
