@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from datetime import timedelta
-from io import StringIO
 from typing import Any
 
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -22,6 +21,7 @@ from oauth_bridge.models.activity import ActivityCount, ActivityRecord
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import HTML, Attempt
 from tests.pages import text_of
+from tests.unit.test_bridge_operator import described, run
 
 pytestmark = pytest.mark.django_db
 
@@ -148,10 +148,8 @@ def test_the_record_of_a_limit_names_the_person_and_costs_the_same_without_an_ac
 # The command ----------------------------------------------------------------------------------------------------------
 
 
-def listing(*arguments: str) -> list[dict[str, Any]]:
-    output = StringIO()
-    call_command("application", "activity", *arguments, "--json", stdout=output)
-    return json.loads(output.getvalue())  # type: ignore[no-any-return]
+def listing(*arguments: str) -> Any:
+    return described("activity", *arguments)
 
 
 def test_the_command_lists_the_newest_first_and_filters_and_names_what_is_wrong() -> None:
@@ -176,9 +174,8 @@ def test_the_command_lists_the_newest_first_and_filters_and_names_what_is_wrong(
 
 
 def test_a_reference_without_a_record_is_answered_with_where_it_is(grace: Client) -> None:
-    told = StringIO()
-    call_command("application", "activity", "--reference", "7K3M9QXT", stdout=StringIO(), stderr=told)
-    for text in (told.getvalue(), text_of(grace.get("/admin/find/", {"q": "7K3M9QXT"}))):
+    _nothing, told = run("activity", "--reference", "7K3M9QXT")
+    for text in (told, text_of(grace.get("/admin/find/", {"q": "7K3M9QXT"}))):
         assert "every reference" in text
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.test import Client
 
 from oauth_bridge.applications.look_alikes import skeleton
@@ -16,6 +15,7 @@ from oauth_bridge.models import Application
 from tests.factories import ApplicationFactory, PersonFactory
 from tests.grants import PAGE, link_of
 from tests.pages import admin_page, html_of, with_session
+from tests.unit.test_bridge_operator import run
 
 pytestmark = pytest.mark.django_db
 ALIKE = [
@@ -45,11 +45,9 @@ def test_only_names_that_look_alike_have_one_skeleton() -> None:
     assert len({skeleton(name) for name in without_a_letter_or_with_a_vowel_sign}) == 7
 
 
-def create(*arguments: str) -> str:
+def create(name: str) -> str:
     """What the command says beside its answer."""
-    err = io.StringIO()
-    call_command("application", "create", *arguments, "--redirect-uri", CALLBACK, stdout=io.StringIO(), stderr=err)
-    return err.getvalue()
+    return run("create", name, "--redirect-uri", CALLBACK)[1]
 
 
 def posted(browser: Client, application: Application | None = None, **fields: str) -> str:
