@@ -159,9 +159,6 @@ def delete(application: Application) -> None:
     application.delete()
 
 
-# The audit trail ------------------------------------------------------------------------------------------------------
-
-
 def subject(application: Application) -> Subject:
     return Subject("application", application.client_id, application.name)
 

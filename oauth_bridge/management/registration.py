@@ -153,9 +153,6 @@ def _write_notes(changes: Iterable[Change], warnings: OutputWrapper) -> None:
             warnings.write(shown(note))
 
 
-# `create` and `set` ---------------------------------------------------------------------------------------------------
-
-
 def add_arguments(parser: ArgumentParser, *, is_new: bool) -> None:
     if is_new:
         parser.add_argument("name")
@@ -201,9 +198,6 @@ def _store_one(application: Application, values: dict[str, Any], warnings: Outpu
         options = {each.name: each.option for each in FIELDS if each.option}
         raise command_error(ValidationError(stored.problems), options | ({"name": "NAME"} if stored.is_new else {}))
     _write_notes([stored], warnings)
-
-
-# `apply` --------------------------------------------------------------------------------------------------------------
 
 
 def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Change]:

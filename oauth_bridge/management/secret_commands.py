@@ -76,9 +76,6 @@ def _refuse_public(application: Application) -> None:
         raise CommandError("This application is public: it has no secret.")
 
 
-# What is printed -----------------------------------------------------------------------------------------------------
-
-
 def with_secret(application: Application, secret: str) -> dict[str, Any]:
     """Describe a new application or secret for JSON. `client_secret` is null for a public application."""
     return {

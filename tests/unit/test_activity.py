@@ -145,9 +145,6 @@ def test_the_record_of_a_limit_names_the_person_and_costs_the_same_without_an_ac
     assert 3500 < known.detail["seconds"] <= 3600
 
 
-# The command ----------------------------------------------------------------------------------------------------------
-
-
 def listing(*arguments: str) -> Any:
     return described("activity", *arguments)
 
@@ -177,9 +174,6 @@ def test_a_reference_without_a_record_is_answered_with_where_it_is(grace: Client
     _nothing, told = run("activity", "--reference", "7K3M9QXT")
     for text in (told, text_of(grace.get("/admin/find/", {"q": "7K3M9QXT"}))):
         assert "every reference" in text
-
-
-# How much is kept -----------------------------------------------------------------------------------------------------
 
 
 def test_who_fails_forty_times_in_an_hour_finds_each_of_the_forty() -> None:

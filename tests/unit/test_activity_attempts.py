@@ -72,9 +72,6 @@ def test_a_wrong_verifier_after_the_exchange_leaves_the_sign_in(grace: Client) -
     assert f"the verifier doesn’t match → profile read {tried.person.display_name} Signed in" in page
 
 
-# The second factor ----------------------------------------------------------------------------------------------------
-
-
 def test_a_wait_for_the_second_factor_is_no_refusal_and_ends_with_the_next_step(grace: Client) -> None:
     tried = Tried()
     account = Account(tried.person)
@@ -127,9 +124,6 @@ def test_the_board_has_one_cell_for_each_step_with_its_last_event_and_none_for_a
     counts.flush()
     assert [cell[:2] for cell in cells()] == [("", "Start"), ("", "Consent"), ("", "Access"), ("open", "Profile")]
     assert all(text for *_, text in cells())
-
-
-# Codes ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.integration

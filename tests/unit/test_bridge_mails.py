@@ -40,9 +40,6 @@ def said() -> str:
     return " ".join(str(mail.outbox[-1].body).split())
 
 
-# Consents -------------------------------------------------------------------------------------------------------------
-
-
 def consent_page(browser: Client, application: Registered, **more: str) -> str:
     return html_of(browser.get(link_of(application, **more), headers=PAGE, follow=True))
 
@@ -69,9 +66,6 @@ def test_the_first_consent_to_an_application_is_told_once(alice: User) -> None:
     answer(browser, consent_page(browser, ApplicationFactory(), scope="openid email"))
     assert len(delivered()) == 1
     assert f"It can read: E-mail address: {alice.email} User ID: {alice.pk} " in said()
-
-
-# Replayed codes -------------------------------------------------------------------------------------------------------
 
 
 def replay(application: Registered, person: User, rewind: Rewind, **change: Any) -> None:
@@ -101,9 +95,6 @@ def test_a_replayed_code_is_told_once_for_each_application(alice: User, rewind: 
         delivered()
         replay(first, alice, rewind)
         assert alice.email in [address for address, _ in delivered()]
-
-
-# Secrets that end -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -187,9 +187,6 @@ def _follow(filters: Filters) -> Iterator[dict[str, Any]]:
         latest = max((entry.id for entry in found), default=latest)
 
 
-# An application -------------------------------------------------------------------------------------------------------
-
-
 def _found(client_id: str) -> Application:
     application = Application.objects.filter(client_id=client_id).first()
     if application is None:

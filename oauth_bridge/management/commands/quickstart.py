@@ -124,9 +124,6 @@ def check_ports(ports: dict[str, int]) -> None:
                 ) from None
 
 
-# The accounts and the application -------------------------------------------------------------------------------------
-
-
 def prepare(demo_url: str) -> dict[str, Any]:
     """Migrate, make or update the accounts and the application, and return the values for the text WELCOME.
 
@@ -183,9 +180,6 @@ def demo_application(demo_url: str, kept: dict[str, str]) -> Application:
     except RequestError:
         kept["client_secret"] = secret_rotation.rotate(application, secret_rotation.REVOKE_NOW).secret
     return application
-
-
-# The two processes ----------------------------------------------------------------------------------------------------
 
 
 def start(arguments: list[str], port: int, variables: dict[str, str], output: Any) -> subprocess.Popen[bytes]:
