@@ -20,7 +20,7 @@ from oauth_bridge.applications import mails
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, registered
-from tests.grants import PAGE, answer, link_of, redeem
+from tests.grants import PAGE, answer, consent_page, link_of, redeem
 from tests.pages import deliver_all, html_of, with_session
 
 Rewind = Callable[..., None]
@@ -38,10 +38,6 @@ def delivered() -> list[tuple[str, str]]:
 def said() -> str:
     """The newest e-mail, with single spaces between its words."""
     return " ".join(str(mail.outbox[-1].body).split())
-
-
-def consent_page(browser: Client, application: Registered, **more: str) -> str:
-    return html_of(browser.get(link_of(application, **more), headers=PAGE, follow=True))
 
 
 @pytest.mark.django_db
@@ -63,7 +59,8 @@ def test_the_first_consent_to_an_application_is_told_once(alice: User) -> None:
     Consent.objects.update(fingerprint="of earlier details")
     answer(browser, consent_page(browser, application), remember="on")
     assert delivered() == []
-    answer(browser, consent_page(browser, ApplicationFactory(), scope="openid email"))
+    link = link_of(ApplicationFactory(), scope="openid email")
+    answer(browser, html_of(browser.get(link, headers=PAGE, follow=True)))
     assert len(delivered()) == 1
     assert f"It can read: E-mail address: {alice.email} User ID: {alice.pk} " in said()
 
