@@ -7,7 +7,6 @@ import secrets
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -76,23 +75,17 @@ def back_up_and_restore(kind: str, url: str, launch: Launch, folders: dict[str, 
     assert browser.userinfo(token).json()["nickname"] == "before"
 
 
-@pytest.fixture
-def sign_in_database(own_postgresql: Cluster) -> Iterator[str]:
-    """The URL of the documented database, migrated and in use."""
+def test_postgresql_is_backed_up_and_restored(
+    own_postgresql: Cluster, launch: Launch, folders: dict[str, Path]
+) -> None:
     own_postgresql.administer('CREATE ROLE "sign-in" LOGIN')
     own_postgresql.administer('CREATE DATABASE "sign-in" OWNER "sign-in"')
     url = own_postgresql.url_of("sign-in", "sign-in")
     migrate(url)
-    with in_use(url):
-        yield url
-
-
-def test_postgresql_is_backed_up_and_restored(
-    sign_in_database: str, own_postgresql: Cluster, launch: Launch, folders: dict[str, Path]
-) -> None:
     programs = {"PGHOST": "127.0.0.1", "PGPORT": str(own_postgresql.port), "PGUSER": "postgres"}
     path = f"{own_postgresql.programs}:{os.environ['PATH']}"
-    back_up_and_restore("PostgreSQL", sign_in_database, launch, folders, **programs, PATH=path)
+    with in_use(url):
+        back_up_and_restore("PostgreSQL", url, launch, folders, **programs, PATH=path)
     assert own_postgresql.administer("SELECT 1 FROM pg_database WHERE datname = 'sign-in-before'") == [(1,)]
 
 
