@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from operator import attrgetter
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet, Window
+from django.db.models import F, Q, Window
 from django.db.models.functions import RowNumber
 from django.utils import timezone
 
@@ -23,20 +23,20 @@ from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 STEPS = list(Step)
 # An attempt without a new event for this time is unfinished.
 OVER_AFTER = timedelta(hours=1)
-# An attempt may have several records. To find attempts, at most this number of each is read, among LOOKED_THROUGH.
-# So an attempt with very many records hides no other.
+# To find attempts, the newest LOOKED_THROUGH records are searched, but at most this number of each attempt. So an
+# attempt with very many records hides no other.
 RECORDS_PER_ATTEMPT = 4
 LOOKED_THROUGH = 5_000
 # At most this number of records is shown for an attempt of one person.
 MOST_SHOWN = 20
+# 1 for the newest record of an attempt and person, 2 for the one before.
+PLACE = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
 
 # An attempt, and the person whose steps are shown; for a record without an attempt, None and its primary key.
 _Key = tuple[UUID | None, UUID | int | None]
 
 
 class Ending(StrEnum):
-    """How an attempt ended. GOING_ON: the attempt has not ended."""
-
     SIGNED_IN = "signed_in"
     REFUSED = "refused"  # the person said no
     STOPPED = "stopped"  # the person saw an error page of this service
@@ -51,7 +51,7 @@ ENDINGS = {"refused": Ending.REFUSED, SPENT: Ending.REPLAY, NEVER_EXCHANGED: End
 
 
 def ending_of(event: ActivityRecord) -> Ending:
-    """How an attempt ends if this event, which is no success, is its last one."""
+    """The ending of an attempt whose last event is this failure."""
     if event.outcome == Outcome.UNFINISHED:
         return Ending.UNFINISHED
     at_application = event.step in (Step.EXCHANGE, Step.PROFILE)
@@ -60,10 +60,10 @@ def ending_of(event: ActivityRecord) -> Ending:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt, from the application's link to the profile. `key` is None for a record that belongs to no attempt.
+    """An attempt to sign in, or a single record without an attempt (`key` is None).
 
-    `events` are in order of time. An event that only the row of a code proves has no primary key. `chosen` is the
-    failure to show: the last one that fits the filters of `attempts`, or the record that `of` gets; None without one.
+    `events` are in order of time. Events that come from the row of a code have no primary key. `looked_for`: the
+    primary keys of the records that fit the filters.
     """
 
     key: UUID | None
@@ -71,24 +71,28 @@ class Attempt:
     client_id: str
     person_id: UUID | None
     callback: str = ""  # the callback address of the code
-    chosen: ActivityRecord | None = None
+    looked_for: Collection[int] = ()
 
     @property
     def latest_at(self) -> datetime:
         return self.events[-1].at
 
     @property
+    def chosen(self) -> ActivityRecord | None:
+        """The latest failure among the records in `looked_for`."""
+        own = (event for event in reversed(self.events) if event.pk in self.looked_for)
+        failures = (event for event in own if event.outcome != Outcome.SUCCEEDED and not self.is_over(event))
+        return next(failures, None)
+
+    @property
     def failure(self) -> ActivityRecord | None:
-        """The last event that `matters`; None if this event is a success."""
+        """The event that decides the ending; None after a success."""
         last = [event for event in self.events if self.matters(event)][-1]
         return None if last.outcome == Outcome.SUCCEEDED else last
 
     def matters(self, event: ActivityRecord) -> bool:
-        """Return whether the event may change the ending.
-
-        A refused exchange after the successful one changes nothing, except a replay, which revokes the token.
-        """
-        if event.step != Step.EXCHANGE or event.cause == SPENT:
+        """Return whether the event may change the ending. A refused exchange after the successful one does not."""
+        if event.step != Step.EXCHANGE or event.cause == SPENT:  # a replay revokes the token
             return True
         done = (each for each in self.events if each.step == Step.EXCHANGE and each.outcome == Outcome.SUCCEEDED)
         exchanged = next(done, event)
@@ -108,119 +112,88 @@ class Attempt:
 
     @property
     def reached(self) -> set[Step]:
-        """The finished steps. An event of a later step of an attempt proves that the step AUTHORIZE was finished."""
+        """The finished steps."""
         done = {Step(event.step) for event in self.events if event.outcome == Outcome.SUCCEEDED}
-        if self.key and any(event.step != Step.AUTHORIZE for event in self.events):
+        if self.key and any(event.step != Step.AUTHORIZE for event in self.events):  # a later step came after it
             done.add(Step.AUTHORIZE)
         return done
 
     @property
     def missing(self) -> list[Step]:
-        """The steps without an event. A step among them may be finished all the same; `reached` contains such steps.
-
-        Sign-in and second factor are left out, because not every attempt has these steps. A sign-out belongs to no
-        attempt.
-        """
+        """The steps without an event. Sign-in, second factor and sign-out are left out: not every attempt has them."""
         met = {event.step for event in self.events} | {Step.SIGN_IN, Step.SECOND_FACTOR, Step.LOGOUT}
         return [step for step in STEPS if step not in met]
 
 
 def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
-    """At most `limit` attempts with a record or code earlier than `before` that fits the filters, the latest first.
+    """At most `limit` attempts, the latest first. Each has a record or code before `before` that fits the filters.
 
-    If two people opened the same link, each person has an attempt. Runs four SQL statements, more with `who`.
+    If two people opened the same link, each person has an attempt.
     """
     before = before or timezone.now()
-    rows = _newest_of_attempts(records(filters).filter(at__lt=before), limit * RECORDS_PER_ATTEMPT)
+    newest = records(filters).filter(at__lt=before).values("pk")[:LOOKED_THROUGH]
+    found = ActivityRecord.objects.filter(pk__in=newest).annotate(place=PLACE)
+    found = found.filter(Q(attempt=None) | Q(place__lte=RECORDS_PER_ATTEMPT)).order_by("-at", "-id")
+    rows = list(found[: limit * RECORDS_PER_ATTEMPT])
     codes = []
     person_id = filters.person_id or person_with(filters.who)
     is_search = filters.cause or filters.step or filters.reference or filters.is_failure
     if not is_search and (person_id or not filters.who):
-        found = filters.client_id, filters.client_ids, person_id, filters.since
-        codes = code_history.newest(*found, before, limit)
+        only = filters.client_id, filters.client_ids, person_id, filters.since
+        codes = code_history.newest(*only, before, limit)
     looked_for = {row.pk for row in rows} if is_search else set()
-    return [_with_chosen(each, looked_for) for each in _combined(rows, codes, filters.client_ids)[:limit]]
+    return _combined(rows, codes, filters.client_ids, looked_for)[:limit]
 
 
 def of(record: ActivityRecord, client_ids: Collection[str] | None = None) -> Attempt:
-    """The attempt that the record belongs to. `client_ids` has the same meaning as in `Filters`."""
-    (found,) = _combined([record], [], client_ids)
-    return _with_chosen(found, {record.pk})
-
-
-def _with_chosen(each: Attempt, looked_for: Collection[int]) -> Attempt:
-    """The attempt, with `chosen` set to the last failure among its records whose primary keys are in `looked_for`."""
-    own = (event for event in reversed(each.events) if event.pk in looked_for)
-    failures = (event for event in own if event.outcome != Outcome.SUCCEEDED and not each.is_over(event))
-    return replace(each, chosen=next(failures, None))
+    """The attempt of the record. `client_ids`: as in `Filters`."""
+    return _combined([record], [], client_ids, {record.pk})[0]
 
 
 def _combined(
-    found: list[ActivityRecord], codes: list[AuthorizationCode], client_ids: Collection[str] | None
+    found: Sequence[ActivityRecord],
+    codes: list[AuthorizationCode],
+    client_ids: Collection[str] | None,
+    looked_for: Collection[int],
 ) -> list[Attempt]:
-    """Combine records and codes, and all others of the same attempts, into attempts. Return the latest attempt first.
+    """The attempts of these records and codes, with all their other records and codes; the latest first.
 
-    `client_ids` excludes records of other applications. An attempt has such a record if another application sent a
-    stolen code.
+    `client_ids` excludes records of other applications, such as one that sent a stolen code.
     """
     keys = {record.attempt for record in found if record.attempt} | {code.attempt for code in codes}
-    all_records = _with_siblings(found, keys, client_ids)
+    siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=PLACE)
+    by_id = {record.pk: record for record in (*siblings.filter(place__lte=MOST_SHOWN), *found)}
+    all_records = [by_id[key] for key in sorted(by_id)]
     # The search for codes needs the people, because the index for attempts begins with the person.
     people = {record.person_id for record in all_records if record.person_id}
-    siblings = code_history.of_attempts(people, keys)
-    all_codes = {*codes, *(code for code in siblings if client_ids is None or code.client_id in client_ids)}
-    sole = _sole_people(all_records, all_codes)
+    others = code_history.of_attempts(people, keys)
+    all_codes = {*codes, *(code for code in others if client_ids is None or code.client_id in client_ids)}
+    code_of: dict[_Key, AuthorizationCode] = {(code.attempt, code.user_id): code for code in all_codes}
+    # If one person of an attempt is known, its records without a person are this person's.
+    pairs = {*code_of, *((record.attempt, record.person_id) for record in all_records if record.person_id)}
+    people_of = Counter(attempt for attempt, _ in pairs)
+    sole = {attempt: person for attempt, person in pairs if people_of[attempt] == 1}
 
     def key_of(record: ActivityRecord) -> _Key:
         return (record.attempt, record.person_id or sole.get(record.attempt)) if record.attempt else (None, record.pk)
 
-    code_of: dict[_Key, AuthorizationCode] = {(code.attempt, code.user_id): code for code in all_codes}
     events: defaultdict[_Key, list[ActivityRecord]] = defaultdict(list)
     for record in all_records:
         events[key_of(record)].append(record)
     for key, code in code_of.items():
         events[key] += _events_of(code)
     wanted = {key_of(record) for record in found} | {(code.attempt, code.user_id) for code in codes}
-    each = [_attempt(events[key], code_of.get(key)) for key in wanted]
+    each = [_attempt(events[key], code_of.get(key), looked_for) for key in wanted]
     return sorted(each, key=attrgetter("latest_at"), reverse=True)
 
 
-def _newest_of_attempts(rows: QuerySet[ActivityRecord], limit: int) -> list[ActivityRecord]:
-    """The newest `limit` rows, with at most RECORDS_PER_ATTEMPT rows of the same attempt and person."""
-    place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
-    found = ActivityRecord.objects.filter(pk__in=rows.values("pk")[:LOOKED_THROUGH]).annotate(place=place)
-    return list(found.filter(Q(attempt=None) | Q(place__lte=RECORDS_PER_ATTEMPT)).order_by("-at", "-id")[:limit])
-
-
-def _with_siblings(
-    found: list[ActivityRecord], keys: Collection[UUID], client_ids: Collection[str] | None
-) -> list[ActivityRecord]:
-    """The records `found`, and of each attempt in `keys` the newest MOST_SHOWN of each person; all by ascending id."""
-    place = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
-    siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=place)
-    all_records = {record.pk: record for record in (*siblings.filter(place__lte=MOST_SHOWN), *found)}
-    return [all_records[key] for key in sorted(all_records)]
-
-
-def _sole_people(found: Iterable[ActivityRecord], codes: Iterable[AuthorizationCode]) -> dict[UUID | None, UUID]:
-    """Map each attempt with one known person to this person, who also gets the attempt's records without a person."""
-    people: defaultdict[UUID | None, set[UUID]] = defaultdict(set)
-    for record in found:
-        if record.person_id:
-            people[record.attempt].add(record.person_id)
-    for code in codes:
-        people[code.attempt].add(code.user_id)
-    return {attempt: min(known) for attempt, known in people.items() if len(known) == 1}
-
-
 def _events_of(code: AuthorizationCode) -> list[ActivityRecord]:
-    """The events that the row of the code proves, as unsaved records."""
     times = {Step.CONSENT: code.issued_at, Step.EXCHANGE: code.redeemed_at, Step.PROFILE: code.profile_read_at}
     common = {"attempt": code.attempt, "person_id": code.user_id, "client_id": code.client_id}
     return [ActivityRecord(at=at, step=step, outcome=Outcome.SUCCEEDED, **common) for step, at in times.items() if at]
 
 
-def _attempt(events: list[ActivityRecord], code: AuthorizationCode | None) -> Attempt:
+def _attempt(events: list[ActivityRecord], code: AuthorizationCode | None, looked_for: Collection[int]) -> Attempt:
     events = sorted(events, key=lambda event: (event.at, STEPS.index(Step(event.step))))
     return Attempt(
         events[0].attempt,
@@ -228,4 +201,5 @@ def _attempt(events: list[ActivityRecord], code: AuthorizationCode | None) -> At
         client_id=next((event.client_id for event in events if event.client_id), ""),
         person_id=code.user_id if code else next((event.person_id for event in events if event.person_id), None),
         callback=code.redirect_uri if code else "",
+        looked_for=looked_for,
     )

@@ -1,7 +1,7 @@
 """The causes of failures in the activity log: a title and advice for each, and who mends it.
 
-No public answer contains a title or advice of this table. But if the `fix` of a cause is empty, the advice consists of
-the public sentences of the fault whose name, in lower case, is the name of the cause.
+No answer contains this advice. If the `fix` of a cause is empty, the advice is the public text of the fault whose name,
+in lower case, is the name of the cause.
 """
 
 from __future__ import annotations
@@ -23,23 +23,10 @@ from oauth_bridge.models.activity import Step
 NEVER_EXCHANGED = "code_never_exchanged"
 UNCONFIRMED = "address_unconfirmed"
 FACTOR_AWAITED = "second_factor_awaited"
-STEPS = {
-    Step.AUTHORIZE: _("Start"),
-    Step.SIGN_IN: _("Sign-in"),
-    Step.SECOND_FACTOR: _("Second factor"),
-    Step.CONSENT: _("Consent"),
-    Step.EXCHANGE: _("Access"),
-    Step.PROFILE: _("Profile"),
-    Step.LOGOUT: _("Sign-out"),
-}
 
 
 class Mender(Enum):
-    """Who can remove a cause.
-
-    The page of a record offers a text to forward only if a developer can remove the cause. Causes that only the person
-    can remove are no failures of the application.
-    """
+    """Who can remove a cause. A cause that only the person can remove is no failure of the application."""
 
     DEVELOPER = auto()
     ADMINISTRATOR = auto()
@@ -47,9 +34,8 @@ class Mender(Enum):
 
 
 class Cause(NamedTuple):
-    """The title and the advice, untranslated. `fix` is empty if the fault of the same name has the advice."""
+    """The title and the advice, in English. `fix` is empty if the fault of the same name has the advice."""
 
-    name: str
     title: str
     fix: str
     mender: Mender
@@ -58,6 +44,17 @@ class Cause(NamedTuple):
 _ENDED_WITH_ALL = _(
     "All codes and tokens of the application were ended: it was switched off, everybody's access was ended, or a "
     "client secret had leaked. The person starts again."
+)
+_LEFT_GROUP = _("The person left the group"), _("The person left the groups that may use the application.")
+_SWITCHED_OFF = (
+    _("The account is switched off"),
+    _("The account is switched off. Switch it on under People if the person may sign in."),
+)
+_NO_CHANGE = _("Nothing to change: the person's password changed, or they signed out everywhere.")
+_NEWEST_SECRET = _("The secret has ended. Put the newest one into the application.")
+_METHOD = _("Set the PKCE method to S256 in the application.")
+_SILENT = _(
+    "The application asked with prompt=none, and the person must see a page. It must then ask without prompt=none."
 )
 _SEND_ONCE = _("Send the parameter once, with a value, as the guide for developers shows.")
 _CLOCK = _("The person types the code that the app shows now. If it stays wrong, the clock of the phone is off.")
@@ -88,11 +85,9 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
             _("Switch PKCE on in the application, or register it anew as one with a secret.")),
         "challenge_missing": (_("PKCE: the challenge is missing"),
             _("Send code_challenge and code_challenge_method, or neither.")),
-        "challenge_method_missing": (_("PKCE: the method is missing"),
-            _("Set the PKCE method to S256 in the application.")),
-        "challenge_plain": (_("PKCE: the method is plain"), _("Set the PKCE method to S256 in the application.")),
-        "challenge_method_other": (_("PKCE: the method is unknown"),
-            _("Set the PKCE method to S256 in the application.")),
+        "challenge_method_missing": (_("PKCE: the method is missing"), _METHOD),
+        "challenge_plain": (_("PKCE: the method is plain"), _METHOD),
+        "challenge_method_other": (_("PKCE: the method is unknown"), _METHOD),
         "challenge_malformed": (_("PKCE: the challenge is malformed"),
             _("Send the SHA-256 digest of the verifier in base64url without padding as code_challenge.")),
         "request_object": (_("A request object was sent"), ""),
@@ -142,10 +137,8 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
         "secret_wrong": (_("The client secret is wrong"),
             _("No secret of this application matches the one that was sent. Put the newest one into the application. "
               "If it is lost, a new one must be made on the application's page here.")),
-        "secret_expired": (_("The client secret has ended"),
-            _("The secret has ended. Put the newest one into the application.")),
-        "secret_revoked": (_("The client secret was ended here"),
-            _("The secret was ended here. Put the newest one into the application.")),
+        "secret_expired": (_("The client secret has ended"), _NEWEST_SECRET),
+        "secret_revoked": (_("The client secret was ended here"), _NEWEST_SECRET),
         "code_misshapen": (_("The code was cut or changed"),
             _("The code was cut or changed on the way. Send it exactly as it came to the callback address.")),
         "code_unknown": (_("The code is not known"),
@@ -187,12 +180,10 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
             _("The key was revoked or forgotten, or the token is of another installation. The person signs in again.")),
         "logout_hint_invalid": (_("Sign-out: the hint isn’t an ID token of this service"),
             _("Send the ID token of the latest sign-in as id_token_hint, unchanged, or leave it out.")),
-        "logout_hint_of_another": (_("Sign-out: the ID token is another application’s"),
-            _("Two applications share a setting or a session. Send the application's own ID token.")),
+        "logout_hint_of_another": (_("Sign-out: the ID token is another application’s"), ""),
         "logout_client_id_missing": (_("Sign-out: an address without an application"),
             _("Send id_token_hint or client_id beside post_logout_redirect_uri.")),
-        "logout_address": (_("Sign-out: the address isn’t registered"),
-            _("Compare the application's setting with the addresses after a sign-out that are registered.")),
+        "logout_address": (_("Sign-out: the address isn’t registered"), ""),
         "verifier_malformed": (_("PKCE: the verifier is malformed"), ""),
         "padded": (_("A value begins or ends with a space"), ""),
         "in_url": (_("The parameters were in the URL"), ""),
@@ -235,21 +226,18 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
         "sign_ins_begun_limited": (_("Too many sign-ins were begun"), _PERSON_WAITS),
         "sign_ins_done_limited": (_("Too many sign-ins"), _PERSON_WAITS),
         "factor_limited": (_("Too many wrong codes of a second factor"), _PERSON_WAITS_OR_IS_UNLOCKED),
-        "mails_limited": (_("Too many mails were asked for"),
-            _("One network address asked for very many mails. The person waits, or looks at the mails it got.")),
+        "mails_limited": (_("Too many mails were asked for"), _PERSON_WAITS),
         "codes_limited": (_("Too many codes were sent to one mailbox"),
             _("The mailbox got many codes in a short time. The person uses the newest mail.")),
         "new_address_limited": (_("Too many changes of an address"), _PERSON_WAITS),
         "new_password_limited": (_("Too many changes of a password"), _PERSON_WAITS),
         "reset_limited": (_("Too many resets of a password"), _PERSON_WAITS),
         "sign_up_limited": (_("Too many sign-ups from one address"), _PERSON_WAITS),
-        "passkeys_limited": (_("Passkeys were asked for too often"),
-            _("One network address asked for passkeys very often. The person waits.")),
+        "passkeys_limited": (_("Passkeys were asked for too often"), _PERSON_WAITS),
         "rate_limited": (_("Too many requests"),
             _("Something asks more often than the limit allows: a loop in the application, an attack, or too small a "
               "limit.")),
-        "account_inactive": (_("The account is switched off"),
-            _("The account is switched off. Switch it on under People if the person may sign in.")),
+        "account_inactive": _SWITCHED_OFF,
         "invitation_invalid": (_("The invitation has ended"),
             _("The invitation has ended or was used. Send another one.")),
         "sign_up_closed": (_("Sign-up is closed"),
@@ -270,13 +258,10 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
         "code_of_another": (_("The code was issued to another application"),
             _("The code was issued to another application: two applications share a callback or a setting.")),
         "code_ended_application": (_("The application’s codes were ended"), _ENDED_WITH_ALL),
-        "code_ended_group": (_("The person left the group"),
-            _("The person left the groups that may use the application.")),
-        "person_deactivated": (_("The account is switched off"),
-            _("The account is switched off. Switch it on under People if the person may sign in.")),
+        "code_ended_group": _LEFT_GROUP,
+        "person_deactivated": _SWITCHED_OFF,
         "token_ended_application": (_("The application’s tokens were ended"), _ENDED_WITH_ALL),
-        "token_ended_group": (_("The person left the group"),
-            _("The person left the groups that may use the application.")),
+        "token_ended_group": _LEFT_GROUP,
         "throttled_logout": (_("Too many sign-outs from one address"),
             _("A limit is reached: as RATE_AUTHORIZE, by network address. Look for a loop, or an attack.")),
         "server_error": (_("A fault of the service"),
@@ -284,15 +269,9 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
         "busy": (_("The service was busy"), _BUSY),
     },
     Mender.PERSON: {
-        "login_required": (_("A silent sign-in found nobody signed in"),
-            _("The application asked with prompt=none, and nobody was signed in. It must then ask without "
-              "prompt=none.")),
-        "consent_required": (_("A silent sign-in found no consent"),
-            _("The application asked with prompt=none, and the person must agree first. It must then ask without "
-              "prompt=none.")),
-        "interaction_required": (_("A silent sign-in needs a page"),
-            _("The application asked with prompt=none, and the person must see a page. It must then ask without "
-              "prompt=none.")),
+        "login_required": (_("A silent sign-in found nobody signed in"), _SILENT),
+        "consent_required": (_("A silent sign-in found no consent"), _SILENT),
+        "interaction_required": (_("A silent sign-in needs a page"), _SILENT),
         "csrf": (_("A page was out of date"),
             _("Nothing to change: the page was open for long or in two windows, and the person was asked again.")),
         "csrf_no_cookie": (_("The browser sent no cookie"),
@@ -310,8 +289,7 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
         FACTOR_AWAITED: (_("The sign-in waits for the second factor"),
             _("The password was right. The person types the code of the app, or uses the passkey or a recovery code. "
               "If all are lost, remove the second factors on the person's page.")),
-        "sign_in_ended": (_("The account changed during the sign-in"),
-            _("Nothing to change: the account's password, address or second factor changed meanwhile.")),
+        "sign_in_ended": (_("The account changed during the sign-in"), ""),
         "address_taken_at_sign_up": (_("Sign-up with an address that has an account"),
             _("The person has an account with this address already, and was told so by mail.")),
         "mail_code_wrong": (_("Wrong code from a mail"), _("The person types the code of the newest mail.")),
@@ -335,16 +313,14 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
             _("The person clicked twice, so a later code replaced this one. Use the code of the last callback.")),
         "code_withdrawn": (_("The code was withdrawn"),
             _("The person disconnected the application, or refused, after the code was issued.")),
-        "code_ended_person": (_("The person ended the sign-in"),
-            _("Nothing to change: the person's password changed, or they signed out everywhere.")),
+        "code_ended_person": (_("The person ended the sign-in"), _NO_CHANGE),
         "token_expired": (_("The access token has expired"),
             _("Read the profile right after the exchange. A token works for an hour.")),
         "token_revoked": (_("The access token was revoked"),
             _("The person disconnected the application, or its code was used twice. See the attempt.")),
         "token_ended_consent": (_("The person disconnected the application"),
             _("Nothing to change: the person disconnected the application.")),
-        "token_ended_person": (_("The person ended the access"),
-            _("Nothing to change: the person's password changed, or they signed out everywhere.")),
+        "token_ended_person": (_("The person ended the access"), _NO_CHANGE),
         "new_password_weak": (_("The new password is too weak"), ""),
         "reset_link_invalid": (_("The link for a new password is invalid"), ""),
         "reset_mail_limited": (_("Too many links for a new password were sent"), ""),
@@ -354,7 +330,7 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
     },
 }
 # fmt: on
-CAUSES = {name: Cause(name, *row, mender) for mender, rows in _TABLE.items() for name, row in rows.items()}
+CAUSES = {name: Cause(*row, mender) for mender, rows in _TABLE.items() for name, row in rows.items()}
 # Advice that contains facts of the record.
 _DELETED_BY = _(
     "The application %(deleted_name)s was deleted on %(deleted_at)s by %(deleted_by)s."
@@ -390,23 +366,22 @@ WORDS = {
 
 
 def words_of(cause: str) -> list[str]:
-    """Return explanations of the terms in the title and advice, in the active language; [] for an unknown cause."""
-    if cause not in CAUSES:
+    """Return explanations of the terms in the title and advice, in the active language."""
+    if not (row := CAUSES.get(cause)):
         return []
-    row = CAUSES[cause]
     text = f"{row.title} {row.fix or _FAULTS[cause].problem}"
     return [gettext(meaning) for term, meaning in WORDS.items() if re.search(term, text, re.IGNORECASE)]
 
 
 def title_of(cause: str) -> str:
-    """Return the title in the active language; the cause itself if a later release has recorded it."""
+    """Return the title in the active language; for an unknown cause, the cause itself."""
     return gettext(CAUSES[cause].title) if cause in CAUSES else cause
 
 
 def fix_of(cause: str, facts: Mapping[str, object] | None = None) -> str:
     """Return the advice in the active language; empty for a success or an unknown cause.
 
-    `facts` are the details of a record. A sentence with details that the record does not have is left out.
+    `facts`: the details of a record. A sentence that needs a missing detail is left out.
     """
     facts = facts or {}
     if cause == "client_deleted" and "deleted_name" in facts:
@@ -423,15 +398,11 @@ def fix_of(cause: str, facts: Mapping[str, object] | None = None) -> str:
 
 
 def name_of(step: str) -> str:
-    """Return the name of the step in the active language."""
-    return gettext(STEPS[Step(step)])
+    return str(Step(step).label)
 
 
 def needs_mending(step: str, cause: str) -> bool:
-    """Return whether somebody other than the person must change something.
-
-    A cause counts as a failure of the application only if the result is True. At the steps sign-in and second factor,
-    the result is False, because only the person can go on.
-    """
-    is_of_person = cause in CAUSES and CAUSES[cause].mender is Mender.PERSON
-    return step not in (Step.SIGN_IN, Step.SECOND_FACTOR) and not is_of_person
+    """Return whether somebody other than the person must mend the failure."""
+    if step in (Step.SIGN_IN, Step.SECOND_FACTOR):
+        return False
+    return cause not in CAUSES or CAUSES[cause].mender is not Mender.PERSON

@@ -1,13 +1,11 @@
 """Write the activity log: records within a budget, and counts in a thread, so that no request waits.
 
 A flood of refused requests must neither fill the table nor hide the records of other callers. So two counters bound the
-records of an hour at each application: one counts the records of one caller, the other those of all callers of the same
-kind. All unknown client_ids together count as one application. Requests beyond a limit are only counted. New records
-never replace old records, because a flood could then remove earlier records.
+records of an hour at each application: one for each caller, and one for all callers of the same kind. All unknown
+client_ids together count as one application. Requests beyond a limit are counted, but not recorded.
 
 A thread of each worker writes counts, successes and first profile reads about once a second. A crash or an unreachable
-database loses the entries of the last second. The same thread records the codes that no application exchanged, because
-no request shows this failure.
+database loses the entries of the last second. The same thread records the codes that no application exchanged.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from oauth_bridge.models import WriteProof
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
 
 FLUSH_SECONDS = 1.0
-# While the thread waits for the database, at most this number of entries of each kind is kept. Others are lost.
+# While the database is unreachable, at most this number of entries of each kind waits. Others are lost.
 MOST_WAITING = 10_000
 # The thread looks for expired codes this often, at first for those of the last day. One statement claims MOST_CLAIMED.
 CLAIM_EVERY = timedelta(seconds=20)
@@ -58,8 +56,7 @@ Kind = Literal["stranger", "person", "proven"]
 def has_room(client_id: str, kind: Kind, caller: str) -> bool:
     """Count one more record. Return whether the budget of this hour allows it.
 
-    `caller` is a network address or the primary key of a person. An IPv6 /48 network counts as one caller. The limits
-    are `settings.RATES_OF_RECORDS`.
+    `caller`: a network address, or the primary key of a person. An IPv6 /48 network counts as one caller.
     """
     of_all = rate_limits.Counter("records_of_kind", f"{client_id} {kind}")
     own = rate_limits.Counter("records_of_caller", f"{client_id} {kind} {site_of(caller) or caller}")
@@ -68,8 +65,6 @@ def has_room(client_id: str, kind: Kind, caller: str) -> bool:
 
 
 class Waiting:
-    """The unwritten entries of this process."""
-
     def __init__(self) -> None:
         self.counts: Counter[Key] = Counter()
         self.records: list[ActivityRecord] = []
@@ -78,14 +73,12 @@ class Waiting:
 
 _lock = threading.Lock()
 _waiting = Waiting()
-_seen_reads: set[ProfileRead] = set()
 _worker: Worker | None = None
 _claimed_at: datetime | None = None
 _proved_at: float | None = None  # time.monotonic(); None after a failure
 
 
 def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str = "") -> None:
-    """Add one to the count of the hour."""
     with _lock:
         if len(_waiting.counts) < MOST_WAITING:
             _waiting.counts[client_id, _hour_of(at), step, outcome, cause] += 1
@@ -102,55 +95,36 @@ def add_later(record: ActivityRecord) -> None:
 
 def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: datetime) -> None:
     """Keep the profile read for the thread, which stores and counts only the first read of an attempt."""
-    read = attempt, person_id
-    if read in _seen_reads:
-        return
     with _lock:
-        if len(_seen_reads) >= MOST_WAITING:
-            _seen_reads.clear()
         if len(_waiting.reads) < MOST_WAITING:
-            _seen_reads.add(read)
-            _waiting.reads.setdefault(read, (client_id, at))
+            _waiting.reads.setdefault(ProfileRead(attempt, person_id), (client_id, at))
 
 
 def flush() -> None:
-    """Write all entries. Raises Error: they are lost, and the next profile read of each attempt counts as its first."""
+    """Write all entries. Raises Error: the entries are lost."""
     global _waiting
     with _lock:
         taken, _waiting = _waiting, Waiting()
-    try:
-        if taken.records or taken.counts or taken.reads:
-            with transaction.atomic():
-                ActivityRecord.objects.bulk_create(taken.records)
-                _add_counts(taken)
-    except Error:
-        with _lock:
-            _seen_reads.difference_update(taken.reads)
-        raise
-
-
-def _hour_of(at: datetime) -> datetime:
-    return at.replace(minute=0, second=0, microsecond=0)
-
-
-def _add_counts(taken: Waiting) -> None:
-    """Add the counts and the first profile reads to the database."""
-    times = {read: at for read, (_, at) in taken.reads.items()}
-    for read in code_history.note_profile_reads(times) if times else ():
-        client_id, at = taken.reads[read]
-        taken.counts[client_id, _hour_of(at), Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
-    with connection.cursor() as cursor:
+    if not (taken.records or taken.counts or taken.reads):
+        return
+    with transaction.atomic(), connection.cursor() as cursor:
+        ActivityRecord.objects.bulk_create(taken.records)
+        times = {read: at for read, (_, at) in taken.reads.items()}
+        for read in code_history.note_profile_reads(times) if times else ():
+            client_id, at = taken.reads[read]
+            taken.counts[client_id, _hour_of(at), Step.PROFILE, Outcome.SUCCEEDED, ""] += 1
         for key, number in sorted(taken.counts.items()):  # in a fixed order, so that two workers do not deadlock
             client_id, hour, step, outcome, cause = key
             values = {"client_id": client_id, "hour": hour, "step": step.value, "outcome": outcome.value}
             cursor.execute(_ADD_COUNT, adapted({**values, "cause": cause, "number": number}))
 
 
-def record_never_exchanged(since: datetime) -> bool:
-    """Record and count codes that were issued after `since` and expired unredeemed. Returns whether more may remain.
+def _hour_of(at: datetime) -> datetime:
+    return at.replace(minute=0, second=0, microsecond=0)
 
-    Possible causes: the callback did not answer, the application lost its `state`, or a firewall stopped the exchange.
-    """
+
+def record_never_exchanged(since: datetime) -> bool:
+    """Record and count codes that were issued after `since` and expired unredeemed. Return whether more may remain."""
     failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
     with transaction.atomic():
         claimed, codes = code_history.claim_never_exchanged(since, MOST_CLAIMED)
@@ -163,7 +137,7 @@ def record_never_exchanged(since: datetime) -> bool:
 
 
 def is_writable() -> bool:
-    """Return whether the database can be written. True stays the result for PROOF_SECONDS; False is checked again."""
+    """Return whether the database can be written. A success is not tried again for PROOF_SECONDS."""
     global _proved_at
     now = time.monotonic()
     if _proved_at is None or now - _proved_at >= PROOF_SECONDS:
@@ -181,25 +155,23 @@ def _work() -> bool:
     global _claimed_at
     flush()
     now = timezone.now()
-    if _claimed_at and now < _claimed_at + CLAIM_EVERY:
-        return False
-    lifetime = timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
-    # The other workers' clocks may differ by some seconds.
-    if record_never_exchanged((_claimed_at - CLAIM_EVERY if _claimed_at else now - UNRECORDED_FOR) - lifetime):
-        return True
-    _claimed_at = now
+    if not _claimed_at or now >= _claimed_at + CLAIM_EVERY:
+        lifetime = timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
+        # The other workers' clocks may differ by some seconds.
+        if record_never_exchanged((_claimed_at - CLAIM_EVERY if _claimed_at else now - UNRECORDED_FOR) - lifetime):
+            return True
+        _claimed_at = now
     return False
 
 
 def start() -> None:
-    """Start the thread that writes the entries. Each worker of the web server calls this function."""
+    """Start the thread. Each worker of the web server calls this."""
     global _worker
     _worker = Worker("activity", _work, FLUSH_SECONDS)
     _worker.start()
 
 
 def stop() -> None:
-    """End the thread and write all entries. If the database is unreachable, the entries are lost."""
     if _worker:
         _worker.stop()
         with suppress(Error):

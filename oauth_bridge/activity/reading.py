@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID
 
-from django.contrib.auth import get_user_model
 from django.db.models import Q, QuerySet
 
+from accounts.models import User
 from config.infrastructure import network, sealing
 from oauth_bridge.activity.causes import fix_of
 from oauth_bridge.callback_addresses.difference import reason
@@ -22,9 +22,9 @@ _MARK_BYTES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Filters for records. An empty filter accepts all records. `who` is a network address or an e-mail address.
+    """Filters for records. An empty filter accepts all records. `who`: a network address or an e-mail address.
 
-    `client_ids`: only records of these applications; None: all records, also records without an application.
+    `client_ids`: only records of these applications; None: all records, also those without an application.
     `is_failure`: leave out successes, and steps that wait for the person.
     """
 
@@ -41,45 +41,24 @@ class Filters:
     limit: int = 100
 
 
-class Sight(NamedTuple):
-    """What a reader of records may see: `all_applications`, even deleted ones; the `people` in the records."""
-
-    all_applications: bool
-    people: bool
-
-    def cut(self, detail: dict[str, Any]) -> dict[str, Any]:
-        """The details of a record without the names that the reader may not see."""
-        hidden = set() if self.all_applications else OF_OTHERS
-        hidden = hidden if self.people else hidden | {"deleted_by"}
-        return {name: value for name, value in detail.items() if name not in hidden}
-
-
-OPERATOR = Sight(all_applications=True, people=True)
-OF_OTHERS = {"deleted_name", "deleted_at", "deleted_by"}  # the details that describe a deleted application
-
-
-def fix(entry: ActivityRecord, sight: Sight) -> str:
-    facts = sight.cut(entry.detail)
+def fix(entry: ActivityRecord, hidden: Collection[str] = ()) -> str:
+    """The advice for a record. `hidden`: names of details that the advice must not contain."""
+    facts = {name: value for name, value in entry.detail.items() if name not in hidden}
     return reason(facts.get("differs", ())) or fix_of(entry.cause, facts)
 
 
-def described(entry: ActivityRecord, sight: Sight) -> dict[str, Any]:
-    """The record as values for JSON, without what the reader may not see.
-
-    Only records about an unregistered callback address have `sent`, `nearest` or `differs`. Only a reader who sees all
-    applications gets `detail`, which may name another application's secret.
-    """
-    of_the_address = {name: entry.detail[name] for name in ("sent", "nearest", "differs") if name in entry.detail}
-    detail = sight.cut(entry.detail) if sight.all_applications else {}
-    detail = {name: value for name, value in detail.items() if name not in of_the_address}
+def described(entry: ActivityRecord) -> dict[str, Any]:
+    """The record as values for JSON. Only records of an unregistered callback address have `sent`."""
+    detail = dict(entry.detail)
+    of_the_address = {name: detail.pop(name) for name in ("sent", "nearest", "differs") if name in detail}
     return {
         "time": entry.at.isoformat(),
         "step": entry.step,
         "outcome": entry.outcome,
         "cause": entry.cause,
-        "fix": fix(entry, sight),
+        "fix": fix(entry),
         "client_id": entry.client_id or None,
-        "person": str(entry.person_id) if entry.person_id and sight.people else None,
+        "person": entry.person_id and str(entry.person_id),
         "address": entry.address or None,
         "browser": entry.browser.strip("/") or None,
         "reference": entry.reference or None,
@@ -94,18 +73,12 @@ def entries(filters: Filters) -> list[ActivityRecord]:
     return list(records(filters)[: min(filters.limit, MOST)])
 
 
-def entry(pk: int, client_ids: Collection[str] | None = None) -> ActivityRecord | None:
-    """The record with this id. None: no record of the applications in `client_ids` has this id."""
-    return records(Filters(client_ids=client_ids)).filter(pk=pk).first()
-
-
 def latest_id() -> int:
-    """The id of the newest record; 0 without records."""
     return ActivityRecord.objects.order_by("-id").values_list("id", flat=True).first() or 0
 
 
 def records(filters: Filters) -> QuerySet[ActivityRecord]:
-    """The rows that the filters accept; the row that was written last comes first."""
+    """The rows that the filters accept, the newest first."""
     exact = {
         "client_id": filters.client_id,
         "cause": filters.cause,
@@ -130,16 +103,13 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
 
 
 def login_marks(address: str) -> list[bytes]:
-    """HMACs of an e-mail address. If a typed address has no account, the record has the first HMAC, never the address.
+    """HMACs of an e-mail address: under SECRET_KEY, then under SECRET_KEY_FALLBACKS, as in older records.
 
-    The first HMAC is under SECRET_KEY; the others are under SECRET_KEY_FALLBACKS, as in older records. So an
-    administrator who enters the address finds the records.
+    If a typed address has no account, the record has the first HMAC instead of the address.
     """
     return [bytes.fromhex(each)[:_MARK_BYTES] for each in sealing.digests("oauth_bridge.activity.login", address)]
 
 
 def person_with(address: str) -> UUID | None:
-    """The id of the person with this e-mail address. None: no account has it, or it is a network address."""
-    people = get_user_model().objects.filter(email=address) if "@" in address else get_user_model().objects.none()
-    found: UUID | None = people.values_list("pk", flat=True).first()
-    return found
+    people = User.objects.filter(email=address) if "@" in address else User.objects.none()
+    return people.values_list("pk", flat=True).first()

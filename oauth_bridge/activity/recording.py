@@ -1,8 +1,7 @@
 """Record the errors and events of a request in the activity log. Specification 7.
 
-`config.http.middleware` calls `record` for each request with errors or events, after the answer is made. This module
-records only steps of a sign-in. It does not record missing pages, malformed HTTP or the use of the account pages: their
-causes are not in CAUSES.
+`config.http.middleware` calls `record` for each request with errors or events, after the answer is made. Only steps of
+a sign-in are recorded. Errors whose cause is not in CAUSES are left out, such as missing pages.
 """
 
 from __future__ import annotations
@@ -67,10 +66,7 @@ STEPS_OF_ROUTES = dict.fromkeys(SIGN_IN_ROUTES, Step.SIGN_IN) | {"mfa_authentica
 
 
 def record(request: HttpRequest, written: Sequence[tuple[Event, dict[str, Member]]]) -> None:
-    """Record each reported error and each event that belongs to a step of a sign-in.
-
-    This function never raises an error, because the answer is already made.
-    """
+    """Record each reported error and each event that belongs to a step of a sign-in. Never raises."""
     try:
         for error in subject().errors:
             _record_error(request, error)
@@ -83,7 +79,7 @@ def record(request: HttpRequest, written: Sequence[tuple[Event, dict[str, Member
 
 
 def note_account_page(request: HttpRequest) -> None:
-    """Note in `subject()` the step, application and sign-in attempt that an account page belongs to. Never raises."""
+    """For an account page, note step, application and attempt in `subject()`. Never raises."""
     match = request.resolver_match
     try:
         if match and (step := STEPS_OF_ROUTES.get(match.url_name or "")):
@@ -101,7 +97,7 @@ def _record_error(request: HttpRequest, error: RequestError) -> None:
     if not known.step or cause not in CAUSES or (cause in (SCRIPT, FRAME) and not known.client_id):
         return
     step, client_id, person, attempt = Step(known.step), known.client_id, known.person, known.attempt
-    # What an exchange sent that was refused before it read its code. One statement reads its rows.
+    # The digest of the code, and the client_id, if an exchange was refused before it read the code.
     presented: Any = error.private.get("presented") if attempt is None else None
     is_read = presented and not client_id and cause not in ("client_unknown", "client_deleted")
     if is_read:  # the budget is that of the application
@@ -136,7 +132,6 @@ def _record_of(request: HttpRequest, step: Step, outcome: Outcome, cause: str, *
 
 
 def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
-    """Count a successful consent or exchange; record a sign-in or second factor that succeeded or waits for a code."""
     if step := COUNTED.get(event):
         counts.count(request.received_at, str(members["client_id"]), step, Outcome.SUCCEEDED)  # type: ignore[attr-defined]
     is_new_address = event is Event.ADDRESS_CODE_SENT and request.user.is_authenticated
@@ -156,7 +151,6 @@ def _pending(request: HttpRequest) -> PendingRequest | None:
 
 
 def _caller(request: HttpRequest, step: Step) -> tuple[Kind, str]:
-    """Return whose budget the record uses: the kind of the caller, and the network address or the user ID."""
     if subject().is_proven:
         return "proven", client_address(request)
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.
@@ -168,7 +162,10 @@ def _caller(request: HttpRequest, step: Step) -> tuple[Kind, str]:
 
 def _detail(request: HttpRequest, step: Step, error: RequestError) -> dict[str, Any]:
     known = {**error.private, **error.details}
-    detail = {name: _short(known[name]) for name in DETAILS if name in known}
+    detail: dict[str, Any] = {name: known[name] for name in DETAILS if name in known}
+    detail = {
+        name: value if isinstance(value, int | float) else str(value)[:DETAIL_LENGTH] for name, value in detail.items()
+    }
     if step is Step.AUTHORIZE:
         detail["parameters"] = _parameters(of_query(request))
     if "sent_client_id" in error.private:
@@ -191,11 +188,7 @@ def _parameters(sent: Parameters) -> dict[str, str]:
 
 
 def _parameter(name: str, value: str) -> str:
-    """Return the value of a parameter; masked for `redirect_uri`; only its length if the value may be secret."""
+    """The recorded text: the value, masked for `redirect_uri`; only the length if the value may be secret."""
     if name == "redirect_uri":
         return masked(value)
     return value if name in SHOWN_PARAMETERS and SHOWN_VALUE.fullmatch(value) else str(len(value))
-
-
-def _short(value: object) -> object:
-    return value if isinstance(value, int | float) else str(value)[:DETAIL_LENGTH]

@@ -1,7 +1,4 @@
-"""Count the steps of sign-ins by outcome and cause, for the pages of the administration.
-
-The numbers come from ActivityCount, which is complete even in a flood of requests. Only `people` reads the records.
-"""
+"""Count the steps of sign-ins by outcome and cause, for the pages of the administration."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from django.db.models import Count, Max, Q, Sum
+from django.db.models import Count, Max, Sum
 from django.utils import timezone
 
 from oauth_bridge.activity.reading import Filters, records
@@ -22,7 +19,7 @@ MOST_RECORDS = 20_000
 
 
 class Failing(NamedTuple):
-    """A cause of failures at a step. `client_id` is "" for an unknown application, or for several together."""
+    """A cause of failures at a step. `client_id` is empty for an unknown application, or for several together."""
 
     client_id: str
     step: str
@@ -30,10 +27,7 @@ class Failing(NamedTuple):
 
 
 def start_of(days: int) -> datetime:
-    """The beginning of a period of `days` days.
-
-    One day: 24 hours ago, rounded down to the hour. Several days: midnight (UTC) of the first day.
-    """
+    """For one day, 24 hours ago, rounded down to the hour. For several days, midnight (UTC) of the first day."""
     now = timezone.now()
     if days == 1:
         return (now - DAY).replace(minute=0, second=0, microsecond=0)
@@ -43,7 +37,7 @@ def start_of(days: int) -> datetime:
 def failures(
     since: datetime, until: datetime | None = None, client_ids: Collection[str] | None = None
 ) -> Counter[Failing]:
-    """Count the failures by application, step and cause, from the hour of `since` to before that of `until`."""
+    """Count the failures by application, step and cause: from the hour of `since`, until before that of `until`."""
     counts = _counts(since, until, client_ids).exclude(outcome=Outcome.SUCCEEDED)
     rows = counts.values_list("client_id", "step", "cause").annotate(total=Sum("number"))
     return Counter({Failing(client_id, step, cause): total for client_id, step, cause, total in rows})
@@ -55,27 +49,14 @@ def sign_ins(since: datetime, client_ids: Collection[str] | None = None) -> Coun
     return Counter(dict(done.values_list("client_id").annotate(Sum("number"))))
 
 
-def totals(since: datetime, client_ids: Collection[str] | None) -> tuple[Counter[Failing], int]:
-    """Count failures by step and cause, and sign-ins, of `client_ids` together (None: of all). One SQL statement."""
-    counts = _counts(since, None, client_ids).filter(~Q(outcome=Outcome.SUCCEEDED) | Q(step=Step.EXCHANGE))
-    failed: Counter[Failing] = Counter()
-    finished = 0
-    for step, outcome, cause, number in counts.values_list("step", "outcome", "cause").annotate(Sum("number")):
-        if outcome == Outcome.SUCCEEDED:
-            finished += number
-        else:
-            failed[Failing("", step, cause)] += number
-    return failed, finished
-
-
 def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
-    """The hour of the last sign-in of each application. Applications without a sign-in are left out."""
+    """The hour of the last sign-in by client_id. Applications without a sign-in are left out."""
     done = ActivityCount.objects.filter(client_id__in=client_ids, step=Step.EXCHANGE, outcome=Outcome.SUCCEEDED)
     return dict(done.values_list("client_id").annotate(Max("hour")))
 
 
 def people(since: datetime, failing: Failing) -> int:
-    """The number of people who met this failure since `since`, among the application's newest MOST_RECORDS records."""
+    """Count the people who met this failure, among the application's newest MOST_RECORDS records."""
     newest = records(Filters(client_ids=[failing.client_id])).values("pk")[:MOST_RECORDS]
     found = ActivityRecord.objects.filter(pk__in=newest, at__gte=since, step=failing.step, cause=failing.cause)
     return found.aggregate(number=Count("person", distinct=True))["number"]  # type: ignore[no-any-return]

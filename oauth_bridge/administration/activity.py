@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -118,7 +119,9 @@ def activity(request: HttpRequest) -> TemplateResponse:
 def _counts(query: Query) -> dict[str, Any]:
     only = [query.client_id] if query.client_id else query.client_ids
     since = query.filters.since or timezone.now()
-    merged, finished = statistics.totals(since, only)
+    merged: Counter[Failing] = Counter()
+    for failing, number in statistics.failures(since, None, only).items():
+        merged[failing._replace(client_id="")] += number
     steps = {step: sum(number for each, number in merged.items() if each.step == step) for step in Step}
     if query.cause and not any(each.cause == query.cause for each in merged):
         merged[Failing("", query.step or Step.AUTHORIZE.value, query.cause)] = 0
@@ -128,7 +131,7 @@ def _counts(query: Query) -> dict[str, Any]:
         "causes": causes,
         "top_causes": causes[:MOST_CAUSES],
         "failed": sum(number for each, number in merged.items() if needs_mending(each.step, each.cause)),
-        "finished": finished,
+        "finished": statistics.sign_ins(since, only).total(),
         "chosen_number": sum(
             number
             for each, number in merged.items()

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy, ngettext
 from accounts.models import User
 from config.infrastructure.texts import refuse_control_characters
 from oauth_bridge.activity import reading
+from oauth_bridge.activity.reading import Filters
 from oauth_bridge.administration import acts, checks, rights, secret_page, shown
 from oauth_bridge.administration.acts import Act, Answers
 from oauth_bridge.administration.secret_page import RotationForm
@@ -80,9 +81,7 @@ def find_record(request: HttpRequest, pk: int) -> tuple[ActivityRecord, Applicat
     """
     if not rights.may(request, rights.ACTIVITY):
         raise PermissionDenied
-    entry = reading.entry(pk, rights.client_ids(request))
-    if entry is None:
-        raise Http404
+    entry = get_object_or_404(reading.records(Filters(client_ids=rights.client_ids(request))), pk=pk)
     return entry, Application.objects.filter(client_id=entry.client_id).first() if entry.client_id else None
 
 

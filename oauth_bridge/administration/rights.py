@@ -63,3 +63,15 @@ def client_ids(request: HttpRequest) -> list[str] | None:
     if request.user.has_perm(ACTIVITY):
         return None
     return list(applications(request, ACTIVITY).values_list("client_id", flat=True))
+
+
+def hidden_details(request: HttpRequest) -> set[str]:
+    """The details of records, about a deleted application, that the signed-in administrator may not see."""
+    has = request.user.has_perm
+    if not (has(VIEW) or has(ACTIVITY)):
+        return {"deleted_name", "deleted_at", "deleted_by"}
+    return set() if has(PEOPLE) else {"deleted_by"}
+
+
+def may_name_owners(request: HttpRequest) -> bool:
+    return all(map(request.user.has_perm, NAME_OWNERS))

@@ -19,7 +19,6 @@ from accounts.models import Session, User
 from accounts.sessions import user_agents
 from oauth_bridge.activity import reading
 from oauth_bridge.activity.causes import name_of, needs_mending, title_of
-from oauth_bridge.activity.reading import Sight
 from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import rights
 from oauth_bridge.models import Application
@@ -61,14 +60,14 @@ class Names:
     """The names of the applications and people of a page, without those that the administrator may not see."""
 
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
-        has, may_open = request.user.has_perm, rights.may(request, rights.VIEW)
-        self.sight = Sight(all_applications=has(rights.VIEW) or has(rights.ACTIVITY), people=has(rights.PEOPLE))
+        self.hidden_details, may_open = rights.hidden_details(request), rights.may(request, rights.VIEW)
         seen = rights.applications(request, rights.VIEW, rights.ACTIVITY)
         rows = list(seen.filter(client_id__in=set(client_ids)))
         names = told_apart(rows).items()
         self.applications = {client_id: each if may_open else each._replace(url="") for client_id, each in names}
         self.why_off = {row.client_id: off_since(request, row) for row in rows}
-        found = User.objects.filter(pk__in={key for key in people if key} if self.sight.people else ())
+        keys = {key for key in people if key} if request.user.has_perm(rights.PEOPLE) else set()
+        found = User.objects.filter(pk__in=keys)
         self.people = {row.pk: Named(name_of_person(row), page("person", row.pk), row.email) for row in found}
 
     def application(self, client_id: str) -> Named:
@@ -78,7 +77,7 @@ class Names:
     def fix_of(self, entry: ActivityRecord) -> str:
         """The advice for a record. For a switched-off application, the text of `off_since` is added."""
         why = self.why_off.get(entry.client_id, "") if entry.cause == "client_disabled" else ""
-        return f"{reading.fix(entry, self.sight)} {why}".strip()
+        return f"{reading.fix(entry, self.hidden_details)} {why}".strip()
 
     def person(self, key: UUID | None) -> Named:
         return (self.people.get(key) or Named(_("a person"), "")) if key else NOBODY

@@ -1,7 +1,6 @@
-"""The only list of an application's registered values, for the model's form, the commands and the audit trail.
+"""The registered values of an application, for the form, the commands and the audit trail.
 
-A new field is a column of `models.Application`, an entry of FIELDS and its place in SECTIONS. FIELDS contains neither
-the logo, which is a picture, nor secrets, which never leave the service.
+A new field is a column of `models.Application`, an entry of FIELDS and its place in SECTIONS.
 """
 
 from __future__ import annotations
@@ -16,11 +15,7 @@ from oauth_bridge.models import Application
 
 
 class Field(NamedTuple):
-    """A registered value: `name` in JSON, `help` of its option on the command line, `page_help` in the page's form.
-
-    Without `help`, there is no option. `stored_as` is the column, if the column has another name. The label on pages is
-    the column's `verbose_name`.
-    """
+    """A registered value, with texts for command line and form. `stored_as`: the column, if it is not `name`."""
 
     name: str
     help: str = ""
@@ -33,13 +28,13 @@ class Field(NamedTuple):
 
     @property
     def type(self) -> type:
-        """The type of the value in JSON. A text with one address per line is a list."""
+        """The type in JSON: bool, str or list. A text with one address per line is a list."""
         column = Application._meta.get_field(self.column)
         return bool if isinstance(column, BooleanField) else str if isinstance(column, CharField) else list
 
     @property
     def option(self) -> str:
-        """The option, in the singular: `--policy-uri`; for a list, `--redirect-uri`. Empty without `help`."""
+        """The option, such as `--policy-uri`; `--redirect-uri` for the list `redirect_uris`. Empty without `help`."""
         singular = self.name.removesuffix("s") if self.type is list else self.name
         return "--" + singular.replace("_", "-") if self.help else ""
 
@@ -132,12 +127,8 @@ NAMES = {field.column: field.name for field in FIELDS}
 
 
 def registered(application: Application) -> dict[str, Any]:
-    """Return client_id and the value of each of FIELDS, by name, for JSON. An unsaved application has no groups."""
-    found: dict[str, Any] = {"client_id": application.client_id}
-    for field in FIELDS:
-        if field.name == "groups":
-            found["groups"] = sorted(group.name for group in application.groups.all()) if application.pk else []
-        else:
-            value = getattr(application, field.column)
-            found[field.name] = split_lines(value) if field.type is list else value
-    return found
+    """Return client_id and the value of each of FIELDS, for JSON."""
+    values = {each.name: getattr(application, each.column) for each in FIELDS if each.name != "groups"}
+    lists = {each.name: split_lines(values[each.name]) for each in FIELDS if each.type is list and each.name in values}
+    groups = sorted(group.name for group in application.groups.all()) if application.pk else []
+    return {"client_id": application.client_id, **values, **lists, "groups": groups}

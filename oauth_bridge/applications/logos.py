@@ -1,4 +1,4 @@
-"""Store and serve the logos of applications. Logos are public and cacheable."""
+"""Store and serve the logos of applications, which are public."""
 
 from __future__ import annotations
 
@@ -15,19 +15,15 @@ CACHE_SECONDS = 365 * 24 * 3600
 
 
 def replace(application: Application, picture: bytes | None) -> None:
-    """Delete the logo. If `picture`, a result of `reencode`, is not None, store it as the new logo.
-
-    The caller saves the application in the same transaction.
-    """
-    if application.logo:
-        StoredPicture.objects.filter(name=f"logos/{application.logo}").delete()
+    """Replace the logo by `picture`, a result of `reencode`, or by none. The caller saves the application."""
+    StoredPicture.objects.filter(name=f"logos/{application.logo}").delete()
     application.logo = f"{uuid.uuid4().hex}.png" if picture else ""
     if picture:
         StoredPicture.objects.create(name=f"logos/{application.logo}", content=picture)
 
 
 def logo(request: HttpRequest, name: str) -> HttpResponse:
-    """Serve a logo. A new logo gets a new name, so the picture at a URL never changes."""
+    """Serve a logo. A new logo has a new name, so browsers may keep it for a year."""
     picture = StoredPicture.read(f"logos/{name}") if NAME.fullmatch(name) else None
     if picture is None:
         raise Http404

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable
 
@@ -19,16 +18,13 @@ _LIKE = str.maketrans(
     "AaBbEe33KkMmHhOoPpCcTtYyXxbbsSiIjJdDqQwWhHllrnyYAaBBTyEeZHnIiKkMNvOoPpoTtYuXxwUunhgoOSigalLoOdDhHtoll",
     "™℠",
 )
-# After case folding, `rn` looks like `m`, `vv` like `w`, and `i` like `l`.
-_PAIRS = re.compile("rn|vv")
 _DROPPED = ("C", "P", "S", "Z")  # control and format characters, punctuation, symbols, spaces
 
 
 def skeleton(name: str) -> str:
-    """A normal form of a name: two names with the same skeleton look alike.
+    """A normal form: two names with the same skeleton look alike.
 
-    The normal form has no case, spaces, punctuation, symbols or accents. Letters and digits that look alike become the
-    same letter.
+    It has no case, spaces, punctuation, symbols or accents. Letters and digits that look alike become the same letter.
     """
     letters = unicodedata.normalize("NFKC", name.translate(_LIKE)).translate(_LIKE).casefold()
     letters = unicodedata.normalize("NFKD", letters).translate(_LIKE)
@@ -37,23 +33,20 @@ def skeleton(name: str) -> str:
         for character in letters
         if not unicodedata.combining(character) and unicodedata.category(character)[0] not in _DROPPED
     )
-    merged = _PAIRS.sub(lambda pair: "m" if pair[0] == "rn" else "w", seen).replace("i", "l")
-    return merged or letters.strip()
+    # After case folding, `rn` looks like `m`, `vv` like `w`, and `i` like `l`.
+    return seen.replace("rn", "m").replace("vv", "w").replace("i", "l") or letters.strip()
 
 
 def find(name: str, besides: int = 0) -> list[Application]:
-    """The other applications with a similar name. `besides` is the primary key of an excluded application."""
+    """The applications with a similar name. `besides`: the primary key of an application to leave out."""
     seen = skeleton(name)
     return [each for each in Application.objects.exclude(pk=besides) if skeleton(each.name) == seen]
 
 
 def refuse(alike: Iterable[Application], *, is_trusted: bool, seen: QuerySet[Application] | None) -> None:
-    """Refuse an application's name that looks like the names of `alike`, if it or one of `alike` is trusted.
+    """Raises ValidationError: an application's name looks like those of `alike`, and it or one of `alike` is trusted.
 
-    A trusted application signs people in without asking. The error names only an application in `seen`, which is None
-    for an operator, who may see all.
-
-    Raises ValidationError: one of `alike` is trusted; or `is_trusted` is true, and `alike` is not empty.
+    A trusted application signs people in without asking. The error names only applications in `seen` (None: all).
     """
     for other in alike:
         if is_trusted or other.is_trusted:

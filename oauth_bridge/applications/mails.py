@@ -1,17 +1,13 @@
-"""Write e-mails to people about the applications that they use, and to the owners of an application.
-
-`accounts.mail.outbox` sends the e-mails.
-"""
+"""Write e-mails to people about the applications that they use, and to the owners of an application."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.db.models import Q
 from django.http import HttpRequest
@@ -20,25 +16,21 @@ from django.utils import timezone
 
 from accounts.mail import outbox
 from accounts.mail.composing import compose
+from accounts.models import User
 from accounts.sessions.user_agents import browser_name
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 
-if TYPE_CHECKING:
-    from accounts.models import User
-
-# The largest number of recipients of an e-mail to the owners of an application.
-MOST_OWNERS = 20
-# Owners get e-mails these numbers of days before a secret ends, one for each number. A missed e-mail is not sent later.
+MOST_OWNERS = 20  # recipients of an e-mail to the owners of an application
+# Owners get an e-mail at each of these numbers of days before a secret ends. A missed e-mail is not sent later.
 TOLD_BEFORE = (1, 7)
 
 
 def consent_given(
     request: HttpRequest, person: User, application: Application, attempt: str, facts: Sequence[dict[str, str]]
 ) -> None:
-    """If no consent is stored yet, tell the person that they allowed the application to read the facts.
+    """At the first consent, tell the person that the application may read the facts. Call this before it is stored.
 
-    Call this before the consent is stored. `attempt` identifies the consent page, so a second post of the same page
-    sends no e-mail.
+    `attempt` identifies the consent page. A second post of the same page sends no e-mail.
     """
     once = f"application_allowed {person.pk} {attempt}"
     if Consent.objects.filter(user=person, application=application).exists() or outbox.is_known(once):
@@ -48,32 +40,26 @@ def consent_given(
 
 
 def code_replayed(person_id: UUID, application_id: int) -> None:
-    """Tell the person and the application's owners that a code was sent twice, so its token is revoked.
-
-    Each receives at most one such e-mail for each application in `outbox.NOTICE_LIFETIME`.
-    """
+    """Tell the person and the owners that a code was sent twice: at most once in `outbox.NOTICE_LIFETIME`."""
     application = Application.objects.filter(pk=application_id).first()
     if application is None:
         return
     once = f"code_replayed {person_id} {application_id}"
-    person = get_user_model().objects.filter(pk=person_id, is_active=True, email_verified_at__isnull=False).first()
+    person = User.objects.filter(pk=person_id, is_active=True, email_verified_at__isnull=False).first()
     if person and not outbox.is_known(once):
         _tell("code_replayed", person, application.name, once, language=person.language)
     _tell_owners("code_replayed_owner", application, f"code_replayed_owner {application_id}")
 
 
 def tell_of_ending_secrets(now: datetime) -> int:
-    """Write to owners about secrets that end soon. Return the number of these secrets. `manage.py purge` calls this.
-
-    One transaction stores the e-mails about a secret and marks the secret, so two simultaneous processes write them
-    once. Secrets of switched-off applications are left out.
-    """
+    """Write to owners about secrets that end soon. Return the number of these secrets."""
     told = 0
     for days in TOLD_BEFORE:
         ends = Q(is_revoked=False, expires_at__gt=now, expires_at__lte=now + timedelta(days=days))
         untold = ApplicationSecret.objects.filter(ends, Q(told_days=None) | Q(told_days__gt=days))
         for secret in untold.filter(application__is_enabled=True).select_related("application"):
             with transaction.atomic():
+                # Of two processes at once, only one marks the secret.
                 if untold.filter(pk=secret.pk).update(told_days=days):
                     facts = {"number": secret.number, "ends_at": secret.expires_at, "used_at": secret.last_used_at}
                     _tell_owners("secret_ends", secret.application, "", **facts)
@@ -82,22 +68,15 @@ def tell_of_ending_secrets(now: datetime) -> int:
 
 
 def owners_of(application: Application) -> list[User]:
-    """Return the owners of the application who can receive an e-mail; if there are none, the superusers who can.
-
-    At most MOST_OWNERS people are returned. Each person is an active administrator with a confirmed e-mail address.
-    """
-    reachable = get_user_model().objects.filter(is_active=True, email_verified_at__isnull=False)
+    """Return at most MOST_OWNERS owners who can get e-mails; without any, superusers."""
+    reachable = User.objects.filter(is_active=True, email_verified_at__isnull=False)
     named = application.owners.values("pk")
     people = reachable.filter(pk__in=named, is_staff=True).order_by("created_at", "pk")[:MOST_OWNERS]
     return list(people) or list(reachable.filter(is_superuser=True).order_by("created_at", "pk")[:MOST_OWNERS])
 
 
 def _tell_owners(kind: str, application: Application, once: str, **context: Any) -> None:
-    """Send an e-mail to each owner.
-
-    `once` names the event, as in `outbox.add_notice`. An owner receives at most one e-mail about a named event. If
-    `once` is empty, each call sends an e-mail. No limit counts these e-mails, because nobody can cause many of them.
-    """
+    """Send an e-mail to each owner. If `once` is not empty, an owner gets only one e-mail about this event."""
     people = {f"{once} {person.pk}": person for person in owners_of(application)}
     address = reverse("admin:application", args=[application.pk])
     facts = {"application": application.name, "secrets_address": f"{settings.AUTH_URL}{address}", **context}

@@ -1,7 +1,4 @@
-"""Registered applications: find, store validated values, enable, write the audit trail. Specification 2.1.
-
-The form `administration.application_form.ApplicationForm` validates the values, for pages and for commands.
-"""
+"""Registered applications: find, store validated values, switch on and off, write the audit trail."""
 
 from __future__ import annotations
 
@@ -48,8 +45,7 @@ FIND_APPLICATION = (
 # `set_enabled` writes entries of its own.
 AUDITED = (*(field.column for field in FIELDS if field.name not in ("enabled", "groups")), "logo")
 
-# `add_deletion` adds these columns of a deletion's audit entry to an error, as private facts. A client_id is never
-# reused, so the deletion is the last entry of an application.
+# `add_deletion` reads these columns of the audit entry. A client_id is never reused, so the deletion is the last entry.
 DELETION = Rows(AuditEntry, "at", "actor_name", "name")
 FIND_DELETION = f"""
     SELECT {DELETION.columns("e")} FROM {AuditEntry._meta.db_table} e
@@ -59,7 +55,7 @@ FIND_DELETION = f"""
 
 
 def find(client_id: str) -> Application | None:
-    """The application with this client_id, enabled or not. One SQL statement."""
+    """The application with this client_id, switched on or off. One SQL statement."""
     if not client_id.isprintable():  # PostgreSQL rejects a text with NUL
         return None
     row = fetch_one(FIND_APPLICATION, client_id=client_id)
@@ -78,7 +74,7 @@ def add(application: Application, groups: Collection[Group]) -> None:
 
 @transaction.atomic
 def save(application: Application, columns: Collection[str], groups: Collection[Group] | None) -> None:
-    """Store the validated values of these columns, and the groups if they are given."""
+    """Store the validated values of these columns, and the groups unless they are None."""
     changed = [column for column in columns if column != "is_enabled"]
     with audited(application):
         if changed:
@@ -94,10 +90,7 @@ def save(application: Application, columns: Collection[str], groups: Collection[
 
 @transaction.atomic
 def set_enabled(application: Application, is_enabled: bool, *, reason: str = "") -> None:
-    """Switch the application on or off. A change ends the application's codes and tokens.
-
-    `reason` is the reason for switching off. One SQL statement ends any number of codes and tokens.
-    """
+    """Switch the application on or off, which ends its codes and tokens. `reason`: why it is switched off."""
     now = timezone.now()
     changed = Application.objects.filter(pk=application.pk).exclude(is_enabled=is_enabled)
     if changed.update(
@@ -118,10 +111,7 @@ def set_enabled(application: Application, is_enabled: bool, *, reason: str = "")
 
 @transaction.atomic
 def set_trusted(application: Application, is_trusted: bool, seen: QuerySet[Application]) -> None:
-    """Set whether people sign in to the application without a consent page.
-
-    `seen`: the applications that the administrator may see. Raises ValidationError: `look_alikes` refuses the name.
-    """
+    """Set whether people sign in without a consent page. Raises ValidationError: as `look_alikes.refuse`."""
     if is_trusted:
         look_alikes.refuse(look_alikes.find(application.name, application.pk), is_trusted=True, seen=seen)
     application.is_trusted = is_trusted
@@ -130,10 +120,7 @@ def set_trusted(application: Application, is_trusted: bool, seen: QuerySet[Appli
 
 @transaction.atomic
 def set_owners(application: Application, owners: Collection[User]) -> None:
-    """Replace the owners of the application by these administrators.
-
-    Raises ValidationError: one of the people cannot open the administration.
-    """
+    """Replace the owners of the application. Raises ValidationError: one of them cannot open the administration."""
     # The lock keeps these people from being demoted until the transaction ends.
     people = User.objects.filter(pk__in=[person.pk for person in owners]).order_by("pk").select_for_update(no_key=True)
     if not all(person.is_staff and person.is_active for person in people):
@@ -144,10 +131,7 @@ def set_owners(application: Application, owners: Collection[User]) -> None:
 
 @transaction.atomic
 def end_access(application: Application) -> int:
-    """End all codes, tokens and consents of the application, which stays switched on. Returns the number of consents.
-
-    A code that is issued at the same time has the earlier `credentials_version`, so its exchange is refused.
-    """
+    """End all codes, tokens and consents of the application. Return the number of consents."""
     Application.objects.filter(pk=application.pk).update(credentials_version=F("credentials_version") + 1)
     people = Consent.objects.filter(application=application).delete()[0]
     events.write(Event.APPLICATION_ACCESS_ENDED, client_id=application.client_id)
@@ -158,11 +142,7 @@ def end_access(application: Application) -> int:
 
 @transaction.atomic
 def set_groups(application: Application, groups: Collection[Group]) -> None:
-    """Restrict the application to people in these groups; without groups, everybody may use it.
-
-    Codes and tokens of other people are refused at once. If another person joins one of the groups, that person's
-    unexpired codes and tokens are valid again.
-    """
+    """Let only people in these groups use the application; without groups, everybody."""
     with audited(application):
         application.is_restricted = bool(groups)
         application.save(update_fields=["is_restricted", "updated"])
@@ -171,7 +151,7 @@ def set_groups(application: Application, groups: Collection[Group]) -> None:
 
 @transaction.atomic
 def delete(application: Application) -> None:
-    """Delete the application with its secrets, consents and logo. Its codes and tokens are invalid at once."""
+    """Delete the application with its secrets, consents and logo. Its codes and tokens end."""
     values = {name: (value, None) for name, value in _stored(application).items() if value}
     audit_trail.write("application_deleted", subject(application), values)
     events.write(Event.APPLICATION_DELETED, client_id=application.client_id)
@@ -179,20 +159,16 @@ def delete(application: Application) -> None:
     application.delete()
 
 
-# The audit trail ------------------------------------------------------------------------------------------------------
-
-
 def subject(application: Application) -> Subject:
     return Subject("application", application.client_id, application.name)
 
 
 def audited(application: Application) -> AbstractContextManager[None]:
-    """A context manager. After its block, it writes the changes of the registered values to the audit trail."""
+    """A context manager that writes the changes of its block to the audit trail."""
     return audit_trail.changes("application_changed", subject(application), lambda: _stored(application))
 
 
 def write_registration(application: Application) -> None:
-    """Write the values of a new application to the audit trail."""
     values = {name: (None, value) for name, value in _stored(application).items() if value}
     audit_trail.write("application_registered", subject(application), values)
 
@@ -208,13 +184,13 @@ def _stored(application: Application) -> dict[str, object]:
 
 
 def explain_unknown(error: RequestError, client_id: str) -> None:
-    """If the application with this client_id is deleted, add this fact to the error, for the log. One SQL statement."""
+    """If the application with this client_id is deleted, add this fact to the error, for the log only."""
     if client_id.isprintable() and (row := fetch_one(FIND_DELETION, deleted_client_id=client_id)):
         add_deletion(error, row)
 
 
 def add_deletion(error: RequestError, row: Sequence[Any]) -> None:
-    """Add facts about a deletion to the error, for the activity log only. `row` has the columns of DELETION."""
+    """Add facts about a deletion to the error, for the log only. `row` has the columns of DELETION."""
     entry = DELETION.instance(row)
     at = f"{entry.at:{audit_trail.TIME_FORMAT}}"
     error.about(cause="client_deleted", deleted_name=entry.name, deleted_at=at, deleted_by=entry.actor_name)

@@ -1,7 +1,6 @@
-"""Register and change applications: `application create`, `set`, `export` and `apply`.
+"""Register and change applications: `application create`, `set` and `apply`.
 
-The form of the administration validates all values. A command stores its changes in one transaction, and compares the
-names of the applications afterwards. If a value is wrong, or for a dry run, the transaction is rolled back.
+The form of the administration validates all values. One transaction stores all changes of a command, or none.
 """
 
 from __future__ import annotations
@@ -33,20 +32,10 @@ CLIENT_ID = re.compile("[0-9a-f]{32}")  # the format of `models.new_client_id`
 TYPES = {str: "a text", list: "a list of texts", bool: "true or false"}
 
 
-class GroupNames(forms.Field):
-    """A form field for names of groups. The groups need not exist."""
-
-    def clean(self, value: Any) -> list[str]:
-        try:
-            return rights.validated_groups(value)
-        except ValidationError as problem:
-            raise ValidationError(problem.messages) from None
-
-
 class CommandForm(ApplicationForm):
     """`ApplicationForm` for the given fields, also `is_trusted` and `is_enabled`. It removes even addresses in use."""
 
-    groups = GroupNames(required=False)
+    groups = forms.Field(required=False)  # names of groups, which need not exist
 
     class Meta(ApplicationForm.Meta):
         fields = [each.column for each in FIELDS]
@@ -57,11 +46,17 @@ class CommandForm(ApplicationForm):
         for name in {*self.fields} - {*given, *needed, "remove_used"}:
             del self.fields[name]
 
+    def clean_groups(self) -> list[str]:
+        try:
+            return rights.validated_groups(self.cleaned_data["groups"])
+        except ValidationError as problem:
+            raise ValidationError(problem.messages) from None
+
     def check_name(self) -> None:
         """Do nothing, because `compare_names` compares the names of all applications of a file at once."""
 
     def check_groups(self) -> None:
-        """Refuse groups without `is_restricted`. `is_restricted` without groups is valid: groups may be deleted."""
+        """Accept `is_restricted` without groups, unlike the page: groups may have been deleted."""
         if self.cleaned_data.get("groups") and not self.cleaned_data.get("is_restricted"):
             problem = "it is false, but there are groups. Leave it out, or set groups to an empty list."
             self.add_error("is_restricted", problem)
@@ -71,7 +66,7 @@ class CommandForm(ApplicationForm):
 class Change:
     """A new or changed application. `before` and `after` have the values that differ, by name of the field.
 
-    `notes` are sentences for the operator. `problems` are, by name of the field, the reasons to roll back the change.
+    `notes`: sentences for the operator. `problems`: by name of the field, the reasons to roll back.
     """
 
     application: Application
@@ -81,12 +76,16 @@ class Change:
     notes: list[str] = field(default_factory=list)
     problems: dict[str, list[str]] = field(default_factory=dict)
 
+    def described(self) -> dict[str, Any]:
+        action = "register" if self.is_new else "change"
+        named = {"client_id": self.application.client_id, "name": self.application.name}
+        return {**named, "action": action, "before": self.before, "after": self.after}
+
 
 def store(application: Application, values: dict[str, Any]) -> Change:
-    """Validate the values that differ from the stored values, and store them, unless the change has problems.
+    """Validate the values that differ from the stored values, and store them unless there are problems.
 
-    The values have the types of their fields. A value that stays the same is not validated, even if it could not be
-    registered today. A group that does not exist is made.
+    A value that stays the same is not validated, even if it could not be registered today. Missing groups are made.
     """
     change = Change(application, is_new=not application.pk)
     before = application_fields.registered(application)
@@ -129,13 +128,13 @@ def _comparable(value: Any) -> Any:
 
 
 def locked(client_ids: Collection[str]) -> dict[str, Application]:
-    """Return the stored applications by client_id, locked in the order of client_id until the transaction ends."""
+    """Lock these applications until the transaction ends, in a fixed order. Return those that exist, by client_id."""
     rows = Application.objects.select_for_update(no_key=True).filter(client_id__in=client_ids)
     return {row.client_id: row for row in rows.order_by("client_id").prefetch_related("groups")}
 
 
 def compare_names(changes: Iterable[Change]) -> None:
-    """Add to each change a note for each similar name, and a problem if either of the two applications is trusted."""
+    """Add a note for each similar name of another application, and a problem if one of the two is trusted."""
     for change in changes:
         if {"name", "trusted"} & change.after.keys():
             application = change.application
@@ -149,15 +148,12 @@ def compare_names(changes: Iterable[Change]) -> None:
 
 
 def _write_notes(changes: Iterable[Change], warnings: OutputWrapper) -> None:
-    for note in (note for change in changes for note in change.notes):
-        warnings.write(shown(note))
-
-
-# `create` and `set` ---------------------------------------------------------------------------------------------------
+    for change in changes:
+        for note in change.notes:
+            warnings.write(shown(note))
 
 
 def add_arguments(parser: ArgumentParser, *, is_new: bool) -> None:
-    """Add the options of `create` or `set`."""
     if is_new:
         parser.add_argument("name")
         parser.add_argument("--public", action="store_true", help="it can keep no secret: it has none, and uses PKCE")
@@ -173,10 +169,7 @@ def add_arguments(parser: ArgumentParser, *, is_new: bool) -> None:
 
 @transaction.atomic
 def create(options: dict[str, Any], warnings: OutputWrapper) -> tuple[Application, str]:
-    """Register an application; return it and its secret ("" for a public one).
-
-    Raises CommandError: a value cannot be registered. The message names the option.
-    """
+    """Register an application. Return it and its secret, "" for a public one. Raises CommandError: a value is wrong."""
     kind = Application.CLIENT_PUBLIC if options["public"] else Application.CLIENT_CONFIDENTIAL
     application = Application()
     _store_one(application, _given(options) | {"client_type": kind}, warnings)
@@ -185,13 +178,11 @@ def create(options: dict[str, Any], warnings: OutputWrapper) -> tuple[Applicatio
 
 @transaction.atomic
 def change(client_id: str, options: dict[str, Any], warnings: OutputWrapper) -> Application:
-    """Change the given values. Raises CommandError: no value or an unknown client_id is given, or a value is wrong."""
+    """Change the given values of a stored application. Raises CommandError: no value is given, or one is wrong."""
     given = _given(options)
     if not given:
         raise CommandError("Nothing to change was given. See `application set --help`.")
-    application = locked([client_id]).get(client_id)
-    if application is None:
-        raise CommandError(f"There is no application with the client_id {client_id}. See `application list`.")
+    application = locked([client_id])[client_id]
     _store_one(application, given, warnings)
     return application
 
@@ -209,14 +200,8 @@ def _store_one(application: Application, values: dict[str, Any], warnings: Outpu
     _write_notes([stored], warnings)
 
 
-# `apply` --------------------------------------------------------------------------------------------------------------
-
-
 def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Change]:
-    """Store the values of the file that differ, unless it is a dry run. Return the changes in the order of client_id.
-
-    Raises CommandError: the file cannot be read, or a value cannot be stored. In both cases nothing is changed.
-    """
+    """Store the values of the file that differ, and return the changes. Raises CommandError: nothing is stored."""
     entries = _entries(_read(path))
     try:
         with transaction.atomic():
@@ -241,7 +226,7 @@ def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Chang
 
 
 def _read(path: str) -> list[Any]:
-    """Return the JSON list in the file (`-`: in standard input). Raises CommandError: there is no list."""
+    """Return the JSON list in the file (`-`: standard input). Raises CommandError: there is none."""
     try:
         content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         found = json.loads(content.decode("utf-8-sig"))
@@ -255,7 +240,7 @@ def _read(path: str) -> list[Any]:
 
 
 def _entries(contents: list[Any]) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Each application's label for messages and its values, by client_id. Raises CommandError: an entry is invalid."""
+    """By client_id, the label of an application for messages, and its values. Raises CommandError: one is malformed."""
     entries: dict[str, tuple[str, dict[str, Any]]] = {}
     problems = []
     for number, content in enumerate(contents, 1):
@@ -267,21 +252,17 @@ def _entries(contents: list[Any]) -> dict[str, tuple[str, dict[str, Any]]]:
         label = f"No. {number} ({client_id})"
         if client_id in entries:
             problems.append(f"{label}: client_id: it is there more than once.")
-        problems += [
-            f"{label}: {name[:80]}: {text}" for name, value in values.items() if (text := _problem(name, value))
-        ]
+        for name, value in values.items():
+            if name not in BY_NAME:
+                known = "`application export` prints the fields that exist."
+                problems.append(f"{label}: {name[:80]}: there is no such field. {known}")
+            elif not isinstance(value, wanted := BY_NAME[name].type) or (
+                isinstance(value, list) and not all(isinstance(each, str) for each in value)
+            ):
+                problems.append(f"{label}: {name}: it must be {TYPES[wanted]}.")
         entries[client_id] = label, values
     _refuse(problems)
     return entries
-
-
-def _problem(name: str, value: object) -> str:
-    if name not in BY_NAME:
-        return "there is no such field. `application export` prints the fields that exist."
-    wanted = BY_NAME[name].type
-    if not isinstance(value, wanted) or (isinstance(value, list) and not all(isinstance(each, str) for each in value)):
-        return f"it must be {TYPES[wanted]}."
-    return ""
 
 
 def _refuse(problems: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""The work and output of `manage.py application rotate-secret`, `revoke-secret` and `secrets` (docs/contract.md)."""
+"""The work and output of `manage.py application rotate-secret`, `revoke-secret` and `secrets`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DURATION = re.compile("([0-9]{1,5})([mhd])")
 
 
 def duration(text: str) -> timedelta | None:
-    """Read a duration such as 30m, 24h or 7d. None: the text is malformed."""
+    """Parse a duration such as 30m, 24h or 7d. None: the text is malformed."""
     given = DURATION.fullmatch(text)
     return timedelta(**{UNITS[given[2]]: int(given[1])}) if given else None
 
@@ -36,10 +36,7 @@ def add_arguments(parser: ArgumentParser, action: str) -> None:
 
 
 def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
-    """Make a new secret. Return the application, the secret and the older valid secrets, for JSON.
-
-    Raises CommandError: the client is public, an option is malformed, or the application has too many valid secrets.
-    """
+    """Make a new secret. Raises CommandError: the client is public, an option is wrong, or too many secrets work."""
     _refuse_public(application)
     overlap = secret_rotation.REVOKE_NOW if options["now"] else duration(options["overlap"])
     if overlap is None or (not overlap and not options["now"]) or overlap > secret_rotation.LONGEST_OVERLAP:
@@ -79,11 +76,8 @@ def _refuse_public(application: Application) -> None:
         raise CommandError("This application is public: it has no secret.")
 
 
-# What is printed -----------------------------------------------------------------------------------------------------
-
-
 def with_secret(application: Application, secret: str) -> dict[str, Any]:
-    """Describe an application with its secret for JSON. `client_secret` is null for a public application."""
+    """Describe a new application or secret for JSON. `client_secret` is null for a public application."""
     return {
         "client_id": application.client_id,
         "client_secret": secret or None,
@@ -93,7 +87,7 @@ def with_secret(application: Application, secret: str) -> dict[str, Any]:
 
 
 def described(secret: ApplicationSecret) -> dict[str, Any]:
-    """Describe a secret for JSON. `id` is `secret_row` in the log. `maker_sub` is null if a command made the secret."""
+    """Describe a secret for JSON. `maker_sub` is null if a command made it."""
     return {
         "id": secret.pk,
         "number": secret.number,
@@ -111,7 +105,7 @@ def described(secret: ApplicationSecret) -> dict[str, Any]:
 
 
 def line(secret: dict[str, Any]) -> str:
-    """Format a result of `described` as one line for a terminal."""
+    """A result of `described` as one line for a terminal."""
     until = f" until {_time(secret['expires'])}" if secret["expires"] else ""
     ends = f"works{until}" if secret["works"] else f"ended {_time(secret['expires'])}"
     used = f"last used {_time(secret['last_used'])}" if secret["last_used"] else "never used"

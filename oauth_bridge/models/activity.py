@@ -11,18 +11,19 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy
 
 
-class Step(StrEnum):
+class Step(models.TextChoices):
     """The steps of a sign-in in their order, and the sign-out."""
 
-    AUTHORIZE = "authorize"
-    SIGN_IN = "sign_in"
-    SECOND_FACTOR = "second_factor"
-    CONSENT = "consent"
-    EXCHANGE = "exchange"
-    PROFILE = "profile"
-    LOGOUT = "logout"
+    AUTHORIZE = "authorize", gettext_lazy("Start")
+    SIGN_IN = "sign_in", gettext_lazy("Sign-in")
+    SECOND_FACTOR = "second_factor", gettext_lazy("Second factor")
+    CONSENT = "consent", gettext_lazy("Consent")
+    EXCHANGE = "exchange", gettext_lazy("Access")
+    PROFILE = "profile", gettext_lazy("Profile")
+    LOGOUT = "logout", gettext_lazy("Sign-out")
 
 
 class Outcome(StrEnum):

@@ -20,18 +20,18 @@ from tests.server import Server
 Manage = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def rotated(manage: Manage, application: Registered, *options: str) -> dict[str, Any]:
-    result = manage("application", "rotate-secret", application.client_id, *options, "--json")
+def printed(manage: Manage, *arguments: str) -> Any:
+    result = manage("application", *arguments, "--json")
     assert result.returncode == 0, result.stderr
-    answer: dict[str, Any] = json.loads(result.stdout)
-    return answer
+    return json.loads(result.stdout)
 
 
-def shown(manage: Manage, application: Registered) -> list[dict[str, Any]]:
-    answer: list[dict[str, Any]] = json.loads(manage("application", "show", application.client_id, "--json").stdout)[
-        "secrets"
-    ]
-    return answer
+def rotated(manage: Manage, application: Registered, *options: str) -> Any:
+    return printed(manage, "rotate-secret", application.client_id, *options)
+
+
+def shown(manage: Manage, application: Registered) -> Any:
+    return printed(manage, "show", application.client_id)["secrets"]
 
 
 def overlap(manage: Manage, application: Registered, number: int = 1) -> timedelta:
@@ -41,11 +41,8 @@ def overlap(manage: Manage, application: Registered, number: int = 1) -> timedel
 
 
 def exchange(driver: OAuthDriver, application: Registered, secret: str) -> Any:
-    return driver.exchange(
-        application,
-        CodeFactory(application=application, application_version=application.row.credentials_version).raw,
-        client_secret=secret,
-    )
+    code = CodeFactory(application=application, application_version=application.row.credentials_version)
+    return driver.exchange(application, code.raw, client_secret=secret)
 
 
 @pytest.mark.integration
@@ -81,9 +78,9 @@ def test_old_and_new_secret_work_until_the_overlap_is_over_and_an_expired_one_is
     event = f'"client_id":"{application.client_id}","secret_row"'
     assert provider.logged(event)
     line = json.loads(next(line for line in provider.log.splitlines() if event in line))
-    assert (line["message"], line["level"], line["secret_row"]) == ("expired client secret used", "warning", old["id"])
+    facts = {"message": "expired client secret used", "level": "warning", "secret_row": old["id"]}
+    assert line.items() >= {**facts, "address": "127.0.0.1"}.items()
     assert line["expired_seconds"] >= 3600
-    assert line["address"] == "127.0.0.1"
     assert application.client_secret not in provider.log
 
 
@@ -146,40 +143,32 @@ def test_each_secret_is_told_with_its_times_number_name_and_maker_and_never_show
     assert (secret["last_used"], secret["expires"], secret["works"]) == (None, None, True)
     new = rotated(manage, application, "--name", "Of the shop")["client_secret"]
     exchange(driver, application, new)
-    used, unused = shown(manage, application)
-    assert datetime.fromisoformat(used["last_used"]) >= datetime.fromisoformat(used["created"])
-    assert [(each["last_used"] is None, each["expires"] is None) for each in (used, unused)] == [
-        (False, True),
-        (True, False),
-    ]
-
-    second, first = json.loads(manage("application", "secrets", application.client_id, "--json").stdout)
+    second, first = secrets = shown(manage, application)
+    assert printed(manage, "secrets", application.client_id) == secrets
+    assert datetime.fromisoformat(second["last_used"]) >= datetime.fromisoformat(second["created"])
     for told, expected in (
         (second, {"number": 2, "name": "Of the shop", "maker": "command line", "prefix": new[:4], "state": "works"}),
-        (second, {"id": used["id"], "maker_sub": None, "works": True}),
-        (first, {"number": 1, "name": "", "state": "ending", "warning": "", "id": unused["id"]}),
+        (second, {"maker_sub": None, "works": True, "expires": None}),
+        (first, {"number": 1, "name": "", "state": "ending", "warning": "", "id": secret["id"], "last_used": None}),
     ):
         assert told.items() >= expected.items()
-    assert "may_be_removed" not in first
+    assert first["expires"]
     listed = manage("application", "secrets", application.client_id).stdout
-    assert re.search(
-        rf"^No\. 2  Of the shop  {re.escape(new[:4])}…  works; last used .* by command line$", listed, re.M
-    )
-    assert re.search(r"^No\. 1  works until .*; never used; made .* UTC$", listed, re.M)
-
-    (third,) = [each for each in rotated(manage, application)["older_secrets"] if each["id"] == used["id"]]
-    assert third["last_used"] == used["last_used"]
+    (third,) = [each for each in rotated(manage, application)["older_secrets"] if each["id"] == second["id"]]
+    assert third["last_used"] == second["last_used"]
     text = listed + manage("application", "show", application.client_id).stdout
-    for credential in (application.client_secret, new):
-        assert credential not in text
-    for row in application.row.secrets.all():
-        assert bytes(row.digest).hex() not in text
-    text = manage("application", "rotate-secret", application.client_id, "--now").stdout
-    assert re.search(
-        r"secret: +No\. 2  Of .*  ended 20[-0-9]+ [:0-9]+ UTC; last used 20[-0-9]+ [:0-9]+ UTC; made", text
+    digests = [bytes(row.digest).hex() for row in application.row.secrets.all()]
+    assert [each for each in (application.client_secret, new, *digests) if each in text] == []
+    text = listed + "".join(
+        manage("application", "rotate-secret", application.client_id, *options).stdout for options in (["--now"], [])
     )
-    text = manage("application", "rotate-secret", application.client_id).stdout
-    assert re.search(r"secret: +No\. 4 .*works until 20[-0-9]+ [:0-9]+ UTC; never used; made 20", text)
+    for line in (
+        rf"^No\. 2  Of the shop  {re.escape(new[:4])}…  works; last used .* by command line$",
+        r"^No\. 1  works until .*; never used; made .* UTC$",
+        r"secret: +No\. 2  Of .*  ended 20[-0-9]+ [:0-9]+ UTC; last used 20[-0-9]+ [:0-9]+ UTC; made",
+        r"secret: +No\. 4 .*works until 20[-0-9]+ [:0-9]+ UTC; never used; made 20",
+    ):
+        assert re.search(line, text, re.M), line
 
 
 @pytest.mark.integration
@@ -189,9 +178,7 @@ def test_one_secret_is_ended_and_its_tokens_if_it_has_leaked(
 ) -> None:
     new = rotated(manage, application)["client_secret"]
     tokens = [exchange(driver, application, each).json()["access_token"] for each in (application.client_secret, new)]
-    result = manage("application", "revoke-secret", application.client_id, "1", *options, "--json")
-    assert result.returncode == 0, result.stderr
-    ended = json.loads(result.stdout)
+    ended = printed(manage, "revoke-secret", application.client_id, "1", *options)
     assert (ended["number"], ended["works"], ended["state"]) == (1, False, "leaked" if options else "revoked")
     error_of(exchange(driver, application, application.client_secret), 401, "invalid_client")
     application.row.refresh_from_db()

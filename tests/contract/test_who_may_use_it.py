@@ -86,13 +86,12 @@ def test_the_page_leads_to_another_account(
 
 
 @contract("D23.always")
-@pytest.mark.parametrize("without_a_page", ["trusted", "remembered"])
+@pytest.mark.parametrize("is_trusted", [True, False])
 def test_it_holds_where_nobody_is_asked(
-    driver: OAuthDriver, restricted: Registered, alice: Any, without_a_page: str
+    driver: OAuthDriver, restricted: Registered, alice: Any, is_trusted: bool
 ) -> None:
-    if without_a_page == "trusted":
-        type(restricted.row).objects.filter(pk=restricted.row.pk).update(is_trusted=True)
-    else:
+    type(restricted.row).objects.filter(pk=restricted.row.pk).update(is_trusted=is_trusted)
+    if not is_trusted:
         consents.remember(alice, restricted.row)
     turned_away(driver, driver.consent_page(restricted, alice.email, PASSWORD), restricted)
 

@@ -42,7 +42,7 @@ def expire() -> None:
     now = timezone.now()
     AuthorizationCode.objects.update(issued_at=now - timedelta(minutes=11), expires_at=now - timedelta(minutes=1))
     ActivityRecord.objects.update(at=now - timedelta(minutes=10.5))
-    assert not counts.record_never_exchanged(now - timedelta(minutes=12))
+    counts.record_never_exchanged(now - timedelta(minutes=12))
 
 
 def attempts_of(tried: Tried) -> list[attempts.Attempt]:
@@ -59,8 +59,7 @@ def test_a_refused_exchange_is_told_with_the_attempt_and_the_person_of_its_code(
     assert attempt.failure
     assert (attempt.failure.cause, attempt.person_id) == (cause, tried.person.pk)
     assert [event.step for event in attempt.events] == ["consent", "exchange"]
-    owners = Filters(client_ids=[tried.application.client_id])
-    assert [each.cause for each in reading.entries(owners)] == [cause]
+    assert [each.cause for each in reading.entries(Filters(client_ids=[tried.application.client_id]))] == [cause]
     list(purging.batches(timezone.now() + timedelta(hours=2)))
     counts.flush()
     assert not AuthorizationCode.objects.exists()

@@ -28,7 +28,6 @@ def test_a_script_that_calls_authorize_is_recorded_each_time() -> None:
     """While little is refused. So are its preflight and a link in a frame."""
     tried = Attempt()
     answers = [tried.browser.get(tried.link(), **FETCH) for _ in range(5)]
-    assert {answer.status_code for answer in answers} == {503}
     references = set(ActivityRecord.objects.values_list("reference", flat=True))
     assert references == {answer["X-Reference"] for answer in answers}
     for headers, cause, method, status in (

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 from datetime import timedelta
-from io import StringIO
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
-from django.core.management import CommandError, call_command
-from django.db import OperationalError, connection
+from django.core.management import CommandError
+from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -23,6 +21,7 @@ from oauth_bridge.models.activity import ActivityCount, ActivityRecord
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import HTML, Attempt
 from tests.pages import text_of
+from tests.unit.test_bridge_operator import described, run
 
 pytestmark = pytest.mark.django_db
 
@@ -30,7 +29,7 @@ CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 
 
 class Tried(Attempt):
-    """A sign-in that stops at one step. Each method ends with the request that is refused, and returns its answer."""
+    """A sign-in whose steps are methods. Those that send a request return its answer."""
 
     def callback(self) -> str:
         """The code that a person's Allow leads back with."""
@@ -48,7 +47,7 @@ class Tried(Attempt):
         return self
 
     def signed_in(self, **changes: Any) -> Tried:
-        """The same, with a session of the person, who is changed so."""
+        """With a session of the person, who is changed so."""
         User.objects.filter(pk=self.person.pk).update(**changes)
         self.browser.force_login(self.person)
         return self
@@ -57,7 +56,6 @@ class Tried(Attempt):
         return self.browser.get(self.link(**changes), **HTML)
 
     def with_challenge(self) -> Tried:
-        """The same, with PKCE."""
         link = self.link
         self.link = lambda **changes: link(code_challenge=CHALLENGE, code_challenge_method="S256", **changes)  # type: ignore[method-assign]
         return self
@@ -109,17 +107,12 @@ def test_what_is_no_step_of_a_sign_in_is_not_recorded() -> None:
     assert not ActivityRecord.objects.exclude(cause="client_id_missing").exists()
 
 
-def test_no_link_keeps_a_refusal_out_of_the_log(settings: Any) -> None:
-    """With more parameters than Django reads."""
+def test_a_link_with_more_parameters_than_django_reads_is_recorded(settings: Any) -> None:
     many = "&".join(f"a{number}=1" for number in range(settings.DATA_UPLOAD_MAX_NUMBER_FIELDS + 1))
-    given = Attempt()
-    given.browser.get(f"{given.link(redirect_uri='https://mallory.example/')}&{many}", **HTML)
+    tried = Tried()
+    tried.browser.get(f"{tried.link(redirect_uri='https://mallory.example/')}&{many}", **HTML)
     record = ActivityRecord.objects.get()
     assert (record.cause, record.detail["parameters"]["a0"]) == ("redirect_uri_mismatch", "1")
-    page = f"/accounts/sign-in?next=/oauth/authorize%3F{many.replace('&', '%26')}"
-    assert given.browser.get(page).status_code == 200
-    given.post(page, {"login": given.person.email, "password": "wrong"})
-    assert ActivityRecord.objects.latest("pk").cause == "password_wrong"
 
 
 def test_a_typed_login_name_is_stored_as_a_mark_of_a_well_formed_address_only(settings: Any) -> None:
@@ -152,13 +145,8 @@ def test_the_record_of_a_limit_names_the_person_and_costs_the_same_without_an_ac
     assert 3500 < known.detail["seconds"] <= 3600
 
 
-# The command ----------------------------------------------------------------------------------------------------------
-
-
-def listing(*arguments: str) -> list[dict[str, Any]]:
-    output = StringIO()
-    call_command("application", "activity", *arguments, "--json", stdout=output)
-    return json.loads(output.getvalue())  # type: ignore[no-any-return]
+def listing(*arguments: str) -> Any:
+    return described("activity", *arguments)
 
 
 def test_the_command_lists_the_newest_first_and_filters_and_names_what_is_wrong() -> None:
@@ -166,17 +154,15 @@ def test_the_command_lists_the_newest_first_and_filters_and_names_what_is_wrong(
     tried.get(redirect_uri="http://client.example/callback?state=hidden")
     other.exchange(client_secret="wrong")
     tried.exchange(client_secret="wrong")
-    mine, client_id = listing(tried.application.client_id), tried.application.client_id
-    assert [entry["cause"] for entry in mine] == ["secret_wrong", "redirect_uri_mismatch"]
-    assert [entry["client_id"] for entry in mine] == [client_id, client_id]
+    mine = listing(tried.application.client_id)
+    assert [(entry["cause"], bool(entry["fix"])) for entry in mine] == [
+        ("secret_wrong", True),
+        ("redirect_uri_mismatch", True),
+    ]
     assert "hidden" not in json.dumps(mine)
-    assert all(entry["fix"] for entry in mine)
-    assert len(listing("--cause", "secret_wrong")) == 2
-    assert len(listing("--step", "authorize")) == 1
-    assert len(listing("--limit", "1")) == 1
-    assert len(listing("--since", "1h")) == 3
-    assert listing("--since", (timezone.now() + timedelta(hours=1)).isoformat()) == []
-    assert len(listing("--address", "127.0.0.1")) == 3
+    later = (timezone.now() + timedelta(hours=1)).isoformat()
+    filters = "cause=secret_wrong", "step=authorize", "limit=1", "since=1h", f"since={later}", "address=127.0.0.1"
+    assert [len(listing(f"--{each}")) for each in filters] == [2, 1, 1, 3, 0, 3]
     spoken = mine[0]["reference"].lower().replace("0", "o").replace("1", "l")
     assert [entry["cause"] for entry in listing("--reference", f"{spoken[:4]}-{spoken[4:]}")] == ["secret_wrong"]
     for wrong, *arguments in (("client_id", "feed"), ("--since", "--since", "soon"), ("--limit", "--limit=-1")):
@@ -185,13 +171,9 @@ def test_the_command_lists_the_newest_first_and_filters_and_names_what_is_wrong(
 
 
 def test_a_reference_without_a_record_is_answered_with_where_it_is(grace: Client) -> None:
-    told = StringIO()
-    call_command("application", "activity", "--reference", "7K3M9QXT", stdout=StringIO(), stderr=told)
-    for text in (told.getvalue(), text_of(grace.get("/admin/find/", {"q": "7K3M9QXT"}))):
+    _nothing, told = run("activity", "--reference", "7K3M9QXT")
+    for text in (told, text_of(grace.get("/admin/find/", {"q": "7K3M9QXT"}))):
         assert "every reference" in text
-
-
-# How much is kept -----------------------------------------------------------------------------------------------------
 
 
 def test_who_fails_forty_times_in_an_hour_finds_each_of_the_forty() -> None:
@@ -244,21 +226,6 @@ def test_a_flood_is_bounded_and_takes_no_record_from_others(
     for tried in (*[attacked] * 20, other):
         tried.exchange(grant_type=None)
     assert (kept(attacked), kept(other)) == (11, 2)
-
-
-def test_a_read_of_a_profile_that_could_not_be_written_is_not_the_last_that_counts(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    tried = Tried()
-    token = tried.exchange(code=tried.callback()).json()["access_token"]
-    with monkeypatch.context() as patch:
-        patch.setattr(activity_counts.code_history, "note_profile_reads", Mock(side_effect=OperationalError))
-        tried.profile(token)
-        with pytest.raises(OperationalError):
-            activity_counts.flush()
-    tried.profile(token)
-    activity_counts.flush()
-    assert AuthorizationCode.objects.get().profile_read_at
 
 
 @pytest.mark.integration

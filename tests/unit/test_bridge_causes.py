@@ -17,8 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts import audit_trail
-from accounts.models import AuditEntry
-from oauth_bridge.activity.causes import CAUSES, fix_of, words_of
+from oauth_bridge.activity.causes import CAUSES, words_of
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.credentials import code_redemption, tokens
@@ -34,16 +33,9 @@ pytestmark = [pytest.mark.django_db, pytest.mark.integration]
 
 OTHER, PROOF = "x" * 43, {"code_verifier": "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"}
 WRONG, ANOTHERS, RIGHT, MISSING = "wrong", "another's", "right", None
-ENDED, REVOKED, OFF = {"ended": {}}, {"ended": {"is_revoked": True}}, {"is_enabled": False}
-DELETED, PUBLIC = {"is_deleted": True}, {"client_type": Application.CLIENT_PUBLIC}
-
-
-def tried_with(made: dict[str, Any]) -> Tried:
-    """A sign-in to an application that is like this."""
-    tried = Tried(**{name: value for name, value in made.items() if name in ("is_enabled", "client_type")})
-    if "ended" in made:
-        tried.application.row.secrets.update(expires_at=timezone.now() - timedelta(seconds=90), **made["ended"])
-    return deleted(tried) if "is_deleted" in made else tried
+OFF, PUBLIC = {"is_enabled": False}, {"client_type": Application.CLIENT_PUBLIC}
+ENDED = {"expires_at": timezone.now() - timedelta(seconds=90)}
+REVOKED = {**ENDED, "is_revoked": True}
 
 
 def deleted(tried: Tried) -> Tried:
@@ -63,8 +55,6 @@ def check(answer: Any, step: str, cause: str, client_id: str, person: object = N
 def says(answer: Any, fault: Fault) -> bool:
     return bool(answer.json()["error_description"].startswith(fault.problem.partition("{")[0]))
 
-
-UNKNOWN = ("client_unknown", "client_deleted")
 
 # Steps of each kind ---------------------------------------------------------------------------------------------------
 
@@ -151,9 +141,9 @@ def test_a_json_body_that_names_no_application_is_recorded_without_one(sent: str
 # Clients --------------------------------------------------------------------------------------------------------------
 
 CLIENTS: list[tuple[str, Fault, str | None, dict[str, Any], dict[str, str]]] = [
-    # the cause, the fault, the secret that is sent, what the application is like, what else is sent
+    # the cause, the fault, the secret that is sent, columns of the application or its secret, what else is sent
     ("client_unknown", Fault.CLIENT_NOT_AUTHENTICATED, WRONG, {}, {"client_id": "feed" * 8}),
-    ("client_deleted", Fault.CLIENT_NOT_AUTHENTICATED, WRONG, DELETED, {}),
+    ("client_deleted", Fault.CLIENT_NOT_AUTHENTICATED, WRONG, {}, {}),
     ("client_disabled", Fault.CLIENT_NOT_AUTHENTICATED, WRONG, OFF, {}),
     ("client_disabled", Fault.CLIENT_NOT_AUTHENTICATED, RIGHT, OFF | ENDED, {}),
     ("client_disabled", Fault.CLIENT_SWITCHED_OFF, RIGHT, OFF, {}),
@@ -173,25 +163,21 @@ CLIENTS: list[tuple[str, Fault, str | None, dict[str, Any], dict[str, str]]] = [
 def test_a_failed_authentication_has_its_cause_and_reads_the_same_for_all(
     cause: str, fault: Fault, secret: str | None, made: dict[str, Any], sent: dict[str, str]
 ) -> None:
-    tried, another = tried_with(made), ApplicationFactory()
+    tried, another = Tried(**{name: made[name] for name in (*OFF, *PUBLIC) if name in made}), ApplicationFactory()
+    if secret_columns := {name: made[name] for name in REVOKED if name in made}:
+        tried.application.row.secrets.update(**secret_columns)
+    if cause == "client_deleted":
+        deleted(tried)
     secrets = {WRONG: new_credential(), ANOTHERS: another.secret, RIGHT: tried.application.secret}
     with CaptureQueriesContext(connection) as captured:
         answer = tried.exchange(client_secret=secrets.get(secret or ""), **sent)
-    detail = check(answer, "exchange", cause, "" if cause in UNKNOWN else tried.application.client_id).detail
+    client_id = "" if cause in ("client_unknown", "client_deleted") else tried.application.client_id
+    detail = check(answer, "exchange", cause, client_id).detail
     assert says(answer, fault)
     if fault is not Fault.CLIENT_SWITCHED_OFF:
         assert ["LEFT JOIN (" in query["sql"] for query in captured][:2] == [False, True]
-    if cause == "client_deleted":
-        entry = AuditEntry.objects.get()
-        deleted = entry.name, entry.actor_name, f"{entry.at:%Y-%m-%d %H:%M} UTC"
-        assert (detail["deleted_name"], detail["deleted_by"], detail["deleted_at"]) == deleted
-        assert fix_of(cause, detail).startswith(f"The application {entry.name} was deleted on 2")
-        assert fix_of(cause) == CAUSES[cause].fix
     if cause == "secret_of_another":
         assert detail["secret_of"] == another.row.pk
-    if cause == "secret_expired":
-        assert detail["secret_row"] == tried.application.row.secrets.get().pk
-        assert 90 <= detail["expired_seconds"] < 690
 
 
 # Codes ----------------------------------------------------------------------------------------------------------------
@@ -199,11 +185,6 @@ def test_a_failed_authentication_has_its_cause_and_reads_the_same_for_all(
 
 def change(row: Any, **changes: Any) -> None:
     type(row)._base_manager.filter(pk=row.pk).update(**changes)
-
-
-def replaced(code: Issued) -> None:
-    row = code.row
-    issue(row.user, row.application, row.attempt)
 
 
 def ago(**units: int) -> Any:
@@ -214,7 +195,7 @@ def ago(**units: int) -> Any:
 CODES: dict[str, tuple[Fault, Callable[[Issued], object] | None, dict[str, str]]] = {
     "code_unknown": (Fault.CODE_UNKNOWN, None, {"code": new_credential()}),
     "code_misshapen": (Fault.CODE_UNKNOWN, None, {"code": "cut"}),
-    "code_replaced": (Fault.CODE_UNKNOWN, replaced, {}),
+    "code_replaced": (Fault.CODE_UNKNOWN, lambda it: issue(it.row.user, it.row.application, it.row.attempt), {}),
     "code_withdrawn": (Fault.CODE_UNKNOWN, lambda it: consents.disconnect(it.row.user, it.row.application), {}),
     "code_of_another": (Fault.CODE_OF_ANOTHER, lambda it: change(it.row, application=ApplicationFactory().row), {}),
     "verifier_malformed": (Fault.VERIFIER_MALFORMED, None, {"code_verifier": "short"}),
@@ -281,23 +262,21 @@ def test_a_refused_token_has_its_cause_its_client_and_its_person(cause: str) -> 
     assert says(answer, fault)
 
 
-# Sign-outs ------------------------------------------------------------------------------------------------------------
-
-LOGOUTS: dict[str, dict[str, str]] = {
-    # cause: what the link has
-    "logout_hint_key_unknown": {"id_token_hint": jwt.encode({}, "k" * 32, headers={"kid": "x"})},
-    "logout_hint_invalid": {"client_id": "{client_id}", "id_token_hint": "x"},
-    "logout_client_id_missing": {"post_logout_redirect_uri": "https://app.example/after"},
-    "logout_address": {"client_id": "{client_id}", "post_logout_redirect_uri": "https://app.example/secret"},
-    "client_unknown": {"client_id": "feed" * 8},
-}
-
-
-@pytest.mark.parametrize("cause", LOGOUTS)
-def test_a_refused_sign_out_has_its_cause_and_its_client(cause: str) -> None:
-    client_id = ApplicationFactory().client_id
-    sent = {name: value.format(client_id=client_id) for name, value in LOGOUTS[cause].items()}
-    check(Client().get("/oauth/logout", sent), "logout", cause, client_id if client_id in sent.values() else "")
+@pytest.mark.parametrize(
+    ("cause", "is_named", "sent"),
+    [
+        ("logout_hint_key_unknown", False, {"id_token_hint": jwt.encode({}, "k" * 32, headers={"kid": "x"})}),
+        ("logout_hint_invalid", True, {"id_token_hint": "x"}),
+        ("logout_client_id_missing", False, {"post_logout_redirect_uri": "https://app.example/after"}),
+        ("logout_address", True, {"post_logout_redirect_uri": "https://app.example/secret"}),
+        ("client_unknown", False, {"client_id": "feed" * 8}),
+    ],
+)
+def test_a_refused_sign_out_has_its_cause_and_its_client(cause: str, is_named: bool, sent: dict[str, str]) -> None:
+    client_id = ApplicationFactory().client_id if is_named else ""
+    check(
+        Client().get("/oauth/logout", ({"client_id": client_id} if is_named else {}) | sent), "logout", cause, client_id
+    )
 
 
 def test_each_term_that_only_developers_know_is_explained() -> None:

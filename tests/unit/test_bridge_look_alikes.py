@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import pytest
 from django.core.exceptions import ValidationError
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from django.test import Client
 
 from oauth_bridge.applications.look_alikes import skeleton
@@ -16,6 +15,7 @@ from oauth_bridge.models import Application
 from tests.factories import ApplicationFactory, PersonFactory
 from tests.grants import PAGE, link_of
 from tests.pages import admin_page, html_of, with_session
+from tests.unit.test_bridge_operator import run
 
 pytestmark = pytest.mark.django_db
 ALIKE = [
@@ -45,11 +45,9 @@ def test_only_names_that_look_alike_have_one_skeleton() -> None:
     assert len({skeleton(name) for name in without_a_letter_or_with_a_vowel_sign}) == 7
 
 
-def create(*arguments: str) -> str:
+def create(name: str) -> str:
     """What the command says beside its answer."""
-    err = io.StringIO()
-    call_command("application", "create", *arguments, "--redirect-uri", CALLBACK, stdout=io.StringIO(), stderr=err)
-    return err.getvalue()
+    return run("create", name, "--redirect-uri", CALLBACK)[1]
 
 
 def posted(browser: Client, application: Application | None = None, **fields: str) -> str:
@@ -66,18 +64,17 @@ def test_no_name_is_near_that_of_a_trusted_application_but_an_older_one_stays(ad
     assert refused in html_of(admin_client.post(trust, follow=True))
     Application.objects.filter(pk=mallorys.pk).update(name="Holiday")
     assert refused not in html_of(admin_client.post(trust, follow=True))
-    assert Application.objects.get(is_trusted=True) == ours
     with pytest.raises(CommandError, match="People could take “Photo Printer” for this one"):
         create("Рhоtо Рrіntеr")
     for application in (None, mallorys):
-        page = posted(admin_client, application, name="Рhоtо Рrіntеr")
-        assert "People could take “Photo Printer” for this one, and one of the two is trusted" in page
-    assert sorted(Application.objects.values_list("name", flat=True)) == ["Holiday", "Photo Printer"]
+        assert refused in posted(admin_client, application, name="Рhоtо Рrіntеr")
+    assert sorted(Application.objects.values_list("name", "is_trusted")) == [
+        ("Holiday", False),
+        ("Photo Printer", True),
+    ]
     assert refused not in posted(admin_client, ours, name="Photo printer", is_trusted="on")
     Application.objects.filter(pk=mallorys.pk).update(name="Photo PrInter")
     assert refused not in posted(admin_client, mallorys, name="Photo PrInter", operator="Mallory Ltd")
-    admin_client.post(admin_page(ours, "act", "distrust"))
-    assert not Application.objects.filter(is_trusted=True).exists()
 
 
 def test_another_duplicate_is_registered_and_warned_of(admin_client: Client) -> None:
@@ -87,7 +84,6 @@ def test_another_duplicate_is_registered_and_warned_of(admin_client: Client) -> 
     page = posted(admin_client, name="photo-printer", client_type="public")
     assert page.count("People could take “Photo Printer” for this one.") == 1
     assert "People could take" not in posted(admin_client, first, name=first.name, operator="Ltd")
-    assert Application.objects.count() == 4
 
 
 @pytest.mark.parametrize(
@@ -122,6 +118,7 @@ def test_letters_of_another_alphabet_deceive_nobody_on_any_page(client: Client, 
         assert (shown_host(address) in page) is is_shown
 
 
+PAGES = ("homepage", "policy_uri", "tos_uri", "initiate_login_uri")
 NO_PAGES = """javascript:alert(1)|ftp://reading.example/|/privacy|https://|https://bank.example@evil.example/
 https://user:password@reading.example/|https://reading.example:99999/|https://reading.example/a b
 https://xn--a.example\u2044b.example/|https://reading.example/\u202e""".replace("\n", "|").split("|")
@@ -129,17 +126,14 @@ STARTS = ["https://a.example/start?via=oauth", "http://localhost:3000/", "http:/
 NO_STARTS = ["http://reading.example/start", "http://localhost.example/", "http://127.0.0.2/"]
 
 
-def refused(**values: str) -> set[str]:
-    """The fields that are refused."""
-    try:
-        Application(name="Reading List", redirect_uris=CALLBACK, **values).clean_fields()
-    except ValidationError as error:
-        return {*error.message_dict}
-    return set()
-
-
 def test_a_page_is_https_or_http_and_a_sign_in_starts_at_https_or_on_this_machine() -> None:
-    pages = ("homepage", "policy_uri", "tos_uri", "initiate_login_uri")
-    assert [each for each in NO_PAGES if refused(**dict.fromkeys(pages, each)) != {*pages}] == []
-    assert not refused(homepage="http://intranet.example/a?b=c#d", tos_uri=WHOLLY_CYRILLIC)
-    assert [each for each in STARTS + NO_STARTS if refused(initiate_login_uri=each)] == NO_STARTS
+    def refused(address: str, *fields: str) -> set[str]:
+        try:
+            Application(name="A", redirect_uris=CALLBACK, **dict.fromkeys(fields, address)).clean_fields()
+        except ValidationError as error:
+            return {*error.message_dict}
+        return set()
+
+    assert [each for each in NO_PAGES if refused(each, *PAGES) != {*PAGES}] == []
+    assert not refused("http://intranet.example/a?b=c#d", "homepage") | refused(WHOLLY_CYRILLIC, "tos_uri")
+    assert [each for each in STARTS + NO_STARTS if refused(each, "initiate_login_uri")] == NO_STARTS

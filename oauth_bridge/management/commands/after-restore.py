@@ -1,9 +1,4 @@
-"""`manage.py after-restore`: end credentials and list the rows to check.
-
-The database lost all changes that were made after the backup, so this module cannot decide which secret or account
-should be valid. It lists the rows that are valid now, and the newest times in the backup. Unsent e-mails with a code or
-a link are deleted too.
-"""
+"""`manage.py after-restore`: end credentials, and list what the operator must check."""
 
 from __future__ import annotations
 
@@ -27,7 +22,7 @@ ENDED: dict[str, models.QuerySet[Any]] = {
     "codes": AuthorizationCode.objects.all(),
     "access_tokens": AccessToken.objects.all(),
 }
-# The newest time in these columns shows when the backup was made.
+# The newest time in these columns: the backup was made then or later.
 WRITTEN_AT: dict[str, tuple[type[models.Model], str]] = {
     "session": (Session, "created_at"),
     "sign_in": (User, "last_login"),
@@ -87,11 +82,7 @@ class Command(BaseCommand):
 
 
 def found(now: datetime) -> dict[str, Any]:
-    """Return what the operator checks: the rows that are valid now, and what to do about each kind.
-
-    `newest_of_all` is the newest time of a row: the backup was made then or later, unless rows were written after the
-    restore.
-    """
+    """Return the rows that are valid now, and what to do about each kind."""
     works = Q(secrets__is_revoked=False) & (Q(secrets__expires_at=None) | Q(secrets__expires_at__gt=now))
     applications = Application.objects.order_by("name", "pk").values(
         "client_id",
@@ -121,13 +112,12 @@ def found(now: datetime) -> dict[str, Any]:
 
 def _plain(report: dict[str, Any]) -> str:
     applications, people = report["applications"], report["people"]
-    secrets = [
-        f"\n  {each['client_id']}  {each['name']}: {each['working_secrets']} working, "
-        f"the newest made {_time(each['newest_secret'])}"
-        for each in applications
-    ]
     shown = {
-        "client_secrets": "".join(secrets),
+        "client_secrets": "".join(
+            f"\n  {each['client_id']}  {each['name']}: {each['working_secrets']} working, "
+            f"the newest made {_time(each['newest_secret'])}"
+            for each in applications
+        ),
         "applications": f"{sum(each['enabled'] for each in applications):,} enabled of {len(applications):,}",
         "people": f"{people['active']:,} active, {people['deactivated']:,} deactivated",
         "passwords": "those of the backup",

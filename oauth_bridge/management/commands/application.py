@@ -18,13 +18,12 @@ from accounts import audit_trail
 from accounts.email_addresses import looked_up_email
 from config.infrastructure.texts import shown
 from oauth_bridge.activity import reading
-from oauth_bridge.activity.reading import MOST, OPERATOR, Filters, described
+from oauth_bridge.activity.reading import MOST, Filters, described
 from oauth_bridge.administration import checks
 from oauth_bridge.administration.activity import time_of
 from oauth_bridge.applications import fields, registry
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.management import registration, secret_commands
-from oauth_bridge.management.registration import Change
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import Step
 
@@ -99,7 +98,7 @@ class Command(BaseCommand):
             changes = registration.apply(options["file"], is_dry_run=options["dry_run"], warnings=self.stderr)
             if options["dry_run"]:
                 self.stderr.write("Nothing was stored: this was a dry run.")
-            return [_change(each) for each in changes]
+            return [each.described() for each in changes]
         if action == "list":
             return [_described(each) for each in Application.objects.prefetch_related("groups")]
         if action == "export":
@@ -113,7 +112,7 @@ class Command(BaseCommand):
                 _found(client_id)
             elif filters.reference and not found:
                 self.stderr.write(NOT_RECORDED)
-            return [described(entry, OPERATOR) for entry in found]
+            return [described(entry) for entry in found]
         if action == "audit":
             entries = audit_trail.entries("application", client_id, limit=AUDITED)
             if not entries:  # a deleted application may have entries
@@ -162,42 +161,30 @@ def _add_filters(parser: ArgumentParser) -> None:
 
 
 def _filters_of(options: dict[str, Any]) -> Filters:
-    """Return the filters that the options choose. Raises CommandError: an option is malformed."""
-    limit = options["limit"]
-    if limit is None:
-        limit = 10 if options["follow"] else 100
+    limit = options["limit"] or (10 if options["follow"] else 100)
     if not 1 <= limit <= MOST:
         raise CommandError(f"--limit is a number from 1 to {MOST}.")
-    names = ("client_id", "cause", "step", "reference")
-    who = looked_up_email(options["address"]) or options["address"]
-    return Filters(who=who, since=_since(options["since"]), limit=limit, **{name: options[name] for name in names})
-
-
-def _since(text: str) -> datetime | None:
-    if not text:
-        return None
-    ago = secret_commands.duration(text)
+    ago, text = secret_commands.duration(options["since"]), options["since"]
     since = time_of(text) if ago is None else timezone.now() - ago
-    if since is None:
+    if text and since is None:
         raise CommandError(
             "--since is a number and a unit, m, h or d, such as 24h, or a time such as 2026-11-23T16:00Z."
         )
-    return since
+    names = ("client_id", "cause", "step", "reference")
+    who = looked_up_email(options["address"]) or options["address"]
+    return Filters(who=who, since=since, limit=limit, **{name: options[name] for name in names})
 
 
 def _follow(filters: Filters) -> Iterator[dict[str, Any]]:
-    """Yield the present entries, oldest first, then each new entry. This generator never ends."""
+    """Yield the present entries, oldest first, then each new entry, without end."""
     found = reading.entries(filters)
     latest = max((entry.id for entry in found), default=reading.latest_id())
     while True:
-        yield from (described(entry, OPERATOR) for entry in reversed(found))
+        yield from (described(entry) for entry in reversed(found))
         time.sleep(FOLLOW_SECONDS)
         connection.close_if_unusable_or_obsolete()
         found = reading.entries(replace(filters, since=None, after_id=latest, limit=MOST))
         latest = max((entry.id for entry in found), default=latest)
-
-
-# An application -------------------------------------------------------------------------------------------------------
 
 
 def _found(client_id: str) -> Application:
@@ -209,16 +196,6 @@ def _found(client_id: str) -> Application:
 
 def _described(application: Application) -> dict[str, Any]:
     return {**fields.registered(application), "created": application.created.isoformat()}
-
-
-def _change(change: Change) -> dict[str, Any]:
-    return {
-        "client_id": change.application.client_id,
-        "name": change.application.name,
-        "action": "register" if change.is_new else "change",
-        "before": change.before,
-        "after": change.after,
-    }
 
 
 # Text for a terminal -------------------------------------------------------------------------------------------------
@@ -240,15 +217,6 @@ def _entry(entry: dict[str, Any]) -> str:
     if entry["fix"]:
         parts.append(f"Fix: {entry['fix']}")
     return "\n    ".join(parts)
-
-
-def _finding(each: dict[str, Any]) -> str:
-    kind = "would fail" if each["would_fail"] else "look at"
-    return shown(f"{kind}: {each['problem']} {each['fix']}".rstrip())
-
-
-def _listed(one: dict[str, Any]) -> str:
-    return f"{one['client_id']}  {shown(one['name'])}{'' if one['enabled'] else '  (disabled)'}"
 
 
 def _changed(each: dict[str, Any]) -> str:
@@ -292,8 +260,10 @@ TEXTS: dict[str, Callable[[dict[str, Any]], str]] = {
     "activity": _entry,
     "apply": _changed,
     "audit": _audited,
-    "check": _finding,
-    "list": _listed,
+    "check": lambda each: shown(
+        f"{'would fail' if each['would_fail'] else 'look at'}: {each['problem']} {each['fix']}".rstrip()
+    ),
+    "list": lambda each: f"{each['client_id']}  {shown(each['name'])}{'' if each['enabled'] else '  (disabled)'}",
     "secrets": secret_commands.line,
 }
 NOTHING = {"activity": "Nothing is recorded.", "apply": "no changes", "check": "Nothing is wrong."}

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import signal
 import time
-from types import FrameType
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -13,14 +11,12 @@ from django.utils import timezone
 
 from oauth_bridge.applications import mails
 from oauth_bridge.management import purging
+from oauth_bridge.models import PurgeRun
+from oauth_bridge.openid import signing_keys
 
 logger = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.01  # after each batch, for the requests
-
-
-def _exit(number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
 
 
 class Command(BaseCommand):
@@ -30,19 +26,14 @@ class Command(BaseCommand):
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        total, former = 0, signal.signal(signal.SIGTERM, _exit)
-        try:
-            for table, rows in purging.batches(timezone.now()):
-                total += rows
-                if rows:
-                    logger.info("A batch was deleted.", extra={"table": table, "rows": rows, "total": total})
-                time.sleep(PAUSE_SECONDS)
-        except (KeyboardInterrupt, SystemExit):
-            logger.info("The purge was stopped. Run it again to go on.", extra={"total": total})
-            raise
-        finally:
-            signal.signal(signal.SIGTERM, former)
-        purging.record_finished()
+        total = 0
+        for table, rows in purging.batches(timezone.now()):
+            total += rows
+            if rows:
+                logger.info("A batch was deleted.", extra={"table": table, "rows": rows, "total": total})
+            time.sleep(PAUSE_SECONDS)
+        signing_keys.tidy(timezone.now())
+        PurgeRun.objects.update_or_create(pk=1, defaults={"finished_at": timezone.now()})
         if told := mails.tell_of_ending_secrets(timezone.now()):
             logger.info("Mails about client secrets that end soon were written.", extra={"secrets": told})
         logger.info("The purge is finished.", extra={"total": total})

@@ -101,7 +101,7 @@ class Command(BaseCommand):
 
 
 def check_prerequisites() -> None:
-    """Check the settings and the packages. Raises CommandError: they do not allow a start."""
+    """Raises CommandError: the settings are for another machine, or the demo application needs packages."""
     for origin in (settings.AUTH_URL, settings.BASE_URL):
         if urlsplit(origin).hostname not in LOOPBACK_HOSTS:
             raise CommandError(f"quickstart is for this machine only, but the service is set up as {origin}.")
@@ -112,7 +112,7 @@ def check_prerequisites() -> None:
 
 
 def check_ports(ports: dict[str, int]) -> None:
-    """Raises CommandError: a port is in use or not allowed, or two are equal. `ports`: the port of each option."""
+    """Raises CommandError: a port is in use or not allowed, or two are equal. `ports`: by option."""
     with ExitStack() as opened:
         for option, port in ports.items():
             try:
@@ -124,14 +124,10 @@ def check_ports(ports: dict[str, int]) -> None:
                 ) from None
 
 
-# The accounts and the application -------------------------------------------------------------------------------------
-
-
 def prepare(demo_url: str) -> dict[str, Any]:
-    """Migrate, and make or update the accounts and the application. Return the values for the text WELCOME.
+    """Migrate, make or update the accounts and the application, and return the values for the text WELCOME.
 
-    A file keeps the passwords by e-mail address, and the `client_secret`. If the database is SQLite, the file is in the
-    same folder, so that people delete both together.
+    A file beside the SQLite database, or in `VAR_DIR`, keeps the passwords by e-mail address, and the `client_secret`.
     """
     database = settings.DATABASES["default"]
     is_file = database["ENGINE"] == "django.db.backends.sqlite3"
@@ -157,17 +153,12 @@ def prepare(demo_url: str) -> dict[str, Any]:
 
 
 def demo_account(email: str, nickname: str, kept: dict[str, str], **fields: bool) -> str:
-    """Create or update the account. Returns its address, and its password if `kept` has it, as a text for the terminal.
-
-    Only a new account gets a password, which is added to `kept` by address. `fields` are fields of the account.
-    """
+    """Create or update the account, and return its address and password. `fields` are set on the account."""
     person = User.objects.filter(email=email).first()
     if person is None:
         kept[email] = secrets.token_urlsafe(12)
         person = User.objects.create_user(email, kept[email], nickname=nickname)
-    for name, value in {"is_active": True, **fields}.items():
-        setattr(person, name, value)
-    person.save()
+    User.objects.filter(pk=person.pk).update(is_active=True, **fields)
     mark_verified(person)
     if person.check_password(kept.get(email, "")):
         return f"{email}, password {kept[email]}"
@@ -191,9 +182,6 @@ def demo_application(demo_url: str, kept: dict[str, str]) -> Application:
     return application
 
 
-# The two processes ----------------------------------------------------------------------------------------------------
-
-
 def start(arguments: list[str], port: int, variables: dict[str, str], output: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "gunicorn", *arguments, f"--bind={HOST}:{port}"],
@@ -205,7 +193,7 @@ def start(arguments: list[str], port: int, variables: dict[str, str], output: An
 
 
 def wait_for(port: int, processes: Processes, log: Path) -> None:
-    """Return once the port answers. Raises CommandError: one of `processes` ended. The message names the file `log`."""
+    """Return once the port answers. Raises CommandError: as `check_alive`."""
     while True:
         check_alive(processes, log)
         with suppress(OSError, HTTPException), closing(HTTPConnection(HOST, port, timeout=2)) as connection:
@@ -216,7 +204,7 @@ def wait_for(port: int, processes: Processes, log: Path) -> None:
 
 
 def check_alive(processes: Processes, log: Path) -> None:
-    """Raises CommandError: a process ended."""
+    """Raises CommandError: a process ended. The message names the file `log`."""
     for name, child in processes.items():
         if child.poll() is not None:
             raise CommandError(f"The {name} ended by itself (exit code {child.returncode}); the reason is in {log}.")

@@ -50,16 +50,10 @@ class Command(BaseCommand):
 
 
 def _described(row: SigningKey) -> dict[str, str | None]:
-    now, times = timezone.now(), (row.signs_from, row.signs_until, row.revoked_at)
-    signs_from, signs_until, revoked_at = (time.isoformat(timespec="seconds") if time else None for time in times)
+    now = timezone.now()
     state = "signs" if row.signs_until is None or row.signs_until > now else "verifies"
     if row.revoked_at or row.signs_from > now:
         state = "revoked" if row.revoked_at else "published"
-    return {
-        "kid": row.kid,
-        "algorithm": row.algorithm,
-        "state": state,
-        "signs_from": signs_from,
-        "signs_until": signs_until,
-        "revoked_at": revoked_at,
-    }
+    times = {"signs_from": row.signs_from, "signs_until": row.signs_until, "revoked_at": row.revoked_at}
+    shown = {name: time.isoformat(timespec="seconds") if time else None for name, time in times.items()}
+    return {"kid": row.kid, "algorithm": row.algorithm, "state": state, **shown}
