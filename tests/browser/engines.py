@@ -83,7 +83,11 @@ class Marionette:
         return {"value": result["value"] if isinstance(result, dict) and result.keys() == {"value"} else result}
 
     def _receive(self) -> Any:
-        digits = b"".join(iter(lambda: self.stream.read(1), b":"))
+        digits = b""
+        while (digit := self.stream.read(1)) != b":":
+            if not digit:
+                raise ConnectionError("Firefox closed the connection")
+            digits += digit
         return json.loads(self.stream.read(int(digits)))
 
 

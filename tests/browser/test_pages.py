@@ -18,7 +18,7 @@ from accounts.sessions.credential_changes import set_active
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.models import NAME_MAX_LENGTH
-from tests.browser.conftest import Device, Way, cut_off, mailed_code, press, violations
+from tests.browser.conftest import Way, add_device, cut_off, mailed_code, press, sign_in, violations
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
 
@@ -41,7 +41,6 @@ def every_page(page: Page, way: Way) -> Iterator[str]:
         redirect_uris=f"https://{LONG_HOST}/{'p' * 200}",
     )
     device: Registered = ApplicationFactory(redirect_uris="com.example.app:/callback", is_trusted=True)
-    not_you = page.locator("main .account button")
 
     def submit(**typed: str) -> None:
         """Type into the fields of these names, and press Enter in the last one."""
@@ -49,11 +48,6 @@ def every_page(page: Page, way: Way) -> Iterator[str]:
             page.locator(f"main [name={name}]:visible").fill(text)
         with page.expect_navigation():
             page.keyboard.press("Enter")
-
-    def sign_in(login: str, password: str = PASSWORD) -> None:
-        if not_you.count():
-            press(page, not_you)
-        submit(login=login, password=password)
 
     def open_(path: str) -> None:
         page.goto(path if "://" in path else f"{provider.auth_url}{path}")
@@ -73,7 +67,7 @@ def every_page(page: Page, way: Way) -> Iterator[str]:
     submit(email=alice.email)
     yield "password reset, sent"
     yield from each(provider.reset_link(), link(application))
-    sign_in(alice.email, "wrong")
+    sign_in(page, alice.email, "wrong")
     yield "sign-in with an error"
 
     yield from each("/accounts/sign-up/passkey", "/accounts/sign-up")
@@ -89,13 +83,13 @@ def every_page(page: Page, way: Way) -> Iterator[str]:
     set_active(User.objects.get(email=email), False)
     open_(link(application))
     yield "sign-in after a deactivation"
-    sign_in(email)
+    sign_in(page, email)
     yield "switched off"
 
     page.context.clear_cookies()
     person = PersonFactory(email_verified_at=None)
     open_(link(application))
-    sign_in(person.email)
+    sign_in(page, person.email)
     yield "address not confirmed"
     registry.set_groups(application.row, [Group.objects.create(name=person.email)])
     page.reload()
@@ -104,7 +98,7 @@ def every_page(page: Page, way: Way) -> Iterator[str]:
 
     page.context.clear_cookies()
     open_(link(application))
-    sign_in(alice.email)
+    sign_in(page, alice.email)
     yield "consent"
     open_(link(ApplicationFactory(redirect_uris="com.example.app:/callback")))
     page.locator("[name=decision][value=refuse]").click()
@@ -133,13 +127,13 @@ def every_page(page: Page, way: Way) -> Iterator[str]:
     open_("/accounts/sign-out")
     press(page, page.locator("main button"))
     open_("/accounts/sign-in")
-    assert not_you.count()
+    expect(page.locator("main .account button")).to_be_visible()
     yield "sign-in with the last account"
 
     page.context.clear_cookies()
-    Device(page)
+    add_device(page)
     open_("/accounts/sign-in")
-    sign_in(alice.email)
+    sign_in(page, alice.email)
     open_("/accounts/security/passkeys/add")
     submit(name="W" * 60)
     yield "recovery codes"
@@ -152,13 +146,13 @@ def every_page(page: Page, way: Way) -> Iterator[str]:
 
     page.context.clear_cookies()
     open_(link(application))
-    sign_in(alice.email)
+    sign_in(page, alice.email)
     yield "second factor"
     submit(code="123456")
     yield "second factor with an error"
     page.context.clear_cookies()
     open_(link(device))
-    sign_in(alice.email)
+    sign_in(page, alice.email)
     page.locator("[data-passkey] button").click()
     expect(page.locator("meta[http-equiv=refresh]")).to_have_count(1)
     yield "continuing"  # the last one: the browser asks whether to open the application, and takes no more clicks
