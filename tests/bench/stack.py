@@ -9,9 +9,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from django.db import connection
@@ -110,19 +111,17 @@ class Stack:
         roots = {"server": server, "postgresql": self.postgresql.process.pid, "redis": self.redis.process.pid}
         return Target(base_url, roots, self.application, self.cookies)
 
-    @contextmanager
-    def serve(self, name: str, under: Sequence[str] = (), **changes: str) -> Iterator[Server]:
+    def serve(self, name: str, **changes: Any) -> AbstractContextManager[Server]:
         """The service with its default settings on the database of `connection`."""
         folder = self.folder / f"served-{name}"
         folder.mkdir()
         variables = {"RATE_LIMITS": "on", "SECRET_KEY": os.environ["SECRET_KEY"], "REDIS_URL": self.redis.url}
-        variables |= {"DJANGO_SETTINGS_MODULE": "config.settings", **changes}  # tests.settings hashes cheaply
-        with serve(folder, under=under, **variables) as server:
-            yield server
+        variables |= {"DJANGO_SETTINGS_MODULE": "config.settings"}  # tests.settings hashes cheaply
+        return serve(folder, **variables, **changes)
 
     @contextmanager
     def service(self, under: Sequence[str] = (), **changes: str) -> Iterator[Target]:
-        with self.serve("measured", under, **{"WEB_CONCURRENCY": "2", **RATES, **changes}) as server:
+        with self.serve("measured", under=under, **{"WEB_CONCURRENCY": "2", **RATES, **changes}) as server:
             yield self.target(server.base_url, server.process.pid)
 
     @contextmanager
@@ -130,14 +129,12 @@ class Stack:
         self.postgresql.administer("CREATE DATABASE floor")
         self.postgresql.administer(FLOOR_ROWS, "floor")
         port = free_port()
-        gunicorn = ["gunicorn", f"--workers={workers}", f"--bind=127.0.0.1:{port}", "tests.wsgi.floor"]
-        dsn = f"postgres://postgres@127.0.0.1:{self.postgresql.port}/floor"
-        env = {**os.environ, "FLOOR_DSN": dsn, **changes}
+        command = [*under, sys.executable, "-m", "gunicorn", f"--workers={workers}", f"--bind=127.0.0.1:{port}"]
+        env = {**os.environ, "FLOOR_DSN": self.postgresql.url_of("floor", "postgres"), **changes}
         del env["DJANGO_SETTINGS_MODULE"]
-        command = [*under, sys.executable, "-m", *gunicorn]
         with (
             (self.folder / "floor.log").open("wb") as log,
-            subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=env) as process,
+            subprocess.Popen([*command, "tests.wsgi.floor"], stdout=log, stderr=log, cwd=ROOT, env=env) as process,
         ):
             try:
                 wait_until(lambda: is_open(port))
