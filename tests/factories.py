@@ -5,7 +5,6 @@ Factories of credentials return the raw value with the row, which contains only 
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import io
 import secrets
@@ -15,7 +14,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import factory
-from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection, models
@@ -30,15 +28,6 @@ from oauth_bridge.models import AccessToken, Application, ApplicationSecret, Aut
 
 PASSWORD = "correct horse battery staple"
 LIFETIMES = {AuthorizationCode: timedelta(seconds=600), AccessToken: timedelta(seconds=3600)}
-
-
-@functools.cache
-def hashed_by(_hashers: tuple[str, ...]) -> str:
-    return make_password(PASSWORD)
-
-
-def hashed_password() -> str:
-    return hashed_by(tuple(settings.PASSWORD_HASHERS))
 
 
 @dataclass(frozen=True)
@@ -75,7 +64,7 @@ class PersonFactory(factory.django.DjangoModelFactory[User]):
 
     email = factory.LazyFunction(lambda: f"alice-{uuid.uuid4().hex[:12]}@example.com")
     nickname = "Alice Ægir"
-    password = factory.LazyFunction(hashed_password)
+    password = factory.LazyFunction(lambda: make_password(PASSWORD))
     email_verified_at = factory.LazyFunction(timezone.now)
 
 

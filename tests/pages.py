@@ -146,14 +146,11 @@ def type_code(browser: Client, code: str) -> Any:
     return browser.post(CODE_PAGE, {"code": code})
 
 
-def mailed_link() -> str:
+def mailed_path() -> str:
+    """The path of the link for a new password in the newest e-mail."""
     found = re.search(r"https?://\S+/accounts/password/reset/\S+-\S+", str(mail.outbox[-1].body))
     assert found, mail.outbox[-1].body
-    return found[0]
-
-
-def mailed_path() -> str:
-    return urlsplit(mailed_link()).path
+    return urlsplit(found[0]).path
 
 
 def ask_for_link(browser: Client, email: str, *, address: str = LOOPBACK, **fields: str) -> Any:
@@ -185,16 +182,13 @@ def post(
     return post_multipart(client, path, data, content_type, **more)
 
 
-# Second factors in tests: an authenticator app, and a device with passkeys that this module plays ---------------------
+# Second factors -------------------------------------------------------------------------------------------------------
 
 APP = "/accounts/security/authenticator"
 CODES = "/accounts/security/recovery-codes"
 ADD = "/accounts/security/passkeys/add"
 PASSKEY = "/accounts/sign-in/passkey"
 SECOND = "/accounts/sign-in/code"
-
-
-# An app ---------------------------------------------------------------------------------------------------------------
 
 
 def code_of(secret: str, steps: int = 0) -> str:
@@ -230,15 +224,12 @@ class Account:
         return browser
 
 
-# Passkeys -------------------------------------------------------------------------------------------------------------
-
-
 def encoded(content: bytes) -> str:
     return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
 
 
 class Device:
-    """Makes one passkey and signs with it. WebAuthn §6.1, §6.5."""
+    """A device that makes one passkey and signs with it. WebAuthn §6.1, §6.5."""
 
     def __init__(self, origin: str = "") -> None:
         self.origin = origin or settings.AUTH_URL
@@ -273,10 +264,8 @@ class Device:
 
 
 def creation(browser: Client) -> dict[str, Any]:
-    page = browser.get(ADD).content.decode()
-    found = re.search(r'<script[^>]*type="application/json">(.*?)</script>', page)
-    assert found
-    return dict(json.loads(found[1])["publicKey"])
+    [options] = re.findall(r'<script[^>]*type="application/json">(.*?)</script>', html_of(browser.get(ADD)))
+    return dict(json.loads(options)["publicKey"])
 
 
 def add(browser: Client, answer: dict[str, Any]) -> Any:

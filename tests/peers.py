@@ -20,9 +20,7 @@ from typing import Any, cast
 import pytest
 
 from tests import documented
-from tests.server import free_port, is_open, wait_until, wait_until_up
-
-__all__ = ["wait_until"]
+from tests.server import free_port, is_open, wait_until_up
 
 # nginx with the configuration of docs/operations.md, in front of a server under test ----------------------------------
 

@@ -30,7 +30,6 @@ T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
 running: list[Server] = []
 PATIENCE_SECONDS = 180
-END_OF_MAIL = f"{'-' * 79}\n"  # what Django writes after each mail in a file
 # As systemd with a socket unit: the listening socket is descriptor 3 of the process.
 HANDED_OVER = """
 import os, sys
@@ -101,7 +100,8 @@ class Server:
         def found() -> list[str]:
             paths = sorted((self.folder / "mail").glob("*"), key=lambda path: path.stat().st_mtime_ns)
             mails = [path.read_text(encoding="utf-8") for path in paths]
-            return [mail for mail in mails if text in mail and mail.endswith(END_OF_MAIL)]
+            # Django writes a line of hyphens after a mail that is complete.
+            return [mail for mail in mails if text in mail and mail.endswith(f"{'-' * 79}\n")]
 
         return wait_until(found)
 
@@ -277,10 +277,8 @@ def status_of(answer: bytes) -> int:
 
 # Reads the metrics of a server over HTTP ------------------------------------------------------------------------------
 
-Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
-
-def scrape(port: int) -> Samples:
+def scrape(port: int) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     """Each sample by name and labels."""
     answer = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=30)
     assert answer.status_code == 200
