@@ -22,12 +22,6 @@ def block(beginning: str, name: str = "operations.md") -> str:
     return str(next(each for each in blocks if each.startswith(beginning)))
 
 
-def nginx_block(name: str) -> str:
-    """The only block of nginx's configuration in the document."""
-    [block] = re.findall(r"```nginx\n(.*?)```", document(name), re.DOTALL)
-    return str(block)
-
-
 def commands(heading: str, name: str) -> list[str]:
     """The blocks of shell commands of a section, subsections excluded."""
     section = re.split(rf"^#+ {re.escape(heading)}$", document(name), flags=re.MULTILINE)[1]
