@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import os
 import shutil
@@ -104,34 +103,27 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 @pytest.fixture(scope="session")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A temporary folder of the run, which its processes share."""
-    own = tmp_path_factory.getbasetemp()
-    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-
-
-@pytest.fixture(scope="session")
-def sqlite_template(run_folder: Path, django_test_environment: None, django_db_blocker: Any) -> Path:
+def sqlite_template(
+    django_test_environment: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A migrated SQLite file without rows, to be copied: the migrations take seconds."""
-    template, draft = run_folder / "template.sqlite3", run_folder / "draft.sqlite3"
-    with (run_folder / "lock").open("w") as file, django_db_blocker.unblock():
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if not template.exists():
-            migrate(f"sqlite:///{draft}")
-            draft.rename(template)
-    return template
+    path = tmp_path_factory.mktemp("template") / "db.sqlite3"
+    with django_db_blocker.unblock():
+        migrate(f"sqlite:///{path}")
+    return path
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(
-    run_folder: Path, django_test_environment: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+    django_test_environment: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
     """A database of each process, also where no test of the run uses `db`: tests over HTTP would write into that of
     DATABASE_URL. SQLite is in a file, so that the server under test sees the same rows.
     """
-    name = f"test_{connection.settings_dict['NAME']}_{run_folder.name}_{worker_number()}"
+    folder = tmp_path_factory.mktemp("database")
+    name = f"test_{connection.settings_dict['NAME']}_{'_'.join(folder.parts[-3:-1])}"
     if connection.vendor == "sqlite":
-        name = str(tmp_path_factory.mktemp("database") / "db.sqlite3")
+        name = str(folder / "db.sqlite3")
     connection.settings_dict["TEST"]["NAME"] = name
     with django_db_blocker.unblock():
         before = setup_databases(verbosity=0, interactive=False, serialized_aliases=set())

@@ -126,17 +126,9 @@ def worker_number() -> int:
     return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
-def _ports() -> Iterator[int]:
-    """Those of this process, below those that Linux gives to outgoing connections.
-
-    From a random one on, so that two runs on one machine rarely ask for the same.
-    """
-    mine = range(20_000 + worker_number(), 32_768, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
-    start = random.randrange(len(mine))
-    return itertools.cycle([*mine[start:], *mine[:start]])
-
-
-ports = _ports()
+# Of this process alone, below those that Linux gives to outgoing connections. Two runs have another order.
+PORTS = range(20_000 + worker_number(), 32_768, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+ports = itertools.cycle(random.sample(PORTS, len(PORTS)))
 
 
 def free_port() -> int:
