@@ -146,9 +146,9 @@ def origin_of_the_test_client(settings: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def commits_in_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a test in a transaction, what waits for a commit runs as soon as no other transaction than the test's is open.
+    """In a test in a transaction, run the hooks of `on_commit` once that transaction is the only open one.
 
-    Django's TestCase would never run it.
+    Django's TestCase would never run them.
     """
 
     def then_run_hooks(method: Callable[..., None]) -> Callable[..., None]:

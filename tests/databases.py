@@ -122,7 +122,7 @@ class Cluster:
         self.leave_sessions(-1)
 
     def leave_sessions(self, count: int) -> None:
-        """Limits the service to so many connections, -1 for any number, and ends those it has."""
+        """Limit the service to `count` connections (-1: any number), and end its present ones."""
         self.administer(f"ALTER ROLE service CONNECTION LIMIT {count}")
         if count >= 0:
             self.administer("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'service'")
@@ -140,7 +140,6 @@ class Cluster:
         return self.process.poll() is None
 
     def run(self, command: str) -> None:
-        """Run a program of PostgreSQL for the folder of this server."""
         program, *arguments = command.split()
         line = [self.programs / program, "-D", self.folder, *arguments]
         subprocess.run(line, check=True, stdout=subprocess.DEVNULL, **self.account)
@@ -190,8 +189,6 @@ def pooler() -> Iterator[str]:
 
 
 class OwnRedis:
-    """Started at once; the test may stop and start it."""
-
     def __init__(self, program: str, folder: Path) -> None:
         self.port = free_port()
         self.command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]

@@ -160,7 +160,7 @@ def issue(person: User, application: Application, attempt: uuid.UUID | None = No
 
 
 def rewind(row: models.Model, seconds: float) -> None:
-    """Makes the row so many seconds older: subtracts them from all its times."""
+    """Subtract `seconds` from all times of the row."""
     times = [field.name for field in row._meta.concrete_fields if isinstance(field, models.DateTimeField)]
     row.refresh_from_db()
     moved = {name: getattr(row, name) - timedelta(seconds=seconds) for name in times if getattr(row, name) is not None}

@@ -122,7 +122,7 @@ def secret_on(page: Any) -> str | None:
 
 
 def admin_page(row: Application, name: str = "", *more: Any) -> str:
-    """The path of a page about this application: the one of that name, such as `secret_act`, or its own."""
+    """The path of a page about the application: its own, or that of a name such as `act`."""
     prefix = "oauth_bridge_application_" if name in ("change", "delete", "history") else "application_"
     return reverse(f"admin:{prefix}{name}" if name else "admin:application", args=[row.pk, *more])
 
@@ -136,7 +136,7 @@ def deliver_all() -> int:
 
 
 def mailed_code(number: int = -1) -> str:
-    """The code of the newest e-mail, or of that with another number, which stands on a line of its own."""
+    """The code on a line of its own in an e-mail, by default the newest."""
     found = re.search(r"^ {4}([A-Z0-9]+(?:-[A-Z0-9]+)*)$", str(mail.outbox[number].body), re.MULTILINE)
     assert found, mail.outbox[number].body
     return found[1]
@@ -154,14 +154,13 @@ def mailed_path() -> str:
 
 
 def ask_for_link(browser: Client, email: str, *, address: str = LOOPBACK, **fields: str) -> Any:
-    """The answer to the form that asks for an e-mail with such an address."""
     return browser.post("/accounts/password/reset", {"email": email, **fields}, REMOTE_ADDR=address)
 
 
 def choose(
     browser: Client, path: str, password: str = NEW_PASSWORD, again: str | None = None, *, address: str = LOOPBACK
 ) -> Any:
-    """The answer to the form at that address, or to the form that cannot be reached."""
+    """The answer to the form for a new password at `path`. A page without a form gets the same post."""
     page = browser.get(path, follow=True)
     form = {"password1": password, "password2": password if again is None else again}
     return browser.post(page.context["action_url"] if page.context else path, form, REMOTE_ADDR=address)
@@ -176,7 +175,7 @@ post_multipart = RequestFactory.post
 def post(
     client: RequestFactory, path: str, data: Any = None, content_type: str = MULTIPART_CONTENT, **more: Any
 ) -> Any:
-    """Replaces `RequestFactory.post`, whose default is multipart always."""
+    """In place of `RequestFactory.post`, which sends multipart also without a file."""
     if content_type == MULTIPART_CONTENT and not any(hasattr(value, "read") for value in (data or {}).values()):
         data, content_type = urlencode(data or {}, doseq=True), URLENCODED
     return post_multipart(client, path, data, content_type, **more)
@@ -192,7 +191,7 @@ SECOND = "/accounts/sign-in/code"
 
 
 def code_of(secret: str, steps: int = 0) -> str:
-    """The code of an authenticator app now, or so many steps of 30 seconds later. RFC 6238."""
+    """The code of an authenticator app, `steps` periods of 30 seconds from now. RFC 6238."""
     counter = struct.pack(">Q", int(time.time()) // 30 + steps)
     mac = hmac.digest(base64.b32decode(secret), counter, hashlib.sha1)
     number = struct.unpack(">I", mac[mac[-1] & 15 :][:4])[0] & 0x7FFFFFFF
@@ -218,7 +217,7 @@ class Account:
         self.codes = codes_on(self.browser.get(self.answer["Location"]))
 
     def browser_before_code(self, browser: Client | None = None, **options: str) -> Client:
-        """A new browser, or the one given, in which the person was just asked for the second factor."""
+        """A browser, by default a new one, that shows the page for the second factor."""
         browser = browser or Client()
         assert sign_in(browser, self.person.email, **options)["Location"].partition("?")[0] == SECOND
         return browser

@@ -152,7 +152,7 @@ class MailServer:
             self._server = None
 
     def wait(self, seconds: float) -> bool:
-        """False once the server has gone away."""
+        """Wait for so many seconds. Returns False once the server has gone away."""
         return not self._released.wait(seconds)
 
 

@@ -42,7 +42,10 @@ OURS = set(re.findall(r"^\| `([A-Z_]+)` \|", (ROOT / "docs" / "operations.md").r
 
 
 def wait_until(condition: Callable[[], T], seconds: float = PATIENCE_SECONDS, told: Callable[[], object] = str) -> T:
-    """What the condition returned, as soon as that is true. Raises AssertionError, with what is `told`: it is not."""
+    """Wait until `condition` returns something true, and return that.
+
+    Raises AssertionError, with what `told` returns: it did not happen in so many seconds.
+    """
     end = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < end, f"it did not happen in time: {told()}"
@@ -87,15 +90,14 @@ class Server:
         return (self.folder / "log").read_text(encoding="utf-8", errors="replace")
 
     def logged(self, text: str) -> bool:
-        """Waits until the log contains the text: a line is written after its response was sent."""
+        """Wait until the log contains the text: a line is written after its response was sent."""
         return wait_until(lambda: text in self.log, told=lambda: text)
 
     def workers(self) -> set[int]:
-        """Process ids of the workers."""
         return children_of(self.process.pid)
 
     def mails(self, text: str = "") -> list[str]:
-        """The mails that contain the text, the newest last. Waits for the first one, because a page may not."""
+        """The mails that contain the text, the newest last. Waits for the first one."""
 
         def found() -> list[str]:
             paths = sorted((self.folder / "mail").glob("*"), key=lambda path: path.stat().st_mtime_ns)
@@ -113,7 +115,7 @@ class Server:
 
 
 def configure_django() -> None:
-    """In a program that is no test, without the variables of the machine."""
+    """For a program that is no test. Variables of the machine do not reach the service."""
     for name in OURS & os.environ.keys():
         del os.environ[name]
     os.environ |= {"DATABASE_URL": "sqlite:///:memory:", "DJANGO_SETTINGS_MODULE": "config.settings"}
@@ -122,7 +124,7 @@ def configure_django() -> None:
 
 
 def worker_number() -> int:
-    """Which of the processes that share the tests of the run this is (pytest-xdist); 0 also if it is the only one."""
+    """The number of this process among those of pytest-xdist; 0 if it is the only one."""
     return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
@@ -147,7 +149,7 @@ def is_open(port: int) -> bool:
 
 
 def children_of(pid: int) -> set[int]:
-    """None of a process that has ended."""
+    """The process ids; none for a process that has ended."""
     if not Path("/proc/self/task").exists():
         pytest.skip("needs Linux's /proc to see the processes")
     with suppress(FileNotFoundError, ProcessLookupError):
@@ -244,13 +246,13 @@ def _is_up(server: Server, port: int) -> bool:
 
 
 def request(line: bytes, headers: bytes = b"", body: bytes = b"") -> bytes:
-    """The bytes of a request to localhost, if the first header is no Host; each header ends with CRLF."""
+    """The bytes of a request. `headers` may begin with another Host than localhost; each ends with CRLF."""
     host = b"" if headers.lower().startswith(b"host:") else b"Host: localhost\r\n"
     return b"%b HTTP/1.1\r\n%bConnection: close\r\n%b\r\n%b" % (line, host, headers, body)
 
 
 def send(server: Server, data: bytes) -> bytes:
-    """Send the bytes on a new connection. The response; empty when the server closed the connection."""
+    """Send the bytes on a new connection. Returns the response; empty if the server closed the connection."""
     received = b""
     with socket.create_connection(("127.0.0.1", urlsplit(server.base_url).port or 0), timeout=120) as connection:
         with suppress(OSError):  # it may answer, and close, before it has read everything
@@ -271,7 +273,6 @@ def status_of(answer: bytes) -> int:
 
 
 def scrape(port: int) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Each sample by name and labels."""
     answer = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=30)
     assert answer.status_code == 200
     families = text_string_to_metric_families(answer.text)

@@ -139,27 +139,24 @@ def resets(site: Site) -> Iterator[Request]:
 
 
 def posts_without_a_token(_site: Site) -> Iterable[Request]:
-    """And without a cookie."""
+    """Posts to every path, without a token and without a cookie."""
     fields = "login=a%40a.example&email=a%40a.example&password=x&language=de&next=%2Faccounts%2Fprofile"
     return cycle([("POST", path, fields, FORM) for path in sorted(example_paths())])
 
 
 def second_factor_pages(site: Site) -> Iterable[Request]:
-    """The page after the password of a person with the most passkeys."""
     driver = OAuthDriver(site.base_url)
     page = driver.sign_in(driver.open("/accounts/sign-in"), site.holders.passkeys.email, PASSWORD)
     return repeat(("GET", page.url.removeprefix(site.base_url), None, cookies_of(driver)))
 
 
 def browsers_and_exports(site: Site) -> Iterable[Request]:
-    """The pages that list all sessions of a person who has the most."""
     token, headers = site.token("/accounts/export", site.holders.sessions)
     export: Request = ("POST", "/accounts/export", urlencode(token), headers)
     return cycle([("GET", "/accounts/browsers", None, headers), export])
 
 
 def pictures(site: Site) -> Iterable[Request]:
-    """Two people upload a picture that costs much to read, again and again."""
     requests: list[Request] = []
     for person in site.holders.uploaders:
         token, headers = site.token("/accounts/profile", person)

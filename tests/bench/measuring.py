@@ -53,7 +53,7 @@ def cpu_ms(roots: dict[str, int]) -> dict[str, float]:
 
 
 def cost(cpu: dict[str, float]) -> float:
-    """Server and PostgreSQL, without Redis, which is listed separately."""
+    """Without Redis, which has a column of its own."""
     return cpu["server"] + cpu["postgresql"]
 
 

@@ -74,7 +74,7 @@ class Target:
         self.userinfo(caller, f"floor-token-{1 + number % FLOOR_TOKENS}")
 
     def authorize(self, caller: Caller, number: int, scope: str = "") -> str:
-        """The code in the callback of a person who is signed in."""
+        """Return the code in the callback address of a person who is signed in."""
         state, client_id = secrets.token_hex(12), self.application.client_id
         query = {"response_type": "code", "client_id": client_id, "redirect_uri": CALLBACK, "state": state}
         query |= {"scope": scope} if scope else {}

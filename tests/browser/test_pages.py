@@ -27,7 +27,7 @@ LONG_HOST = f"{'very-long-label-of-a-host-name-' * 2}.{'w' * 60}.example"
 
 
 def every_page(page: Page, way: Way) -> Iterator[str]:
-    """Opens every page, as people with the longest names, and yields what it is."""
+    """Open every page, as people with the longest names. Yields the name of each page."""
     # The browser must not offer a passkey by itself.
     page.add_init_script(
         "if (window.PublicKeyCredential) PublicKeyCredential.isConditionalMediationAvailable = async () => false"

@@ -16,9 +16,9 @@ OPTIONS = "**/accounts/sign-in/passkey*"
 
 
 def sign_out(page: Page, way: Way, *, offers: bool = False) -> None:
-    """`offers`: on the sign-in page of a request, the browser offers passkeys by itself, and the device confirms one.
+    """With `offers`, the browser offers passkeys by itself on the sign-in page of a request.
 
-    Never on the page after this one, which would sign in again.
+    It never does on other sign-in pages, where the device would confirm one at once.
     """
     condition = "!location.search.includes('pending')" if offers else "true"
     page.add_init_script(f"if ({condition}) PublicKeyCredential.isConditionalMediationAvailable = async () => false")
@@ -28,7 +28,7 @@ def sign_out(page: Page, way: Way, *, offers: bool = False) -> None:
 
 @pytest.fixture
 def signed_in(page: Page, way: Way) -> Page:
-    """The person has a passkey in the device, as the second factor too, and is signed in."""
+    """The person is signed in, and has a passkey in the device, also as the second factor."""
     add_device(page)
     way.sign_in(page, path="/accounts/sign-in")
     page.goto(f"{way.server.auth_url}/accounts/security")

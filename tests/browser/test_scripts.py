@@ -81,7 +81,7 @@ READ = """async ([api, token, method]) => {
 
 
 def sign_in_with_the_code_of_the_guide(way: Way, page: Page) -> None:
-    """Ends at the application's callback address, with the functions of the guide."""
+    """Afterwards the page is at the callback address, and has the functions of the guide."""
     code = snippets.fill_for(snippets.blocks("guide", "js")["single-page"], way.application.row)
     page.goto(way.client.origin)
     page.add_script_tag(content=code)

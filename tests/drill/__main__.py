@@ -72,7 +72,7 @@ def etcd_is_away(site: Site, load: Load) -> None:
 
 
 def redis_is_killed(site: Site, load: Load) -> None:
-    """Then the spare, too; and both come back."""
+    """Redis is killed, then the spare. Both come back."""
     first, second = (site.programs["redis", name] for name in WEBS)
     first.kill()
     wait_until(lambda: site.counters("web2"))
@@ -137,7 +137,7 @@ def print_row(cells: list[str]) -> None:
 
 @contextmanager
 def running(folder: Path) -> Iterator[tuple[Site, str, Client, str]]:
-    """The site with two servers behind nginx, nginx's address, the trusted application and nginx's certificate."""
+    """The site with two servers behind nginx; then what Load takes: address, trusted application, certificate."""
     folder.chmod(0o755)
     port, certificate = free_port(), certificate_for(folder, 2)
     site = Site(folder, port)

@@ -172,7 +172,6 @@ class Site:
     # The service ------------------------------------------------------------------------------------------------------
 
     def service_variables(self, name: str, unit: int = UNITS[0]) -> dict[str, str]:
-        """The variables of a unit of the service on the machine."""
         origin = f"https://localhost:{self.port}"
         return {
             **self.variables("/etc/sign-in.env", name),

@@ -32,7 +32,7 @@ def migrate(*arguments: str, fake: bool = False, output: io.StringIO | None = No
 
 
 def undo() -> None:
-    """Create the index on both tables again that the migration drops."""
+    """Create the indexes again that the migration drops."""
     migrate("0001", fake=True)
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE INDEX codes_of_a_test ON {CODES} (application_id)")
