@@ -271,11 +271,11 @@ def manage(
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
     """`manage("application", "list", VARIABLE=value)` runs a command of manage.py.
 
-    In a new process when a variable is given or `alone` is true, otherwise in this one, which is faster.
+    In a new process when a variable is given, otherwise in this one, which is faster.
     """
 
-    def run(*arguments: str, stdin: str = "", alone: bool = False, **changes: str) -> subprocess.CompletedProcess[str]:
-        if alone or changes:
+    def run(*arguments: str, stdin: str = "", **changes: str) -> subprocess.CompletedProcess[str]:
+        if changes:
             options: dict[str, Any] = {"cwd": ROOT, "env": environment(tmp_path, **changes), "input": stdin}
             options |= {"capture_output": True, "text": True, "timeout": 300, "check": False}
             return subprocess.run([sys.executable, "manage.py", *arguments], **options)

@@ -177,15 +177,15 @@ def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
     return output.getvalue()
 
 
-def picture(kind: str = "PNG", size: tuple[int, int] = (40, 30), mode: str = "RGB", **options: Any) -> bytes:
-    return encoded(Image.new(mode, size, "red" if mode != "P" else 1), kind, **options)
+def picture(kind: str = "PNG", size: tuple[int, int] = (40, 30), **options: Any) -> bytes:
+    return encoded(Image.new("RGB", size, "red"), kind, **options)
 
 
-def striped(width: int = 90, height: int = 30) -> Image.Image:
+def striped() -> Image.Image:
     """Three squares: red, green, blue, from left to right."""
-    image = Image.new("RGB", (width, height), "green")
-    image.paste("red", (0, 0, width // 3, height))
-    image.paste("blue", (2 * width // 3, 0, width, height))
+    image = Image.new("RGB", (90, 30), "green")
+    image.paste("red", (0, 0, 30, 30))
+    image.paste("blue", (60, 0, 90, 30))
     return image
 
 

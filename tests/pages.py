@@ -157,12 +157,10 @@ def ask_for_link(browser: Client, email: str, *, address: str = LOOPBACK, **fiel
     return browser.post("/accounts/password/reset", {"email": email, **fields}, REMOTE_ADDR=address)
 
 
-def choose(
-    browser: Client, path: str, password: str = NEW_PASSWORD, again: str | None = None, *, address: str = LOOPBACK
-) -> Any:
+def choose(browser: Client, path: str, password: str = NEW_PASSWORD, *, address: str = LOOPBACK) -> Any:
     """The answer to the form for a new password at `path`. A page without a form gets the same post."""
     page = browser.get(path, follow=True)
-    form = {"password1": password, "password2": password if again is None else again}
+    form = {"password1": password, "password2": password}
     return browser.post(page.context["action_url"] if page.context else path, form, REMOTE_ADDR=address)
 
 

@@ -123,7 +123,7 @@ def photo(tmp_path: Path) -> Path:
     """Red, green and blue from left to right, stored rotated with an EXIF orientation, as phones do."""
     exif = Image.Exif()
     exif[ExifTags.Base.Orientation] = 6
-    stored = striped(900, 300).transpose(Image.Transpose.ROTATE_90)
+    stored = striped().resize((900, 300)).transpose(Image.Transpose.ROTATE_90)
     stored.save(tmp_path / "photo.jpg", exif=exif, quality=95)
     return tmp_path / "photo.jpg"
 

@@ -31,7 +31,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 class Caller:
     """A client that keeps its connections, or opens one for each call. It may have an address of its own.
 
-    Threads may share it. A call raises NewConnectionError: nothing was sent. Another HTTPError: no complete answer came.
+    Threads may share it. A call raises NewConnectionError: nothing was sent. Another HTTPError: no full answer came.
     """
 
     def __init__(self, server: Any, *, keeps: bool = True, address: str = "127.0.0.1") -> None:
