@@ -70,11 +70,9 @@ def wait_until_up(process: subprocess.Popen[Any], is_up: Callable[[], object], l
 
 def socket_unit(listener: socket.socket) -> dict[str, Any]:
     """Arguments of `serve` for a server that takes over the listening socket, as from systemd's socket unit."""
-    handed_over = {
-        "under": [sys.executable, "-c", HANDED_OVER, str(listener.fileno())],
-        "pass_fds": [listener.fileno()],
-    }
-    return {"port": listener.getsockname()[1], **handed_over}
+    number = listener.fileno()
+    under = [sys.executable, "-c", HANDED_OVER, str(number)]
+    return {"port": listener.getsockname()[1], "under": under, "pass_fds": [number]}
 
 
 @dataclass(eq=False)
@@ -83,7 +81,6 @@ class Server:
     auth_url: str
     folder: Path
     process: subprocess.Popen[bytes]
-    secret_key: str
 
     @property
     def log(self) -> str:
@@ -204,12 +201,11 @@ def serve(
     defaults = {"RATE_LIMITS": "off", "BIND": f"127.0.0.1:{port}", "BASE_URL": base_url, "AUTH_URL": auth_url}
     if root == ROOT:
         defaults["DJANGO_SETTINGS_MODULE"] = "tests.settings"
-    env = environment(folder, **{**defaults, **changes})
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [*under, sys.executable, "-m", "gunicorn", "-c", "config/gunicorn.py", wsgi],
             cwd=root,
-            env=env,
+            env=environment(folder, **{**defaults, **changes}),
             stdout=log,
             stderr=subprocess.STDOUT,
             # Not a session of its own: autogroup, a part of Linux's scheduler, gives each session a share of each CPU.
@@ -217,7 +213,7 @@ def serve(
             process_group=0,
             pass_fds=pass_fds,
         )
-    server = Server(base_url, auth_url, folder, process, env["SECRET_KEY"])
+    server = Server(base_url, auth_url, folder, process)
     running.append(server)
     try:
         if is_awaited:

@@ -50,7 +50,6 @@ NAMES = {
     Command.CLEAR_ELEMENT: "WebDriver:ElementClear",
     Command.SEND_KEYS_TO_ELEMENT: "WebDriver:ElementSendKeys",
     Command.GET_CURRENT_URL: "WebDriver:GetCurrentURL",
-    Command.GET_ALL_COOKIES: "WebDriver:GetCookies",
     Command.ADD_VIRTUAL_AUTHENTICATOR: "WebAuthn:AddVirtualAuthenticator",
 }
 
@@ -103,15 +102,6 @@ class Browser:
         self.driver.back()
         kind = "performance.getEntriesByType('navigation')[0]?.type"
         self._wait(lambda: self.evaluate(kind) in ("reload", "back_forward"), "a fresh page")
-
-    def forget(self, origin: str) -> None:
-        # Not a page: the answer to its last request could set a cookie again.
-        self.open(f"{origin}/static/css/tokens.css")
-        self.evaluate("document.cookie = 'probe=1; path=/'")
-        self._wait(self.driver.get_cookies, "a cookie")
-        # Once only: WebKit deletes later than it says, and a second deletion could take the cookies of the next page.
-        self.driver.delete_all_cookies()
-        self._wait(lambda: not self.driver.get_cookies(), "an end of the cookies")
 
     def evaluate(self, expression: str) -> Any:
         return self.driver.execute_script(f"return {expression}")
