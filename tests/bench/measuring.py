@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +24,7 @@ from typing import Any
 
 from urllib3.exceptions import HTTPError
 
-from tests.bench.stack import Failed, Missing, Stack, Target, say, stack
+from tests.bench.stack import Failed, Stack, Target, say, stack
 from tests.faults.load import Caller
 from tests.server import children_of
 
@@ -126,12 +127,9 @@ PATIENCE = {"GUNICORN_CMD_ARGS": "--timeout=600"}
 
 
 def instructions() -> bool:
-    """Print those of the floor and of each operation. Returns whether they are too many.
-
-    Raises Missing: valgrind is not installed.
-    """
+    """Print those of the floor and of each operation. Returns whether they are too many."""
     if not shutil.which("valgrind"):
-        raise Missing("valgrind is not installed.")
+        sys.exit("valgrind is not installed.")
     counted: dict[str, float] = {}
     with stack() as given:
         under = ("valgrind", "-q", "--tool=callgrind", "--trace-children=yes")

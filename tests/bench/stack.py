@@ -43,10 +43,6 @@ FLOOR_ROWS = f"""
 """
 
 
-class Missing(Exception):
-    """A program that the benchmark needs is not installed."""
-
-
 class Failed(Exception):
     """An operation failed. The message contains no credential."""
 
@@ -145,13 +141,10 @@ class Stack:
 
 @contextmanager
 def stack() -> Iterator[Stack]:
-    """PostgreSQL with default settings and a migrated database of one trusted application and PEOPLE; and Redis.
-
-    Raises Missing: there is no PostgreSQL or no Redis to start.
-    """
+    """PostgreSQL with default settings and a migrated database of one trusted application and PEOPLE; and Redis."""
     programs, redis_server = postgresql_programs(), shutil.which("redis-server")
     if programs is None or redis_server is None:
-        raise Missing(f"{'Redis' if programs else 'PostgreSQL'} is not installed.")
+        sys.exit(f"{'Redis' if programs else 'PostgreSQL'} is not installed.")
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
         folder.chmod(0o755)
