@@ -13,12 +13,11 @@ from django.contrib.auth.models import Group
 from django.utils import timezone
 from playwright.sync_api import Page, expect
 
-from accounts.models import NICKNAME_MAX_LENGTH, User
-from accounts.sessions.credential_changes import set_active
+from accounts.models import NICKNAME_MAX_LENGTH
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.models import NAME_MAX_LENGTH
-from tests.browser.conftest import Way, add_device, cut_off, mailed_code, press, sign_in, violations
+from tests.browser.conftest import Way, add_device, cut_off, press, sign_in, violations
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered
 
@@ -79,14 +78,11 @@ def every_page(page: Page, way: Way) -> Iterator[str]:
     submit(email=email, password1=PASSWORD)
     submit(code="AAAAAA")
     yield "sign-up, code with an error"
-    submit(code=mailed_code(provider, email))
-    set_active(User.objects.get(email=email), False)
-    open_(link(application))
-    yield "sign-in after a deactivation"
-    sign_in(page, email)
-    yield "switched off"
 
     page.context.clear_cookies()
+    open_(link(application))
+    sign_in(page, PersonFactory(is_active=False).email)
+    yield "switched off"
     person = PersonFactory(email_verified_at=None)
     open_(link(application))
     sign_in(page, person.email)
