@@ -21,7 +21,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 
 from config import environment
-from tests.server import children_of, free_port, wait_until, wait_until_up
+from tests.server import children_of, free_port, started, wait_until
 
 
 @contextmanager
@@ -176,13 +176,9 @@ def pooler() -> Iterator[str]:
         if is_root := os.geteuid() == 0:  # PgBouncer refuses to run as root
             subprocess.run(["chown", "-R", "postgres", folder], check=True)
         command, user = [program, "--quiet", settings], "postgres" if is_root else None
-        with subprocess.Popen(command, user=user, stderr=subprocess.DEVNULL) as process:
-            place = f"postgres://{database['USER']}@127.0.0.1:{port}/{database['NAME']}"
-            try:
-                wait_until_up(process, lambda: answers(place), Path(folder, "log"))
-                yield place
-            finally:
-                process.kill()
+        place = f"postgres://{database['USER']}@127.0.0.1:{port}/{database['NAME']}"
+        with started(command, lambda: answers(place), Path(folder, "log"), user=user):
+            yield place
 
 
 # A Redis server for one test ------------------------------------------------------------------------------------------

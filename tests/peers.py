@@ -20,7 +20,7 @@ from typing import Any, cast
 import pytest
 
 from tests import documented
-from tests.server import free_port, is_open, wait_until_up
+from tests.server import free_port, is_open, started
 
 # nginx with the configuration of docs/operations.md, in front of a server under test ----------------------------------
 
@@ -100,12 +100,9 @@ def nginx(folder: Path, port: int, upstream: Upstream, certificate: Path | None 
     folder.chmod(0o755)
     path = folder / "nginx.conf"
     path.write_text(configuration(folder, port, upstream, certificate), encoding="utf-8")
-    with subprocess.Popen([found, "-p", folder, "-c", path, "-e", folder / "start.log"]) as process:
-        try:
-            wait_until_up(process, lambda: is_open(port), folder / "start.log")
-            yield
-        finally:
-            process.terminate()
+    command, log = [found, "-p", folder, "-c", path, "-e", "stderr"], folder / "start.log"
+    with started(command, lambda: is_open(port), log):
+        yield
 
 
 # An SMTP server that takes e-mails, late or at once, refuses them, hangs, breaks off, or is away ----------------------

@@ -68,6 +68,17 @@ def wait_until_up(process: subprocess.Popen[Any], is_up: Callable[[], object], l
     assert process.poll() is None, read()
 
 
+@contextmanager
+def started(command: Sequence[str | Path], is_up: Callable[[], object], log: Path, **options: Any) -> Iterator[int]:
+    """The process id of a program that runs until the block ends. Its output is added to the log."""
+    with log.open("ab") as output, subprocess.Popen(command, stdout=output, stderr=output, **options) as process:
+        try:
+            wait_until_up(process, is_up, log)
+            yield process.pid
+        finally:
+            process.terminate()
+
+
 def socket_unit(listener: socket.socket) -> dict[str, Any]:
     """Arguments of `serve` for a server that takes over the listening socket, as from systemd's socket unit."""
     number = listener.fileno()
@@ -201,11 +212,12 @@ def serve(
     defaults = {"RATE_LIMITS": "off", "BIND": f"127.0.0.1:{port}", "BASE_URL": base_url, "AUTH_URL": auth_url}
     if root == ROOT:
         defaults["DJANGO_SETTINGS_MODULE"] = "tests.settings"
+    env = environment(folder, **{**defaults, **changes})
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [*under, sys.executable, "-m", "gunicorn", "-c", "config/gunicorn.py", wsgi],
             cwd=root,
-            env=environment(folder, **{**defaults, **changes}),
+            env=env,
             stdout=log,
             stderr=subprocess.STDOUT,
             # Not a session of its own: autogroup, a part of Linux's scheduler, gives each session a share of each CPU.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -22,7 +21,7 @@ from tests.databases import Cluster, OwnRedis, in_use, postgresql_programs
 from tests.factories import ApplicationFactory, PersonFactory, Registered
 from tests.faults.load import Caller
 from tests.pages import with_session
-from tests.server import ROOT, Server, free_port, is_open, serve, wait_until
+from tests.server import ROOT, Server, free_port, is_open, serve, started
 
 CALLBACK = "http://127.0.0.1:9999/callback"
 FLOOR_TOKENS = 10_000
@@ -128,15 +127,9 @@ class Stack:
         command = [*under, sys.executable, "-m", "gunicorn", f"--workers={workers}", f"--bind=127.0.0.1:{port}"]
         env = {**os.environ, "FLOOR_DSN": self.postgresql.url_of("floor", "postgres"), **changes}
         del env["DJANGO_SETTINGS_MODULE"]
-        with (
-            (self.folder / "floor.log").open("wb") as log,
-            subprocess.Popen([*command, "tests.wsgi.floor"], stdout=log, stderr=log, cwd=ROOT, env=env) as process,
-        ):
-            try:
-                wait_until(lambda: is_open(port))
-                yield self.target(f"http://localhost:{port}", process.pid)
-            finally:
-                process.terminate()
+        command, log = [*command, "tests.wsgi.floor"], self.folder / "floor.log"
+        with started(command, lambda: is_open(port), log, cwd=ROOT, env=env) as pid:
+            yield self.target(f"http://localhost:{port}", pid)
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from selenium.webdriver.webkitgtk.options import Options as WebKitOptions
 from selenium.webdriver.webkitgtk.service import Service as WebKitService
 
-from tests.server import wait_until_up
+from tests.server import started
 
 PATIENCE_SECONDS = 120
 PREFERENCES = {
@@ -155,16 +155,10 @@ def firefox(folder: Path) -> Iterator[Browser]:
     lines = [f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in PREFERENCES.items()]
     (folder / "user.js").write_text("".join(lines))
     options = ("--headless", "--no-remote", "--marionette", "--profile", str(folder))
-    with (folder / "log").open("wb") as log:
-        environment = {**os.environ, "HOME": str(folder)}
-        process = subprocess.Popen([program("firefox-esr"), *options], stdout=log, stderr=log, env=environment)
-    try:
-        port = folder / "MarionetteActivePort"
-        wait_until_up(process, lambda: port.exists() and port.read_text(), folder / "log")
+    port, environment = folder / "MarionetteActivePort", {**os.environ, "HOME": str(folder)}
+    command = [program("firefox-esr"), *options]
+    with started(command, lambda: port.exists() and port.read_text(), folder / "log", env=environment):
         yield Browser(webdriver.Remote(Marionette(int(port.read_text())), options=FirefoxOptions()))
-    finally:
-        process.kill()
-        process.wait()
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ import requests
 
 from tests.clients.conftest import Answer, code_of
 from tests.factories import ApplicationFactory
-from tests.server import free_port, is_open, wait_until_up
+from tests.server import free_port, is_open, started
 
 MODULES = Path("/usr/lib/apache2/modules")
 LOADED = ("mpm_event", "authn_core", "authz_core", "authz_user", "headers", "auth_openidc")
@@ -54,12 +53,8 @@ def apache(port: int, documented: str) -> Iterator[Path]:
         user = "User nobody\nGroup nogroup" if os.geteuid() == 0 else ""
         text = AROUND.format(folder=folder, port=port, modules=modules, user=user, documented=documented)
         (folder / "apache.conf").write_text(text, encoding="utf-8")
-        with subprocess.Popen([found, "-f", folder / "apache.conf", "-D", "FOREGROUND"]) as process:
-            try:
-                wait_until_up(process, lambda: is_open(port), log)
-                yield log
-            finally:
-                process.terminate()
+        with started([found, "-f", folder / "apache.conf", "-D", "FOREGROUND"], lambda: is_open(port), log):
+            yield log
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
