@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -389,8 +388,6 @@ def mail_server() -> Iterator[MailServer]:
 
 @pytest.fixture
 def redis_server(tmp_path: Path) -> Iterator[OwnRedis]:
-    if (program := shutil.which("redis-server")) is None:
-        pytest.skip("needs redis-server")
-    own = OwnRedis(program, tmp_path)
+    own = OwnRedis(tmp_path)
     yield own
     own.kill()

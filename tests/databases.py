@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -21,7 +20,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 
 from config import environment
-from tests.server import children_of, free_port, started, wait_until
+from tests.server import children_of, free_port, program, started, wait_until
 
 
 @contextmanager
@@ -165,9 +164,6 @@ ignore_startup_parameters = options
 @contextmanager
 def pooler() -> Iterator[str]:
     """The DATABASE_URL of the database through PgBouncer."""
-    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
-    if program is None:
-        pytest.skip("needs pgbouncer")
     database, port = connection.settings_dict, free_port()
     with tempfile.TemporaryDirectory(prefix="pgbouncer-") as folder:
         settings = Path(folder, "settings")
@@ -175,7 +171,7 @@ def pooler() -> Iterator[str]:
         Path(folder, "accounts").write_text('"{USER}" "{PASSWORD}"\n'.format(**database), encoding="utf-8")
         if is_root := os.geteuid() == 0:  # PgBouncer refuses to run as root
             subprocess.run(["chown", "-R", "postgres", folder], check=True)
-        command, user = [program, "--quiet", settings], "postgres" if is_root else None
+        command, user = [program("pgbouncer"), "--quiet", settings], "postgres" if is_root else None
         place = f"postgres://{database['USER']}@127.0.0.1:{port}/{database['NAME']}"
         with started(command, lambda: answers(place), Path(folder, "log"), user=user):
             yield place
@@ -185,9 +181,19 @@ def pooler() -> Iterator[str]:
 
 
 class OwnRedis:
-    def __init__(self, program: str, folder: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         self.port = free_port()
-        self.command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+        self.command = [
+            program("redis-server"),
+            "--port",
+            str(self.port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--dir",
+            str(folder),
+        ]
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self.start()
 

@@ -166,7 +166,6 @@ def choose(browser: Client, path: str, password: str = NEW_PASSWORD, *, address:
 
 # Forms as browsers post them: urlencoded, and multipart only with a file ----------------------------------------------
 
-URLENCODED = "application/x-www-form-urlencoded"
 post_multipart = RequestFactory.post
 
 
@@ -175,7 +174,7 @@ def post(
 ) -> Any:
     """In place of `RequestFactory.post`, which sends multipart also without a file."""
     if content_type == MULTIPART_CONTENT and not any(hasattr(value, "read") for value in (data or {}).values()):
-        data, content_type = urlencode(data or {}, doseq=True), URLENCODED
+        data, content_type = urlencode(data or {}, doseq=True), "application/x-www-form-urlencoded"
     return post_multipart(client, path, data, content_type, **more)
 
 

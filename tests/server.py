@@ -7,6 +7,7 @@ import os
 import random
 import re
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -66,6 +67,12 @@ def wait_until_up(process: subprocess.Popen[Any], is_up: Callable[[], object], l
 
     wait_until(lambda: process.poll() is not None or is_up(), told=read)
     assert process.poll() is None, read()
+
+
+def program(name: str) -> str:
+    """Its path. Skips the test: it is not installed."""
+    found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
+    return found or pytest.skip(f"needs {name}")
 
 
 @contextmanager

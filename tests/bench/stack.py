@@ -135,13 +135,12 @@ class Stack:
 @contextmanager
 def stack() -> Iterator[Stack]:
     """PostgreSQL with default settings and a migrated database of one trusted application and PEOPLE; and Redis."""
-    programs, redis_server = postgresql_programs(), shutil.which("redis-server")
-    if programs is None or redis_server is None:
+    if (programs := postgresql_programs()) is None or not shutil.which("redis-server"):
         sys.exit(f"{'Redis' if programs else 'PostgreSQL'} is not installed.")
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
         folder.chmod(0o755)
-        redis = OwnRedis(redis_server, folder)
+        redis = OwnRedis(folder)
         opened.callback(redis.kill)
         (folder / "postgresql").mkdir()
         postgresql = Cluster(programs, folder / "postgresql")

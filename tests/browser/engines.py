@@ -9,7 +9,6 @@ import itertools
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -17,7 +16,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from selenium import webdriver
 from selenium.common.exceptions import NoSuchFrameException, StaleElementReferenceException
 from selenium.webdriver.common.by import By
@@ -29,7 +27,7 @@ from selenium.webdriver.support.wait import WebDriverWait
 from selenium.webdriver.webkitgtk.options import Options as WebKitOptions
 from selenium.webdriver.webkitgtk.service import Service as WebKitService
 
-from tests.server import started
+from tests.server import program, started
 
 PATIENCE_SECONDS = 120
 PREFERENCES = {
@@ -142,12 +140,6 @@ class Browser:
         except Exception as error:
             text = self.driver.find_element(By.TAG_NAME, "body").text
             raise AssertionError(f"no {what} at {self.driver.current_url}:\n{text}") from error
-
-
-def program(name: str) -> str:
-    if (found := shutil.which(name)) is None:
-        pytest.skip(f"needs {name}")
-    return found
 
 
 @contextmanager

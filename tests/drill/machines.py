@@ -18,7 +18,7 @@ from redis import Redis, RedisError
 
 from tests import documented
 from tests.databases import postgresql_programs
-from tests.server import Server, children_of, serve, wait_until
+from tests.server import Server, children_of, program, serve, wait_until
 
 DOCUMENT = "high-availability.md"
 NETWORK = "127.77.0."
@@ -136,8 +136,7 @@ class Site:
 
     def _haproxy(self, name: str) -> Program:
         path = self.written("/etc/haproxy/haproxy.cfg", name)
-        haproxy = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin") or "haproxy"
-        return Program(path.with_name("haproxy.log"), haproxy, "-db", "-f", path)
+        return Program(path.with_name("haproxy.log"), program("haproxy"), "-db", "-f", path)
 
     def postgresql_pids(self, name: str) -> list[int]:
         path = self.folder / name / "postgresql" / "15" / "sign-in" / "postmaster.pid"
@@ -204,8 +203,8 @@ class Site:
 
     def start(self) -> None:
         """With an empty database and without the service."""
-        for program in self.programs.values():
-            program.start()
+        for each in self.programs.values():
+            each.start()
         self.wait_for_pair()
         socket = str(self.folder / self.primary() / "postgresql")
         for sql in (
@@ -217,13 +216,13 @@ class Site:
     def close(self) -> None:
         for service in self.services.values():
             service.close()
-        for program in reversed(self.programs.values()):
-            program.kill()  # Patroni first, because it would start PostgreSQL again
+        for each in reversed(self.programs.values()):
+            each.kill()  # Patroni first, because it would start PostgreSQL again
         for name in DATABASES:
             send(signal.SIGKILL, self.postgresql_pids(name))
 
 
 def absent_programs() -> str:
     path = f"{os.environ['PATH']}:/usr/sbin"
-    absent = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
+    absent = [name for name in PROGRAMS if shutil.which(name, path=path) is None]
     return ", ".join([*absent, *([] if postgresql_programs() else ["postgresql"])])
