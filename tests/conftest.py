@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
 import io
 import os
-import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
@@ -17,21 +16,21 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import time_machine
 from django.conf import settings
 from django.core.cache import cache
 from django.core.management import execute_from_command_line
 from django.db import connection
 from django.test import Client, RequestFactory
 from django.test.utils import setup_databases, teardown_databases
-from whitenoise.middleware import WhiteNoiseMiddleware
-from xdist.scheduler import LoadScopeScheduling
+from django.utils import timezone
 
 from accounts.pictures import reencoder_runner
 from config.infrastructure import rate_limits
 from oauth_bridge.activity import counts
 from tests import factories, pages
 from tests.contract import openapi_responses
-from tests.databases import OwnRedis, migrate
+from tests.databases import Cluster, OwnRedis, in_use, migrate, postgresql_programs
 from tests.driver import RESPONSE_CHECKS, SEEN, OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered, database_text
 from tests.pages import Account
@@ -62,9 +61,14 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what the integration run repeats. Unit, contract and security tests have the mark where they need it."""
-    if item.path.relative_to(ROOT / "tests").parts[0] not in ("unit", "contract", "security"):
+    """Mark what the integration run repeats. Unit, contract and security tests have the mark where they need it.
+
+    One process runs the tests of a file, which share servers and browsers; those of SCATTERED run anywhere.
+    """
+    if not item.nodeid.startswith((*SCATTERED, "tests/contract/")):
         item.add_marker("integration")
+    if not item.nodeid.startswith(SCATTERED):
+        item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 @pytest.hookimpl(trylast=True)
@@ -75,17 +79,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return bool(item.get_closest_marker("django_db")) or "db" in getattr(item, "fixturenames", ())
 
     items.sort(key=lambda item: not (item.nodeid.startswith(SCATTERED) and is_in_transaction(item)))
-
-
-class Scheduler(LoadScopeScheduling):
-    """Sends the tests of a file, which share servers and browsers, to one process; those of SCATTERED anywhere."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return nodeid if nodeid.startswith(SCATTERED) else nodeid.partition("::")[0]
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Scheduler:
-    return Scheduler(config, log)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -109,34 +102,27 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 @pytest.fixture(scope="session")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A temporary folder of the run, which its processes share."""
-    own = tmp_path_factory.getbasetemp()
-    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-
-
-@pytest.fixture(scope="session")
-def sqlite_template(run_folder: Path, django_test_environment: None, django_db_blocker: Any) -> Path:
+def sqlite_template(
+    django_test_environment: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """A migrated SQLite file without rows, to be copied: the migrations take seconds."""
-    template, draft = run_folder / "template.sqlite3", run_folder / "draft.sqlite3"
-    with (run_folder / "lock").open("w") as file, django_db_blocker.unblock():
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if not template.exists():
-            migrate(f"sqlite:///{draft}")
-            draft.rename(template)
-    return template
+    path = tmp_path_factory.mktemp("template") / "db.sqlite3"
+    with django_db_blocker.unblock():
+        migrate(f"sqlite:///{path}")
+    return path
 
 
 @pytest.fixture(scope="session")
 def django_db_setup(
-    run_folder: Path, django_test_environment: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+    django_test_environment: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
     """A database of each process, also where no test of the run uses `db`: tests over HTTP would write into that of
     DATABASE_URL. SQLite is in a file, so that the server under test sees the same rows.
     """
-    name = f"test_{connection.settings_dict['NAME']}_{run_folder.name}_{worker_number()}"
+    folder = tmp_path_factory.mktemp("database")
+    name = f"test_{connection.settings_dict['NAME']}_{'_'.join(folder.parts[-3:-1])}"
     if connection.vendor == "sqlite":
-        name = str(tmp_path_factory.mktemp("database") / "db.sqlite3")
+        name = str(folder / "db.sqlite3")
     connection.settings_dict["TEST"]["NAME"] = name
     with django_db_blocker.unblock():
         before = setup_databases(verbosity=0, interactive=False, serialized_aliases=set())
@@ -159,9 +145,9 @@ def origin_of_the_test_client(settings: Any) -> None:
 
 @pytest.fixture(autouse=True)
 def commits_in_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a test in a transaction, what waits for a commit runs as soon as no other transaction than the test's is open.
+    """In a test in a transaction, run the hooks of `on_commit` once that transaction is the only open one.
 
-    Django's TestCase would never run it.
+    Django's TestCase would never run them.
     """
 
     def then_run_hooks(method: Callable[..., None]) -> Callable[..., None]:
@@ -185,16 +171,23 @@ def real_passwords(settings: Any) -> None:
     settings.PASSWORD_HASHERS = ["accounts.passwords.hashing.PasswordHasher"]
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def fresh_counters(monkeypatch: pytest.MonkeyPatch) -> None:
     """No event of another test counts against a limit or a budget, and the windows of all limits begin with the test.
 
-    Otherwise the clock ends one in the middle of some test: django-ratelimit takes its beginning from a checksum.
+    django-ratelimit takes the beginning of a window from a checksum, so one could end in the middle of a test.
     """
     cache.clear()
     monkeypatch.setattr(counts, "_waiting", counts.Waiting())
     just_ended = int(time.time()) - 1
     monkeypatch.setattr("django_ratelimit.core.zlib", SimpleNamespace(crc32=lambda _key: just_ended))
+
+
+@pytest.fixture
+def one_moment(fresh_counters: None) -> Iterator[None]:
+    """A clock that stands still."""
+    with time_machine.travel(timezone.now(), tick=False):
+        yield
 
 
 @pytest.fixture
@@ -212,28 +205,17 @@ def redis_away(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def patience_and_speed() -> Iterator[None]:
-    """Time-outs that a slow or busy machine does not reach. Servers under test keep those of the service.
-
-    QR codes have the first of their eight masks: to compare all of them takes nine tenths of the time. Each test client
-    makes the middleware anew, and WhiteNoise takes 20 ms to list the static files: it does so once.
-    """
-    files: dict[str, Any] = {}
-    list_files = WhiteNoiseMiddleware.add_files_from_finders
-
-    def add(middleware: WhiteNoiseMiddleware) -> None:
-        if not files:
-            list_files(middleware)
-            files.update(middleware.files)
-        middleware.files.update(files)
-
+    """Time-outs that a slow or busy machine does not reach. Servers under test keep those of the service."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("socket_timeout", "socket_connect_timeout") if settings.REDIS_URL else ():
             patch.setitem(settings.CACHES["default"]["OPTIONS"], name, 20)
         if (database := settings.DATABASES["default"])["ENGINE"] == "config.infrastructure.sql":
             patch.setitem(database["OPTIONS"], "connect_timeout", 60)
         patch.setattr(reencoder_runner, "RUN_SECONDS", 600.0)
+        # To compare all eight masks of a QR code takes nine tenths of the time.
         patch.setattr("qrcode.QRCode.best_mask_pattern", lambda _code: 0)
-        patch.setattr(WhiteNoiseMiddleware, "add_files_from_finders", add)
+        # Each test client makes the middleware anew, and WhiteNoise would list the static files for 20 ms.
+        patch.setattr(settings, "WHITENOISE_AUTOREFRESH", True, raising=False)
         yield
 
 
@@ -288,11 +270,11 @@ def manage(
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
     """`manage("application", "list", VARIABLE=value)` runs a command of manage.py.
 
-    In a new process when a variable is given or `alone` is true, otherwise in this one, which is faster.
+    In a new process when a variable is given, otherwise in this one, which is faster.
     """
 
-    def run(*arguments: str, stdin: str = "", alone: bool = False, **changes: str) -> subprocess.CompletedProcess[str]:
-        if alone or changes:
+    def run(*arguments: str, stdin: str = "", **changes: str) -> subprocess.CompletedProcess[str]:
+        if changes:
             options: dict[str, Any] = {"cwd": ROOT, "env": environment(tmp_path, **changes), "input": stdin}
             options |= {"capture_output": True, "text": True, "timeout": 300, "check": False}
             return subprocess.run([sys.executable, "manage.py", *arguments], **options)
@@ -375,6 +357,27 @@ def postgresql(committed: None) -> None:
         pytest.skip("needs PostgreSQL: set DATABASE_URL to one")
 
 
+@pytest.fixture(scope="session")
+def cluster(django_db_setup: None, django_db_blocker: Any) -> Iterator[Cluster]:
+    if (programs := postgresql_programs()) is None:
+        pytest.skip("needs PostgreSQL's programs, which Debian keeps in /usr/lib/postgresql")
+    # Not in pytest's folder: PostgreSQL runs as another user, who may not read it.
+    with tempfile.TemporaryDirectory(prefix="postgresql-", ignore_cleanup_errors=True) as folder:
+        with django_db_blocker.unblock():
+            own = Cluster(programs, Path(folder))
+        yield own
+        own.kill()
+
+
+@pytest.fixture
+def own_postgresql(postgresql: None, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A separate PostgreSQL that a test may kill. Skipped on SQLite."""
+    cluster = request.getfixturevalue("cluster")  # not a parameter, which would start it before the skip
+    cluster.revive()
+    with in_use(cluster.url):
+        yield cluster
+
+
 @pytest.fixture
 def mail_server() -> Iterator[MailServer]:
     server = MailServer()
@@ -385,8 +388,6 @@ def mail_server() -> Iterator[MailServer]:
 
 @pytest.fixture
 def redis_server(tmp_path: Path) -> Iterator[OwnRedis]:
-    if (program := shutil.which("redis-server")) is None:
-        pytest.skip("needs redis-server")
-    own = OwnRedis(program, tmp_path)
+    own = OwnRedis(tmp_path)
     yield own
     own.kill()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -21,7 +20,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 
 from config import environment
-from tests.server import children_of, free_port, wait_until, wait_until_up
+from tests.server import children_of, free_port, program, started, wait_until
 
 
 @contextmanager
@@ -122,7 +121,7 @@ class Cluster:
         self.leave_sessions(-1)
 
     def leave_sessions(self, count: int) -> None:
-        """Limits the service to so many connections, -1 for any number, and ends those it has."""
+        """Limit the service to `count` connections (-1: any number), and end its present ones."""
         self.administer(f"ALTER ROLE service CONNECTION LIMIT {count}")
         if count >= 0:
             self.administer("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'service'")
@@ -140,7 +139,6 @@ class Cluster:
         return self.process.poll() is None
 
     def run(self, command: str) -> None:
-        """Run a program of PostgreSQL for the folder of this server."""
         program, *arguments = command.split()
         line = [self.programs / program, "-D", self.folder, *arguments]
         subprocess.run(line, check=True, stdout=subprocess.DEVNULL, **self.account)
@@ -166,9 +164,6 @@ ignore_startup_parameters = options
 @contextmanager
 def pooler() -> Iterator[str]:
     """The DATABASE_URL of the database through PgBouncer."""
-    program = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
-    if program is None:
-        pytest.skip("needs pgbouncer")
     database, port = connection.settings_dict, free_port()
     with tempfile.TemporaryDirectory(prefix="pgbouncer-") as folder:
         settings = Path(folder, "settings")
@@ -176,25 +171,29 @@ def pooler() -> Iterator[str]:
         Path(folder, "accounts").write_text('"{USER}" "{PASSWORD}"\n'.format(**database), encoding="utf-8")
         if is_root := os.geteuid() == 0:  # PgBouncer refuses to run as root
             subprocess.run(["chown", "-R", "postgres", folder], check=True)
-        command, user = [program, "--quiet", settings], "postgres" if is_root else None
-        with subprocess.Popen(command, user=user, stderr=subprocess.DEVNULL) as process:
-            place = f"postgres://{database['USER']}@127.0.0.1:{port}/{database['NAME']}"
-            try:
-                wait_until_up(process, lambda: answers(place), Path(folder, "log"))
-                yield place
-            finally:
-                process.kill()
+        command, user = [program("pgbouncer"), "--quiet", settings], "postgres" if is_root else None
+        place = f"postgres://{database['USER']}@127.0.0.1:{port}/{database['NAME']}"
+        with started(command, lambda: answers(place), Path(folder, "log"), user=user):
+            yield place
 
 
 # A Redis server for one test ------------------------------------------------------------------------------------------
 
 
 class OwnRedis:
-    """Started at once; the test may stop and start it."""
-
-    def __init__(self, program: str, folder: Path) -> None:
+    def __init__(self, folder: Path) -> None:
         self.port = free_port()
-        self.command = [program, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+        self.command = [
+            program("redis-server"),
+            "--port",
+            str(self.port),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--dir",
+            str(folder),
+        ]
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self.start()
 

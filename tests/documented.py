@@ -16,16 +16,10 @@ def file(path: str, name: str = "operations.md") -> str:
     return str(re.findall(rf"`{re.escape(path)}`(?:(?!```).)*```\w*\n(.*?)```", document(name), re.DOTALL)[0])
 
 
-def block(beginning: str, name: str = "operations.md") -> str:
-    """The first block of the document that begins so."""
-    blocks = re.findall(r"^```\w*\n(.*?)^```", document(name), re.DOTALL | re.MULTILINE)
+def block(beginning: str) -> str:
+    """The first block of operations.md that begins so."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", document("operations.md"), re.DOTALL | re.MULTILINE)
     return str(next(each for each in blocks if each.startswith(beginning)))
-
-
-def nginx_block(name: str) -> str:
-    """The only block of nginx's configuration in the document."""
-    [block] = re.findall(r"```nginx\n(.*?)```", document(name), re.DOTALL)
-    return str(block)
 
 
 def commands(heading: str, name: str) -> list[str]:

@@ -19,9 +19,8 @@ import requests
 TIMEOUT_SECONDS = 120
 # All codes, states, secrets and tokens that were sent or received. At the end no log and no row may contain one.
 SEEN: set[str] = set()
-SEEN_MIN_LENGTH = 20
 # Called with every response; they raise AssertionError.
-RESPONSE_CHECKS: list[Callable[[requests.Response], None]] = []
+RESPONSE_CHECKS: list[Callable[..., None]] = []
 HTML = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 # RFC 6749 §5.2: no quotation mark, no backslash, ASCII only.
 DESCRIPTION = re.compile(r"[\x20-\x21\x23-\x5B\x5D-\x7E]+")
@@ -127,19 +126,14 @@ class OAuthDriver:
         self.browser.headers.update(HTML)
         self.backend = requests.Session()
         for session in (self.browser, self.backend):
-            session.hooks["response"].append(check_response)
+            session.hooks["response"] += RESPONSE_CHECKS
 
     # The browser ----------------------------------------------------------------------------------------------------
 
     def authorization_url(self, application: Any, *, at: str | None = None, **changes: str | None) -> str:
         """A link to the authorization page; a change of None leaves the parameter out."""
-        parameters: dict[str, str | None] = {
-            "client_id": application.client_id,
-            "redirect_uri": application.redirect_uri,
-            "response_type": "code",
-            "state": secrets.token_urlsafe(8),
-            **changes,
-        }
+        client = {"client_id": application.client_id, "redirect_uri": application.redirect_uri}
+        parameters = {**client, "response_type": "code", "state": secrets.token_urlsafe(8), **changes}
         sent = {name: value for name, value in parameters.items() if value is not None}
         return f"{self.auth_url if at is None else at}/oauth/authorize?{urlencode(sent, quote_via=quote)}"
 
@@ -176,8 +170,7 @@ class OAuthDriver:
     def sign_in(self, response: requests.Response, email: str, password: str) -> requests.Response:
         form = Page(response).sign_in
         assert form, f"No sign-in form at {response.url} ({response.status_code})"
-        login = form.of_type("email", "text")
-        secret = form.of_type("password")
+        login, secret = form.of_type("email", "text"), form.of_type("password")
         assert login
         assert secret
         return self.submit(form, **{login: email, secret: password})
@@ -196,19 +189,18 @@ class OAuthDriver:
 
     def consent_page(self, application: Any, email: str, password: str, **changes: str | None) -> Any:
         """The consent page for a request, after a sign-in if the service asks for one."""
-        response = self.open(self.authorization_url(application, **changes))
-        if Page(response).sign_in:
-            response = self.sign_in(response, email, password)
-        return response
+        return self._after_sign_in(self.authorization_url(application, **changes), email, password)
+
+    def _after_sign_in(self, url: str, email: str, password: str) -> requests.Response:
+        response = self.open(url)
+        return self.sign_in(response, email, password) if Page(response).sign_in else response
 
     def authorize(
         self, url: str, email: str, password: str, decision: str = "allow", *, remember: bool = False
     ) -> Callback:
         """Everything a person does at the provider, from the link of an application to its callback address."""
-        response = self.open(url)
-        if response.ok and Page(response).sign_in:
-            response = self.sign_in(response, email, password)
-        if response.ok and Page(response).consent:
+        response = self._after_sign_in(url, email, password)
+        if Page(response).consent:
             response = self.decide(response, decision, remember=remember)
         return self.callback(response)
 
@@ -233,13 +225,8 @@ class OAuthDriver:
         self, application: Any, code: str, *, headers: dict[str, str] | None = None, **changes: str | None
     ) -> requests.Response:
         """POST /oauth/token; a change of None leaves the parameter out."""
-        parameters: dict[str, str | None] = {
-            "grant_type": "authorization_code",
-            "code": code,
-            "client_id": application.client_id,
-            "client_secret": application.client_secret,
-            **changes,
-        }
+        client = {"client_id": application.client_id, "client_secret": application.client_secret}
+        parameters = {"grant_type": "authorization_code", "code": code, **client, **changes}
         sent = {name: value for name, value in parameters.items() if value is not None}
         answer = self.post_token(urlencode(sent), headers=headers)
         if answer.ok:
@@ -247,12 +234,8 @@ class OAuthDriver:
         return answer
 
     def post_token(self, body: str | bytes, *, headers: dict[str, str] | None = None) -> requests.Response:
-        return self.call(
-            "POST",
-            "/oauth/token",
-            data=body,
-            headers={"Content-Type": "application/x-www-form-urlencoded", **(headers or {})},
-        )
+        headers = {"Content-Type": "application/x-www-form-urlencoded", **(headers or {})}
+        return self.call("POST", "/oauth/token", data=body, headers=headers)
 
     def userinfo(self, token: str, **headers: str) -> requests.Response:
         return self.call("GET", "/oauth/userinfo", headers={"Authorization": f"Bearer {token}", **headers})
@@ -262,20 +245,13 @@ class OAuthDriver:
             method, f"{self.base_url}{path}", allow_redirects=False, timeout=TIMEOUT_SECONDS, **options
         )
 
-    # ------------------------------------------------------------------------------------------------------------------
-
     def _is_ours(self, url: str) -> bool:
         origin = "{0.scheme}://{0.netloc}".format(urlsplit(url))
         return origin in (self.base_url, self.auth_url)
 
 
 def record(*credentials: str | None) -> None:
-    SEEN.update(each for each in credentials if each and len(each) >= SEEN_MIN_LENGTH)
-
-
-def check_response(response: requests.Response, **_options: Any) -> None:
-    for check in RESPONSE_CHECKS:
-        check(response)
+    SEEN.update(each for each in credentials if each and len(each) >= 20)
 
 
 def error_of(response: requests.Response, status: int, error: str) -> str:

@@ -5,7 +5,6 @@ Factories of credentials return the raw value with the row, which contains only 
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import io
 import secrets
@@ -15,7 +14,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import factory
-from django.conf import settings
 from django.contrib.auth.hashers import make_password
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection, models
@@ -30,15 +28,6 @@ from oauth_bridge.models import AccessToken, Application, ApplicationSecret, Aut
 
 PASSWORD = "correct horse battery staple"
 LIFETIMES = {AuthorizationCode: timedelta(seconds=600), AccessToken: timedelta(seconds=3600)}
-
-
-@functools.cache
-def hashed_by(_hashers: tuple[str, ...]) -> str:
-    return make_password(PASSWORD)
-
-
-def hashed_password() -> str:
-    return hashed_by(tuple(settings.PASSWORD_HASHERS))
 
 
 @dataclass(frozen=True)
@@ -75,7 +64,7 @@ class PersonFactory(factory.django.DjangoModelFactory[User]):
 
     email = factory.LazyFunction(lambda: f"alice-{uuid.uuid4().hex[:12]}@example.com")
     nickname = "Alice Ægir"
-    password = factory.LazyFunction(hashed_password)
+    password = factory.LazyFunction(lambda: make_password(PASSWORD))
     email_verified_at = factory.LazyFunction(timezone.now)
 
 
@@ -171,7 +160,7 @@ def issue(person: User, application: Application, attempt: uuid.UUID | None = No
 
 
 def rewind(row: models.Model, seconds: float) -> None:
-    """Makes the row so many seconds older: subtracts them from all its times."""
+    """Subtract `seconds` from all times of the row."""
     times = [field.name for field in row._meta.concrete_fields if isinstance(field, models.DateTimeField)]
     row.refresh_from_db()
     moved = {name: getattr(row, name) - timedelta(seconds=seconds) for name in times if getattr(row, name) is not None}
@@ -188,15 +177,15 @@ def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
     return output.getvalue()
 
 
-def picture(kind: str = "PNG", size: tuple[int, int] = (40, 30), mode: str = "RGB", **options: Any) -> bytes:
-    return encoded(Image.new(mode, size, "red" if mode != "P" else 1), kind, **options)
+def picture(kind: str = "PNG", size: tuple[int, int] = (40, 30), **options: Any) -> bytes:
+    return encoded(Image.new("RGB", size, "red"), kind, **options)
 
 
-def striped(width: int = 90, height: int = 30) -> Image.Image:
+def striped() -> Image.Image:
     """Three squares: red, green, blue, from left to right."""
-    image = Image.new("RGB", (width, height), "green")
-    image.paste("red", (0, 0, width // 3, height))
-    image.paste("blue", (2 * width // 3, 0, width, height))
+    image = Image.new("RGB", (90, 30), "green")
+    image.paste("red", (0, 0, 30, 30))
+    image.paste("blue", (60, 0, 90, 30))
     return image
 
 

@@ -122,7 +122,7 @@ def secret_on(page: Any) -> str | None:
 
 
 def admin_page(row: Application, name: str = "", *more: Any) -> str:
-    """The path of a page about this application: the one of that name, such as `secret_act`, or its own."""
+    """The path of a page about the application: its own, or that of a name such as `act`."""
     prefix = "oauth_bridge_application_" if name in ("change", "delete", "history") else "application_"
     return reverse(f"admin:{prefix}{name}" if name else "admin:application", args=[row.pk, *more])
 
@@ -136,7 +136,7 @@ def deliver_all() -> int:
 
 
 def mailed_code(number: int = -1) -> str:
-    """The code of the newest e-mail, or of that with another number, which stands on a line of its own."""
+    """The code on a line of its own in an e-mail, by default the newest."""
     found = re.search(r"^ {4}([A-Z0-9]+(?:-[A-Z0-9]+)*)$", str(mail.outbox[number].body), re.MULTILINE)
     assert found, mail.outbox[number].body
     return found[1]
@@ -146,46 +146,39 @@ def type_code(browser: Client, code: str) -> Any:
     return browser.post(CODE_PAGE, {"code": code})
 
 
-def mailed_link() -> str:
+def mailed_path() -> str:
+    """The path of the link for a new password in the newest e-mail."""
     found = re.search(r"https?://\S+/accounts/password/reset/\S+-\S+", str(mail.outbox[-1].body))
     assert found, mail.outbox[-1].body
-    return found[0]
-
-
-def mailed_path() -> str:
-    return urlsplit(mailed_link()).path
+    return urlsplit(found[0]).path
 
 
 def ask_for_link(browser: Client, email: str, *, address: str = LOOPBACK, **fields: str) -> Any:
-    """The answer to the form that asks for an e-mail with such an address."""
     return browser.post("/accounts/password/reset", {"email": email, **fields}, REMOTE_ADDR=address)
 
 
-def choose(
-    browser: Client, path: str, password: str = NEW_PASSWORD, again: str | None = None, *, address: str = LOOPBACK
-) -> Any:
-    """The answer to the form at that address, or to the form that cannot be reached."""
+def choose(browser: Client, path: str, password: str = NEW_PASSWORD, *, address: str = LOOPBACK) -> Any:
+    """The answer to the form for a new password at `path`. A page without a form gets the same post."""
     page = browser.get(path, follow=True)
-    form = {"password1": password, "password2": password if again is None else again}
+    form = {"password1": password, "password2": password}
     return browser.post(page.context["action_url"] if page.context else path, form, REMOTE_ADDR=address)
 
 
 # Forms as browsers post them: urlencoded, and multipart only with a file ----------------------------------------------
 
-URLENCODED = "application/x-www-form-urlencoded"
 post_multipart = RequestFactory.post
 
 
 def post(
     client: RequestFactory, path: str, data: Any = None, content_type: str = MULTIPART_CONTENT, **more: Any
 ) -> Any:
-    """Replaces `RequestFactory.post`, whose default is multipart always."""
+    """In place of `RequestFactory.post`, which sends multipart also without a file."""
     if content_type == MULTIPART_CONTENT and not any(hasattr(value, "read") for value in (data or {}).values()):
-        data, content_type = urlencode(data or {}, doseq=True), URLENCODED
+        data, content_type = urlencode(data or {}, doseq=True), "application/x-www-form-urlencoded"
     return post_multipart(client, path, data, content_type, **more)
 
 
-# Second factors in tests: an authenticator app, and a device with passkeys that this module plays ---------------------
+# Second factors -------------------------------------------------------------------------------------------------------
 
 APP = "/accounts/security/authenticator"
 CODES = "/accounts/security/recovery-codes"
@@ -194,11 +187,8 @@ PASSKEY = "/accounts/sign-in/passkey"
 SECOND = "/accounts/sign-in/code"
 
 
-# An app ---------------------------------------------------------------------------------------------------------------
-
-
 def code_of(secret: str, steps: int = 0) -> str:
-    """The code of an authenticator app now, or so many steps of 30 seconds later. RFC 6238."""
+    """The code of an authenticator app, `steps` periods of 30 seconds from now. RFC 6238."""
     counter = struct.pack(">Q", int(time.time()) // 30 + steps)
     mac = hmac.digest(base64.b32decode(secret), counter, hashlib.sha1)
     number = struct.unpack(">I", mac[mac[-1] & 15 :][:4])[0] & 0x7FFFFFFF
@@ -224,13 +214,10 @@ class Account:
         self.codes = codes_on(self.browser.get(self.answer["Location"]))
 
     def browser_before_code(self, browser: Client | None = None, **options: str) -> Client:
-        """A new browser, or the one given, in which the person was just asked for the second factor."""
+        """A browser, by default a new one, that shows the page for the second factor."""
         browser = browser or Client()
         assert sign_in(browser, self.person.email, **options)["Location"].partition("?")[0] == SECOND
         return browser
-
-
-# Passkeys -------------------------------------------------------------------------------------------------------------
 
 
 def encoded(content: bytes) -> str:
@@ -238,7 +225,7 @@ def encoded(content: bytes) -> str:
 
 
 class Device:
-    """Makes one passkey and signs with it. WebAuthn §6.1, §6.5."""
+    """A device that makes one passkey and signs with it. WebAuthn §6.1, §6.5."""
 
     def __init__(self, origin: str = "") -> None:
         self.origin = origin or settings.AUTH_URL
@@ -273,10 +260,8 @@ class Device:
 
 
 def creation(browser: Client) -> dict[str, Any]:
-    page = browser.get(ADD).content.decode()
-    found = re.search(r'<script[^>]*type="application/json">(.*?)</script>', page)
-    assert found
-    return dict(json.loads(found[1])["publicKey"])
+    [options] = re.findall(r'<script[^>]*type="application/json">(.*?)</script>', html_of(browser.get(ADD)))
+    return dict(json.loads(options)["publicKey"])
 
 
 def add(browser: Client, answer: dict[str, Any]) -> Any:

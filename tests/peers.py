@@ -6,7 +6,6 @@ import email
 import email.policy
 import os
 import re
-import shutil
 import socketserver
 import ssl
 import subprocess
@@ -17,12 +16,8 @@ from email.message import EmailMessage
 from pathlib import Path
 from typing import Any, cast
 
-import pytest
-
 from tests import documented
-from tests.server import free_port, is_open, wait_until, wait_until_up
-
-__all__ = ["wait_until"]
+from tests.server import free_port, is_open, program, started
 
 # nginx with the configuration of docs/operations.md, in front of a server under test ----------------------------------
 
@@ -96,18 +91,13 @@ def configuration(folder: Path, port: int, upstream: Upstream, certificate: Path
 @contextmanager
 def nginx(folder: Path, port: int, upstream: Upstream, certificate: Path | None = None) -> Iterator[None]:
     """nginx on the loopback `port`, which forwards to `upstream`, as in `configuration`; it ends with the block."""
-    if (found := shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")) is None:
-        pytest.skip("needs nginx")
     folder.mkdir(exist_ok=True)
     folder.chmod(0o755)
     path = folder / "nginx.conf"
     path.write_text(configuration(folder, port, upstream, certificate), encoding="utf-8")
-    with subprocess.Popen([found, "-p", folder, "-c", path, "-e", folder / "start.log"]) as process:
-        try:
-            wait_until_up(process, lambda: is_open(port), folder / "start.log")
-            yield
-        finally:
-            process.terminate()
+    command, log = [program("nginx"), "-p", folder, "-c", path, "-e", "stderr"], folder / "start.log"
+    with started(command, lambda: is_open(port), log):
+        yield
 
 
 # An SMTP server that takes e-mails, late or at once, refuses them, hangs, breaks off, or is away ----------------------
@@ -154,7 +144,7 @@ class MailServer:
             self._server = None
 
     def wait(self, seconds: float) -> bool:
-        """False once the server has gone away."""
+        """Wait for so many seconds. Returns False once the server has gone away."""
         return not self._released.wait(seconds)
 
 

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
@@ -30,7 +31,6 @@ T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
 running: list[Server] = []
 PATIENCE_SECONDS = 180
-END_OF_MAIL = f"{'-' * 79}\n"  # what Django writes after each mail in a file
 # As systemd with a socket unit: the listening socket is descriptor 3 of the process.
 HANDED_OVER = """
 import os, sys
@@ -43,7 +43,10 @@ OURS = set(re.findall(r"^\| `([A-Z_]+)` \|", (ROOT / "docs" / "operations.md").r
 
 
 def wait_until(condition: Callable[[], T], seconds: float = PATIENCE_SECONDS, told: Callable[[], object] = str) -> T:
-    """What the condition returned, as soon as that is true. Raises AssertionError, with what is `told`: it is not."""
+    """Wait until `condition` returns something true, and return that.
+
+    Raises AssertionError, with what `told` returns: it did not happen in so many seconds.
+    """
     end = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < end, f"it did not happen in time: {told()}"
@@ -66,13 +69,28 @@ def wait_until_up(process: subprocess.Popen[Any], is_up: Callable[[], object], l
     assert process.poll() is None, read()
 
 
+def program(name: str) -> str:
+    """Its path. Skips the test: it is not installed."""
+    found = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
+    return found or pytest.skip(f"needs {name}")
+
+
+@contextmanager
+def started(command: Sequence[str | Path], is_up: Callable[[], object], log: Path, **options: Any) -> Iterator[int]:
+    """The process id of a program that runs until the block ends. Its output is added to the log."""
+    with log.open("ab") as output, subprocess.Popen(command, stdout=output, stderr=output, **options) as process:
+        try:
+            wait_until_up(process, is_up, log)
+            yield process.pid
+        finally:
+            process.terminate()
+
+
 def socket_unit(listener: socket.socket) -> dict[str, Any]:
     """Arguments of `serve` for a server that takes over the listening socket, as from systemd's socket unit."""
-    handed_over = {
-        "under": [sys.executable, "-c", HANDED_OVER, str(listener.fileno())],
-        "pass_fds": [listener.fileno()],
-    }
-    return {"port": listener.getsockname()[1], **handed_over}
+    number = listener.fileno()
+    under = [sys.executable, "-c", HANDED_OVER, str(number)]
+    return {"port": listener.getsockname()[1], "under": under, "pass_fds": [number]}
 
 
 @dataclass(eq=False)
@@ -81,27 +99,26 @@ class Server:
     auth_url: str
     folder: Path
     process: subprocess.Popen[bytes]
-    secret_key: str
 
     @property
     def log(self) -> str:
         return (self.folder / "log").read_text(encoding="utf-8", errors="replace")
 
     def logged(self, text: str) -> bool:
-        """Waits until the log contains the text: a line is written after its response was sent."""
+        """Wait until the log contains the text: a line is written after its response was sent."""
         return wait_until(lambda: text in self.log, told=lambda: text)
 
     def workers(self) -> set[int]:
-        """Process ids of the workers."""
         return children_of(self.process.pid)
 
     def mails(self, text: str = "") -> list[str]:
-        """The mails that contain the text, the newest last. Waits for the first one, because a page may not."""
+        """The mails that contain the text, the newest last. Waits for the first one."""
 
         def found() -> list[str]:
             paths = sorted((self.folder / "mail").glob("*"), key=lambda path: path.stat().st_mtime_ns)
             mails = [path.read_text(encoding="utf-8") for path in paths]
-            return [mail for mail in mails if text in mail and mail.endswith(END_OF_MAIL)]
+            # Django writes a line of hyphens after a mail that is complete.
+            return [mail for mail in mails if text in mail and mail.endswith(f"{'-' * 79}\n")]
 
         return wait_until(found)
 
@@ -113,7 +130,7 @@ class Server:
 
 
 def configure_django() -> None:
-    """In a program that is no test, without the variables of the machine."""
+    """For a program that is no test. Variables of the machine do not reach the service."""
     for name in OURS & os.environ.keys():
         del os.environ[name]
     os.environ |= {"DATABASE_URL": "sqlite:///:memory:", "DJANGO_SETTINGS_MODULE": "config.settings"}
@@ -122,21 +139,13 @@ def configure_django() -> None:
 
 
 def worker_number() -> int:
-    """Which of the processes that share the tests of the run this is (pytest-xdist); 0 also if it is the only one."""
+    """The number of this process among those of pytest-xdist; 0 if it is the only one."""
     return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 
 
-def _ports() -> Iterator[int]:
-    """Those of this process, below those that Linux gives to outgoing connections.
-
-    From a random one on, so that two runs on one machine rarely ask for the same.
-    """
-    mine = range(20_000 + worker_number(), 32_768, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
-    start = random.randrange(len(mine))
-    return itertools.cycle([*mine[start:], *mine[:start]])
-
-
-ports = _ports()
+# Of this process alone, below those that Linux gives to outgoing connections. Two runs have another order.
+PORTS = range(20_000 + worker_number(), 32_768, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+ports = itertools.cycle(random.sample(PORTS, len(PORTS)))
 
 
 def free_port() -> int:
@@ -155,7 +164,7 @@ def is_open(port: int) -> bool:
 
 
 def children_of(pid: int) -> set[int]:
-    """None of a process that has ended."""
+    """The process ids; none for a process that has ended."""
     if not Path("/proc/self/task").exists():
         pytest.skip("needs Linux's /proc to see the processes")
     with suppress(FileNotFoundError, ProcessLookupError):
@@ -223,7 +232,7 @@ def serve(
             process_group=0,
             pass_fds=pass_fds,
         )
-    server = Server(base_url, auth_url, folder, process, env["SECRET_KEY"])
+    server = Server(base_url, auth_url, folder, process)
     running.append(server)
     try:
         if is_awaited:
@@ -252,13 +261,13 @@ def _is_up(server: Server, port: int) -> bool:
 
 
 def request(line: bytes, headers: bytes = b"", body: bytes = b"") -> bytes:
-    """The bytes of a request to localhost, if the first header is no Host; each header ends with CRLF."""
+    """The bytes of a request. `headers` may begin with another Host than localhost; each ends with CRLF."""
     host = b"" if headers.lower().startswith(b"host:") else b"Host: localhost\r\n"
     return b"%b HTTP/1.1\r\n%bConnection: close\r\n%b\r\n%b" % (line, host, headers, body)
 
 
 def send(server: Server, data: bytes) -> bytes:
-    """Send the bytes on a new connection. The response; empty when the server closed the connection."""
+    """Send the bytes on a new connection. Returns the response; empty if the server closed the connection."""
     received = b""
     with socket.create_connection(("127.0.0.1", urlsplit(server.base_url).port or 0), timeout=120) as connection:
         with suppress(OSError):  # it may answer, and close, before it has read everything
@@ -277,11 +286,8 @@ def status_of(answer: bytes) -> int:
 
 # Reads the metrics of a server over HTTP ------------------------------------------------------------------------------
 
-Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
-
-def scrape(port: int) -> Samples:
-    """Each sample by name and labels."""
+def scrape(port: int) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
     answer = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=30)
     assert answer.status_code == 200
     families = text_string_to_metric_families(answer.text)

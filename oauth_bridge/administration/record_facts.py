@@ -24,6 +24,7 @@ from oauth_bridge.callback_addresses.masking import MASK
 from oauth_bridge.credentials import admission
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord, Step
+from oauth_bridge.models.application import CLIENT_ID_LENGTH, TYPING_ERRORS
 
 MOST_NEAR = 5  # applications that are named
 MOST_LIMITS = 5  # of the latest records of a limit, for each person

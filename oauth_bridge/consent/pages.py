@@ -20,9 +20,8 @@ from django.utils.translation import gettext_noop, ngettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from accounts import return_path
+from accounts import profile, return_path
 from accounts.pages import person_context
-from accounts import profile
 from accounts.profile import shown_claims
 from accounts.templatetags.times import comma
 from oauth_bridge.applications import registry

@@ -28,33 +28,33 @@ from tests.faults.load import FORM, Caller
 from tests.grants import example_paths
 from tests.pages import Device, with_session
 
-# The most that one person may have.
-PASSKEYS, SESSIONS = 20, 100
-PICTURE_SIZE = (7000, 7000)
 Request = tuple[str, str, str | bytes | None, dict[str, str]]  # method, path, body, headers
 
 
 @dataclass(frozen=True)
 class Holders:
-    """Accounts that the attacker owns, addresses of other people, and a file that costs much to read."""
+    """Accounts that the attacker owns, with the most passkeys and the most sessions that a person may have.
+
+    Also addresses of other people, and a file that costs much to read.
+    """
 
     passkeys: Any
     sessions: Any
-    uploaders: tuple[Any, Any]
+    uploaders: list[Any]
     addresses: list[str]
     picture: bytes = field(repr=False)
 
     @classmethod
     def create(cls) -> Holders:
-        passkeys, sessions, first, second = PersonFactory.create_batch(4)
-        for number in range(PASSKEYS):
-            request = {"user": {"id": "bWFsbG9yeQ"}, "rp": {"id": "localhost"}, "challenge": "bWFsbG9yeQ"}
+        passkeys, sessions, *uploaders = PersonFactory.create_batch(4)
+        request = {"user": {"id": "bWFsbG9yeQ"}, "rp": {"id": "localhost"}, "challenge": "bWFsbG9yeQ"}
+        for number in range(20):
             data = {"name": f"Key {number}", "credential": Device("http://localhost").made(request)}
             Authenticator.objects.create(user=passkeys, type="webauthn", data=data)
-        for _ in range(SESSIONS):
+        for _ in range(100):
             with_session(sessions)
         addresses = [person.email for person in PersonFactory.create_batch(32)]
-        return cls(passkeys, sessions, (first, second), addresses, picture("JPEG", PICTURE_SIZE))
+        return cls(passkeys, sessions, uploaders, addresses, picture("JPEG", (7000, 7000)))
 
 
 @dataclass(frozen=True)
@@ -139,27 +139,24 @@ def resets(site: Site) -> Iterator[Request]:
 
 
 def posts_without_a_token(_site: Site) -> Iterable[Request]:
-    """And without a cookie."""
+    """Posts to every path, without a token and without a cookie."""
     fields = "login=a%40a.example&email=a%40a.example&password=x&language=de&next=%2Faccounts%2Fprofile"
     return cycle([("POST", path, fields, FORM) for path in sorted(example_paths())])
 
 
 def second_factor_pages(site: Site) -> Iterable[Request]:
-    """The page after the password of a person with the most passkeys."""
     driver = OAuthDriver(site.base_url)
     page = driver.sign_in(driver.open("/accounts/sign-in"), site.holders.passkeys.email, PASSWORD)
     return repeat(("GET", page.url.removeprefix(site.base_url), None, cookies_of(driver)))
 
 
 def browsers_and_exports(site: Site) -> Iterable[Request]:
-    """The pages that list all sessions of a person who has the most."""
     token, headers = site.token("/accounts/export", site.holders.sessions)
     export: Request = ("POST", "/accounts/export", urlencode(token), headers)
     return cycle([("GET", "/accounts/browsers", None, headers), export])
 
 
 def pictures(site: Site) -> Iterable[Request]:
-    """Two people upload a picture that costs much to read, again and again."""
     requests: list[Request] = []
     for person in site.holders.uploaders:
         token, headers = site.token("/accounts/profile", person)
@@ -200,8 +197,6 @@ def holding(number: int, beginning: bytes, trickle: bytes = b"") -> Attack:
                 except OSError:
                     connection.close()
                     held.remove(connection)
-        for connection in held:
-            connection.close()
 
     return attack
 

@@ -11,12 +11,12 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -24,7 +24,7 @@ from typing import Any
 
 from urllib3.exceptions import HTTPError
 
-from tests.bench.stack import Failed, Missing, Stack, Target, say, stack
+from tests.bench.stack import Failed, Stack, Target, say, stack
 from tests.faults.load import Caller
 from tests.server import children_of
 
@@ -53,25 +53,16 @@ def cpu_ms(roots: dict[str, int]) -> dict[str, float]:
     return {name: tree(pid) for name, pid in roots.items()}
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One phase of one round. CPU is in milliseconds for one operation."""
-
-    phase: str
-    round: int
-    failures: Counter[str]
-    cpu: dict[str, float]
-
-    @property
-    def cost(self) -> float:
-        """Server and PostgreSQL, without Redis, which is listed separately."""
-        return self.cpu["server"] + self.cpu["postgresql"]
+def cost(cpu: dict[str, float]) -> float:
+    """Without Redis, which has a column of its own."""
+    return cpu["server"] + cpu["postgresql"]
 
 
 def drive(
-    target: Target, phase: str, number: int, operation: Callable[[Caller, Any], Any], given: Iterable[Any]
-) -> tuple[Measured, list[Any]]:
-    caller, failures = Caller(target), Counter[str]()
+    target: Target, failures: Counter[str], operation: Callable[[Caller, Any], Any], given: Iterable[Any]
+) -> tuple[dict[str, float], list[Any]]:
+    """CPU milliseconds of one operation by process, and the results. Counts the failures."""
+    caller = Caller(target)
 
     def call(value: Any) -> Any:
         try:
@@ -83,42 +74,35 @@ def drive(
     before = cpu_ms(target.roots)
     with ThreadPoolExecutor(CLIENTS) as pool:
         results = [result for result in pool.map(call, given) if result]
-    cpu = {name: (value - before[name]) / max(1, len(results)) for name, value in cpu_ms(target.roots).items()}
-    return Measured(phase, number, failures, cpu), results
-
-
-def of_service(service: Target, number: int, operations: int) -> Iterable[Measured]:
-    """Authorize, token, user info and complete flows: each code is redeemed, and each token is used twice."""
-    measured, codes = drive(service, "authorize", number, service.authorize, range(operations))
-    yield measured
-    measured, tokens = drive(service, "token", number, service.token, codes)
-    yield measured
-    yield drive(service, "userinfo", number, service.userinfo, tokens * 2)[0]
-    yield drive(service, "flow", number, service.flow, range(math.ceil(operations / 2)))[0]
+    return {
+        name: (value - before[name]) / max(1, len(results)) for name, value in cpu_ms(target.roots).items()
+    }, results
 
 
 def cpu_time(rounds: int, operations: int) -> bool:
     """Measure service and floor in turn, so that other load in a round affects both. Returns whether something failed.
 
-    Prints a table.
+    Each code is redeemed, and each token is used twice. Prints a table.
     """
-    measured: list[Measured] = []
+    found: dict[str, list[dict[str, float]]] = {phase: [] for phase in ("floor", *PHASES)}
+    failures = Counter[str]()
     with stack() as given, given.floor() as floor, given.service() as service:
         for number in range(rounds + 1):
             say(f"Round {number} of {rounds} …" if number else "Warming up …")
             count = operations if number else max(8, operations // 5)
-            found = [*of_service(service, number, count)]
-            found.append(drive(floor, "floor", number, floor.select, range(2 * count))[0])
-            measured += found if number else []
+            authorize, codes = drive(service, failures, service.authorize, range(count))
+            token, tokens = drive(service, failures, service.token, codes)
+            userinfo, _ = drive(service, failures, service.userinfo, tokens * 2)
+            flow, _ = drive(service, failures, service.flow, range(math.ceil(count / 2)))
+            least, _ = drive(floor, failures, floor.select, range(2 * count))
+            for cpus, cpu in zip(found.values(), (least, authorize, token, userinfo, flow), strict=True):
+                cpus += [cpu] if number else []
     print(ROW.format("operation", "ratio: min / median / max", "CPU ms", "server", "PostgreSQL", "Redis"))  # noqa: T201
-    costs = {each.round: each.cost or math.nan for each in measured if each.phase == "floor"}
-    for phase in ("floor", *PHASES):
-        found = [each for each in measured if each.phase == phase]
-        ratios = [each.cost / costs[each.round] for each in found]
+    for phase, cpus in found.items():
+        ratios = [cost(cpu) / (cost(least) or math.nan) for cpu, least in zip(cpus, found["floor"], strict=True)]
         spread = f"{min(ratios):.2f} / {median(ratios):.2f} / {max(ratios):.2f}"
-        cpu = [[each.cost for each in found], *([each.cpu[name] for each in found] for name in found[0].cpu)]
-        print(ROW.format(phase, spread, *(f"{median(each):.2f}" for each in cpu)))  # noqa: T201
-    failures = sum((each.failures for each in measured), Counter[str]())
+        cells = [[cost(cpu) for cpu in cpus], *([cpu[name] for cpu in cpus] for name in cpus[0])]
+        print(ROW.format(phase, spread, *(f"{median(each):.2f}" for each in cells)))  # noqa: T201
     print("\nFailed:", dict(failures) or "none")  # noqa: T201
     return bool(failures)
 
@@ -127,8 +111,8 @@ def cpu_time(rounds: int, operations: int) -> bool:
 
 # Python replaces bytecode that has run a few times by faster one, and psycopg prepares a statement at its sixth use.
 WARM, COUNTED = 25, 50
-# 5 % above what was measured in one run: 3.04, 2.57, 2.10, 7.74, 3.73, 9.11, 3.26. The version before the activity log
-# (f097c9d) has 3.06, 2.52, 2.09, 7.69 beside the same floor. With the scope `openid`, a token is signed.
+# 5 % above what was measured in one run: 3.04, 2.57, 2.10, 7.74, 3.73, 9.11, 3.26. With the scope `openid`, a token is
+# signed.
 MOST = {
     "authorize": 3.2,
     "token": 2.7,
@@ -143,42 +127,36 @@ PATIENCE = {"GUNICORN_CMD_ARGS": "--timeout=600"}
 
 
 def instructions() -> bool:
-    """Print those of the floor and of each operation. Returns whether they are too many.
-
-    Raises Missing: valgrind is not installed.
-    """
+    """Print those of the floor and of each operation. Returns whether they are too many."""
     if not shutil.which("valgrind"):
-        raise Missing("valgrind is not installed.")
+        sys.exit("valgrind is not installed.")
+    counted: dict[str, float] = {}
     with stack() as given:
         under = ("valgrind", "-q", "--tool=callgrind", "--trace-children=yes")
         under += (f"--callgrind-out-file={given.folder}/counted.%p",)
         say("The floor …")
         with given.floor(under, workers=1, **PATIENCE) as floor:
-            least, _ = _counted(floor, given, floor.select, range(COUNTED))
+            counted["floor"], _ = _counted(floor, given, floor.select, range(COUNTED))
         say("The service …")
         with given.service(under, wsgi="tests.wsgi.patient", WEB_CONCURRENCY="1", **PATIENCE) as service:
-            counted = _of_service(service, given)
+            count, caller, numbers = partial(_counted, service, given), Caller(service), range(COUNTED)
+            counted["flow"], _ = count(service.flow, numbers)
+            counted["authorize"], codes = count(service.authorize, numbers, warm=0)
+            counted["token"], tokens = count(service.token, codes, warm=0)
+            counted["userinfo"], _ = count(service.userinfo, tokens, warm=0)
+            ask = partial(service.authorize, scope="openid")
+            for algorithm in ("RS256", "ES256"):
+                change = f"UPDATE oauth_bridge_application SET id_token_alg = '{algorithm}'"
+                given.postgresql.administer(change, "service")
+                for number in range(WARM):
+                    service.token(caller, ask(caller, number))
+                counted["authorize openid"], codes = count(ask, numbers, warm=0)
+                counted[f"token {algorithm}"], _ = count(service.token, codes, warm=0)
     print("operation         ratio  must ≤  1,000 instructions")  # noqa: T201
+    ratios = {phase: total / counted["floor"] for phase, total in counted.items()}
     for phase, most in {"floor": 1.0, **MOST}.items():
-        total = counted.get(phase, least)
-        print(f"{phase:<16} {total / least:>6.2f} {most:>7.1f} {total / 1000:>19.0f}")  # noqa: T201
-    return any(counted[phase] > most * least for phase, most in MOST.items())
-
-
-def _of_service(service: Target, given: Stack) -> dict[str, float]:
-    caller, numbers, counted = Caller(service), range(COUNTED), {}
-    counted["flow"], _ = _counted(service, given, service.flow, numbers)
-    counted["authorize"], codes = _counted(service, given, service.authorize, numbers, warm=0)
-    counted["token"], tokens = _counted(service, given, service.token, codes, warm=0)
-    counted["userinfo"], _ = _counted(service, given, service.userinfo, tokens, warm=0)
-    ask = partial(service.authorize, scope="openid")
-    for signature in ("RS256", "ES256"):
-        given.postgresql.administer(f"UPDATE oauth_bridge_application SET id_token_alg = '{signature}'", "service")
-        for number in range(WARM):
-            service.token(caller, ask(caller, number))
-        counted["authorize openid"], codes = _counted(service, given, ask, numbers, warm=0)
-        counted[f"token {signature}"], _ = _counted(service, given, service.token, codes, warm=0)
-    return counted
+        print(f"{phase:<16} {ratios[phase]:>6.2f} {most:>7.1f} {counted[phase] / 1000:>19.0f}")  # noqa: T201
+    return any(ratios[phase] > most for phase, most in MOST.items())
 
 
 def _counted(

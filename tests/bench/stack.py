@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlencode
 
 from django.db import connection
@@ -21,7 +21,7 @@ from tests.databases import Cluster, OwnRedis, in_use, postgresql_programs
 from tests.factories import ApplicationFactory, PersonFactory, Registered
 from tests.faults.load import Caller
 from tests.pages import with_session
-from tests.server import ROOT, Server, free_port, is_open, serve, wait_until
+from tests.server import ROOT, Server, free_port, is_open, serve, started
 
 CALLBACK = "http://127.0.0.1:9999/callback"
 FLOOR_TOKENS = 10_000
@@ -40,10 +40,6 @@ FLOOR_ROWS = f"""
         FROM generate_series(1, {FLOOR_TOKENS}) n;
     ANALYZE;
 """
-
-
-class Missing(Exception):
-    """A program that the benchmark needs is not installed."""
 
 
 class Failed(Exception):
@@ -73,7 +69,7 @@ class Target:
         self.userinfo(caller, f"floor-token-{1 + number % FLOOR_TOKENS}")
 
     def authorize(self, caller: Caller, number: int, scope: str = "") -> str:
-        """The code in the callback of a person who is signed in."""
+        """Return the code in the callback address of a person who is signed in."""
         state, client_id = secrets.token_hex(12), self.application.client_id
         query = {"response_type": "code", "client_id": client_id, "redirect_uri": CALLBACK, "state": state}
         query |= {"scope": scope} if scope else {}
@@ -110,19 +106,17 @@ class Stack:
         roots = {"server": server, "postgresql": self.postgresql.process.pid, "redis": self.redis.process.pid}
         return Target(base_url, roots, self.application, self.cookies)
 
-    @contextmanager
-    def serve(self, name: str, under: Sequence[str] = (), **changes: str) -> Iterator[Server]:
+    def serve(self, name: str, **changes: Any) -> AbstractContextManager[Server]:
         """The service with its default settings on the database of `connection`."""
         folder = self.folder / f"served-{name}"
         folder.mkdir()
         variables = {"RATE_LIMITS": "on", "SECRET_KEY": os.environ["SECRET_KEY"], "REDIS_URL": self.redis.url}
-        variables |= {"DJANGO_SETTINGS_MODULE": "config.settings", **changes}  # tests.settings hashes cheaply
-        with serve(folder, under=under, **variables) as server:
-            yield server
+        variables |= {"DJANGO_SETTINGS_MODULE": "config.settings"}  # tests.settings hashes cheaply
+        return serve(folder, **variables, **changes)
 
     @contextmanager
     def service(self, under: Sequence[str] = (), **changes: str) -> Iterator[Target]:
-        with self.serve("measured", under, **{"WEB_CONCURRENCY": "2", **RATES, **changes}) as server:
+        with self.serve("measured", under=under, **{"WEB_CONCURRENCY": "2", **RATES, **changes}) as server:
             yield self.target(server.base_url, server.process.pid)
 
     @contextmanager
@@ -130,35 +124,23 @@ class Stack:
         self.postgresql.administer("CREATE DATABASE floor")
         self.postgresql.administer(FLOOR_ROWS, "floor")
         port = free_port()
-        gunicorn = ["gunicorn", f"--workers={workers}", f"--bind=127.0.0.1:{port}", "tests.wsgi.floor"]
-        dsn = f"postgres://postgres@127.0.0.1:{self.postgresql.port}/floor"
-        env = {**os.environ, "FLOOR_DSN": dsn, **changes}
+        command = [*under, sys.executable, "-m", "gunicorn", f"--workers={workers}", f"--bind=127.0.0.1:{port}"]
+        env = {**os.environ, "FLOOR_DSN": self.postgresql.url_of("floor", "postgres"), **changes}
         del env["DJANGO_SETTINGS_MODULE"]
-        command = [*under, sys.executable, "-m", *gunicorn]
-        with (
-            (self.folder / "floor.log").open("wb") as log,
-            subprocess.Popen(command, stdout=log, stderr=log, cwd=ROOT, env=env) as process,
-        ):
-            try:
-                wait_until(lambda: is_open(port))
-                yield self.target(f"http://localhost:{port}", process.pid)
-            finally:
-                process.terminate()
+        command, log = [*command, "tests.wsgi.floor"], self.folder / "floor.log"
+        with started(command, lambda: is_open(port), log, cwd=ROOT, env=env) as pid:
+            yield self.target(f"http://localhost:{port}", pid)
 
 
 @contextmanager
 def stack() -> Iterator[Stack]:
-    """PostgreSQL with default settings and a migrated database of one trusted application and PEOPLE; and Redis.
-
-    Raises Missing: there is no PostgreSQL or no Redis to start.
-    """
-    programs, redis_server = postgresql_programs(), shutil.which("redis-server")
-    if programs is None or redis_server is None:
-        raise Missing(f"{'Redis' if programs else 'PostgreSQL'} is not installed.")
+    """PostgreSQL with default settings and a migrated database of one trusted application and PEOPLE; and Redis."""
+    if (programs := postgresql_programs()) is None or not shutil.which("redis-server"):
+        sys.exit(f"{'Redis' if programs else 'PostgreSQL'} is not installed.")
     with ExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
         folder.chmod(0o755)
-        redis = OwnRedis(redis_server, folder)
+        redis = OwnRedis(folder)
         opened.callback(redis.kill)
         (folder / "postgresql").mkdir()
         postgresql = Cluster(programs, folder / "postgresql")

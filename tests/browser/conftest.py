@@ -7,6 +7,7 @@ import re
 import shutil
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -14,16 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import (
-    Browser,
-    BrowserContext,
-    CDPSession,
-    ConsoleMessage,
-    Locator,
-    Page,
-    expect,
-    sync_playwright,
-)
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect, sync_playwright
 
 from tests.driver import OAuthDriver
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered
@@ -33,8 +25,17 @@ PATIENCE_MS = 120_000
 CALLBACK = re.compile(r"127\.0\.0\.1:\d+/callback")
 APP = "app.immich:///oauth-callback"
 Open = Callable[..., BrowserContext]
-# What the headless shell says to a page that asks for a passkey and has no Device. Whole browsers wait for one.
+# What the headless shell says to a page that asks for a passkey and has no device. Whole browsers wait for one.
 NO_DEVICE = "Resident credentials or empty 'allowCredentials' lists are not supported at this time."
+# A page of another site posts the parameters of a link as a form.
+POST = """link => {
+  const { origin, pathname, searchParams } = new URL(link);
+  const form = Object.assign(document.createElement("form"), { method: "post", action: origin + pathname });
+  for (const [name, value] of searchParams)
+    form.append(Object.assign(document.createElement("input"), { name, value }));
+  document.body.append(form);
+  form.submit();
+}"""
 # Whether a heading or paragraph is less than 4 rem wide and higher than 8 rem.
 SQUEEZED = """() => [...document.querySelectorAll("main :is(h1, h2, p):not(.unseen)")]
   .some(({ clientWidth, clientHeight }) => 0 < clientWidth && clientWidth < 64 && clientHeight > 128)"""
@@ -59,20 +60,16 @@ class Client:
     def last(self) -> dict[str, str]:
         return self.calls[-1]
 
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
     def _handler(client) -> type[BaseHTTPRequestHandler]:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 parts = urlsplit(self.path)
-                leads_to_app = parts.path.startswith("/to-app/")
-                if parts.path in ("/callback", "/forward") or leads_to_app:
+                _, name, *status = parts.path.split("/")
+                if name in ("callback", "forward", "to-app"):
                     client.calls.append({name: values[0] for name, values in parse_qs(parts.query).items()})
-                if parts.path == "/forward" or leads_to_app:
-                    self.send_response(int(parts.path[-3:]) if leads_to_app else 302)
-                    self.send_header("Location", f"{APP}?{parts.query}" if leads_to_app else client.landing)
+                if name in ("forward", "to-app"):
+                    self.send_response(int(status[0]) if status else 302)
+                    self.send_header("Location", f"{APP}?{parts.query}" if status else client.landing)
                     self.end_headers()
                     return
                 self.send_response(200)
@@ -91,29 +88,12 @@ class Client:
         return Handler
 
 
-class Device:
-    """An authenticator that is built into the device of the page. It confirms each request at once."""
-
-    def __init__(self, page: Page) -> None:
-        self.session: CDPSession = page.context.new_cdp_session(page)
-        self.session.send("WebAuthn.enable")
-        options = {"protocol": "ctap2", "transport": "internal", "hasResidentKey": True, "hasUserVerification": True}
-        added = self.session.send(
-            "WebAuthn.addVirtualAuthenticator",
-            {"options": {**options, "isUserVerified": True, "automaticPresenceSimulation": True}},
-        )
-        self.id = added["authenticatorId"]
-
-    @property
-    def keys(self) -> int:
-        return len(self.session.send("WebAuthn.getCredentials", {"authenticatorId": self.id})["credentials"])
-
-
 @pytest.fixture
 def client_server() -> Iterator[Client]:
     client = Client()
     yield client
-    client.close()
+    client.server.shutdown()
+    client.server.server_close()
 
 
 @pytest.fixture
@@ -151,23 +131,19 @@ class Way(Request):
     def begin(self, page: Page | None = None, *, script: bool = True, **changes: Any) -> Page:
         """The first page of the request, in a new browser if none is given."""
         page = page or self.page(java_script_enabled=script)
-        page.goto(self.link(**{"state": "kept", **changes}))
+        page.goto(self.link(**changes))
         return page
 
-    def sign_in(self, page: Page, person: Any = None, path: str = "") -> None:
+    def sign_in(self, page: Page, path: str = "") -> None:
         if path:
             page.goto(self.server.auth_url + path)
-        sign_in(page, (person or self.person).email, PASSWORD)
+        sign_in(page, self.person.email)
 
     def to_consent(self, page: Page | None = None, **changes: Any) -> Page:
         page = self.begin(page, **changes)
         self.sign_in(page)
         expect(page.locator("[name=decision]")).to_have_count(2)
         return page
-
-    def ends(self, page: Page) -> None:
-        allow(page)
-        assert self.client.last["state"] == "kept"
 
 
 @pytest.fixture
@@ -185,8 +161,7 @@ def way(
 @pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
     """Debian's headless shell starts quicker and needs half the CPU seconds of its whole Chromium."""
-    program = shutil.which("chromium-headless-shell") or shutil.which("chromium")
-    if program is None:
+    if (program := shutil.which("chromium-headless-shell") or shutil.which("chromium")) is None:
         pytest.skip("needs Chromium")
     # Playwright runs an event loop in this thread, where Django forbids database access.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
@@ -202,7 +177,6 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def open_browser(chromium: Browser) -> Iterator[Open]:
     """`open_browser(viewport=…, java_script_enabled=…)` is a new browser. A CSP violation fails the test."""
-    contexts: list[BrowserContext] = []
     complaints: list[str] = []
 
     def heard(message: ConsoleMessage) -> None:
@@ -210,16 +184,14 @@ def open_browser(chromium: Browser) -> Iterator[Open]:
             complaints.append(message.text)
 
     def start(**options: Any) -> BrowserContext:
-        context = chromium.new_context(**options)
+        context = stack.enter_context(chromium.new_context(**options))
         context.set_default_timeout(PATIENCE_MS)
         context.on("console", heard)
         context.on("weberror", lambda error: complaints.append(str(error.error)))
-        contexts.append(context)
         return context
 
-    yield start
-    for context in contexts:
-        context.close()
+    with ExitStack() as stack:
+        yield start
     assert [each for each in complaints if NO_DEVICE not in each] == []
 
 
@@ -231,20 +203,31 @@ def page(open_browser: Open) -> Page:
 @pytest.fixture
 def administrator(page: Page, driver: OAuthDriver) -> Page:
     page.goto(f"{driver.auth_url}/accounts/sign-in")
-    sign_in(page, PersonFactory(is_staff=True, is_superuser=True).email, PASSWORD)
+    sign_in(page, PersonFactory(is_staff=True, is_superuser=True).email)
     return page
+
+
+def add_device(page: Page) -> None:
+    """Build an authenticator into the device of the page. It confirms each request at once."""
+    session = page.context.new_cdp_session(page)
+    session.send("WebAuthn.enable")
+    abilities = ("hasResidentKey", "hasUserVerification", "isUserVerified", "automaticPresenceSimulation")
+    options = {"protocol": "ctap2", "transport": "internal", **dict.fromkeys(abilities, True)}
+    session.send("WebAuthn.addVirtualAuthenticator", {"options": options})
 
 
 # What people do in a page ---------------------------------------------------------------------------------------------
 
 
-def sign_in(page: Page, email: str, password: str) -> None:
-    not_you = page.get_by_role("button", name="Not you? Remove this account")
+def sign_in(page: Page, email: str, password: str = PASSWORD) -> None:
+    """In any language."""
+    not_you = page.locator("main .account button")
     if not_you.count():
         press(page, not_you)
-    page.get_by_label("E-mail address").fill(email)
-    page.get_by_label("Password", exact=True).fill(password)
-    press(page, "Sign in")
+    page.locator("[name=login]").fill(email)
+    page.locator("[name=password]").fill(password)
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
 
 
 def press(page: Page, target: Locator | str) -> None:
@@ -291,19 +274,16 @@ def cut_off(page: Page) -> list[str]:
         if page.evaluate("document.documentElement.scrollWidth > window.innerWidth") or page.evaluate(SQUEEZED):
             found.append(f"{page.url} is cut off at 320 × {height}")
     languages.evaluate_all("all => all.forEach(each => each.open = false)")
-    if usual:
-        page.set_viewport_size(usual)
+    assert usual
+    page.set_viewport_size(usual)
     return found
 
 
 def flaws(page: Page) -> list[str]:
-    """What axe finds in a light window and on a dark telephone, where nothing may be cut off."""
-    usual, found = page.viewport_size, violations(page)
+    """What axe finds in light and in dark colours, and what is cut off on a telephone."""
+    found = violations(page)
     # With motion, buttons take a moment for the other colours.
     page.emulate_media(color_scheme="dark", reduced_motion="reduce")
-    page.set_viewport_size({"width": 320, "height": 640})
     found += [*violations(page), *cut_off(page)]
     page.emulate_media(color_scheme="light")
-    if usual:
-        page.set_viewport_size(usual)
     return found

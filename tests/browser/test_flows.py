@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Error, Page, expect
 
 from oauth_bridge.models import Application
-from tests.browser.conftest import APP, CALLBACK, Way, allow, flaws
+from tests.browser.conftest import APP, CALLBACK, POST, Way, allow, flaws
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD
 
@@ -152,14 +152,6 @@ def test_a_form_of_the_application_signs_out_with_the_cookies_of_the_person(way:
     """A post of another site has no cookies in Chromium; the redirect after it has them."""
     page = way.to_consent(**OPENID)
     allow(page)
-    page.evaluate(
-        """([action, token]) => {
-          const form = Object.assign(document.createElement("form"), { method: "post", action });
-          form.append(Object.assign(document.createElement("input"), { name: "id_token_hint", value: token }));
-          document.body.append(form);
-          form.submit();
-        }""",
-        [f"{way.server.auth_url}/oauth/logout", way.redeem()["id_token"]],
-    )
+    page.evaluate(POST, f"{way.server.auth_url}/oauth/logout?id_token_hint={way.redeem()['id_token']}")
     expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
     is_signed_out(way, page)

@@ -8,22 +8,17 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.conftest import Device, Way, flaws, mailed_code, press
+from tests.browser.conftest import Way, add_device, allow, flaws, mailed_code, press
 from tests.factories import PersonFactory
 from tests.pages import code_of
 
 OPTIONS = "**/accounts/sign-in/passkey*"
 
 
-@pytest.fixture
-def device(page: Page) -> Device:
-    return Device(page)
-
-
 def sign_out(page: Page, way: Way, *, offers: bool = False) -> None:
-    """`offers`: on the sign-in page of a request, the browser offers passkeys by itself, and the device confirms one.
+    """With `offers`, the browser offers passkeys by itself on the sign-in page of a request.
 
-    Never on the page after this one, which would sign in again.
+    It never does on other sign-in pages, where the device would confirm one at once.
     """
     condition = "!location.search.includes('pending')" if offers else "true"
     page.add_init_script(f"if ({condition}) PublicKeyCredential.isConditionalMediationAvailable = async () => false")
@@ -32,8 +27,9 @@ def sign_out(page: Page, way: Way, *, offers: bool = False) -> None:
 
 
 @pytest.fixture
-def signed_in(page: Page, way: Way, device: Device) -> Page:
-    """The person has a passkey in the device, as the second factor too, and is signed in."""
+def signed_in(page: Page, way: Way) -> Page:
+    """The person is signed in, and has a passkey in the device, also as the second factor."""
+    add_device(page)
     way.sign_in(page, path="/accounts/sign-in")
     page.goto(f"{way.server.auth_url}/accounts/security")
     press(page, "Add a passkey")
@@ -42,22 +38,18 @@ def signed_in(page: Page, way: Way, device: Device) -> Page:
     return page
 
 
-def test_a_passkey_is_added_once_for_a_device(signed_in: Page, way: Way, device: Device) -> None:
+def test_the_button_signs_in_and_the_request_goes_on(signed_in: Page, way: Way) -> None:
+    """Without a password, after one, and not with a passkey that is unknown here, which keeps the request."""
     page = signed_in
     expect(page.get_by_text("They are not shown again")).to_be_visible()
     page.goto(f"{way.server.auth_url}/accounts/security/passkeys/add")
     page.get_by_role("button", name="Add the passkey").click()
     expect(page.get_by_role("status").filter(has_text="already has a passkey")).to_be_visible()
-    assert device.keys == 1
 
-
-def test_the_button_signs_in_and_the_request_goes_on(signed_in: Page, way: Way) -> None:
-    """Without a password, after one, and not with a passkey that is unknown here, which keeps the request."""
-    page = signed_in
     sign_out(page, way)
     way.begin(page)
     page.get_by_role("button", name="Use a passkey").click()
-    way.ends(page)
+    allow(page)
     way.redeem()
 
     sign_out(page, way)
@@ -141,8 +133,9 @@ def test_without_script_the_password_is_enough(way: Way) -> None:
     way.to_consent(page)
 
 
-def test_a_person_signs_up_with_a_passkey_and_the_request_goes_on(way: Way, page: Page, device: Device) -> None:
+def test_a_person_signs_up_with_a_passkey_and_the_request_goes_on(way: Way, page: Page) -> None:
     """The account has no password, so the next sign-in asks for the passkey. Recovery codes are offered."""
+    add_device(page)
     email: str = PersonFactory.build().email
     way.begin(page)
     press(page, page.get_by_role("link", name="Create an account"))
@@ -157,7 +150,7 @@ def test_a_person_signs_up_with_a_passkey_and_the_request_goes_on(way: Way, page
     expect(page.get_by_role("heading", name="Make recovery codes")).to_be_visible()
     assert flaws(page) == []
     press(page, "Continue without")
-    way.ends(page)
+    allow(page)
 
     sign_out(page, way)
     way.begin(page)

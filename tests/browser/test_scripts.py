@@ -1,33 +1,22 @@
-"""What scripts do in Chromium: those of passwords, secrets, pictures and documents, and those of applications."""
+"""What scripts do in Chromium: those of passwords, secrets and pictures, and those of applications."""
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 from PIL import ExifTags, Image
 from playwright.sync_api import Page, expect
 
-from accounts.pictures import current_picture
+from accounts.models import StoredPicture
 from oauth_bridge.api_docs import documents
 from oauth_bridge.models import Application
-from tests.browser.conftest import (
-    Open,
-    Way,
-    allow,
-    cut_off,
-    flaws,
-    press,
-    sign_in,
-    violations,
-)
-from tests.conftest import Launch
+from tests.browser.conftest import Way, allow, flaws, press
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
-from tests.factories import PASSWORD, ApplicationFactory, Registered, striped
+from tests.factories import ApplicationFactory, Registered, opened, striped
+from tests.pages import admin_page
 
 # New accounts ---------------------------------------------------------------------------------------------------------
 
@@ -58,80 +47,24 @@ def test_the_rules_of_a_new_password_answer_while_it_is_typed(way: Way) -> None:
 # Client secrets -------------------------------------------------------------------------------------------------------
 
 
-def test_a_new_secret_ends_the_old_one_where_that_is_ticked_and_is_saved_as_a_file(
-    administrator: Page, driver: OAuthDriver, application: Registered
-) -> None:
+def test_a_new_secret_is_saved_as_a_file(administrator: Page, driver: OAuthDriver, application: Registered) -> None:
     """The file is made in the browser: no request is sent, and the address names no secret."""
     page = administrator
-    page.goto(f"{driver.auth_url}/admin/oauth_bridge/application/{application.row.pk}/")
-    wrong = flaws(page)
-    press(page, "New secret …")
-    wrong += flaws(page)
-    page.get_by_role("checkbox", name="End all at once").check()
+    page.goto(driver.auth_url + admin_page(application.row, "act", "new-secret"))
     press(page, "Make a new secret")
     new = page.locator("#client-secret").inner_text()
-    assert [each.works for each in application.row.secrets.order_by("number")] == [False, True]
-    wrong += flaws(page)
-    assert wrong == []
+    assert flaws(page) == []
 
     sent: list[str] = []
     page.on("request", lambda request: sent.append(request.url))
     with page.expect_download() as download:
         page.get_by_role("button", name="Download both as a file").click()
-    saved = download.value.path().read_text(encoding="utf-8")
+    saved = download.value.path().read_text()
     assert saved == f"CLIENT_ID={application.client_id}\nCLIENT_SECRET={new}\n"
     assert [url for url in sent if not url.startswith("blob:")] == []
     assert new not in "".join(sent) + page.url
     press(page, page.get_by_role("link", name="I have saved it"))
     expect(page.locator("#client-secret")).to_have_count(0)
-
-
-# An own logo and colour -----------------------------------------------------------------------------------------------
-
-LOGO = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 160 32" onload="document.documentElement.id = 'ran'">
-<style>rect { fill: rgb(122, 31, 92) }</style><script>document.documentElement.id = 'ran'</script>
-<rect width="160" height="32"/></svg>"""
-
-
-def test_the_pages_have_the_logo_and_the_colour_and_an_opened_logo_runs_no_script(
-    launch: Launch, page: Page, chromium: Any, alice: Any, tmp_path: Path
-) -> None:
-    (tmp_path / "logo.svg").write_text(LOGO, encoding="utf-8")
-    server = launch(SERVICE_LOGO=str(tmp_path / "logo.svg"), SERVICE_COLOR="#7a1f5c", SERVICE_NAME="Nord-West Accounts")
-    page.goto(f"{server.auth_url}/accounts/sign-in")
-    logo = page.locator(".brand img")
-    assert logo.evaluate("image => [image.complete, image.width, image.height]") == [True, 120, 24]
-    button = page.get_by_role("button", name="Sign in", exact=True)
-    expect(button).to_have_css("background-color", "rgb(122, 31, 92)")
-    address, wrong = logo.evaluate("image => image.src"), flaws(page)
-    sign_in(page, alice.email, PASSWORD)
-    page.goto(f"{server.auth_url}/accounts/security")
-    assert wrong + flaws(page) == []
-
-    alone = chromium.new_page()  # its console may complain
-    alone.goto(address)
-    expect(alone.locator("rect")).to_have_css("fill", "rgb(122, 31, 92)")
-    assert alone.evaluate("document.documentElement.id") == ""
-    alone.close()
-
-
-# Documents below /docs ------------------------------------------------------------------------------------------------
-
-PAGES = ["/docs", "/docs/guide", "/docs/connect", "/docs/reference", "/docs/errors"]
-
-
-def test_each_document_is_right_also_dark_on_a_telephone_within_an_arabic_page(
-    open_browser: Open, driver: OAuthDriver
-) -> None:
-    """Each look once: axe takes seconds for a document."""
-    arabic = {"locale": "ar", "color_scheme": "dark", "viewport": {"width": 320, "height": 640}}
-    wrong = []
-    for page in (open_browser().new_page(), open_browser(**arabic).new_page()):
-        for path in PAGES:
-            page.goto(driver.auth_url + path)
-            page.evaluate("document.querySelectorAll('main details').forEach((each) => { each.open = true })")
-            wrong += [*violations(page), *cut_off(page)]
-    assert wrong == []
 
 
 # An application without a backend -------------------------------------------------------------------------------------
@@ -148,7 +81,7 @@ READ = """async ([api, token, method]) => {
 
 
 def sign_in_with_the_code_of_the_guide(way: Way, page: Page) -> None:
-    """The page is then at the application's callback address, with the functions of the guide."""
+    """Afterwards the page is at the callback address, and has the functions of the guide."""
     code = documents.fill_for(documents.blocks("guide", "js")["single-page"], way.application.row)
     page.goto(way.client.origin)
     page.add_script_tag(content=code)
@@ -182,7 +115,7 @@ def test_a_script_of_another_origin_signs_a_person_in_and_reads_what_was_wrong(w
 
 # The profile's picture ------------------------------------------------------------------------------------------------
 
-GREEN, BLUE = (0, 128, 0), (0, 0, 255)
+MIDDLE = "view => [...view.getContext('2d').getImageData(128, 128, 1, 1).data]"
 
 
 @pytest.fixture
@@ -190,63 +123,38 @@ def photo(tmp_path: Path) -> Path:
     """Red, green and blue from left to right, stored rotated with an EXIF orientation, as phones do."""
     exif = Image.Exif()
     exif[ExifTags.Base.Orientation] = 6
-    stored = striped(900, 300).transpose(Image.Transpose.ROTATE_90)
+    stored = striped().resize((900, 300)).transpose(Image.Transpose.ROTATE_90)
     stored.save(tmp_path / "photo.jpg", exif=exif, quality=95)
     return tmp_path / "photo.jpg"
 
 
-def open_profile(way: Way) -> Page:
+def test_the_chosen_part_is_shown_before_it_is_saved_and_is_what_is_stored(
+    way: Way, photo: Path, tmp_path: Path
+) -> None:
+    """A file that is too large, or that the browser can't show, gets a message."""
+    (tmp_path / "photo.heic").write_bytes(b"no picture")
+    (tmp_path / "large.jpg").write_bytes(bytes(25 * 1024 * 1024 + 1))
     page = way.page()
     way.sign_in(page, path="/accounts/sign-in?next=/accounts/profile")
-    return page
-
-
-def middle_of_preview(page: Page) -> tuple[int, ...]:
-    pixel = page.locator("canvas").evaluate("view => [...view.getContext('2d').getImageData(128, 128, 1, 1).data]")
-    return tuple(pixel[:3])
-
-
-def is_near(colour: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    return all(abs(one - two) < 12 for one, two in zip(colour, other, strict=True))
-
-
-def test_the_chosen_part_is_shown_before_it_is_saved_and_is_what_is_stored(
-    way: Way, photo: Path, settings: Any
-) -> None:
-    page = open_profile(way)
-    across = page.get_by_label("From left to right")
-    expect(across).to_be_hidden()
-    page.get_by_label("Picture", exact=False).first.set_input_files(photo)
-    expect(across).to_be_visible()
-    assert is_near(middle_of_preview(page), GREEN)
+    file, zoom, preview = page.locator("[type=file]"), page.get_by_label("Zoom"), page.locator("canvas")
+    for name, message in (
+        ("large.jpg", "This picture is larger than 25 MB. Choose a smaller one."),
+        ("photo.heic", "Your browser can't show this file here."),
+    ):
+        file.set_input_files(tmp_path / name)
+        expect(page.get_by_text(message)).to_be_visible()
+        expect(zoom).to_be_hidden()
+        file.set_input_files(photo)
+        expect(zoom).to_be_visible()
+    assert preview.evaluate(MIDDLE)[:3] == pytest.approx([0, 128, 0], abs=12)
     expect(page.get_by_label("From top to bottom")).to_be_disabled()  # the picture is not higher than the circle
-    across.focus()
-    page.keyboard.press("End")
-    assert is_near(middle_of_preview(page), BLUE)
-    page.get_by_label("Zoom").focus()
-    page.keyboard.press("End")
+    page.get_by_label("From left to right").press("End")
+    assert preview.evaluate(MIDDLE)[:3] == pytest.approx([0, 0, 255], abs=12)
+    zoom.press("End")
     expect(page.get_by_label("From top to bottom")).to_be_enabled()
     assert flaws(page) == []
     press(page, "Save")
     expect(page.get_by_text("Your profile is saved.")).to_be_visible()
-    settings.BASE_URL = way.server.base_url
     way.person.refresh_from_db()
-    content = requests.get(current_picture.avatar_url(way.person), timeout=60).content
-    pixel: Any = Image.open(io.BytesIO(content)).getpixel((128, 128))
-    assert is_near(pixel[:3], BLUE)
-
-
-def test_a_file_that_is_too_large_or_that_the_browser_can_not_show_gets_a_message(
-    way: Way, photo: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "photo.heic").write_bytes(b"no picture")
-    (tmp_path / "large.jpg").write_bytes(bytes(25 * 1024 * 1024 + 1))
-    page = open_profile(way)
-    file = page.locator("[type=file]")
-    file.set_input_files(tmp_path / "large.jpg")
-    expect(page.get_by_text("This picture is larger than 25 MB. Choose a smaller one.")).to_be_visible()
-    file.set_input_files(photo)
-    expect(page.get_by_label("Zoom")).to_be_visible()
-    file.set_input_files(tmp_path / "photo.heic")
-    expect(page.get_by_text("Your browser can't show this file here.")).to_be_visible()
-    expect(page.get_by_label("Zoom")).to_be_hidden()
+    stored: Any = opened(StoredPicture.read(way.person.avatar) or b"").getpixel((128, 128))
+    assert stored[:3] == pytest.approx((0, 0, 255), abs=12)

@@ -49,15 +49,25 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(programs: Path, provider: Server, answer: Answer) -> Run:
-    """`run(application, VARIABLE=…)` is the outcome of snippet.mjs."""
+    """`run(name, application, VARIABLE=…)` is the outcome of the program."""
 
-    def run(application: Registered, **more: str) -> dict[str, Any]:
+    def run(name: str, application: Registered, **more: str) -> dict[str, Any]:
         own = {"BASE_URL": provider.base_url, "AUTH_URL": provider.auth_url, "REDIRECT_URI": application.redirect_uri}
         credentials = {"CLIENT_ID": application.client_id, "CLIENT_SECRET": application.client_secret}
         environment = {**os.environ, **own, **credentials, **more}
-        return outcome_of(["node", "snippet.mjs"], answer, cwd=programs, env=environment)
+        return outcome_of(["node", name], answer, cwd=programs, env=environment)
 
     return run
+
+
+@pytest.mark.parametrize("algorithm", ["RS256", "ES256"])
+def test_openid_connect_with_all_checks(run: Run, provider: Server, alice: Any, algorithm: str) -> None:
+    """Discovery, signature, nonce, max_age, PKCE, `iss`; user info, introspection, revocation."""
+    outcome = run("openid_connect.mjs", ApplicationFactory(id_token_alg=algorithm), ALGORITHM=algorithm)
+    assert outcome.get("alg") == algorithm, outcome
+    assert (outcome["claims"]["iss"], outcome["claims"]["sub"]) == (provider.base_url, str(alice.pk))
+    assert (outcome["profile"]["name"], outcome["profile"]["email"]) == (alice.nickname, alice.email)
+    assert outcome["active"] == [True, False]
 
 
 @pytest.mark.usefixtures("shifted_clock")
@@ -69,6 +79,6 @@ def test_the_code_of_the_documents(
     file = programs / f"{application.client_id}.mjs"
     code = documents.fill_for(documents.blocks(document, "js")[name], application.row).replace(WITHOUT_HTTPS, "")
     file.write_text(code.replace("{CLIENT_SECRET}", application.secret), encoding="utf-8")
-    profile = run(application, SNIPPET=str(file), KIND=kind)["profile"]
+    profile = run("snippet.mjs", application, SNIPPET=str(file), KIND=kind)["profile"]
     assert (profile["sub"], profile["email"]) == (str(alice.pk), alice.email)
     assert alice.nickname in (profile.get("nickname"), profile.get("name"))

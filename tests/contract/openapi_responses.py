@@ -19,7 +19,7 @@ from oauth_bridge.api_docs.openapi import FAULTS
 Json = dict[str, Any]
 
 
-def check(response: requests.Response) -> None:
+def check(response: requests.Response, **_options: object) -> None:
     """For `tests.driver.RESPONSE_CHECKS`. Raises AssertionError: the document does not describe the response."""
     found = _problems(response, response.request.method or "", urlsplit(response.url).path)
     assert found == [], f"/openapi.json and {response.request.method} {response.url.partition('?')[0]} differ: {found}"

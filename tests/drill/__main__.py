@@ -14,15 +14,103 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.drill.failures import FAILURES, Happens
-from tests.drill.machines import WEBS, Site, absent_programs, is_serving
+from tests.drill.machines import ETCDS, WEBS, Site, absent_programs, is_serving, send
 from tests.faults.people import OPERATIONS, SEED, Client, Load
 from tests.peers import certificate_for, nginx
 from tests.server import ROOT, environment, free_port, wait_until
+
+Happens = Callable[[Site, Load], None]  # returns when everything runs again
+
+
+def postgresql_is_killed(site: Site, load: Load) -> None:
+    send(signal.SIGKILL, site.postgresql_pids(site.primary()))
+    load.wait_for_answers()
+
+
+def machine_is_killed(role: Callable[[Site], str]) -> Happens:
+    def happens(site: Site, load: Load) -> None:
+        name = role(site)
+        patroni, etcd = site.programs["patroni", name], site.programs["etcd", name]
+        send(signal.SIGKILL, site.database_pids(name))
+        load.wait_for_answers()
+        etcd.start()
+        patroni.start()
+
+    return happens
+
+
+def primary_is_suspended(site: Site, _load: Load) -> None:
+    """Its connections stay open. Requests that wait for its answer go on afterwards."""
+    pids = site.database_pids(site.primary())
+    send(signal.SIGSTOP, pids)
+    time.sleep(10)
+    send(signal.SIGCONT, pids)
+    time.sleep(10)  # in which it could take its place back
+
+
+def primary_is_switched(site: Site, load: Load) -> None:
+    old, new = site.primary(), site.standby()
+    switch = ("patronictl", "-c", site.folder / "db1" / "config.yml", "switchover", "--force")
+    command = [*switch, "--master", old, "--candidate", new, "sign-in"]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    wait_until(lambda: site.roles().get(new) == "leader")
+    load.wait_for_answers()
+
+
+def etcd_is_away(site: Site, load: Load) -> None:
+    etcds = [site.programs["etcd", name] for name in ETCDS]
+    for etcd in etcds:
+        etcd.kill()
+    time.sleep(40)
+    load.wait_for_answers()
+    for etcd in etcds:
+        etcd.start()
+
+
+def redis_is_killed(site: Site, load: Load) -> None:
+    """Redis is killed, then the spare. Both come back."""
+    first, second = (site.programs["redis", name] for name in WEBS)
+    first.kill()
+    wait_until(lambda: site.counters("web2"))
+    second.kill()
+    time.sleep(5)
+    load.wait_for_answers()
+    first.start()
+    second.start()
+    wait_until(lambda: site.counters("web1"))
+
+
+def service_is_killed(site: Site, load: Load) -> None:
+    site.services["web1"].close()
+    time.sleep(5)
+    load.wait_for_answers()
+    site.start_service("web1")
+
+
+def service_is_suspended(site: Site, load: Load) -> None:
+    pids = [pid for server in site.servers["web1"] for pid in (server.process.pid, *server.workers())]
+    send(signal.SIGSTOP, pids)
+    time.sleep(40)
+    load.wait_for_answers()
+    send(signal.SIGCONT, pids)
+
+
+# On a machine with two busy cores, no operation may be without an answer for longer than so many seconds.
+FAILURES: dict[str, tuple[float, Happens]] = {
+    "PostgreSQL of the primary is killed": (20, postgresql_is_killed),
+    "the machine of the primary is killed": (40, machine_is_killed(Site.primary)),
+    "the machine of the primary is silent": (45, primary_is_suspended),
+    "the primary is changed: patronictl switchover": (15, primary_is_switched),
+    "the machine of the standby is killed": (20, machine_is_killed(Site.standby)),
+    "etcd is killed, all three": (5, etcd_is_away),
+    "Redis is killed, then its spare": (5, redis_is_killed),
+    "a server of ours is killed": (10, service_is_killed),
+    "a server of ours is silent": (10, service_is_suspended),
+}
 
 
 def main() -> int:
@@ -49,14 +137,13 @@ def print_row(cells: list[str]) -> None:
 
 @contextmanager
 def running(folder: Path) -> Iterator[tuple[Site, str, Client, str]]:
-    """The site with two servers behind nginx, nginx's address, the trusted application and nginx's certificate."""
+    """The site with two servers behind nginx; then what Load takes: address, trusted application, certificate."""
     folder.chmod(0o755)
-    port, certificate, site = free_port(), certificate_for(folder, 2), Site(folder)
+    port, certificate = free_port(), certificate_for(folder, 2)
+    site = Site(folder, port)
     try:
         site.start()
-        site.psql(f"""CREATE ROLE "sign-in" LOGIN PASSWORD '{site.password("DATABASE_PASSWORD")}'""")
-        site.psql('CREATE DATABASE "sign-in" OWNER "sign-in"')
-        variables = environment(folder, **site.service_variables("web1", port))
+        variables = environment(folder, **site.service_variables("web1"))
 
         def manage(*command: str, stdin: str = "") -> str:
             options = {"cwd": ROOT, "env": variables, "input": stdin, "text": True, "stdout": subprocess.PIPE}
@@ -66,7 +153,7 @@ def running(folder: Path) -> Iterator[tuple[Site, str, Client, str]]:
         manage("migrate", "--verbosity=0")
         made = json.loads(manage("shell", "--verbosity=0", stdin=SEED))["trusted"]
         for name in WEBS:
-            site.start_service(name, port)
+            site.start_service(name)
         upstream = site.text("/etc/nginx/conf.d/sign-in.conf", "web1").strip()
         with nginx(folder / "nginx", port, upstream, certificate):
             url = f"https://localhost:{port}"
@@ -77,7 +164,7 @@ def running(folder: Path) -> Iterator[tuple[Site, str, Client, str]]:
 
 
 def judge(happens: Happens, seconds: float, site: Site, load: Load) -> tuple[list[str], bool]:
-    """Lets it happen under load, and waits until everything runs again. A row, and whether it is bad."""
+    """Let it happen under load. The cells of a row, and whether the failure was not survived."""
     with load:
         load.wait_for_answers()
         began = time.monotonic()

@@ -18,7 +18,7 @@ from redis import Redis, RedisError
 
 from tests import documented
 from tests.databases import postgresql_programs
-from tests.server import Server, children_of, serve, wait_until
+from tests.server import Server, children_of, program, serve, wait_until
 
 DOCUMENT = "high-availability.md"
 NETWORK = "127.77.0."
@@ -51,38 +51,38 @@ def is_serving(url: str, certificate: Path | None = None) -> bool:
 
 
 class Program:
-    def __init__(self, log: Path, *command: str | Path, env: dict[str, str] | None = None) -> None:
+    def __init__(self, log: Path, *command: str | Path, **env: str) -> None:
         self.log, self.command = log, command
-        self.env = {**{key: os.environ[key] for key in ("PATH", "LANG") if key in os.environ}, **(env or {})}
-        self.process: subprocess.Popen[bytes] | None = None
+        self.env = {key: os.environ[key] for key in ("PATH", "LANG") if key in os.environ} | env
+        self.pids: list[int] = []
 
     def start(self) -> None:
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
                 self.command, env=self.env, stdout=output, stderr=output, start_new_session=True, cwd=self.log.parent
             )
-
-    @property
-    def pids(self) -> list[int]:
-        return [self.process.pid] if self.process and self.process.poll() is None else []
+        self.pids = [self.process.pid]
 
     def kill(self) -> None:
-        send(signal.SIGKILL, self.pids)
-        if self.process:
+        if self.pids:
+            self.process.kill()
             self.process.wait()
 
 
 class Site:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    """`port` is nginx's, which shows the service to people."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self.folder, self.port = folder, port
         self._passwords: dict[str, str] = {}
         self.secret_key = secrets.token_urlsafe(50)
-        self._services: dict[str, ExitStack] = {}
+        self.services = {name: ExitStack() for name in WEBS}
         self.servers: dict[str, list[Server]] = {}
-        self.etcds = {name: self._etcd(name) for name in ETCDS}
-        self.patronis = {name: self._patroni(name) for name in DATABASES}
-        self.redises = {name: self._redis(name) for name in WEBS}
-        self.haproxies = {name: self._haproxy(name) for name in WEBS}
+        for name in HOSTS:
+            (folder / name).mkdir(mode=0o755)
+        kinds = {"etcd": (self._etcd, ETCDS), "redis": (self._redis, WEBS), "haproxy": (self._haproxy, WEBS)}
+        kinds |= {"patroni": (self._patroni, DATABASES)}
+        self.programs = {(kind, name): make(name) for kind, (make, names) in kinds.items() for name in names}
 
     # Files ------------------------------------------------------------------------------------------------------------
 
@@ -112,9 +112,7 @@ class Site:
         return dict(re.findall(r"^([A-Z0-9_]+)='([^']*)'$", self.text(file, machine), re.MULTILINE))
 
     def written(self, file: str, machine: str) -> Path:
-        home = self.folder / machine
-        home.mkdir(exist_ok=True, mode=0o755)
-        path = home / Path(file).name
+        path = self.folder / machine / Path(file).name
         path.write_text(self.text(file, machine), encoding="utf-8")
         path.chmod(0o600)
         return path
@@ -122,9 +120,7 @@ class Site:
     # Programs ---------------------------------------------------------------------------------------------------------
 
     def _etcd(self, name: str) -> Program:
-        home = self.folder / name
-        home.mkdir(exist_ok=True, mode=0o755)
-        return Program(home / "etcd.log", "etcd", env=self.variables("/etc/default/etcd", name))
+        return Program(self.folder / name / "etcd.log", "etcd", **self.variables("/etc/default/etcd", name))
 
     def _patroni(self, name: str) -> Program:
         path = self.written("/etc/patroni/config.yml", name)
@@ -132,17 +128,15 @@ class Site:
         home.mkdir()
         for each in (home, path):
             shutil.chown(each, "postgres", "postgres")
-        log = path.with_name("patroni.log")
-        return Program(log, *AS_POSTGRES, "patroni", path)
+        return Program(path.with_name("patroni.log"), *AS_POSTGRES, "patroni", path)
 
     def _redis(self, name: str) -> Program:
         path = self.written("/etc/redis/redis.conf", name)
-        return Program(path.with_name("redis.log"), "redis-server", path, "--dir", str(path.parent))
+        return Program(path.with_name("redis.log"), "redis-server", path, "--dir", path.parent)
 
     def _haproxy(self, name: str) -> Program:
         path = self.written("/etc/haproxy/haproxy.cfg", name)
-        haproxy = shutil.which("haproxy", path=f"{os.environ['PATH']}:/usr/sbin") or "haproxy"
-        return Program(path.with_name("haproxy.log"), haproxy, "-db", "-f", path)
+        return Program(path.with_name("haproxy.log"), program("haproxy"), "-db", "-f", path)
 
     def postgresql_pids(self, name: str) -> list[int]:
         path = self.folder / name / "postgresql" / "15" / "sign-in" / "postmaster.pid"
@@ -152,16 +146,8 @@ class Site:
         return [pid, *children_of(pid)]
 
     def database_pids(self, name: str) -> list[int]:
-        return [*self.patronis[name].pids, *self.postgresql_pids(name), *self.etcds[name].pids]
-
-    def kill_database(self, name: str) -> None:
-        send(signal.SIGKILL, self.database_pids(name))
-        self.patronis[name].kill()
-        self.etcds[name].kill()
-
-    def start_database(self, name: str) -> None:
-        self.etcds[name].start()
-        self.patronis[name].start()
+        patroni, etcd = self.programs["patroni", name], self.programs["etcd", name]
+        return [*patroni.pids, *self.postgresql_pids(name), *etcd.pids]
 
     # The cluster ------------------------------------------------------------------------------------------------------
 
@@ -182,20 +168,10 @@ class Site:
     def standby(self) -> str:
         return next(name for name in DATABASES if name != self.primary())
 
-    def patronictl(self, *arguments: str) -> None:
-        command = ["patronictl", "-c", self.folder / "db1" / "config.yml", *arguments]
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
-
-    def psql(self, sql: str) -> None:
-        name = self.primary()
-        command = [*AS_POSTGRES, "psql", "-qv", "ON_ERROR_STOP=1", "-h", str(self.folder / name / "postgresql"), "-f-"]
-        subprocess.run(command, input=sql, check=True, text=True, timeout=60, cwd="/")
-
     # The service ------------------------------------------------------------------------------------------------------
 
-    def service_variables(self, name: str, port: int, unit: int = UNITS[0]) -> dict[str, str]:
-        """The variables of a unit of the service on the machine, which nginx at `port` shows to people."""
-        origin = f"https://localhost:{port}"
+    def service_variables(self, name: str, unit: int = UNITS[0]) -> dict[str, str]:
+        origin = f"https://localhost:{self.port}"
         return {
             **self.variables("/etc/sign-in.env", name),
             "TRUSTED_PROXIES": "127.0.0.1",  # where connections on loopback come from
@@ -208,14 +184,13 @@ class Site:
             **RATES,
         }
 
-    def start_service(self, name: str, port: int) -> None:
-        stack = self._services[name] = ExitStack()
+    def start_service(self, name: str) -> None:
         self.servers[name] = []
         for unit in UNITS:
             folder = self.folder / f"service-{name}-{unit}-{secrets.token_hex(2)}"
             folder.mkdir()
-            variables = self.service_variables(name, port, unit)
-            self.servers[name].append(stack.enter_context(serve(folder, is_awaited=False, **variables)))
+            server = serve(folder, is_awaited=False, **self.service_variables(name, unit))
+            self.servers[name].append(self.services[name].enter_context(server))
         for unit in UNITS:
             wait_until(functools.partial(is_serving, f"http://{address(name)}:{unit}/health/ready"))
 
@@ -224,34 +199,30 @@ class Site:
             return int(client.dbsize())
         return 0
 
-    def kill_service(self, name: str) -> None:
-        self._services.pop(name).close()
-
     # ------------------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """With an empty database and without the service."""
-        for program in (
-            *self.etcds.values(),
-            *self.redises.values(),
-            *self.haproxies.values(),
-            *self.patronis.values(),
-        ):
-            program.start()
+        for each in self.programs.values():
+            each.start()
         self.wait_for_pair()
+        socket = str(self.folder / self.primary() / "postgresql")
+        for sql in (
+            f"""CREATE ROLE "sign-in" LOGIN PASSWORD '{self.password("DATABASE_PASSWORD")}'""",
+            'CREATE DATABASE "sign-in" OWNER "sign-in"',
+        ):
+            subprocess.run([*AS_POSTGRES, "psql", "-qh", socket, "-c", sql], check=True, timeout=60, cwd="/")
 
     def close(self) -> None:
-        for service in self._services.values():
+        for service in self.services.values():
             service.close()
-        for patroni in self.patronis.values():
-            patroni.kill()  # first, because it would start PostgreSQL again
+        for each in reversed(self.programs.values()):
+            each.kill()  # Patroni first, because it would start PostgreSQL again
         for name in DATABASES:
             send(signal.SIGKILL, self.postgresql_pids(name))
-        for program in (*self.etcds.values(), *self.redises.values(), *self.haproxies.values()):
-            program.kill()
 
 
 def absent_programs() -> str:
     path = f"{os.environ['PATH']}:/usr/sbin"
-    absent = [program for program in PROGRAMS if shutil.which(program, path=path) is None]
+    absent = [name for name in PROGRAMS if shutil.which(name, path=path) is None]
     return ", ".join([*absent, *([] if postgresql_programs() else ["postgresql"])])

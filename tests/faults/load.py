@@ -31,8 +31,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 class Caller:
     """A client that keeps its connections, or opens one for each call. It may have an address of its own.
 
-    Threads may share it. A call raises NewConnectionError: nothing was sent. Another HTTPError: the complete answer did
-    not arrive.
+    Threads may share it. A call raises NewConnectionError: nothing was sent. Another HTTPError: no full answer came.
     """
 
     def __init__(self, server: Any, *, keeps: bool = True, address: str = "127.0.0.1") -> None:
@@ -93,7 +92,7 @@ class Redemptions:
         return len(self.redeemed) + self.refused
 
     def run_during(self, fault: Callable[[], object]) -> None:
-        """Calls `fault` while the callers redeem codes. They make the last quarter of the codes do until its end."""
+        """Call `fault` while the callers redeem codes. They slow down for the last quarter of the codes."""
         with ThreadPoolExecutor(CALLERS) as pool:
             self._callers = [pool.submit(self._call, Caller(self.server, keeps=n % 2 == 0)) for n in range(CALLERS)]
             try:
@@ -111,7 +110,7 @@ class Redemptions:
         self.wait_until(lambda: self.done >= seen + more)
 
     def wait_until(self, is_true: Callable[[], object]) -> None:
-        """A caller that has ended, after an error, ends the wait too."""
+        """Also end the wait when a caller has ended after an error."""
         wait_until(
             lambda: is_true() or any(each.done() for each in self._callers),
             PATIENCE_SECONDS,

@@ -84,7 +84,7 @@ class Podman:
 
 @pytest.fixture(scope="module")
 def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
-    """It has the image. Everything is removed afterwards."""
+    """A podman that has built the image. All that it stores is removed afterwards."""
     if missing := [program for program in PROGRAMS if not shutil.which(program)]:
         pytest.skip(f"needs Debian's {', '.join(missing)}")
     folder = tmp_path_factory.mktemp("image")
@@ -103,7 +103,7 @@ def podman(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Podman]:
 
 
 def sign_in(podman: Podman, container: str, base_url: str) -> None:
-    """Somebody signs in to an application, which reads the profile. Commands in the container make both."""
+    """A person signs in to an application, which reads the profile. Commands in the container make both."""
     person = ("createsuperuser", "--noinput", "--email", EMAIL, "--nickname", "Alice")
     podman.manage(container, *person, DJANGO_SUPERUSER_PASSWORD=PASSWORD)
     create = ("application", "create", "Reading List", "--redirect-uri", CALLBACK, "--json")

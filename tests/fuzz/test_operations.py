@@ -15,6 +15,7 @@ import pytest
 import requests
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis.configuration import set_hypothesis_home_dir
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
@@ -26,6 +27,11 @@ from tests.server import Server
 OPERATIONS = ["GET /oauth/authorize", "POST /oauth/authorize", "POST /oauth/token", "GET /oauth/userinfo"]
 FRESH = "a code that is made when it is sent"
 OUR_PAGES = re.compile(r"(http://localhost:\d+)?/(oauth/authorize|accounts/sign-in)([/?]|$)")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_files_in_the_checkout(tmp_path_factory: pytest.TempPathFactory) -> None:
+    set_hypothesis_home_dir(tmp_path_factory.mktemp("hypothesis"))
 
 
 class Narrowed:

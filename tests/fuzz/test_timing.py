@@ -2,7 +2,7 @@
 
 In `make fuzz` only: it takes minutes and needs an otherwise idle machine. Each round sends every kind of request twice,
 in random order. The time of a kind is the fastest twentieth of its requests, because other load only ever makes a
-request slower. The noise is measured by comparing the two halves of a kind, with halves exchanged at random (A/A).
+request slower. The noise is the largest difference between two random halves of one kind.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ from tests.server import Server
 ROUNDS = 4000
 CLIENTS = 20
 RECORDS_OF_A_CALLER = 120
-FASTEST = 0.05
-FLIPS = 1000
 RATES = dict.fromkeys(("RATE_TOKEN", "RATE_TOKEN_FAILURES", "RATE_USERINFO"), "999999999/d") | {"RATE_LIMITS": "on"}
 # Reading a row takes longer than finding none, but too little to be measured over a network.
 TOLERATED_MICROSECONDS = 5
@@ -45,7 +43,7 @@ pytestmark = pytest.mark.long
 def measured(
     server: Server, forms: Mapping[str, Maker], rounds: int, path: str = "/oauth/token", **headers: str
 ) -> dict[str, list[float]]:
-    """Microseconds until the complete response, by kind: those of an even place and the next one are of one round."""
+    """Microseconds until the complete response, by kind."""
     kinds, order = [*forms, *forms], random.Random(0)
     taken: dict[str, list[float]] = {kind: [] for kind in forms}
     statuses = set()
@@ -66,20 +64,13 @@ def measured(
 
 
 def speed(taken: list[float]) -> float:
-    return sorted(taken)[int(len(taken) * FASTEST)]
+    return sorted(taken)[len(taken) // 20]
 
 
 def noise_of(taken: list[float]) -> float:
-    """The largest difference between two halves that chance made."""
-    chance, differences = random.Random(0), []
-    for _ in range(FLIPS):
-        halves: tuple[list[float], list[float]] = ([], [])
-        for at in range(0, len(taken), 2):
-            first = chance.getrandbits(1)
-            halves[first].append(taken[at])
-            halves[1 - first].append(taken[at + 1])
-        differences.append(abs(speed(halves[0]) - speed(halves[1])))
-    return max(differences)
+    chance, half = random.Random(0), len(taken) // 2
+    mixed = (chance.sample(taken, len(taken)) for _ in range(1000))
+    return max(abs(speed(each[:half]) - speed(each[half:])) for each in mixed)
 
 
 def check(taken: Mapping[str, list[float]], one: str, tolerated: float = TOLERATED_MICROSECONDS) -> None:

@@ -13,7 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management import call_command
 
 from config import environment
-from tests.documented import nginx_block
+from tests.documented import file
 from tests.server import ROOT
 from tests.unit.test_config_environment import settings_with, use_settings
 
@@ -59,7 +59,7 @@ def test_secrets_are_random_private_and_stay(folder: Path, tmp_path: Path) -> No
 
 
 def test_nginx_has_the_documented_configuration(folder: Path) -> None:
-    made, documented = (folder / "nginx" / "sign-in.conf").read_text(encoding="utf-8"), nginx_block("operations.md")
+    made, documented = (folder / "nginx" / "sign-in.conf").read_text(), file("/etc/nginx/conf.d/sign-in.conf")
     assert not re.search(r"example\.com|127\.0\.0\.1:800|/var/log", made)
     assert [text for text in (AUTH, API, "pages:8000", "operations:8000", "/dev/stdout") if text not in made] == []
     assert len(made.splitlines()) == len(documented.splitlines())

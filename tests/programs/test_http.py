@@ -20,8 +20,7 @@ from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import CodeFactory, Registered, TokenFactory
-from tests.peers import wait_until
-from tests.server import Server, is_open, request, send, status_of
+from tests.server import Server, is_open, request, send, status_of, wait_until
 
 FORM = b"Content-Type: application/x-www-form-urlencoded\r\n"
 CHUNKED = FORM + b"Transfer-Encoding: chunked\r\n"

@@ -21,8 +21,7 @@ from django.core.management import CommandError, call_command
 from oauth_bridge.management.commands import quickstart as quickstart_command
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
-from tests.peers import wait_until
-from tests.server import ROOT, children_of, free_port, is_open
+from tests.server import ROOT, children_of, free_port, is_open, wait_until
 
 needs_demo = pytest.mark.skipif(
     not all(map(find_spec, ("authlib", "flask"))), reason="needs config/requirements/quickstart.txt"

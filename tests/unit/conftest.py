@@ -14,11 +14,6 @@ from tests.grants import Log
 from tests.pages import admin_browser, proven
 
 
-@pytest.fixture(autouse=True)
-def own_counters(fresh_counters: None) -> None:
-    """Each test counts alone, because one process sends the requests of many within a minute."""
-
-
 @pytest.fixture
 def admin_client(admin_client: Client) -> Client:
     """The browser of an administrator, who has just typed the password."""

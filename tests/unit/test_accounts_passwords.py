@@ -38,7 +38,7 @@ from tests.pages import (
     text_of,
     with_session,
 )
-from tests.peers import wait_until
+from tests.server import wait_until
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sign_up_is_open")]
 

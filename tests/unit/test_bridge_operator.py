@@ -142,11 +142,7 @@ def test_each_field_is_set_or_emptied_and_the_rest_stays() -> None:
     texts |= {name: f"https://reading.example/{name}" for name in ("policy_uri", "tos_uri", "initiate_login_uri")}
     for name, value in texts.items():
         assert described("set", row.client_id, f"--{name.replace('_', '-')}", value)[name] == value
-    after = described("show", row.client_id)
-    assert after == before | texts
-    form = texts | {"redirect_uris": "\n".join(after["redirect_uris"]), "id_token_alg": "RS256"}
-    assert admin_client.post(admin_page(row, "change"), form).status_code == 302
-    assert described("show", row.client_id) == after, "the form accepts what set stored"
+    assert described("show", row.client_id) == before | texts
     for option, value, stored in (("--operator", "", ""), ("--tos-uri", "a.example/", "https://a.example/")):
         assert described("set", row.client_id, option, value)[option[2:].replace("-", "_")] == stored
     uris = ["https://b.example/cb", "https://a.example/cb"]
