@@ -97,7 +97,7 @@ def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: dateti
     """Keep the profile read for the thread, which stores and counts only the first read of an attempt."""
     with _lock:
         if len(_waiting.reads) < MOST_WAITING:
-            _waiting.reads.setdefault(ProfileRead(attempt, person_id), (client_id, at))
+            _waiting.reads.setdefault((attempt, person_id), (client_id, at))
 
 
 def flush() -> None:

@@ -19,8 +19,9 @@ from oauth_bridge.activity.statistics import Failing
 from oauth_bridge.administration import application_acts, checks, person, record_facts, rights, shown, shown_attempts
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.callback_addresses.difference import side_by_side
-from oauth_bridge.models import MISTYPED_CLIENT_ID, Application
+from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord
+from oauth_bridge.models.application import MISTYPED_CLIENT_ID
 
 OF_THE_SECRET = ("secret_wrong", "secret_of_another", "secret_none_left", "secret_expired", "secret_revoked")
 # For each cause, the act on the application or on the person that removes it.
