@@ -1,4 +1,4 @@
-"""Workers, PostgreSQL or Redis fail or are replaced while applications redeem codes. D13, D19, D21, L9."""
+"""Workers, PostgreSQL or Redis fail or are replaced: codes, limits and metrics stay right. D13, D19, D21, L9."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from zlib import crc32
 
+import requests
 from redis import Redis
 from urllib3.exceptions import HTTPError
 
@@ -18,7 +20,7 @@ from tests.contract_coverage import contract
 from tests.databases import Cluster, OwnRedis
 from tests.factories import ApplicationFactory, TokenFactory
 from tests.faults.load import Caller, Redemptions
-from tests.server import wait_until
+from tests.server import PATIENCE_SECONDS, Server, eventually, free_port, is_open, scrape, serve, value, wait_until
 
 # The limits are counted, and reached by bad tokens only.
 MANY = "1000000/d"
@@ -98,3 +100,49 @@ def test_no_more_than_the_limit_is_admitted_and_a_killed_worker_loses_less_than_
     # The killed worker, and each of the two that are left at the end, may have an unused rest of a block.
     assert left - (WORKERS + 1) * (BLOCK - 1) - seen[0] <= seen[200] <= left
     assert seen[429] > 0
+
+
+ROUTE = "/oauth/userinfo"
+
+
+def test_the_counts_of_all_workers_outlive_a_death_and_end_with_the_service(
+    redis_server: OwnRedis, committed: None, tmp_path: Path
+) -> None:
+    port = free_port()
+    variables = {"REDIS_URL": redis_server.url, "METRICS_BIND": f"127.0.0.1:{port}", "TMPDIR": str(tmp_path)}
+
+    def ask(server: Server, times: int, path: str = ROUTE) -> None:
+        for _ in range(times):  # each on a connection of its own, so that both workers get some
+            requests.get(server.base_url + path, timeout=30)
+
+    def are_counted(count: float) -> None:
+        name = "delegated_http_request_duration_seconds_count"
+        eventually(count, lambda: value(port, name, method="GET", route=ROUTE, status="4xx"))
+        eventually(16.0, lambda: value(port, "delegated_threads"))
+
+    with serve(tmp_path / "server", WEB_CONCURRENCY="2", **variables) as server:
+        ask(server, 40)
+        ask(server, 1, "/typed-by-mallory")
+        are_counted(40.0)
+        victim = min(server.workers())
+        os.kill(victim, signal.SIGKILL)
+        eventually(2, lambda: len(server.workers() - {victim}))
+        ask(server, 10)
+        are_counted(50.0)
+
+        assert value(port, "delegated_http_requests_in_flight") == 0
+        eventually(1.0, lambda: value(port, "delegated_database_up"))
+        samples = scrape(port)
+        refused = frozenset({"route": ROUTE, "error": "invalid_token", "code": "token_missing"}.items())
+        assert samples["delegated_refusals_total", refused] == 50
+        assert ("delegated_purge_age_seconds", frozenset()) not in samples, "no purge has ended"
+        name = "delegated_http_request_duration_seconds_count"
+        assert value(port, name, method="GET", route="none", status="4xx") == 1
+        assert "mallory" not in str(samples.keys()), "no label has what somebody typed"
+        redis_server.kill()
+        eventually(2.0, lambda: (ask(server, 1, "/health/ready"), value(port, "delegated_redis_away_workers"))[1])
+        assert requests.get(f"{server.base_url}/metrics", timeout=60).status_code == 404
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(PATIENCE_SECONDS) == 0
+    assert list(tmp_path.glob("sign-in-metrics-*")) == []
+    assert not is_open(port)
