@@ -16,7 +16,7 @@ import pytest
 from django.conf import settings
 from django.db import migrations, models
 from django.db.migrations.loader import MigrationLoader
-from django.db.migrations.state import ModelState, ProjectState
+from django.db.migrations.state import ProjectState
 from django.urls import URLPattern, URLResolver, get_resolver, resolve, reverse
 from django.utils.translation import to_locale
 
@@ -172,22 +172,19 @@ def test_the_last_release_can_serve_on_what_each_migration_leaves() -> None:
 
 
 def test_what_the_last_release_does_not_stand_is_refused() -> None:
-    state = ProjectState()
-    for table in ("application", "consent"):
-        fields = [("id", models.AutoField(primary_key=True)), ("name", models.CharField(max_length=40, null=True))]
-        state.add_model(ModelState("oauth_bridge", table, fields))
+    state = MigrationLoader(None).project_state()
     migration = migrations.Migration("9999_next", "oauth_bridge")
     for operation, reason in (
         (migrations.AddField("application", "new", models.IntegerField(default=1)), "db_default or null"),
         (migrations.AddField("consent", "new", models.IntegerField(null=True, db_index=True)), CONCURRENTLY),
         (migrations.SeparateDatabaseAndState([migrations.RemoveField("application", "name")]), LATER),
-        (migrations.AlterField("application", "name", models.CharField(max_length=20, null=True)), "column changes"),
+        (migrations.AlterField("application", "name", models.CharField(max_length=20)), "column changes"),
         (migrations.RunSQL("UPDATE oauth_bridge_consent SET name = ''"), "in batches"),
     ):
         migration.operations = [operation]
         [fault] = faults(migration, state, set())
         assert fault.startswith("oauth_bridge.9999_next, ")
         assert reason in fault
-    allowed = models.CharField(max_length=40, null=True, blank=True, verbose_name="another")
-    migration.operations = [migrations.AlterField("consent", "name", allowed)]
+    allowed = models.CharField(max_length=20, blank=True, verbose_name="another")
+    migration.operations = [migrations.AlterField("application", "name", allowed)]
     assert list(faults(migration, state, set())) == []

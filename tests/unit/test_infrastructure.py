@@ -14,7 +14,7 @@ from django.utils import translation
 import config.urls  # noqa: F401 - imports every package that declares faults
 from accounts.errors import AccountFault
 from config.infrastructure.errors import Fault, RequestError, SiteFault
-from config.infrastructure.network import client_address, site_of
+from config.infrastructure.network import client_address
 from config.infrastructure.texts import first_grapheme, refuse_control_characters
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.oauth.authorization import UnverifiedRequest
@@ -45,11 +45,6 @@ def test_the_address_is_the_right_most_untrusted_one(peer: str, forwarded: str, 
     settings.TRUSTED_PROXIES = [ip_network("10.0.0.0/8"), ip_network("2001:db8:ffff::/48")]
     sent = {"HTTP_X_FORWARDED_FOR": forwarded} if forwarded else {}
     assert client_address(RequestFactory().get("/", REMOTE_ADDR=peer, **sent)) == address
-
-
-def test_a_site_is_the_48_of_an_ipv6_address() -> None:
-    sites = {"2001:db8:1:2::/64": "2001:db8:1::/48", "::1": "::/48", "192.0.2.1": "", "unknown": ""}
-    assert {address: site_of(address) for address in sites} == sites
 
 
 def test_a_text_of_which_nothing_is_seen_is_refused() -> None:
