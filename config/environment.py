@@ -331,12 +331,10 @@ def private_folder(path: Path) -> None:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
-def rate(name: str, default: str) -> str:
-    with _value(name, default, "a number and a period, such as 600/m or 10/15m (s, m, h, d)") as value:
-        return _match(r"[1-9][0-9]{0,8}/([1-9][0-9]{0,5})?[smhd]", value)
-
-
 def rates(switch: str, **defaults: str) -> dict[str, str]:
     """Return "N/period" for each limit, from its `RATE_…` variable; an empty dict if the variable `switch` is off."""
-    found = {name.removeprefix("RATE_").lower(): rate(name, default) for name, default in defaults.items()}
+    found = {}
+    for name, default in defaults.items():
+        with _value(name, default, "a number and a period, such as 600/m or 10/15m (s, m, h, d)") as value:
+            found[name.removeprefix("RATE_").lower()] = _match(r"[1-9][0-9]{0,8}/([1-9][0-9]{0,5})?[smhd]", value)
     return found if choice(switch, "on", allowed="on, off") == "on" else {}

@@ -146,20 +146,12 @@ _SETTINGS: dict[str, Any] = {
     },
     "root": {"handlers": ["stderr"], "level": "WARNING"},
     "loggers": {
-        "config": {"level": "INFO"},
-        "oauth_bridge": {"level": "INFO"},
-        "accounts": {"level": "INFO"},
-        "events": {"level": "INFO"},
+        **{name: {"level": "INFO"} for name in ("config", "oauth_bridge", "accounts", "events")},
         "gunicorn.error": {"level": "INFO", "handlers": [], "propagate": True},
         "django": {"handlers": [], "level": "WARNING", "propagate": True},
         # These loggers print paths, queries, hosts, codes or tokens. Our own loggers record the same events.
-        "django.request": _SILENT,
-        "django.security": _SILENT,
-        "django.server": _SILENT,
-        "django.db.backends": _SILENT,
-        "gunicorn.access": _SILENT,
-        "oauthlib": _SILENT,
-        "oauth2_provider": _SILENT,
+        **dict.fromkeys(("django.request", "django.security", "django.server", "django.db.backends"), _SILENT),
+        **dict.fromkeys(("gunicorn.access", "oauthlib", "oauth2_provider"), _SILENT),
     },
 }
 

@@ -63,6 +63,6 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     response = django_application(environ, start_response)
     body.discard()
     if environ["REQUEST_METHOD"] == "HEAD":  # gunicorn would log a warning for a body. RFC 9110 §9.3.2
-        response.close()  # Django's responses and gunicorn's file wrapper have it
+        response.close()
         return ()
     return response

@@ -46,23 +46,11 @@ DOCUMENT = Kind(is_translated=False)
 PROBE = replace(DOCUMENT, is_for_any_host=True)
 FILE = Kind(is_file=True)
 
-_EXACT = {
-    AUTHORIZE: PAGE,
-    TOKEN: OPERATION,
-    USERINFO: OPERATION,
-    JWKS: OPERATION,
-    REVOKE: OPERATION,
-    INTROSPECT: OPERATION,
-    LOGOUT: PAGE,
-    OPENID_CONFIGURATION: OPERATION,
-    SERVER_METADATA: OPERATION,
+_EXACT = {  # a later row replaces an earlier one: of the operations, two are pages
+    **dict.fromkeys(OPERATIONS, OPERATION),
+    **dict.fromkeys((AUTHORIZE, LOGOUT, "/", DOCS, "/accounts", "/admin", CHANGE_PASSWORD), PAGE),
     "/openapi.json": replace(DOCUMENT, is_cross_origin=True),
-    "/": PAGE,
-    DOCS: PAGE,
-    "/accounts": PAGE,
     "/accounts/profile": PAGE_WITH_FILE,  # the person uploads a picture
-    "/admin": PAGE,
-    CHANGE_PASSWORD: PAGE,
     "/admin/oauth_bridge/application/add/": PAGE_WITH_FILE,  # the administrator uploads a logo
     "/health/live": PROBE,
     "/health/ready": PROBE,
@@ -70,13 +58,8 @@ _EXACT = {
 _FORM_OF_AN_APPLICATION = re.compile(r"/admin/oauth_bridge/application/[^/]+/change/")
 # By the beginning of the path. The first row that fits applies.
 _BELOW = {
-    "/accounts/": PAGE,
-    "/docs/": PAGE,
-    "/static/": FILE,
-    "/avatars/": FILE,
-    "/logos/": FILE,
-    "/brand/": FILE,
-    "/admin/": PAGE,
+    **dict.fromkeys(("/accounts/", "/docs/", "/admin/"), PAGE),
+    **dict.fromkeys(("/static/", "/avatars/", "/logos/", "/brand/"), FILE),
     "/health/": DOCUMENT,
     "/oauth/authorize/": replace(NO_OPERATION, is_page=True),
     "/oauth/": NO_OPERATION,

@@ -36,13 +36,11 @@ ROTATING = 10
 SITE = 4
 # Of these limits, if they are large and short, a process takes a block of 1 % from Redis at once. A limit is never
 # exceeded, but may be reached early, because a process that ends loses the rest of its block.
-IN_BLOCKS = frozenset({"token", "userinfo"})
+IN_BLOCKS = {"token", "userinfo"}
 IN_BLOCKS_FROM_EVENTS, IN_BLOCKS_UP_TO_SECONDS = 600, 60
 # While Redis does not answer, each process counts these limits by itself, and no other.
-WITHOUT_REDIS = frozenset(
-    {"sign_in_account", "sign_in_address", "sign_in", "notice", "notice_of_all", "administration", "act"}
-    | {"records_of_caller", "records_of_kind"}
-)
+WITHOUT_REDIS = {"sign_in_account", "sign_in_address", "sign_in", "notice", "notice_of_all", "administration", "act"}
+WITHOUT_REDIS |= {"records_of_caller", "records_of_kind"}
 _own_counts = LocMemCache("rate_limits", {"OPTIONS": {"MAX_ENTRIES": 20_000}})
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 RETRY_AFTER_SECONDS = 1.0

@@ -1,4 +1,4 @@
-"""The health checks for load balancers, and the metrics; tests/faults/test_metrics.py reads `/metrics`. D21."""
+"""The health checks for load balancers, and the metrics; faults/test_under_load.py reads `/metrics`. D21."""
 
 from __future__ import annotations
 

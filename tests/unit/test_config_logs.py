@@ -9,7 +9,6 @@ import os
 import re
 import socket
 import sys
-from importlib import import_module
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ import manage
 from config import logs
 from config.http.middleware import proxy_ids
 from config.infrastructure import network
-from config.infrastructure.events import Event
 from config.logs import AuditHandler
 
 
@@ -71,18 +69,6 @@ def test_gunicorn_does_not_quote_the_request_and_a_silent_client_is_no_error() -
         assert record.levelname == level
 
 
-def test_loggers_that_print_addresses_codes_or_tokens_are_silent_and_ours_write_json_on_standard_error(
-    log_output: io.StringIO,
-) -> None:
-    names = "django.request django.server django.security.csrf django.security.DisallowedHost django.db.backends "
-    names += "oauthlib.oauth2.rfc6749.endpoints.token oauth2_provider.views.base gunicorn.access"
-    for name in names.split():
-        for level in (logging.DEBUG, logging.WARNING, logging.CRITICAL):
-            logging.getLogger(name).log(level, f"{name}: hidden", exc_info=ValueError("hidden"))
-    logging.getLogger("oauth_bridge.codes").info("a code was replayed", extra={"age_seconds": 3})
-    assert json.loads(log_output.getvalue())["age_seconds"] == 3
-
-
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
 
@@ -105,11 +91,6 @@ def test_the_line_of_the_request_has_the_well_formed_ids_of_a_trusted_proxy(
     ):
         assert [text for text in texts if proxy_ids(rf.get("/", **{name: text}))] == []  # type: ignore[arg-type]
     assert proxy_ids(rf.get("/", HTTP_TRACEPARENT=f"01-{TRACE}-{PARENT}-01-more"))["trace_id"] == TRACE
-
-
-deployment_checks = import_module("config.management.commands.check-deployment")
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def emit(handler: AuditHandler, message: str = "signed in", **members: Any) -> None:
@@ -164,26 +145,6 @@ def test_the_syslog_of_another_host() -> None:
         listener.settimeout(20)
         emit(AuditHandler(host="127.0.0.1", port=listener.getsockname()[1]), event="x")
         is_event(listener.recv(10_000), 86)
-
-
-def test_the_check_of_a_deployment_writes_nothing(tmp_path: Path, settings: Any) -> None:
-    for status, options in (
-        ("ok", {}),
-        ("ok", {"path": str(tmp_path / "audit.log")}),
-        ("failed", {"path": "/nowhere/audit.log"}),
-        ("failed", {"host": "nowhere.invalid", "port": 514}),
-    ):
-        settings.AUDIT_LOG = {"class": "config.logs.AuditHandler", **options} if options else {}
-        assert deployment_checks.audit_log().status == status
-    assert (tmp_path / "audit.log").read_text() == ""
-
-
-def test_the_document_has_each_event_with_its_members() -> None:
-    table = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8").partition("| event | members |")[2]
-    rows = re.findall(r"^\| (`.+) \| (`.+) \|$", table.partition("\n\n")[0], re.MULTILINE)
-    words = [[re.findall(r"`(\w+)`", cell) for cell in row] for row in rows]
-    documented = {event: set(members) for events, members in words for event in events}
-    assert documented == {event.name.lower(): set(event.members) for event in Event}
 
 
 def test_a_command_that_is_typed_writes_no_events_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from config import environment as env
 from oauth_bridge.models import PurgeRun
 from tests.contract_coverage import contract
 from tests.databases import in_use
+from tests.documented import document
 from tests.pages import html_of, text_of
 from tests.peers import HANGS, MailServer
 from tests.server import free_port
@@ -55,6 +56,18 @@ def test_clocks_and_proxies(settings: Any) -> None:
     for trusted, status in {"10.0.0.0/8": "ok", "0.0.0.0/0": "failed", "::/0": "failed"}.items():
         settings.TRUSTED_PROXIES = [ip_network(trusted)]
         assert deployment_checks.proxies().status == status
+
+
+def test_the_check_of_the_audit_log_writes_nothing(tmp_path: Path, settings: Any) -> None:
+    for status, options in (
+        ("ok", {}),
+        ("ok", {"path": str(tmp_path / "audit.log")}),
+        ("failed", {"path": "/nowhere/audit.log"}),
+        ("failed", {"host": "nowhere.invalid", "port": 514}),
+    ):
+        settings.AUDIT_LOG = {"class": "config.logs.AuditHandler", **options} if options else {}
+        assert deployment_checks.audit_log().status == status
+    assert (tmp_path / "audit.log").read_text() == ""
 
 
 @pytest.mark.django_db
@@ -116,7 +129,6 @@ def test_the_administration_says_as_what_a_request_counts(admin_client: Client, 
     assert "Your request came from 10.0.0.2 and counts as 10.0.0.2. Its X-Forwarded-For is not read" in untrusted
 
 
-ROOT = Path(__file__).resolve().parents[2]
 PRODUCTION = {
     "BASE_URL": "https://api.example.com",
     "AUTH_URL": "https://auth.example.com",
@@ -168,7 +180,7 @@ def test_this_machine_needs_no_encryption(settings: Any) -> None:
 
 
 def test_every_check_is_in_the_operations_guide() -> None:
-    guide = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    numbers = re.findall(r'"([EW][0-9]{3})"', (ROOT / "config" / "checks.py").read_text(encoding="utf-8"))
+    guide = document("operations.md")
+    numbers = re.findall(r'"([EW][0-9]{3})"', Path(checks.__file__).read_text(encoding="utf-8"))
     assert [each for each in numbers if f"`{each}`" not in guide and f"`config.{each}`" not in guide] == []
     assert len(numbers) > 10

@@ -1,4 +1,4 @@
-"""Counting against limits, the same in Redis and in memory; and while Redis is away: see faults/test_redis.py. D21."""
+"""Counting against limits, the same in Redis and in memory. Under load: faults/test_under_load.py. D21."""
 
 import socket
 from contextlib import suppress

@@ -5,10 +5,8 @@ FLOOR_DSN is a libpq connection string.
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
-from typing import Any
 
 import django
 import psycopg
@@ -35,15 +33,13 @@ SELECT = """
 """
 
 
-@functools.cache
-def connection() -> psycopg.Connection[Any]:
-    return psycopg.connect(os.environ["FLOOR_DSN"], autocommit=True, prepare_threshold=0)
+CONNECTION = psycopg.connect(os.environ["FLOOR_DSN"], autocommit=True, prepare_threshold=0)
 
 
 def select(request: HttpRequest) -> HttpResponse:
     token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")[2]
     digest = hashlib.sha256(token.encode()).digest()
-    row = connection().execute(SELECT, (digest,), binary=True).fetchone()
+    row = CONNECTION.execute(SELECT, (digest,), binary=True).fetchone()
     if row is None:
         return JsonResponse({"error": "invalid_token"}, status=401)
     return JsonResponse(dict(zip(MEMBERS, row, strict=True)))

@@ -193,7 +193,8 @@ def purge() -> Finding:
     hours = int((now - finished).total_seconds() // 3600)
     if now - finished > PURGED_WITHIN:
         return Finding("purge", "failed", f"The last purge finished {hours} hours ago.", fix)
-    return Finding("purge", "ok", f"The last purge finished {hours} hours ago.")
+    ago = f"{hours} hours ago" if hours else "within the hour"
+    return Finding("purge", "ok", f"The last purge finished {ago}.")
 
 
 # Redis and the mail server --------------------------------------------------------------------------------------------
