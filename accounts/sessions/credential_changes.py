@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from django.contrib import messages
-from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.db import transaction
 from django.db.models import F, QuerySet
@@ -18,7 +15,6 @@ from accounts.models import User
 from accounts.rights import keep_one
 from accounts.sessions.store import digest
 from config.infrastructure import events
-from config.infrastructure.events import Event
 
 
 class AccountChanged(Exception):
@@ -52,7 +48,7 @@ def set_password(user: User, password: str, *, except_session: str | None = None
         if not same.update(password=user.password, password_changed_at=user.password_changed_at):
             raise AccountChanged
         end_credentials(user, except_session=except_session)
-    events.write(Event.PASSWORD_CHANGED, person=user.pk)
+    events.write(events.Event.PASSWORD_CHANGED, person=user.pk)
     audit_trail.write("password_set", audit_trail.of_person(user))
 
 
@@ -66,7 +62,7 @@ def set_active(user: User, is_active: bool) -> None:
             end_credentials(user)
         else:  # the sign-in page finds out from the row of an invalid session that the account is deactivated
             _next_version(user)
-        events.write(Event.ACCOUNT_ACTIVATED if is_active else Event.ACCOUNT_DEACTIVATED, person=user.pk)
+        events.write(events.Event.ACCOUNT_ACTIVATED if is_active else events.Event.ACCOUNT_DEACTIVATED, person=user.pk)
         action = "account_activated" if is_active else "account_deactivated"
         audit_trail.write(action, audit_trail.of_person(user))
     user.is_active = is_active
@@ -92,11 +88,11 @@ def _next_version(user: User) -> None:
 _STATE = "sign_in_begun"
 
 
-def begin_sign_in(request: HttpRequest, user: AbstractBaseUser) -> None:
+def begin_sign_in(request: HttpRequest, user: User) -> None:
     request.session[_STATE] = _state(user)
 
 
-def is_sign_in_current(request: HttpRequest, user: AbstractBaseUser) -> bool:
+def is_sign_in_current(request: HttpRequest, user: User) -> bool:
     """Return whether the account is active and its `credentials_version` has not changed during this sign-in."""
     return request.session.get(_STATE) == _state(user) and user.is_active
 
@@ -105,13 +101,13 @@ def end_sign_in(request: HttpRequest) -> None:
     request.session.pop(_STATE, None)
 
 
-def report_changed(request: HttpRequest, user: AbstractBaseUser | None) -> None:
+def report_changed(request: HttpRequest, user: User | None) -> None:
     refuse(AccountFault.SIGN_IN_ENDED, person=user.pk if user else None)
     messages.warning(request, AccountFault.SIGN_IN_ENDED.translate())
 
 
-def _state(user: AbstractBaseUser) -> list[str | int]:
-    return [str(user.pk), cast(User, user).credentials_version]
+def _state(user: User) -> list[str | int]:
+    return [str(user.pk), user.credentials_version]
 
 
 # The keys of reset links --------------------------------------------------------------------------------------------
