@@ -15,6 +15,7 @@ from accounts.models import User
 from accounts.rights import keep_one
 from accounts.sessions.store import digest
 from config.infrastructure import events
+from config.infrastructure.events import Event
 
 
 class AccountChanged(Exception):
@@ -48,7 +49,7 @@ def set_password(user: User, password: str, *, except_session: str | None = None
         if not same.update(password=user.password, password_changed_at=user.password_changed_at):
             raise AccountChanged
         end_credentials(user, except_session=except_session)
-    events.write(events.Event.PASSWORD_CHANGED, person=user.pk)
+    events.write(Event.PASSWORD_CHANGED, person=user.pk)
     audit_trail.write("password_set", audit_trail.of_person(user))
 
 
@@ -62,7 +63,7 @@ def set_active(user: User, is_active: bool) -> None:
             end_credentials(user)
         else:  # the sign-in page finds out from the row of an invalid session that the account is deactivated
             _next_version(user)
-        events.write(events.Event.ACCOUNT_ACTIVATED if is_active else events.Event.ACCOUNT_DEACTIVATED, person=user.pk)
+        events.write(Event.ACCOUNT_ACTIVATED if is_active else Event.ACCOUNT_DEACTIVATED, person=user.pk)
         action = "account_activated" if is_active else "account_deactivated"
         audit_trail.write(action, audit_trail.of_person(user))
     user.is_active = is_active
