@@ -138,18 +138,10 @@ def refuse(
     errors.report(RequestError(fault).about(cause=cause, login=login, **private))
 
 
-def refused(
-    fault: AccountFault,
-    code: str | None = None,
-    *,
-    person: UUID | None = None,
-    cause: str = "",
-    login: str = "",
-    **details: Any,
-) -> FormError:
-    """Report a refusal as `refuse` does, and return a form error. `details` fills in the placeholders."""
-    refuse(fault, person=person, cause=cause, login=login, **details)
-    return FormError(fault, code, **details)
+def refused(fault: AccountFault, code: str | None = None, **facts: Any) -> FormError:
+    """Report a refusal as `refuse` does, and return a form error. `facts` fills in the placeholders."""
+    refuse(fault, **facts)
+    return FormError(fault, code, **facts)
 
 
 def duration(seconds: int) -> str:

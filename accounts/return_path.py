@@ -94,9 +94,5 @@ def kept_path(request: HttpRequest) -> str:
 
 def take(request: HttpRequest) -> str:
     return_to = kept_path(request)
-    drop(request)
-    return return_to
-
-
-def drop(request: HttpRequest) -> None:
     request.session.pop(SESSION_KEY, None)
+    return return_to

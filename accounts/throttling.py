@@ -29,7 +29,6 @@ from accounts.mail import composing
 from accounts.models import FailedFactor, User
 from accounts.sessions import known_browsers
 from config.infrastructure import events, rate_limits
-from config.infrastructure.events import Event
 from config.infrastructure.network import client_address, site_of
 from config.infrastructure.rate_limits import Counter
 
@@ -99,7 +98,7 @@ def check_second_factor(request: HttpRequest, person: User, check: Callable[[], 
 
     Raises ValidationError: `check` raised it, or the limit is reached and `check` was not called.
     """
-    rate = settings.RATES.get("second_factor", "")
+    rate, is_sign_in = settings.RATES.get("second_factor", ""), not request.user.is_authenticated
     with transaction.atomic():
         if not User.objects.select_for_update(no_key=True).filter(pk=person.pk):  # the account was deleted
             rate = ""
@@ -113,13 +112,9 @@ def check_second_factor(request: HttpRequest, person: User, check: Callable[[], 
         except ValidationError as error:
             failure = error
         else:
-            events.write(Event.SECOND_FACTOR_USED, person=person.pk, is_sign_in=not request.user.is_authenticated)
+            events.write(events.Event.SECOND_FACTOR_USED, person=person.pk, is_sign_in=is_sign_in)
             return result
-        if (
-            rate
-            and _count_second_factor(failed, rate) >= _TELL_FROM
-            and not (failed.is_known or request.user.is_authenticated)
-        ):
+        if rate and _count_second_factor(failed, rate) >= _TELL_FROM and is_sign_in and not failed.is_known:
             once = f"second_factor_failed {person.pk} {timezone.now():%Y-%m-%d}"
             composing.tell(request, person, "second_factor_failed", once)
     raise failure
@@ -130,7 +125,7 @@ def unlock(person: User) -> None:
     """Forget the person's failed sign-ins and second factors in all browsers. Counts of network addresses stay."""
     User.objects.filter(pk=person.pk).update(unlocks=F("unlocks") + 1)
     FailedFactor.objects.filter(user=person).delete()
-    events.write(Event.ACCOUNT_UNLOCKED, person=person.pk)
+    events.write(events.Event.ACCOUNT_UNLOCKED, person=person.pk)
     audit_trail.write("account_unlocked", audit_trail.of_person(person))
 
 

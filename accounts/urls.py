@@ -48,11 +48,6 @@ urlpatterns = [
     path("accounts/confirm-email/send", views.send_code, name="send_code"),
     path("accounts/password/reset", password_pages.PasswordResetView.as_view(), name="account_reset_password"),
     path("accounts/password/reset/sent", library.password_reset_done, name="account_reset_password_done"),
-    path(
-        "accounts/password/reset/done",
-        library.password_reset_from_key_done,
-        name="account_reset_password_from_key_done",
-    ),
     re_path(
         r"^accounts/password/reset/(?P<uidb36>[0-9A-Za-z]+)-(?P<key>[^/]+)$",
         password_pages.PasswordResetFromKeyView.as_view(),

@@ -46,7 +46,6 @@ from accounts.mail import composing
 from accounts.models import User
 from accounts.sessions.credential_changes import end_credentials
 from config.infrastructure import events, sealing
-from config.infrastructure.events import Event
 from config.infrastructure.network import is_ip_address
 
 logger = logging.getLogger(__name__)
@@ -152,7 +151,7 @@ def remove_all(person: User) -> None:
     end_credentials(person)
     if Authenticator.objects.filter(user=person).delete()[0]:
         composing.factors_removed(person)
-    events.write(Event.FACTORS_CHANGED, person=person.pk, change="all_removed")
+    events.write(events.Event.FACTORS_CHANGED, person=person.pk, change="all_removed")
     audit_trail.write("factors_removed", audit_trail.of_person(person))
 
 

@@ -20,12 +20,10 @@ from django.utils.translation import gettext_lazy as _
 from accounts import throttling
 from accounts.errors import AccountFault, refused
 from accounts.factors import authenticators
-from accounts.factors.authenticators import HOST, is_of_an_app, mark_used, types_of, was_used
 from accounts.form_fields import CodeField
 from accounts.mail import composing
 from accounts.models import User
 from config.infrastructure import events
-from config.infrastructure.events import Event
 from config.infrastructure.texts import refuse_control_characters
 
 NAME_MAX_LENGTH = 60
@@ -39,7 +37,7 @@ class UnusedCodeMixin(forms.Form):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.types = types_of(self.user)
+        self.types = authenticators.types_of(self.user)
         has_app, has_codes = Authenticator.Type.TOTP in self.types, Authenticator.Type.RECOVERY_CODES in self.types
         self.fields["code"].label = {
             (True, True): _("Code from your authenticator app, or a recovery code"),
@@ -53,17 +51,17 @@ class UnusedCodeMixin(forms.Form):
         code = self.cleaned_data["code"]
         try:
             super().clean_code()  # type: ignore[misc]
-            is_accepted = not is_of_an_app(code) or mark_used(self.user, code)
+            is_accepted = not authenticators.is_of_an_app(code) or authenticators.mark_used(self.user, code)
         except ValidationError:
             is_accepted = False
         if not is_accepted:
-            cause = "factor_used" if was_used(self.user, code) else "factor_wrong"
-            is_code_of_app = Authenticator.Type.TOTP in self.types and is_of_an_app(code)
+            cause = "factor_used" if authenticators.was_used(self.user, code) else "factor_wrong"
+            is_code_of_app = Authenticator.Type.TOTP in self.types and authenticators.is_of_an_app(code)
             fault = AccountFault.APP_CODE_WRONG if is_code_of_app else AccountFault.FACTOR_WRONG
             raise refused(fault, "incorrect_code", person=self.user.pk, cause=cause)
-        if not is_of_an_app(code):
+        if not authenticators.is_of_an_app(code):
             left = authenticators.overview(self.user)["codes_left"]
-            events.write(Event.RECOVERY_CODE_USED, person=self.user.pk, left=left)
+            events.write(events.Event.RECOVERY_CODE_USED, person=self.user.pk, left=left)
             composing.tell(get_adapter().request, self.user, "recovery_code_used", left=left)
         return code
 
@@ -141,7 +139,7 @@ class AddPasskeyForm(webauthn.AddWebAuthnForm):
                 authenticators.check_new(get_adapter().request, credential)
             except authenticators.MALFORMED:
                 raise refused(AccountFault.PASSKEY_REFUSED, "refused", person=self.user.pk) from None
-            credential[HOST] = authenticators.passkey_host()
+            credential[authenticators.HOST] = authenticators.passkey_host()
         return self.cleaned_data
 
 

@@ -26,11 +26,9 @@ from django.views.generic.edit import FormView
 from accounts import return_path, throttling
 from accounts.errors import AccountFault, refused
 from accounts.factors import authenticators
-from accounts.factors.authenticators import MOST_PASSKEYS, FactorAdapter
 from accounts.factors.forms import PasskeySignInForm
 from accounts.models import User
 from accounts.pages import AccountPageMixin, RetryLaterMixin, too_many_requests
-from accounts.return_path import StepMixin
 from accounts.sessions import credential_changes
 
 
@@ -44,7 +42,7 @@ class PasskeyPageMixin:
 # Signing in ----------------------------------------------------------------------------------------------------------
 
 
-class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
+class PasskeySignInView(return_path.StepMixin, webauthn.LoginWebAuthnView):
     """GET returns the options with which the browser asks for a passkey, as JSON. POST takes the passkey's answer."""
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
@@ -68,7 +66,7 @@ class PasskeySignInView(StepMixin, webauthn.LoginWebAuthnView):
         return super().form_invalid(form) if has_session else redirect("account_login")
 
 
-class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
+class SecondFactorView(return_path.StepMixin, RetryLaterMixin, base.AuthenticateView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         passkey_form: Any = self.webauthn_form
         self.webauthn_form: Any = None  # otherwise allauth would parse all passkeys
@@ -94,7 +92,7 @@ class SecondFactorView(StepMixin, RetryLaterMixin, base.AuthenticateView):
         return super().dispatch(request, *args, **kwargs)
 
 
-class FirstPasskeyView(StepMixin, PasskeyPageMixin, webauthn.SignupWebAuthnView):
+class FirstPasskeyView(return_path.StepMixin, PasskeyPageMixin, webauthn.SignupWebAuthnView):
     """Adds the first passkey to a new account without a password, after the address is confirmed."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
@@ -221,12 +219,18 @@ class NewRecoveryCodesView(SecurityPageMixin, recovery_codes.GenerateRecoveryCod
 class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, PasskeyPageMixin, webauthn.AddWebAuthnView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         data = {"creation_options": authenticators.creation_options(self.request, cast(User, self.request.user))}
-        return super().get_context_data(**kwargs) | {"most": MOST_PASSKEYS, "is_full": self._is_full(), "js_data": data}
+        return super().get_context_data(**kwargs) | {
+            "most": authenticators.MOST_PASSKEYS,
+            "is_full": self._is_full(),
+            "js_data": data,
+        }
 
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
         person = cast(User, self.request.user)
-        User.objects.select_for_update(no_key=True).get(pk=person.pk)  # two tabs must not exceed MOST_PASSKEYS
+        User.objects.select_for_update(no_key=True).get(
+            pk=person.pk
+        )  # two tabs must not exceed authenticators.MOST_PASSKEYS
         if self._is_full():
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
         if seconds := throttling.person_wait(person, "new_passkey"):
@@ -236,7 +240,7 @@ class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, Passkey
         return super().form_valid(form)
 
     def _is_full(self) -> bool:
-        return authenticators.passkeys_of(self.request.user.pk).count() >= MOST_PASSKEYS
+        return authenticators.passkeys_of(self.request.user.pk).count() >= authenticators.MOST_PASSKEYS
 
 
 class RenamePasskeyView(SecurityPageMixin, webauthn.EditWebAuthnView):
@@ -245,13 +249,13 @@ class RenamePasskeyView(SecurityPageMixin, webauthn.EditWebAuthnView):
 
 class RemovePasskeyView(SecurityPageMixin, webauthn.RemoveWebAuthnView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
-        is_needed = not FactorAdapter().can_delete_authenticator(self.object)
+        is_needed = not authenticators.FactorAdapter().can_delete_authenticator(self.object)
         return super().get_context_data(**kwargs) | {"is_needed": is_needed}
 
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
         person = cast(User, self.request.user)
         User.objects.select_for_update().get(pk=person.pk)  # two tabs must not remove the last two passkeys
-        if not FactorAdapter().can_delete_authenticator(self.object):
+        if not authenticators.FactorAdapter().can_delete_authenticator(self.object):
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
         return cast(HttpResponse, super().form_valid(form))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from django.contrib import messages
-from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.tokens import PasswordResetTokenGenerator
 from django.db import transaction
 from django.db.models import F, QuerySet
@@ -95,11 +92,11 @@ def _next_version(user: User) -> None:
 _STATE = "sign_in_begun"
 
 
-def begin_sign_in(request: HttpRequest, user: AbstractBaseUser) -> None:
+def begin_sign_in(request: HttpRequest, user: User) -> None:
     request.session[_STATE] = _state(user)
 
 
-def is_sign_in_current(request: HttpRequest, user: AbstractBaseUser) -> bool:
+def is_sign_in_current(request: HttpRequest, user: User) -> bool:
     """Return whether the account is active and its `credentials_version` has not changed during this sign-in."""
     return request.session.get(_STATE) == _state(user) and user.is_active
 
@@ -108,13 +105,13 @@ def end_sign_in(request: HttpRequest) -> None:
     request.session.pop(_STATE, None)
 
 
-def report_changed(request: HttpRequest, user: AbstractBaseUser | None) -> None:
+def report_changed(request: HttpRequest, user: User | None) -> None:
     refuse(AccountFault.SIGN_IN_ENDED, person=user.pk if user else None)
     messages.warning(request, AccountFault.SIGN_IN_ENDED.translate())
 
 
-def _state(user: AbstractBaseUser) -> list[str | int]:
-    return [str(user.pk), cast(User, user).credentials_version]
+def _state(user: User) -> list[str | int]:
+    return [str(user.pk), user.credentials_version]
 
 
 # The keys of reset links --------------------------------------------------------------------------------------------

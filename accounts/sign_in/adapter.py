@@ -141,7 +141,7 @@ class AccountAdapter(DefaultAccountAdapter):
         if not user.language:
             user.language = get_language() or ""
             User.objects.filter(pk=user.pk, language="").update(language=user.language)
-        return_path.drop(request)
+        return_path.take(request)
         return response
 
     def get_login_redirect_url(self, request: HttpRequest) -> str:
@@ -185,7 +185,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return confirmed
 
     def clean_password(self, password: str, user: User | None = None) -> str:
-        """Raises ValidationError: only the first broken rule of AUTH_PASSWORD_VALIDATORS."""
+        """Raises ValidationError with the first broken rule of AUTH_PASSWORD_VALIDATORS only."""
         try:
             return str(super().clean_password(password, user=user))
         except ValidationError as error:
@@ -209,7 +209,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return reverse("security")
 
     def send_reset_mail(self, person: User) -> None:
-        """Send the link for a new password or, if the account is inactive or `person` is not stored, "no account"."""
+        """Send the link for a new password. If the account is inactive or not stored, send an e-mail that says so."""
         key = credential_changes.ResetTokenGenerator().make_token(person)
         path = reverse("account_reset_password_from_key", kwargs={"uidb36": person.pk.hex, "key": key})
         context = {"password_reset_url": f"{settings.AUTH_URL}{path}"}

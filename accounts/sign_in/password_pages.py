@@ -19,7 +19,7 @@ from django.views.decorators.cache import never_cache
 
 from accounts import return_path, throttling
 from accounts.errors import AccountFault, refuse
-from accounts.form_fields import EmailField, HiddenEmailInput
+from accounts.form_fields import EmailField
 from accounts.models import User
 from accounts.pages import AccountPageMixin, RetryLaterMixin, too_many_requests
 from accounts.passwords.hashing import HashingBusy
@@ -27,7 +27,6 @@ from accounts.sessions import known_browsers
 from accounts.sign_in import verification
 from accounts.sign_in.forms import NewPasswordFormMixin, PasswordFormMixin
 from config.infrastructure import events
-from config.infrastructure.events import Event
 
 
 class NewPasswordMixin(RetryLaterMixin):
@@ -56,18 +55,11 @@ class ResetRequestForm(forms.Form):
         if not throttling.may_send_reset_email(request, email):
             refuse(AccountFault.RESET_MAIL_LIMITED, person=person)
             return
-        events.write(Event.PASSWORD_RESET_ASKED, person=person)
+        events.write(events.Event.PASSWORD_RESET_ASKED, person=person)
         get_adapter().send_reset_mail(found or User(email=email, is_active=False))
 
 
 class NewPasswordForm(NewPasswordFormMixin, ResetPasswordKeyForm):
-    account = forms.CharField(required=False, widget=HiddenEmailInput({"autocomplete": "username", "hidden": True}))
-    field_order = ("account",)
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.initial["account"] = self.user.email if self.user else ""
-
     def save(self) -> None:
         super().save()
         verification.clear_nickname_of_sign_up(self.user)

@@ -27,7 +27,6 @@ from accounts.factors import authenticators
 from accounts.form_fields import EmailField, NewPasswordField, NicknameField
 from accounts.models import User
 from accounts.pages import too_many_requests
-from accounts.return_path import StepMixin
 from accounts.sessions.credential_changes import end_credentials
 from accounts.sign_in.forms import PasswordFormMixin, check_password
 from accounts.sign_in.password_pages import NewPasswordMixin
@@ -162,7 +161,7 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return person if person and person.is_active and person.email_verified_at is None else None
 
 
-class SignUpView(StepMixin, NewPasswordMixin, library.SignupView):
+class SignUpView(return_path.StepMixin, NewPasswordMixin, library.SignupView):
     request: HttpRequest
     user: User | None  # the account that the form has made; None for a taken address
 

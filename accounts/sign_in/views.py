@@ -29,7 +29,6 @@ from accounts.sign_in import sign_up, verification
 from accounts.sign_in.forms import NewAddressForm, SignInForm
 from accounts.sign_in.reauthentication import fresh_sign_in_required
 from config.infrastructure import events
-from config.infrastructure.events import Event
 
 
 class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
@@ -59,7 +58,7 @@ class SignInView(return_path.StepMixin, RetryLaterMixin, library.LoginView):
         return_path.keep(self.request)
         response = cast(HttpResponse, super().form_valid(form))
         if response.get("Location", "").startswith(reverse("mfa_authenticate")):
-            events.write(Event.SECOND_FACTOR_ASKED, person=form.user.pk)
+            events.write(events.Event.SECOND_FACTOR_ASKED, person=form.user.pk)
         return response
 
 

@@ -136,15 +136,8 @@ def test_a_right_code_ends_no_limit(account: Account) -> None:
     assert statuses(sent) == [200, 302, 200, 429]
 
 
-def test_with_the_limits_off_no_code_is_counted(settings: Any, account: Account) -> None:
-    settings.RATES = {}
-    assert {guess(account.browser_before_code(address=HERS)).status_code for _ in range(12)} == {200}
-    assert not FailedFactor.objects.exists()
-
-
 def test_failures_are_bounded_and_purged_and_name_no_address(account: Account) -> None:
-    for address in [f"192.0.2.{number}" for number in range(1, 13)]:
-        guess(account.browser_before_code(address=address), address)
+    for address in [f"192.0.2.{number}" for number in range(1, 13)] * 2:
         guess(account.browser_before_code(address=address), address)
     assert FailedFactor.objects.count() == 20
     assert HERS not in str(FailedFactor.objects.values_list())
@@ -246,9 +239,9 @@ def test_nobody_is_told_of_failures_in_a_known_browser_or_where_a_signed_in_pers
     settings: Any, account: Account
 ) -> None:
     settings.RATES = {"second_factor": "10/15m"}
-    for _ in range(4):
+    for _ in range(3):
         account.browser.post(CONFIRM, {"code": "000000"})
     hers = known(account)
-    for _ in range(4):
+    for _ in range(3):
         guess(account.browser_before_code(hers, address=HERS))
     assert mails() == []

@@ -151,24 +151,15 @@ def second_page(person: User) -> str:
     return html_of(browser_of(person).get(SECOND)).partition("<main")[2]
 
 
-def test_with_an_app_the_code_is_first_and_a_passkey_the_other_way(alice: User) -> None:
+def test_the_code_of_an_app_is_asked_for_first_and_before_recovery_codes_a_passkey(alice: User) -> None:
     account = Account(alice)
     assert "Code from your authenticator app, or a recovery code" in second_page(alice)
-    Authenticator.objects.filter(type="recovery_codes").delete()
-    assert "recovery code" not in second_page(alice)
     added(account.browser)
     page = second_page(alice)
     assert page.index('name="code"') < page.index("Use a passkey")
-
-
-def test_a_passkey_as_the_second_factor_brings_recovery_codes_and_is_asked_for_first(
-    browser: Client, alice: User
-) -> None:
-    added(browser)
-    assert set(Authenticator.objects.values_list("type", flat=True)) == {"recovery_codes", "webauthn"}
-    assert "Asked after your password." in html_of(browser.get(SECURITY))
+    Authenticator.objects.filter(type="totp").delete()
     page = second_page(alice)
-    assert page.index("Use a passkey") < page.index('name="code"') < page.index("outlined")
+    assert page.index("Use a passkey") < page.index('name="code"')
     assert [text in page for text in ("Recovery code", "authenticator app")] == [True, False]
     Authenticator.objects.filter(type="recovery_codes").delete()  # as after a sign-up with a passkey
     page = second_page(alice)
