@@ -58,7 +58,7 @@ MIDDLE: Part = (1, 0.5, 0.5)
 
 
 def reencode(upload: File[Any], person: User, part: Part = MIDDLE) -> bytes:
-    """Return a part of an upload as a square PNG of SIZE_PIXELS: upright, in sRGB and without metadata.
+    """Return a part of an upload as a square PNG of SIZE_PIXELS: upright and without metadata.
 
     `person` is the uploader, whose pictures are counted. One upload of a person is read at a time.
 
