@@ -45,9 +45,6 @@ def is_near(colour: Any, other: tuple[int, ...]) -> bool:
     return all(abs(one - two) < 12 for one, two in zip(colour, other, strict=True))
 
 
-# What is made ---------------------------------------------------------------------------------------------------------
-
-
 def test_every_accepted_picture_of_any_size_and_kind_of_pixel_becomes_a_square_png() -> None:
     for kind in ("JPEG", "PNG", "GIF", "WEBP"):
         result = opened(reencode(picture(kind, (1200, 800))))

@@ -59,9 +59,6 @@ def ask_for_link(browser: Client, email: str, **options: str) -> Any:
     return browser.post("/accounts/password/reset", {"email": email}, follow=True, **options)  # type: ignore[arg-type]
 
 
-# Trying again ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("fault", ["away", BUSY, REFUSES, REFUSES_GREETING, HANGS, BREAKS])
 def test_a_notice_arrives_once_when_the_mail_server_takes_it(
     alice: User, mail_server: MailServer, settings: Any, fault: str, caplog: pytest.LogCaptureFixture
