@@ -192,10 +192,7 @@ def test_members_are_searched_and_shown_page_by_page(admin_client: Client, reade
 
 # The last administrator cannot be deleted, deactivated or demoted. P16 ------------------------------------------------
 
-
 SENTENCE = "Nobody could administer the service then. Make somebody else an administrator with superuser status first."
-
-
 MARKS = dict.fromkeys(("is_staff", "is_superuser", "is_active"), True)
 
 
