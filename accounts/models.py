@@ -176,7 +176,7 @@ class FailedFactor(models.Model):
 
 
 class OutgoingMail(models.Model):
-    """An e-mail to send. After that, the row is deleted. A row with `once` stays until it expires, with `sealed` empty."""
+    """An e-mail to send. Then its row is deleted; but a row with `once` stays until it expires, with `sealed` empty."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=60)
