@@ -95,6 +95,7 @@ class GroupAdmin(ModelAdmin):
     search_fields = ("name",)
     ordering = ("name",)
     actions = None  # Django's "delete selected" does not check whether each group has permissions
+    audited_as = staticmethod(audit_trail.of_group)
 
     def view_on_site(self, obj: Group) -> str:
         return reverse("admin:group", args=[obj.pk])
@@ -151,9 +152,6 @@ class GroupAdmin(ModelAdmin):
         people = User.objects.filter(groups__in=objs).distinct().count()
         return [str(group) for group in objs], {_("groups"): len(objs), _("people"): people}, set(), []
 
-    def audited_as(self, obj: Group) -> audit_trail.Subject:
-        return audit_trail.of_group(obj)
-
 
 class UserAdmin(ModelAdmin):
     """The forms of a person, and actions on several people. `oauth_bridge.administration.people` adds the list page."""
@@ -162,6 +160,7 @@ class UserAdmin(ModelAdmin):
     is_deletion_proven = True
     ordering = ("email",)
     actions = ("deactivate", delete_selected)
+    audited_as = staticmethod(audit_trail.of_person)
     fieldsets = (
         (None, {"fields": ("nickname",)}),
         (_("Groups"), {"fields": ("groups",)}),
@@ -225,9 +224,6 @@ class UserAdmin(ModelAdmin):
             super().save_related(request, form, formsets, change)
         if {*PRIVILEGES} & {*form.changed_data}:
             events.write(Event.RIGHTS_CHANGED, person=form.instance.pk)
-
-    def audited_as(self, obj: User) -> audit_trail.Subject:
-        return audit_trail.of_person(obj)
 
     def needs_proof(self, request: HttpRequest, object_id: str | None) -> bool:
         return bool(object_id and request.user.is_superuser)

@@ -64,7 +64,7 @@ def seconds_to_wait(person: UUID, *, is_act: bool) -> int:
 
 
 class Subject(NamedTuple):
-    """The changed object. AuditEntry has the same fields."""
+    """The changed object, with the fields of `AuditEntry`."""
 
     kind: str
     key: str
@@ -189,7 +189,7 @@ def _shown(value: object) -> object:
 
 
 def _cut(texts: list[str]) -> list[str]:
-    """Shorten each text to an equal share of VALUE_LENGTH. Of more than MOST_LISTED, only the others' number stays."""
+    """Return the first MOST_LISTED texts, shortened to VALUE_LENGTH in total, and the number of the others."""
     kept = texts[:MOST_LISTED]
     longest = VALUE_LENGTH // max(len(kept), 1)
     kept = [text if len(text) <= longest else f"{text[: longest - 1]}…" for text in kept]

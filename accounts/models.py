@@ -179,12 +179,12 @@ class FailedFactor(models.Model):
 
 
 class OutgoingMail(models.Model):
-    """An e-mail that `accounts.mail.outbox` sends. Its row is then deleted or, if it has `once`, emptied."""
+    """An e-mail to send. Then its row is deleted; but a row with `once` stays until it expires, with `sealed` empty."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=60)
     requester = models.BinaryField(max_length=32, null=True)  # a digest that identifies the requester
-    sealed = models.BinaryField()  # the encrypted e-mail; empty after it is sent
+    sealed = models.BinaryField()  # the encrypted e-mail
     holds_credential = models.BooleanField(default=False)
     once = models.BinaryField(max_length=32, null=True, unique=True)  # a digest of an event that causes one e-mail only
     created_at = models.DateTimeField(default=timezone.now, editable=False)
@@ -213,7 +213,7 @@ class StoredPicture(models.Model):
 
 
 class AuditEntry(models.Model):
-    """A change by an administrator or operator. It outlives both accounts and objects, so it has no foreign key."""
+    """A change by an administrator or operator. There is no foreign key: a row outlives actor and changed object."""
 
     at = models.DateTimeField(default=timezone.now, editable=False)
     actor = models.UUIDField(null=True, editable=False)

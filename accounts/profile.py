@@ -50,7 +50,6 @@ from config.infrastructure.paths import set_cookie
 MAX_ZOOM_PERCENT = 400
 MIDDLE_PERCENT = 50
 LANGUAGE_AGE_SECONDS = 365 * 24 * 3600
-_HAND_HELD = ("iPhone", "iPad", "Android")
 
 
 def _slider(label: Any, initial: int, least: int, most: int, attrs: dict[str, Any]) -> forms.IntegerField:
@@ -174,7 +173,6 @@ class BrowsersView(AccountPageMixin, TemplateView):
                 "digest": row.session_key,
                 "name": user_agents.shown(row.browser) if row.browser.strip("/") else _("Unknown browser"),
                 "is_this": row.session_key == key,
-                "is_hand_held": row.browser.endswith(_HAND_HELD),
                 "since": row.created_at,
                 "last_used": row.last_used_at or row.created_at,
             }

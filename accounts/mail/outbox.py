@@ -117,7 +117,7 @@ def deliver_next() -> bool:
 
 
 def claim() -> OutgoingMail | None:
-    """Take the due row with the lowest `turn`. Another process can take the row after LEASE, if this one has ended."""
+    """Return the due row with the lowest `turn`, if any. For LEASE, no other process gets this row."""
     now = timezone.now()
     due = OutgoingMail.objects.filter(due_at__lte=now).order_by("turn", "due_at")
     if not due.exists():  # on SQLite, the transaction below takes the write lock

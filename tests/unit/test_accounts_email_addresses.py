@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -77,45 +79,40 @@ def test_an_address_has_one_form_in_which_it_is_mailed_too() -> None:
         assert caught.value.messages == [sentence], ascii(typed)
 
 
+ENTRANCES: list[Callable[[str], Any]] = [
+    partial(call_command, "account", "invite", stdout=io.StringIO()),
+    lambda typed: admin_browser().post("/admin/accounts/user/add/", {"email": typed}),
+    lambda typed: call_command("createsuperuser", "--noinput", email=typed, nickname="Eva"),
+    partial(call_command, "account", "create", "--nickname", "Eva", "--password-stdin", stdout=io.StringIO()),
+]
+
+
 @pytest.mark.django_db
 @contract("D26.entrances")
-def test_every_way_in_stores_and_finds_the_same_account(client: Client, settings: Any, monkeypatch: Any) -> None:
-    settings.SIGN_UP = "open"
+@pytest.mark.usefixtures("sign_up_is_open")
+def test_every_way_in_stores_and_finds_the_same_account(monkeypatch: Any) -> None:
     form, spellings = "eva@xn--bcher-kva.example", ("eva@bücher.example", "\u200bＥva@XN--BCHER-KVA.example\u00ad")
-    for typed in spellings:
-        monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n"))
-        call_command("account", "create", typed, "--nickname", "Eva", "--password-stdin", stdout=io.StringIO())
-        assert str(User.objects.get()) == form
+    for typed, other in (spellings, spellings[::-1]):
+        for enter in ENTRANCES:
+            User.objects.all().delete()
+            monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n"))
+            enter(typed)
+            assert User.objects.filter(email=form).exists()
         monkeypatch.setattr("sys.stdin", io.StringIO(f"{PASSWORD}\n"))
         with pytest.raises(CommandError, match="already"):
-            call_command("account", "create", form, "--nickname", "Eva", "--password-stdin")
-        for other in spellings:
-            cache.clear()  # the limits of the mailbox, which is the same
-            assert sign_in(Client(), other).status_code == 302
-            assert sign_up(Client(), email=other)["Location"].startswith("/accounts/confirm-email")
-            assert mail.outbox[-1].subject.startswith("You already have an account")
-            ask_for_link(Client(), other)
-            assert mail.outbox[-1].recipients() == [form]
-            found = io.StringIO()
-            call_command("account", "list", "--search", other, stdout=found)
+            enter(other)
+        cache.clear()  # the limits of the mailbox, which is the same
+        assert sign_in(Client(), other).status_code == 302
+        assert sign_up(Client(), email=other)["Location"].startswith("/accounts/confirm-email")
+        assert mail.outbox[-1].subject.startswith("You already have an account")
+        ask_for_link(Client(), other)
+        assert mail.outbox[-1].recipients() == [form]
+        for lookup in (["list", "--search", other], ["show", other]):
+            call_command("account", *lookup, stdout=(found := io.StringIO()))
             assert form in found.getvalue()
-            call_command("account", "show", other, stdout=io.StringIO())
-            administrator = admin_browser()
-            assert f"/{User.objects.get(email=form).pk}/" in administrator.get("/admin/find/", {"q": other})["Location"]
-            assert form in html_of(administrator.get("/admin/accounts/user/", {"q": other}))
-        User.objects.all().delete()
-        call_command("createsuperuser", "--noinput", email=typed, nickname="Eva")
-        assert str(User.objects.get()) == form
-        User.objects.all().delete()
-        assert admin_browser().post("/admin/accounts/user/add/", {"email": typed}).status_code == 302
-        assert User.objects.filter(email=form).exists()
-        User.objects.all().delete()
-        settings.SIGN_UP = "invitation"
-        call_command("account", "invite", typed, stdout=(printed := io.StringIO()))
-        invited = Client().get(printed.getvalue().strip())
-        assert invited.context["form"].initial["email"] == form
-        User.objects.all().delete()
-        settings.SIGN_UP = "open"
+        administrator = admin_browser()
+        assert f"/{User.objects.get(email=form).pk}/" in administrator.get("/admin/find/", {"q": other})["Location"]
+        assert form in html_of(administrator.get("/admin/accounts/user/", {"q": other}))
 
 
 @pytest.mark.django_db

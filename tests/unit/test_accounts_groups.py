@@ -114,11 +114,9 @@ def test_many_people_are_added_and_unknown_addresses_are_named_and_stay_in_the_f
     page = post_to(admin_client, readers, addresses=typed)
     assert members(readers) == {alice.email, mallory.email}
     said = text_of(page)
-    assert "1 person is added. 1 needed no change." in said
-    assert "No account has: nobody@example.org, ada." in said
+    for sentence in ("1 person is added. 1 needed no change.", "No account has: nobody@example.org, ada."):
+        assert sentence in said
     assert page.context["form"]["addresses"].value() == "nobody@example.org\nada"
-    assert AuditEntry.objects.get(kind="person").changes == {"groups": [[], ["readers"]]}
-    assert AuditEntry.objects.get(kind="group").changes == {"members": [[], [str(alice.pk)]]}
     trail = text_of(admin_client.get(f"{GROUPS}{readers.pk}/history/", follow=True))
     assert f"Changed the group Members Members {alice.display_name}" in trail
     many = " ".join(f"{number}@example.org" for number in range(1_001))
@@ -136,8 +134,9 @@ def test_the_chosen_people_are_removed_after_a_question(
     assert "2 chosen" in text_of(post_to(admin_client, readers, **chosen, post="1")), "the number before another"
     post_to(admin_client, readers, **chosen, post="2")
     assert members(readers) == {mallory.email}
-    removed = AuditEntry.objects.get(kind="group").changes["members"]
-    assert removed == [sorted([str(alice.pk), str(bob.pk)]), []]
+    changes = dict(AuditEntry.objects.values_list("kind", "changes"))
+    removed = sorted([str(alice.pk), str(bob.pk)])
+    assert changes == {"person": {"groups": [["readers"], []]}, "group": {"members": [removed, []]}}
     for nobody in ([], [alice.pk]):
         post_to(admin_client, readers, action="remove", _selected_action=nobody, post="1")
     assert post_to(admin_client, readers, action="remove", _selected_action="x").status_code == 400
@@ -193,10 +192,7 @@ def test_members_are_searched_and_shown_page_by_page(admin_client: Client, reade
 
 # The last administrator cannot be deleted, deactivated or demoted. P16 ------------------------------------------------
 
-
 SENTENCE = "Nobody could administer the service then. Make somebody else an administrator with superuser status first."
-
-
 MARKS = dict.fromkeys(("is_staff", "is_superuser", "is_active"), True)
 
 
