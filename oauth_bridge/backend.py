@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.http import HttpRequest
+from oauth2_provider.signals import app_authorized
 
 from accounts.sign_in import reauthentication
 from config.infrastructure import events
@@ -18,7 +19,7 @@ from oauth_bridge.credentials import codes
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.credentials.tokens import Bearer
 from oauth_bridge.errors import OAuthFault
-from oauth_bridge.models import Application
+from oauth_bridge.models import AccessToken, Application
 from oauth_bridge.oauth import authentication, authorization, exchange, parameters, revocation_introspection, userinfo
 from oauth_bridge.oauth.parameters import Parameters
 from oauth_bridge.openid import claims
@@ -97,6 +98,9 @@ class Backend:
         except RequestError as error:
             error.about(presented=(digest_of(sent.text("code")), authentication.named_client(request, sent)))
             raise
+        if app_authorized.has_listeners():
+            token = AccessToken.objects.get(digest=digest_of(str(members["access_token"])))
+            app_authorized.send_robust(sender=self, request=request, token=token)  # an error costs no token
         return None, {"Content-Type": "application/json"}, json.dumps(members), 200
 
     def create_revocation_response(self, request: HttpRequest) -> Response:

@@ -46,8 +46,6 @@ NOTE_READS = f"""
 
 
 class SignIns(NamedTuple):
-    """A person's sign-ins to one application."""
-
     last_at: datetime
     number: int
 

@@ -69,8 +69,6 @@ FIND_TOKEN = f"""
 
 
 class Bearer(NamedTuple):
-    """A valid access token."""
-
     user: User
     application_id: int
     client_id: str

@@ -27,8 +27,6 @@ class Step(models.TextChoices):
 
 
 class Outcome(StrEnum):
-    """The outcome of a step."""
-
     SUCCEEDED = "succeeded"
     REFUSED = "refused"  # by the service or the person
     FAILED = "failed"  # the service had a fault, or the next step did not follow

@@ -59,16 +59,14 @@ def callback_faults() -> list[Fault]:
 
 
 def _of_headers(wanted: Json, headers: Mapping[str, str]) -> list[str]:
-    found = []
-    for name, header in wanted.items():
-        value: Any = headers.get(name)
-        if value is None:
-            found += [f"no {name}"] if header.get("required") else []
-            continue
-        if header["schema"].get("type") == "integer":
-            value = int(value) if value.isdecimal() else value
-        found += [f"{name}: {error.message}" for error in _validator(json.dumps(header["schema"])).iter_errors(value)]
-    return found
+    given = {
+        name: int(headers[name]) if header["schema"].get("type") == "integer" else headers[name]
+        for name, header in wanted.items()
+        if name in headers
+    }
+    required = [name for name, header in wanted.items() if header.get("required")]
+    schema = {"required": required, "properties": {name: header["schema"] for name, header in wanted.items()}}
+    return [error.message for error in _validator(json.dumps(schema)).iter_errors(given)]
 
 
 def of_content(wanted: Json, content_type: str, body: bytes) -> list[str]:

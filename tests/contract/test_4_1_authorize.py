@@ -56,44 +56,32 @@ def test_an_unverified_request_is_a_400_in_json_for_programs_and_as_a_page_for_p
     assert not any("evil.example" in link for link in page.links)
 
 
-FAULTS: list[tuple[dict[str, str | None], str, str]] = [
-    *(({"response_type": each}, "invalid_request", "response_type") for each in (None, "")),
-    *(
-        ({"response_type": each}, "unsupported_response_type", "response_type")
-        for each in ("token", "code token", "Code")
+OPENID = {"scope": "openid"}
+# What else the request says, the parameter that is wrong, the error, and the wrong values.
+FAULTS: list[tuple[dict[str, str], str, str, tuple[str | None, ...]]] = [
+    ({}, "response_type", "invalid_request", (None, "")),
+    ({}, "response_type", "unsupported_response_type", ("token", "code token", "Code")),
+    ({"code_challenge": VERIFIER}, "code_challenge_method", "invalid_request", ("plain", None)),
+    ({"code_challenge": CHALLENGE}, "code_challenge_method", "invalid_request", ("s256",)),
+    (
+        {"code_challenge_method": "S256"},
+        "code_challenge",
+        "invalid_request",
+        (CHALLENGE[:-1], f"{CHALLENGE}=", None, ""),
     ),
     *(
-        ({"code_challenge": challenge, "code_challenge_method": method}, "invalid_request", "code_challenge")
-        for challenge, method in (
-            (VERIFIER, "plain"),
-            (VERIFIER, None),
-            (CHALLENGE, "s256"),
-            (CHALLENGE[:-1], "S256"),
-            (f"{CHALLENGE}=", "S256"),
-            (None, "S256"),
-            ("", "S256"),
-        )
-    ),
-    *(
-        ({"scope": scope, name: value}, error, name)
+        ({"scope": scope}, *each)
         for scope in ("profile", "openid")
-        for name, value, error in (
-            ("request", "e30.e30.", "request_not_supported"),
-            ("request_uri", "https://app.example/request", "request_uri_not_supported"),
-            ("response_mode", "fragment", "invalid_request"),
-            ("response_mode", "query.jwt", "invalid_request"),
+        for each in (
+            ("request", "request_not_supported", ("e30.e30.",)),
+            ("request_uri", "request_uri_not_supported", ("https://app.example/request",)),
+            ("response_mode", "invalid_request", ("fragment", "query.jwt")),
         )
     ),
-    *(
-        ({"scope": "openid", name: value}, "invalid_request", name)
-        for name, values in {
-            "nonce": ("n" * 513,),
-            "claims": ("{", "[]", '{"userinfo": 3}', "[" * 2000, f'{{"{"n" * 2000}": 1}}'),
-            "max_age": ("-1", "1.5", "x", "1" * 10, "\u0663"),
-            "prompt": ("none login",),
-        }.items()
-        for value in values
-    ),
+    (OPENID, "nonce", "invalid_request", ("n" * 513,)),
+    (OPENID, "claims", "invalid_request", ("{", "[]", '{"userinfo": 3}', "[" * 2000, f'{{"{"n" * 2000}": 1}}')),
+    (OPENID, "max_age", "invalid_request", ("-1", "1.5", "x", "1" * 10, "\u0663")),
+    (OPENID, "prompt", "invalid_request", ("none login",)),
 ]
 
 
@@ -107,8 +95,9 @@ def test_a_later_fault_goes_to_the_callback_before_anybody_is_asked_to_sign_in(
     if is_signed_in:
         driver.signed_in(alice.email, PASSWORD)
     links = [
-        (driver.authorization_url(application, state="s p", **changes), error, named)
-        for changes, error, named in FAULTS
+        (driver.authorization_url(application, state="s p", **{**more, name: value}), error, name)
+        for more, name, error, values in FAULTS
+        for value in values
     ]
     for scope, names in (
         ("profile", ("response_type", "scope", "code_challenge")),

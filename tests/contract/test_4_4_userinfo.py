@@ -31,12 +31,7 @@ def test_what_is_no_valid_token_is_told_apart_and_without_bearer_the_challenge_n
     AccessToken.objects.filter(pk=revoked.row.pk).update(revoked_at=revoked.row.issued_at)
     for scheme in ("Bearer", "bearer", "bEaReR"):
         assert ask(driver, f"{scheme} {token}").status_code == 200
-    part = "e30_"
-    kinds = {
-        f"eyJhbGciOiJSUzI1NiJ9.{part}.{part}": "an ID token or another JWT",
-        f"eyJhbGciOiJub25lIn0.{part}.": "an ID token or another JWT",
-        f"eyJhbGciOiJkaXIifQ..{part}.{part}.{part}": "an ID token or another JWT",
-    }
+    jwts = ("eyJhbGciOiJSUzI1NiJ9.e30_.e30_", "eyJhbGciOiJub25lIn0.e30_.", "eyJhbGciOiJkaXIifQ..e30_.e30_.e30_")
     not_bearer = ("{}", "{} x", "Bearer{}", "Bearer:{}", "Bearer: {}", "{}{} x", "Bearer\t{}")
     malformed = ("Bearer x", "Bearer {}x", "Bearer {} x", "Bearer {},x", "Bearer {}, Bearer {}", "Bearer é", "Bearer ")
     for header, said, is_bearer in (
@@ -47,7 +42,7 @@ def test_what_is_no_valid_token_is_told_apart_and_without_bearer_the_challenge_n
         ),
         *((each.format(token, token), "has no scheme. Send Bearer", False) for each in not_bearer),
         *((each.format(token, token), "", True) for each in malformed),
-        *((f"Bearer {each}", f"looks like {kind}. Send the access_token that", True) for each, kind in kinds.items()),
+        *((f"Bearer {each}", "looks like an ID token or another JWT. Send the access_token", True) for each in jwts),
         *(
             (f"Bearer {each}", "is not known. Send the", True)
             for each in (CodeFactory().raw, f"openid-{WELL_FORMED}", "f" * 32, "eyJ.x", "x.y.z", WELL_FORMED)

@@ -8,11 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import OperationalError
 from django.test import Client
 
 from accounts.models import User
-from accounts.passwords.hashing import HashingBusy
 from accounts.pictures.current_picture import avatar_url
 from config.infrastructure import network, paths
 from config.infrastructure.errors import RequestError, SiteFault, Subject, of_subject, write
@@ -107,28 +105,6 @@ def test_only_the_page_of_a_wrong_answer_has_its_reference() -> None:
         admin_browser().post("/admin/oauth_bridge/application/add/", {"name": "A", "redirect_uris": "nowhere"}),
     ):
         assert SHOWN.findall(answer.text) == [answer["X-Reference"]]
-
-
-@pytest.mark.parametrize(
-    ("raised", "code"),
-    [(OperationalError, "away"), (HashingBusy, "busy"), (ZeroDivisionError, "server_error")],
-)
-def test_a_fault_of_ours_is_an_event_and_its_page_shows_the_reference(
-    raised: type[Exception], code: str, event_log: Log, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object, **__: object) -> None:
-        raise raised
-
-    monkeypatch.setattr("accounts.throttling.sign_in_wait", broken)
-    browser = Client(raise_request_exception=False)
-    if raised is HashingBusy:  # the form explains that one
-        monkeypatch.setattr("oauth_bridge.oauth.error_responses.not_found", broken)
-        answer = browser.get("/nothing", **HTML)
-    else:
-        answer = browser.post("/accounts/sign-in", {"login": "a@b.example", "password": "x"}, **HTML)
-    reference = answer.headers["X-Reference"]
-    assert [(line["code"], line["reference"]) for line in event_log.of("refused")] == [(code, reference)]
-    assert reference in answer.content.decode()
 
 
 def test_the_event_names_client_and_person_and_no_other_private_detail(event_log: Log) -> None:
