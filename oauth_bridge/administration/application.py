@@ -22,6 +22,7 @@ from oauth_bridge.administration.checks import Summary
 from oauth_bridge.administration.rights import ACTIVITY
 from oauth_bridge.administration.shown import Names
 from oauth_bridge.api_docs import documents
+from oauth_bridge.callback_addresses.registration import hints
 from oauth_bridge.models import Application, Consent
 
 MONTH = 30
@@ -48,7 +49,7 @@ def application(request: HttpRequest, pk: int) -> HttpResponse:
         "failed_month": sum(checks.to_mend(failures).values()),
         "people": Consent.objects.filter(application=found).count(),
         "product_settings": secret_page.product_settings(found),
-        "callbacks": found.callback_addresses,
+        "callbacks": [(address, hints(address, is_public=found.is_public)) for address in found.callback_addresses],
         "snippets": ready_snippets(found),
         "secrets": summary.secrets,
         "has_secret": summary.has_secret,

@@ -16,7 +16,7 @@ from accounts.models import User
 from oauth_bridge.activity import statistics
 from oauth_bridge.activity.causes import fix_of, needs_mending, title_of
 from oauth_bridge.activity.statistics import Failing
-from oauth_bridge.callback_addresses.registration import registration_problem
+from oauth_bridge.callback_addresses.registration import hints, registration_problem
 from oauth_bridge.credentials import code_history, secret_rotation
 from oauth_bridge.models import Application, ApplicationSecret
 
@@ -146,7 +146,7 @@ class Finding(NamedTuple):
 def of_application(application: Application) -> list[Finding]:
     """All findings. Problems that make sign-ins fail come first."""
     summary = summaries([application])[application.pk]
-    return [*of_registration(application, summary), *_of_failures(application)]
+    return [*of_registration(application, summary), *_of_hints(application), *_of_failures(application)]
 
 
 def of_registration(application: Application, summary: Summary) -> list[Finding]:
@@ -212,6 +212,15 @@ def _of_addresses(application: Application) -> list[Finding]:
                 )
             )
     return found
+
+
+def _of_hints(application: Application) -> list[Finding]:
+    return [
+        Finding("address_hint", False, f"{address}: {hint}")
+        for address in application.callback_addresses
+        if not registration_problem(address)
+        for hint in hints(address, is_public=application.is_public)
+    ]
 
 
 def _of_failures(application: Application) -> list[Finding]:

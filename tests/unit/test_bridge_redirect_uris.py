@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oauth_bridge.callback_addresses.difference import REASONS, compare, reason
 from oauth_bridge.callback_addresses.masking import masked
-from oauth_bridge.callback_addresses.registration import registration_problem, split_lines, validate_lines
+from oauth_bridge.callback_addresses.registration import hints, registration_problem, split_lines, validate_lines
 
 GOOD = [
     "https://app.example/callback",
@@ -54,6 +54,18 @@ BAD = {
     "http:/localhost:3000/cb": "no host; write http://host/path",
     "https://app.example/" + "a" * 2000: "longer than",
 }
+# That can be registered and are rarely meant.
+HINTS = {
+    **dict.fromkeys([GOOD[0], *GOOD[6:]], ""),
+    "http://[::1]/cb": "Without a port, this is port 80.",
+    "https://reading.example": "A bare host",
+    "https://reading.example/": "ends with a slash",
+    "https://reading.example:443/cb": "leave :443 out",
+    "https://10.0.4.17/cb": "A private network",
+    "https://intranet/cb": "A private network",
+    "https://xn--bcher-kva.example/cb": "reads bücher.example",
+    "https://xn--ls8h.example/cb": "",
+}
 
 
 def test_an_address_that_browsers_can_return_to_is_registered():
@@ -62,6 +74,12 @@ def test_an_address_that_browsers_can_return_to_is_registered():
 
 def test_any_other_address_is_refused_with_a_reason_of_its_own():
     assert [uri for uri, part in BAD.items() if part not in (registration_problem(uri) or "")] == []
+
+
+def test_an_address_has_the_hint_that_fits():
+    said = {uri: " ".join(hints(uri, is_public=False)) for uri in HINTS}
+    assert [uri for uri, part in HINTS.items() if part not in said[uri] or bool(part) is not bool(said[uri])] == []
+    assert hints("http://[::1]/cb", is_public=True) == []
 
 
 def test_lines_are_read_without_what_surrounds_them_and_every_bad_one_gets_its_own_message():
