@@ -17,7 +17,7 @@ from django.utils.translation import gettext_noop as _  # marks the sentences fo
 
 from config.infrastructure.network import LOOPBACK_HOSTS
 from oauth_bridge.callback_addresses.masking import ENCODED_SCHEME, MAX_QUOTED_LENGTH, MOST_COMPARED
-from oauth_bridge.callback_addresses.registration import is_port
+from oauth_bridge.callback_addresses.registration import is_port, shown_host
 
 # The names of the differences, with the likely reason and the advice, in the order in which people read them.
 REASONS = {
@@ -118,6 +118,8 @@ def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) ->
             return each, ["not_encoded"]
     found, cleaned = _cleaned(sent[:MOST_COMPARED])
     address = _parsed(cleaned)
+    if not address.host.isascii() and (host := shown_host(f"https://{address.host[:MAX_HOST_LENGTH]}")):
+        found, address = found | {"host"}, address._replace(host=host)
     matcher = SequenceMatcher(b=cleaned, autojunk=False)
 
     def likeness(candidate: tuple[str, set[str]]) -> float:

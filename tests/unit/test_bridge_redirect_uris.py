@@ -63,6 +63,7 @@ HINTS = {
     "https://reading.example:443/cb": "leave :443 out",
     "https://10.0.4.17/cb": "A private network",
     "https://intranet/cb": "A private network",
+    "https://printer.local/cb": "A private network",
     "https://xn--bcher-kva.example/cb": "reads bücher.example",
     "https://xn--ls8h.example/cb": "",
 }
@@ -120,6 +121,7 @@ PAIRS = [
     (APP, " https://app.example.org/oauth/callback\r\n", "whitespace"),
     (APP, "https://app.example.org/oauth/callback\u200b", "whitespace"),
     (APP, '"https://app.example.org/oauth/callback"', "quotes"),
+    ("https://xn--bcher-kva.example/cb", "https://bücher.example/cb", "host"),
     (APP, "https://evil.test/steal", "another_host"),
 ]
 
