@@ -61,6 +61,8 @@ def _validate_each(uris: list[str], taken: set[str]) -> None:
     if len(uris) > MAX_COUNT:
         raise ValidationError(_("Enter at most %(count)d addresses.") % {"count": MAX_COUNT})
     for uri in dict.fromkeys(uris):
+        if uris.count(uri) > 1:
+            problems.append(_("%(uri)s: it is there more than once.") % {"uri": uri})
         if problem := registration_problem(uri, taken):
             problems.append(_("%(uri)s: %(problem)s") % {"uri": uri[:200], "problem": problem})
     if problems:

@@ -84,11 +84,12 @@ def test_an_address_has_the_hint_that_fits():
 
 
 def test_lines_are_read_without_what_surrounds_them_and_every_bad_one_gets_its_own_message():
-    lines = split_lines(" http://a.example/ \r\n\n https://ok.example/\n ftp://b.example/\n")
-    assert lines == ["http://a.example/", "https://ok.example/", "ftp://b.example/"]
+    lines = split_lines(" http://a.example/ \r\n\n https://ok.example/\nhttps://ok.example/\n ftp://b.example/\n")
+    assert lines == ["http://a.example/", "https://ok.example/", "https://ok.example/", "ftp://b.example/"]
     with pytest.raises(ValidationError) as caught:
         validate_lines("\n".join(lines))
-    assert [message.partition(": ")[0] for message in caught.value.messages] == [lines[0], lines[2]]
+    assert [message.partition(": ")[0] for message in caught.value.messages] == lines[:2] + lines[3:]
+    assert "more than once" in caught.value.messages[1]
     with pytest.raises(ValidationError, match="at least one"):
         validate_lines(" ")
 
