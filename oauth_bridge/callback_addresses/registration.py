@@ -1,4 +1,4 @@
-"""Validate the addresses of an application. RFC 6749 §3.1.2; RFC 8252 §7."""
+"""Validate the addresses of an application, and warn about unusual ones. RFC 6749 §3.1.2; RFC 8252 §7."""
 
 from __future__ import annotations
 
@@ -61,6 +61,8 @@ def _validate_each(uris: list[str], taken: set[str]) -> None:
     if len(uris) > MAX_COUNT:
         raise ValidationError(_("Enter at most %(count)d addresses.") % {"count": MAX_COUNT})
     for uri in dict.fromkeys(uris):
+        if uris.count(uri) > 1:
+            problems.append(_("%(uri)s: it is there more than once.") % {"uri": uri})
         if problem := registration_problem(uri, taken):
             problems.append(_("%(uri)s: %(problem)s") % {"uri": uri[:200], "problem": problem})
     if problems:
@@ -127,7 +129,7 @@ def hints(uri: str, *, is_public: bool) -> list[str]:
         found.append(_("Most clients leave :%(port)d out; then the address is another one.") % {"port": parts.port})
     if not parts.path:
         found.append(_("A bare host. Clients usually come back to a path."))
-    elif parts.path == "/" or parts.path.endswith("/"):
+    elif parts.path.endswith("/"):
         found.append(_("It ends with a slash. The application must send the slash, too."))
     if parts.scheme == "http" and parts.port is None and not is_public:
         found.append(_("Without a port, this is port 80. Only an application without a secret may send other ports."))

@@ -127,32 +127,14 @@ def _short_name(person: User) -> str:
 
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
     """Render the page for an attempt whose code was redeemed. A new attempt must begin at the application."""
-    context = {
-        "application": application,
-        "heading": _("You already signed in to %(name)s") % {"name": application.name},
-        "message": _("This page has done its work: the application has received your profile."),
-        "advice": _("Go on in the application. To sign in once more, begin there."),
-        "again_url": application.initiate_login_uri,
-        "account_url": reverse("profile"),
-    }
-    return render(request, "oauth_bridge/stopped.html", context)
+    return render(request, "oauth_bridge/already_signed_in.html", {"application": application})
 
 
 def address_not_confirmed(request: HttpRequest, application: Application, pending: PendingRequest) -> HttpResponse:
     """Render the page on which a person can ask for a code that confirms the e-mail address."""
-    context = {
-        "application": application,
-        "heading": _("Your e-mail address is not confirmed"),
-        "message": _("%(name)s asks for your e-mail address, and only a confirmed one is ever sent.")
-        % {"name": application.name},
-        "advice": _("We can mail you a code. Type it in, and you come back here to go on."),
-        "is_refused": True,
-        "post_action": {
-            "url": return_path.url_of(reverse("send_code"), authorize_path(pending)),
-            "label": _("Send me a code"),
-        },
-    }
-    return render(request, "oauth_bridge/stopped.html", context, status=403)
+    send_code_url = return_path.url_of(reverse("send_code"), authorize_path(pending))
+    context = {"application": application, "send_code_url": send_code_url}
+    return render(request, "oauth_bridge/address_not_confirmed.html", context, status=403)
 
 
 def wrong_account(

@@ -12,7 +12,7 @@ from accounts.models import NICKNAME_MAX_LENGTH
 from oauth_bridge.consent import consents
 from oauth_bridge.models import Application
 from oauth_bridge.models.application import NAME_MAX_LENGTH
-from tests.browser.conftest import CALLBACK, Way
+from tests.browser.conftest import CALLBACK, Way, violations
 from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, Registered
 
 SIZES = [(1280, 800), (1366, 657), (390, 664), (320, 640)]
@@ -77,7 +77,7 @@ def test_both_buttons_are_in_view_at_every_size(way: Way, application: Registere
         page.close()
 
 
-def test_the_two_buttons_are_equal_and_no_button_is_filled(way: Way) -> None:
+def test_the_two_buttons_are_equal_no_button_is_filled_and_axe_finds_nothing_in_forced_colours(way: Way) -> None:
     Application.objects.filter(pk=way.application.row.pk).update(**DETAILS)
     page = way.to_consent()
     for is_shorter in (False, True):
@@ -89,6 +89,9 @@ def test_the_two_buttons_are_equal_and_no_button_is_filled(way: Way) -> None:
         assert sizes[0] == sizes[1]
         assert refuse.evaluate(LOOK) == allowing.evaluate(LOOK)
         assert page.locator(".button:not(.outlined)").count() == 0
+        for look in ({"forced_colors": "active", "contrast": "no-preference"}, {"contrast": "more"}):
+            page.emulate_media(**look, reduced_motion="reduce")
+            assert violations(page) == [], look
 
 
 def test_enter_allows_nothing_by_accident(way: Way) -> None:

@@ -187,6 +187,8 @@ def test_a_secret_that_ends_or_is_still_used_and_three_months_without_a_sign_in_
     [
         ("http://app.example/cb", False, ["address_refused_today"]),
         ("http://127.0.0.1:9000/cb", True, ["trusted_without_https"]),
+        ("http://127.0.0.1/cb", False, ["address_hint"]),
+        ("https://intranet:443/", False, ["address_hint"] * 3),
     ],
 )
 def test_addresses_are_looked_at(application: Registered, address: str, is_trusted: bool, codes: list[str]) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from oauth_bridge.callback_addresses.difference import REASONS, compare, reason
 from oauth_bridge.callback_addresses.masking import masked
-from oauth_bridge.callback_addresses.registration import registration_problem, split_lines, validate_lines
+from oauth_bridge.callback_addresses.registration import hints, registration_problem, split_lines, validate_lines
 
 GOOD = [
     "https://app.example/callback",
@@ -54,6 +54,19 @@ BAD = {
     "http:/localhost:3000/cb": "no host; write http://host/path",
     "https://app.example/" + "a" * 2000: "longer than",
 }
+# That can be registered and are rarely meant.
+HINTS = {
+    **dict.fromkeys([GOOD[0], *GOOD[6:]], ""),
+    "http://[::1]/cb": "Without a port, this is port 80.",
+    "https://reading.example": "A bare host",
+    "https://reading.example/": "ends with a slash",
+    "https://reading.example:443/cb": "leave :443 out",
+    "https://10.0.4.17/cb": "A private network",
+    "https://intranet/cb": "A private network",
+    "https://printer.local/cb": "A private network",
+    "https://xn--bcher-kva.example/cb": "reads bücher.example",
+    "https://xn--ls8h.example/cb": "",
+}
 
 
 def test_an_address_that_browsers_can_return_to_is_registered():
@@ -64,12 +77,19 @@ def test_any_other_address_is_refused_with_a_reason_of_its_own():
     assert [uri for uri, part in BAD.items() if part not in (registration_problem(uri) or "")] == []
 
 
+def test_an_address_has_the_hint_that_fits():
+    said = {uri: " ".join(hints(uri, is_public=False)) for uri in HINTS}
+    assert [uri for uri, part in HINTS.items() if part not in said[uri] or bool(part) is not bool(said[uri])] == []
+    assert hints("http://[::1]/cb", is_public=True) == []
+
+
 def test_lines_are_read_without_what_surrounds_them_and_every_bad_one_gets_its_own_message():
-    lines = split_lines(" http://a.example/ \r\n\n https://ok.example/\n ftp://b.example/\n")
-    assert lines == ["http://a.example/", "https://ok.example/", "ftp://b.example/"]
+    lines = split_lines(" http://a.example/ \r\n\n https://ok.example/\nhttps://ok.example/\n ftp://b.example/\n")
+    assert lines == ["http://a.example/", "https://ok.example/", "https://ok.example/", "ftp://b.example/"]
     with pytest.raises(ValidationError) as caught:
         validate_lines("\n".join(lines))
-    assert [message.partition(": ")[0] for message in caught.value.messages] == [lines[0], lines[2]]
+    assert [message.partition(": ")[0] for message in caught.value.messages] == lines[:2] + lines[3:]
+    assert "more than once" in caught.value.messages[1]
     with pytest.raises(ValidationError, match="at least one"):
         validate_lines(" ")
 
@@ -102,6 +122,7 @@ PAIRS = [
     (APP, " https://app.example.org/oauth/callback\r\n", "whitespace"),
     (APP, "https://app.example.org/oauth/callback\u200b", "whitespace"),
     (APP, '"https://app.example.org/oauth/callback"', "quotes"),
+    ("https://xn--bcher-kva.example/cb", "https://bücher.example/cb", "host"),
     (APP, "https://evil.test/steal", "another_host"),
 ]
 
