@@ -148,9 +148,7 @@ def test_she_adds_a_refused_address_to_her_own_and_learns_nothing_of_others(
     assert WRONG in hers.row.callback_addresses
 
 
-def test_another_application_answers_as_one_that_does_not_exist(
-    browser: Client, hers: Registered, other: Registered
-) -> None:
+def test_another_application_seems_not_to_exist(browser: Client, hers: Registered, other: Registered) -> None:
     before = Application.objects.filter(pk=other.row.pk).values().get()
     secrets = list(other.row.secrets.values())
     form = {**FORM, "overlap": "24", "post": "yes", "typed": "Sunflower"}
@@ -294,9 +292,7 @@ def test_a_deleted_or_a_trusted_application_is_named_to_those_who_may_see_it(
     assert "Trusty" not in said
 
 
-def test_she_learns_no_name_and_no_address_of_a_person(
-    browser: Client, hers: Registered, alice: User, mallory: User
-) -> None:
+def test_she_learns_nothing_of_a_person(browser: Client, hers: Registered, alice: User, mallory: User) -> None:
     tried(hers, alice)
     grace = PersonFactory(nickname="Grace Hopper", is_staff=True)
     registry.set_owners(hers.row, [mallory, grace])
