@@ -16,7 +16,6 @@ from oauth_bridge.activity.reading import Filters
 from oauth_bridge.administration import person, rights, shown
 from oauth_bridge.administration.record_facts import with_client_id
 from oauth_bridge.administration.rights import ACTIVITY, PEOPLE, VIEW
-from oauth_bridge.models import Application
 
 MOST_LISTED = 20
 
@@ -32,20 +31,18 @@ def find(request: HttpRequest) -> HttpResponse:
     if url := _url_of(request, typed):
         return redirect(url)
     text = typed if typed.isprintable() else ""
-    people: list[User] = []
-    applications: list[Application] = []
-    if text and request.user.has_perm(PEOPLE):
-        people = list(User.objects.filter(person.matching(text)).order_by("email")[: MOST_LISTED + 1])
-    if text:
-        found = Q(name__icontains=text) | Q(homepage__icontains=text) | Q(client_id__icontains=text)
-        applications = list(rights.applications(request, VIEW).filter(found).order_by("name")[: MOST_LISTED + 1])
+    seen, may_see_people = rights.applications(request, VIEW), bool(text) and request.user.has_perm(PEOPLE)
+    found = User.objects.filter(person.matching(text)) if may_see_people else User.objects.none()
+    people = list(found.order_by("email")[: MOST_LISTED + 1])
+    has_text = Q(name__icontains=text) | Q(homepage__icontains=text) | Q(client_id__icontains=text)
+    applications = list(seen.filter(has_text).order_by("name")[: MOST_LISTED + 1]) if text else []
     context = {
         **admin.site.each_context(request),
         "typed": typed,
         "people": people[:MOST_LISTED],
         "applications": shown.told_apart(applications[:MOST_LISTED]).values(),
         "is_cut": len(people) > MOST_LISTED or len(applications) > MOST_LISTED,
-        "near": [shown.named(each) for each in with_client_id(rights.applications(request, VIEW), text.lower())],
+        "near": [shown.named(each) for each in with_client_id(seen, text.lower())],
         "is_overview": True,
     }
     return TemplateResponse(request, "administration/find.html", context)

@@ -25,7 +25,6 @@ from oauth_bridge.models import Application
 from oauth_bridge.models.secrets import NAME_MAX_LENGTH
 
 COOKIE, COOKIE_SECONDS = "new_client_secret", 120
-OPENID_SCOPE = "openid profile email"
 
 
 class RotationForm(forms.Form):
@@ -126,7 +125,7 @@ def product_settings(found: Application) -> list[tuple[str, list[tuple[str, str]
     discovered = [
         (_("Issuer"), settings.BASE_URL),
         (_("Discovery address"), f"{settings.BASE_URL}{paths.OPENID_CONFIGURATION}"),
-        (_("Scope"), OPENID_SCOPE),
+        (_("Scope"), "openid profile email"),
     ]
     others = [
         (_("Authorization"), f"{settings.AUTH_URL}{paths.AUTHORIZE}"),

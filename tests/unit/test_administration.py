@@ -110,9 +110,7 @@ def test_a_reference_an_address_and_a_client_id_open_their_page_at_once(tried: A
         assert grace.get("/admin/find/", {"q": typed})["Location"] == url
 
 
-def test_a_part_of_a_name_lists_who_and_what_has_it_and_each_leads_to_its_failures(
-    tried: Attempt, grace: Client
-) -> None:
+def test_a_part_of_a_name_lists_what_has_it_and_leads_to_its_failures(tried: Attempt, grace: Client) -> None:
     ada, other = PersonFactory(nickname="Ada Lovelace"), PersonFactory(email="reader@example.org")
     ActivityRecord.objects.update(person=ada)
     own, others, application = (*(f"{USERS}{each.pk}/" for each in (ada, other)), admin_page(tried.application.row))
@@ -272,7 +270,7 @@ def test_each_fault_of_an_operation_is_a_cause_or_has_finer_ones() -> None:
     assert {name for name in OAuthFault.__members__ if name.lower() not in CAUSES} == {"SPECULATIVE", *finer.split()}
 
 
-def test_the_overview_has_the_latest_failures_with_person_and_what_somebody_must_look_at(
+def test_the_overview_has_failures_and_what_somebody_must_look_at(
     grace: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = text_of(grace.get("/admin/"))

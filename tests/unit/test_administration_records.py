@@ -49,8 +49,6 @@ def person_page(person: User, act: str = "") -> str:
     return reverse("admin:person", args=[person.pk]) + (f"?act={act}" if act else "")
 
 
-# From a record to its fix --------------------------------------------------------------------------------------------
-
 OFF, UNCONFIRMED = {"is_active": False}, {"email_verified_at": None}
 # By cause: of what the columns break the sign-in, and where the page leads until they are as before.
 LEADS: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -79,9 +77,7 @@ def test_a_record_leads_whoever_may_to_what_mends_it_until_it_is_mended(grace: C
         assert url not in html_of(staff(ACTIVITY, VIEW, PEOPLE).get(page))
 
 
-def test_the_record_of_somebody_who_is_in_none_of_the_groups_names_them_and_leads_to_those_of_the_person(
-    grace: Client,
-) -> None:
+def test_the_record_of_a_person_who_is_not_admitted_leads_to_the_groups(grace: Client) -> None:
     row, person, group = named("Payroll"), PersonFactory(), Group.objects.create(name="Accountants")
     page = page_of("not_admitted", Step.CONSENT, client_id=row.client_id, person=person)
     url = f'href="{reverse("admin:accounts_user_change", args=[person.pk])}"'

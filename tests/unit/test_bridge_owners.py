@@ -103,9 +103,7 @@ def test_a_reason_for_switching_off_is_shown_to_administrators(admin_client: Cli
     assert (reading.disabled_reason, reading.disabled_at, reading.disabled_by) == ("", None, "")
 
 
-def test_the_access_of_everybody_is_ended_and_counted_before_and_after(
-    admin_client: Client, reading: Application
-) -> None:
+def test_the_access_of_everybody_is_counted_and_ended(admin_client: Client, reading: Application) -> None:
     for _ in range(2):
         ConsentFactory(application=reading, user=PersonFactory(), fingerprint="x")
     kept = ConsentFactory(application=ApplicationFactory().row, user=PersonFactory(), fingerprint="x")
@@ -145,9 +143,7 @@ def test_each_dangerous_act_asks_for_a_proof_before_its_page_and_leads_back(read
     assert stale.get(address)["Location"] == own, "there is nothing to remove"
 
 
-def test_an_address_that_was_used_is_removed_only_when_that_is_confirmed(
-    admin_client: Client, reading: Application
-) -> None:
+def test_an_address_in_use_is_removed_after_a_question(admin_client: Client, reading: Application) -> None:
     for address, redeemed_at in (("https://a.example/cb", timezone.now()), ("https://b.example/cb", None)):
         CodeFactory(application=reading, redirect_uri=address, redeemed_at=redeemed_at)
     CodeFactory(redirect_uri="https://b.example/cb", redeemed_at=timezone.now())
