@@ -158,15 +158,6 @@ def test_a_code_that_is_never_exchanged_is_recorded_once_and_stays_a_failure(
     assert ActivityCount.objects.get(cause=NEVER_EXCHANGED).number == 1
 
 
-def test_a_refusal_after_allowing_is_no_failure_of_the_application() -> None:
-    tried = Tried()
-    form = tried.form()
-    tried.post("/oauth/authorize", {**form, "decision": "allow"})
-    tried.post("/oauth/authorize", {**form, "decision": "refuse"})
-    AuthorizationCode.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    assert [entry["cause"] for entry in listing()] == ["refused"]
-
-
 @pytest.mark.integration
 def test_a_record_is_on_its_page_whatever_came_later_and_without_the_steps_of_others(grace: Client) -> None:
     people = PersonFactory(), PersonFactory()
