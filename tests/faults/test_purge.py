@@ -26,13 +26,12 @@ LONG_AGO = timezone.now() - timedelta(days=2)
 
 
 def start(folder: Path) -> subprocess.Popen[str]:
-    """A purge as a process, with its log in a pipe."""
     command, pipes = [sys.executable, "manage.py", "purge"], {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, cwd=ROOT, env=environment(folder), text=True, **pipes)  # type: ignore[call-overload]
 
 
 def deleted(process: subprocess.Popen[str]) -> int:
-    """The number of deleted rows, as each batch says in a line of JSON, and the end."""
+    """The number in the last line of the log, which is the sum of all batches."""
     output, log = process.communicate(timeout=600)
     assert (output, process.returncode) == ("", 0)
     lines = list(map(json.loads, log.splitlines()))

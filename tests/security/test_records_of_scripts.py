@@ -25,7 +25,6 @@ def the_record(tried: Attempt, cause: str, answer: Any) -> None:
 
 
 def test_a_script_that_calls_authorize_is_recorded_each_time() -> None:
-    """While little is refused. So are its preflight and a link in a frame."""
     tried = Attempt()
     answers = [tried.browser.get(tried.link(), **FETCH) for _ in range(5)]
     references = set(ActivityRecord.objects.values_list("reference", flat=True))
@@ -54,7 +53,6 @@ def test_a_script_is_recorded_at_the_address_of_the_api_too(settings: Any, metho
 
 
 def test_nothing_else_is_recorded() -> None:
-    """What a browser loads by itself, an unknown application, the sign-out."""
     tried = Attempt()
     for headers, path in (
         ({"HTTP_SEC_PURPOSE": "prefetch", **FETCH}, tried.link()),

@@ -46,12 +46,11 @@ def test_only_names_that_look_alike_have_one_skeleton() -> None:
 
 
 def create(name: str) -> str:
-    """What the command says beside its answer."""
+    """Return the warning."""
     return run("create", name, "--redirect-uri", CALLBACK)[1]
 
 
 def posted(browser: Client, application: Application | None = None, **fields: str) -> str:
-    """The text of the page that answers the form, after its redirects."""
     path = admin_page(application, "change") if application else ADD
     form = {"redirect_uris": CALLBACK, "client_type": "confidential", "is_enabled": "on"}
     return html_of(browser.post(path, {**form, **fields}, follow=True))
