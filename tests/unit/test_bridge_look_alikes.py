@@ -74,6 +74,8 @@ def test_no_name_is_near_that_of_a_trusted_application_but_an_older_one_stays(ad
     assert refused not in posted(admin_client, ours, name="Photo printer", is_trusted="on")
     Application.objects.filter(pk=mallorys.pk).update(name="Photo PrInter")
     assert refused not in posted(admin_client, mallorys, name="Photo PrInter", operator="Mallory Ltd")
+    admin_client.post(admin_page(ours, "act", "distrust"))
+    assert not Application.objects.filter(is_trusted=True).exists()
 
 
 def test_another_duplicate_is_registered_and_warned_of(admin_client: Client) -> None:
