@@ -35,7 +35,7 @@ def shown(manage: Manage, application: Registered) -> Any:
 
 
 def overlap(manage: Manage, application: Registered, number: int = 1) -> timedelta:
-    """How long after the newest secret was made the secret before it, or the `number` before it, expires."""
+    """The time from the newest secret to the end of a secret before it: of the last one, or of the `number`-th."""
     newest, *older = shown(manage, application)
     return datetime.fromisoformat(older[number - 1]["expires"]) - datetime.fromisoformat(newest["created"])
 

@@ -24,13 +24,13 @@ def group(committed: None) -> Group:
 
 @pytest.fixture
 def restricted(application: Registered, group: Group) -> Registered:
-    """An application for the people in the group, of whom Alice is none."""
+    """An application for the people in the group. Alice is not in it."""
     registry.set_groups(application.row, [group])
     return application
 
 
 def turned_away(driver: OAuthDriver, response: requests.Response, application: Registered) -> Callback:
-    """Where the page leads that a person meets who may not use the application."""
+    """Check the page for people who may not use the application. Return the address that it links to."""
     page = Page(response)
     assert response.status_code == 403
     assert f"{application.row.name} is for certain people only" in page.text

@@ -37,7 +37,7 @@ install() { command install "${@:3}"; }
 
 @pytest.fixture
 def folders(tmp_path: Path) -> dict[str, Path]:
-    """The test's own in place of the documented ones."""
+    """A folder of this test for each documented path."""
     found = {path: tmp_path / path.rpartition("/")[2] for path in ("/var/lib/sign-in", "/var/backups")}
     for folder in found.values():
         folder.mkdir()
@@ -49,7 +49,7 @@ def back_up_and_restore(kind: str, url: str, launch: Launch, folders: dict[str, 
     variables = {"DATABASE_URL": url, "SECRET_KEY": key, "BASE_URL": f"http://localhost:{port}"}
 
     def run(*headings: str) -> None:
-        """Runs the commands of these sections of docs/operations.md with the variables of the service."""
+        """Run the commands of these sections of docs/operations.md."""
         folders["/etc/sign-in.env"].write_text("".join(f"{name}='{value}'\n" for name, value in variables.items()))
         commands = "\n".join(block for heading in headings for block in documented.commands(heading, "operations.md"))
         for path, own in (*folders.items(), (".venv/bin/python", sys.executable)):

@@ -38,7 +38,7 @@ REFUSED: dict[str, Callable[[Tried], dict[str, str | None]]] = {
 
 
 def expire() -> None:
-    """All codes, eleven minutes ago, which a worker notices; what is recorded so far happened half a minute later."""
+    """Let all codes expire, and a worker record this. The records so far move to half a minute after the issue."""
     now = timezone.now()
     AuthorizationCode.objects.update(issued_at=now - timedelta(minutes=11), expires_at=now - timedelta(minutes=1))
     ActivityRecord.objects.update(at=now - timedelta(minutes=10.5))

@@ -19,7 +19,7 @@ from oauth_bridge.activity import counts as activity_counts
 from oauth_bridge.models import Application, AuthorizationCode
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord
 from tests.factories import PASSWORD, PersonFactory
-from tests.grants import HTML, Attempt
+from tests.grants import HTML, Attempt, read
 from tests.pages import text_of
 from tests.unit.test_bridge_operator import described, run
 
@@ -29,10 +29,10 @@ CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
 
 
 class Tried(Attempt):
-    """A sign-in whose steps are methods. Those that send a request return its answer."""
+    """The steps of a sign-in. A method that sends a request returns the answer."""
 
     def callback(self) -> str:
-        """The code that a person's Allow leads back with."""
+        """Allow, and return the code."""
         location: str = self.answer(decision="allow")["Location"]
         return location.partition("code=")[2].partition("&")[0]
 
@@ -47,7 +47,7 @@ class Tried(Attempt):
         return self
 
     def signed_in(self, **changes: Any) -> Tried:
-        """With a session of the person, who is changed so."""
+        """Sign the person in, after these changes of the account."""
         User.objects.filter(pk=self.person.pk).update(**changes)
         self.browser.force_login(self.person)
         return self
@@ -59,9 +59,6 @@ class Tried(Attempt):
         link = self.link
         self.link = lambda **changes: link(code_challenge=CHALLENGE, code_challenge_method="S256", **changes)  # type: ignore[method-assign]
         return self
-
-    def profile(self, token: str) -> Any:
-        return Client().get("/oauth/userinfo", HTTP_AUTHORIZATION=f"Bearer {token}")
 
     def sign_in(self, **changes: str) -> Any:
         page = self.browser.get(self.link(), **HTML)["Location"]
@@ -81,7 +78,7 @@ def test_the_steps_of_a_sign_in_have_one_attempt() -> None:
     code = location.partition("code=")[2]
     tried.exchange(code=code, redirect_uri="https://client.example/other")
     token = tried.exchange(code=code).json()["access_token"]
-    tried.profile(token)
+    read(token)
     activity_counts.flush()
     row = AuthorizationCode.objects.get()
     assert list(ActivityRecord.objects.order_by("at").values_list("step", "outcome", "attempt")) == [
@@ -177,7 +174,6 @@ def test_a_reference_without_a_record_is_answered_with_where_it_is(grace: Client
 
 
 def test_who_fails_forty_times_in_an_hour_finds_each_of_the_forty() -> None:
-    """With one code, in one attempt, too."""
     tried = Tried()
     code = tried.callback()
     answers = [tried.exchange(code=code, redirect_uri="https://client.example/other") for _ in range(40)]

@@ -19,6 +19,7 @@ from oauth_bridge.management import purging
 from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
 from tests.factories import PASSWORD, PersonFactory
+from tests.grants import read
 from tests.pages import Account, code_of, html_of, text_of
 from tests.unit.test_activity import Tried, listing
 
@@ -66,7 +67,7 @@ def test_a_wrong_verifier_after_the_exchange_leaves_the_sign_in(grace: Client) -
     code = tried.callback()
     token = tried.exchange(code=code, code_verifier=VERIFIER).json()["access_token"]
     tried.exchange(code=code, code_verifier="x" * 43)
-    assert tried.profile(token).status_code == 200
+    assert read(token).status_code == 200
     counts.flush()
     page = text_of(grace.get(f"{ACTIVITY}?client_id={tried.application.client_id}"))
     assert f"the verifier doesn’t match → profile read {tried.person.display_name} Signed in" in page
@@ -156,15 +157,6 @@ def test_a_code_that_is_never_exchanged_is_recorded_once_and_stays_a_failure(
     assert not AuthorizationCode.objects.exists()
     assert listing(tried.application.client_id) == [entry]
     assert ActivityCount.objects.get(cause=NEVER_EXCHANGED).number == 1
-
-
-def test_a_refusal_after_allowing_is_no_failure_of_the_application() -> None:
-    tried = Tried()
-    form = tried.form()
-    tried.post("/oauth/authorize", {**form, "decision": "allow"})
-    tried.post("/oauth/authorize", {**form, "decision": "refuse"})
-    AuthorizationCode.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
-    assert [entry["cause"] for entry in listing()] == ["refused"]
 
 
 @pytest.mark.integration

@@ -26,7 +26,7 @@ from oauth_bridge.errors import OAuthFault as Fault
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord
 from tests.factories import ApplicationFactory, CodeFactory, Issued, TokenFactory, issue
-from tests.grants import HTML
+from tests.grants import HTML, read
 from tests.unit.test_activity import Tried
 
 pytestmark = [pytest.mark.django_db, pytest.mark.integration]
@@ -45,7 +45,6 @@ def deleted(tried: Tried) -> Tried:
 
 
 def check(answer: Any, step: str, cause: str, client_id: str, person: object = None) -> ActivityRecord:
-    """The only record of a failure has this cause, client and person."""
     record = ActivityRecord.objects.exclude(outcome="succeeded").get()
     assert (record.step, record.cause, record.reference) == (step, cause, answer["X-Reference"])
     assert (record.client_id, record.person_id, record.address) == (client_id, person, "127.0.0.1")
@@ -117,8 +116,8 @@ REFUSED: dict[str, tuple[str, str, Callable[[Tried], Any]]] = {
     "basic_malformed": ("exchange", "a", sent_by_basic),
     "token_missing": ("profile", "", lambda tried: Client().get("/oauth/userinfo")),
     "token_in_url": ("profile", "", lambda tried: Client().get("/oauth/userinfo?access_token=x")),
-    "token_of_another_kind": ("profile", "", lambda tried: tried.profile("eyJ.e30.x")),
-    "token_unknown": ("profile", "", lambda tried: tried.profile("x" * 43)),
+    "token_of_another_kind": ("profile", "", lambda tried: read("eyJ.e30.x")),
+    "token_unknown": ("profile", "", lambda tried: read("x" * 43)),
 }
 
 
@@ -256,7 +255,7 @@ def test_a_refused_token_has_its_cause_its_client_and_its_person(cause: str) -> 
     fault, happens = TOKENS[cause]
     token = TokenFactory()
     happens(token)
-    answer = Tried().profile(token.raw)
+    answer = read(token.raw)
     record = check(answer, "profile", cause, token.row.application.client_id, token.row.user_id)
     assert record.attempt == token.row.attempt
     assert says(answer, fault)

@@ -46,12 +46,11 @@ def test_only_names_that_look_alike_have_one_skeleton() -> None:
 
 
 def create(name: str) -> str:
-    """What the command says beside its answer."""
+    """Return the warning."""
     return run("create", name, "--redirect-uri", CALLBACK)[1]
 
 
 def posted(browser: Client, application: Application | None = None, **fields: str) -> str:
-    """The text of the page that answers the form, after its redirects."""
     path = admin_page(application, "change") if application else ADD
     form = {"redirect_uris": CALLBACK, "client_type": "confidential", "id_token_alg": "RS256"}
     return html_of(browser.post(path, {**form, **fields}, follow=True))
@@ -75,6 +74,8 @@ def test_no_name_is_near_that_of_a_trusted_application_but_an_older_one_stays(ad
     assert refused not in posted(admin_client, ours, name="Photo printer", is_trusted="on")
     Application.objects.filter(pk=mallorys.pk).update(name="Photo PrInter")
     assert refused not in posted(admin_client, mallorys, name="Photo PrInter", operator="Mallory Ltd")
+    admin_client.post(admin_page(ours, "act", "distrust"))
+    assert not Application.objects.filter(is_trusted=True).exists()
 
 
 def test_another_duplicate_is_registered_and_warned_of(admin_client: Client) -> None:

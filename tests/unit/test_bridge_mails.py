@@ -29,7 +29,7 @@ MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
 def delivered() -> list[tuple[str, str]]:
-    """Address and subject of each e-mail since the last call."""
+    """Send all e-mails. Return the address and the subject of each."""
     mail.outbox.clear()
     deliver_all()
     return [(message.to[0], message.subject) for message in mail.outbox]
@@ -75,7 +75,6 @@ def replay(application: Registered, person: User, rewind: Rewind, **change: Any)
 
 @pytest.mark.django_db
 def test_a_replayed_code_is_told_once_for_each_application(alice: User, rewind: Rewind) -> None:
-    """Otherwise an application could fill the mailboxes of its users."""
     for change in ({"is_active": False}, {"email_verified_at": None}):
         replay(ApplicationFactory(), PersonFactory(), rewind, **change)
     assert delivered() == [], "nor to an address that is not the person's"

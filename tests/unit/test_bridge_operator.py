@@ -39,7 +39,7 @@ GOOD = {"client_id": NEW, "name": "New", "redirect_uris": [URI]}
 
 
 def run(*arguments: str) -> tuple[str, str]:
-    """Standard output and standard error."""
+    """Return standard output and standard error."""
     out, errors = io.StringIO(), io.StringIO()
     call_command("application", *arguments, stdout=out, stderr=errors)
     return out.getvalue(), errors.getvalue()
@@ -50,7 +50,6 @@ def described(*arguments: str) -> Any:
 
 
 def apply(content: Any, *options: str) -> tuple[str, str]:
-    """Of a file with this content."""
     with NamedTemporaryFile() as file:
         file.write(content if isinstance(content, bytes) else json.dumps(content).encode())
         file.flush()

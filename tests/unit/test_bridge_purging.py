@@ -43,7 +43,7 @@ def is_there(row: models.Model) -> bool:
 
 
 def test_a_row_goes_at_the_second_its_use_ends_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A redeemed code stays for a replay to find, and a consent that is not remembered for the person to see."""
+    """A redeemed code stays for a replay, and a consent for the person."""
     monkeypatch.setitem(RANGES, connection.vendor, (*RANGES[connection.vendor][:3], 1))
     assert sum(number for _table, number in purging.batches(NOW)) == 0, "nothing to go through"
     dead, alive, past = [*rows_that_end(-3), *rows_that_end(0)], rows_that_end(1), NOW - timedelta(days=400)
@@ -55,7 +55,7 @@ def test_a_row_goes_at_the_second_its_use_ends_and_not_before(monkeypatch: pytes
 
 
 def sign_up(client: Client, **fields: Any) -> User:
-    """A person who signed up 30 days ago, and did not confirm the address."""
+    """Sign up 30 days ago, without a confirmation of the address."""
     email = PersonFactory.build().email
     client.post("/accounts/sign-up", {"email": email, "password1": "a long enough phrase"})
     User.objects.filter(email=email).update(**({"created_at": NOW - timedelta(days=30)} | fields))
