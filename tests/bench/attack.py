@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from urllib3.exceptions import HTTPError
 
-from tests.bench.attackers import ATTACKS, Holders, Site
+from tests.bench.attackers import ATTACKS, Holders, Site, attack
 from tests.bench.stack import CALLBACK, Failed, Stack, Target, say, stack, success
 from tests.factories import ApplicationFactory
 from tests.faults.load import Caller
@@ -73,9 +73,9 @@ def measure(only: str, chosen: str, seconds: int) -> bool:
         for name in [chosen] if chosen else WAYS:
             with reached(name, given, mail_server) as way:
                 normal(way.target, 3)  # warm-up
-                for attack in (attack for attack in ATTACKS if only in attack):
+                for attacking in (each for each in ATTACKS if only in each):
                     site = Site(way.target.base_url, f"127.0.3.{len(rows)}", public, holders)
-                    row, is_bad = one(way, attack, site, mail_server, seconds)
+                    row, is_bad = one(way, attacking, site, mail_server, seconds)
                     rows.append(row)
                     has_failed |= is_bad
         mail_server.close()
@@ -104,7 +104,7 @@ def one(way: Way, name: str, site: Site, mail_server: MailServer, seconds: int) 
 
     def attacking() -> None:
         os.nice(19)
-        ATTACKS[name](site, end)
+        attack(name, site, end)
 
     attacker = multiprocessing.get_context("fork").Process(target=attacking, daemon=True)
     attacker.start()
