@@ -21,7 +21,7 @@ bench: ## Measure CPU time and instructions of each operation, relative to a bar
 	$(PYTHON) -m tests.bench
 	$(PYTHON) -m tests.bench instructions
 
-attack: ## Measure how attacks from one machine slow normal requests, directly and behind nginx, with one unit and two; takes minutes
+attack: ## Measure how attacks from one machine slow normal requests, with one unit and two; takes minutes
 	$(PYTHON) -m tests.bench attack
 
 fuzz: ## Send 25,000 hostile requests, measure their CPU time and the time of rejections; takes minutes, FUZZ_SEED=… repeats a run

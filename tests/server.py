@@ -30,6 +30,11 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parent.parent
 running: list[Server] = []
+# Limits that are counted, and that nobody reaches.
+WIDE_RATES = {
+    f"RATE_{name}": "1000000/m"
+    for name in ("AUTHORIZE", "TOKEN", "TOKEN_FAILURES", "USERINFO", "USERINFO_FAILURES", "SIGN_IN_DONE")
+}
 PATIENCE_SECONDS = 180
 # As systemd with a socket unit: the listening socket is descriptor 3 of the process.
 HANDED_OVER = """

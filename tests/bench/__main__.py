@@ -16,7 +16,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
     commands = parser.add_subparsers(dest="command")
     commands.add_parser("instructions", help="counted by valgrind, which must be installed; takes minutes")
-    attacking = commands.add_parser("attack", help="normal requests beside attacks, directly and behind nginx")
+    attacking = commands.add_parser("attack", help="normal requests beside attacks, behind nginx")
     attacking.add_argument("--only", default="", metavar="TEXT", help="the attacks whose names contain it")
     attacking.add_argument("--way", default="", choices=["", *attack.WAYS], help="default all")
     attacking.add_argument("--seconds", type=int, default=attack.SECONDS, help="of each measurement (default 8)")

@@ -1,9 +1,9 @@
 """`python -m tests.bench attack`: measure normal requests during attacks from one machine.
 
-The service has its default settings, limits and four workers: one unit directly, one behind the nginx of
-docs/operations.md, two behind it. Normal requests are complete sign-ins and sign-in pages from separate addresses, each
-timed from the moment it was due. The attacker has the lowest priority, because an attacker on another machine takes no
-CPU time from the service. During each attack the mail server answers DATA late, as a tarpit does.
+The service has its default settings, limits and four workers, in one unit and in two, behind the nginx of
+docs/operations.md. Normal requests are complete sign-ins and sign-in pages from separate addresses, each timed from the
+moment it was due. The attacker has the lowest priority, because an attacker on another machine takes no CPU time from
+the service. During each attack the mail server answers DATA late, as a tarpit does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 from urllib3.exceptions import HTTPError
 
-from tests.bench.attackers import ATTACKS, Holders, Site
+from tests.bench.attackers import ATTACKS, Holders, Site, attack
 from tests.bench.stack import CALLBACK, Failed, Stack, Target, say, stack, success
 from tests.factories import ApplicationFactory
 from tests.faults.load import Caller
@@ -35,7 +35,7 @@ FLOW_EVERY_SECONDS = 1.0
 PATIENCE_SECONDS = 20
 MAIL_SECONDS = 9.0
 KINDS = ("operations", "pages")
-WAYS = ("directly", "one unit", "two units")
+WAYS = {"one unit": 1, "two units": 2}
 HEAD = """| attack | way | sent | operations: p99 ms, without / beside | ratio | pages: p99 ms | ratio | failed |
 |---|---|---|---|---|---|---|---|"""
 
@@ -73,9 +73,9 @@ def measure(only: str, chosen: str, seconds: int) -> bool:
         for name in [chosen] if chosen else WAYS:
             with reached(name, given, mail_server) as way:
                 normal(way.target, 3)  # warm-up
-                for attack in (attack for attack in ATTACKS if only in attack):
+                for attacking in (each for each in ATTACKS if only in each):
                     site = Site(way.target.base_url, f"127.0.3.{len(rows)}", public, holders)
-                    row, is_bad = one(way, attack, site, mail_server, seconds)
+                    row, is_bad = one(way, attacking, site, mail_server, seconds)
                     rows.append(row)
                     has_failed |= is_bad
         mail_server.close()
@@ -85,14 +85,13 @@ def measure(only: str, chosen: str, seconds: int) -> bool:
 
 @contextmanager
 def reached(name: str, given: Stack, mail_server: MailServer) -> Iterator[Way]:
-    ports, origin = [free_port() for _ in range(2 if name == "two units" else 1)], free_port()
-    address = f"http://localhost:{ports[0] if name == 'directly' else origin}"
+    ports, origin = [free_port() for _ in range(WAYS[name])], free_port()
+    address = f"http://localhost:{origin}"
     variables = {"BASE_URL": address, "AUTH_URL": address, "EMAIL_URL": mail_server.url}
     variables |= {"TRUSTED_PROXIES": "127.0.0.1", "WEB_CONCURRENCY": str(WORKERS // len(ports))}
     with ExitStack() as opened:
         servers = [opened.enter_context(given.serve(str(port), port=port, **variables)) for port in ports]
-        if name != "directly":
-            opened.enter_context(nginx(given.folder / "nginx", origin, {PAGES: ports[0], OPERATIONS: ports[-1]}))
+        opened.enter_context(nginx(given.folder / "nginx", origin, {PAGES: ports[0], OPERATIONS: ports[-1]}))
         yield Way(name, given.target(address, servers[0].process.pid), servers)
 
 
@@ -104,7 +103,7 @@ def one(way: Way, name: str, site: Site, mail_server: MailServer, seconds: int) 
 
     def attacking() -> None:
         os.nice(19)
-        ATTACKS[name](site, end)
+        attack(name, site, end)
 
     attacker = multiprocessing.get_context("fork").Process(target=attacking, daemon=True)
     attacker.start()

@@ -1,13 +1,12 @@
 """Attacks from one machine: by strangers, and by people with accounts that have the most of what a person may have.
 
-What a single request may cost is measured by `make fuzz`.
+What a single request may cost: `make fuzz`. Clients that are slow: tests/faults/test_nginx.py.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -92,28 +91,22 @@ def cookies_of(driver: OAuthDriver) -> dict[str, str]:
     return {"Cookie": "; ".join(f"{each.name}={each.value}" for each in driver.browser.cookies)}
 
 
-# Requests on new connections, so many at a time -----------------------------------------------------------------------
+def attack(name: str, site: Site, until: float) -> None:
+    """Send the requests of the attack on new connections, as many at a time as ATTACKS says."""
+    connections, requests_of = ATTACKS[name]
+    requests, lock = iter(requests_of(site)), threading.Lock()
+    caller = Caller(site, keeps=False, address=site.address)
 
-Attack = Callable[[Site, float], None]
+    def send(_number: int) -> None:
+        while time.monotonic() < until:
+            with lock:  # only one thread at a time may use a generator
+                request = next(requests)
+            with suppress(HTTPError):
+                site.count()
+                site.count(caller.call(*request).status)
 
-
-def asking(connections: int, requests_of: Callable[[Site], Iterable[Request]]) -> Attack:
-    def attack(site: Site, until: float) -> None:
-        requests, lock = iter(requests_of(site)), threading.Lock()
-        caller = Caller(site, keeps=False, address=site.address)
-
-        def send(_number: int) -> None:
-            while time.monotonic() < until:
-                with lock:  # only one thread at a time may use a generator
-                    request = next(requests)
-                with suppress(HTTPError):
-                    site.count()
-                    site.count(caller.call(*request).status)
-
-        with ThreadPoolExecutor(connections) as pool:
-            list(pool.map(send, range(connections)))  # raises what a thread raised
-
-    return attack
+    with ThreadPoolExecutor(connections) as pool:
+        list(pool.map(send, range(connections)))  # raises what a thread raised
 
 
 def sign_ins(site: Site) -> Iterator[Request]:
@@ -166,59 +159,17 @@ def pictures(site: Site) -> Iterable[Request]:
     return cycle(requests)
 
 
-# Connections that are kept open ---------------------------------------------------------------------------------------
-
-
-def holding(number: int, beginning: bytes, trickle: bytes = b"") -> Attack:
-    """So many connections. Each sends the beginning of a request to HOST, then a few bytes each half second."""
-
-    def attack(site: Site, until: float) -> None:
-        held: list[socket.socket] = []
-        host = site.base_url.rpartition("/")[2].encode()
-
-        def connect() -> None:
-            connection = socket.create_connection(("127.0.0.1", int(host.rpartition(b":")[2])), 10, (site.address, 0))
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
-            connection.setblocking(False)
-            connection.send(beginning.replace(b"HOST", host))
-            site.count()
-            held.append(connection)
-
-        while time.monotonic() < until:
-            with suppress(OSError):
-                while len(held) < number and time.monotonic() < until:
-                    connect()
-            time.sleep(0.5)
-            for connection in list(held):
-                try:
-                    connection.send(trickle)
-                except BlockingIOError:
-                    continue
-                except OSError:
-                    connection.close()
-                    held.remove(connection)
-
-    return attack
-
-
-ATTACKS: dict[str, Attack] = {
-    "sign-ins for addresses nobody has, 16 connections": asking(16, sign_ins),
-    "exchanges for public and invented clients, 16 connections": asking(16, exchanges),
-    "bad tokens, 16 connections": asking(
-        16, lambda _site: repeat(("GET", "/oauth/userinfo", None, {"Authorization": "Bearer x"}))
+ATTACKS: dict[str, tuple[int, Callable[[Site], Iterable[Request]]]] = {
+    "sign-ins for addresses nobody has, 16 connections": (16, sign_ins),
+    "exchanges for public and invented clients, 16 connections": (16, exchanges),
+    "bad tokens, 16 connections": (
+        16,
+        lambda _site: repeat(("GET", "/oauth/userinfo", None, {"Authorization": "Bearer x"})),
     ),
-    "sign-in pages, 16 connections": asking(16, lambda _site: repeat(("GET", "/accounts/sign-in", None, {}))),
-    "posts without a token, 16 connections": asking(16, posts_without_a_token),
-    "reset mails while the mail server is slow, 6 connections": asking(6, resets),
-    "answers that are not read, 40 connections": holding(
-        40, b"GET /static/css/site.css HTTP/1.1\r\nHost: HOST\r\n\r\n" * 20
-    ),
-    "headers that trickle, 40 connections": holding(40, b"GET /accounts/sign-in HTTP/1.1\r\n", b"X-Slow: 1\r\n"),
-    "bodies that trickle, 40 connections": holding(
-        40, b"POST /accounts/sign-in HTTP/1.1\r\nHost: HOST\r\nContent-Length: 10000\r\n\r\n", b"x"
-    ),
-    "2,000 idle connections": holding(2000, b"GET /oauth/userinfo HTTP/1.1\r\nHost: HOST\r\n\r\n"),
-    "second-factor pages with 20 passkeys, 10 connections": asking(10, second_factor_pages),
-    "browsers and exports of 100 sessions, 10 connections": asking(10, browsers_and_exports),
-    "pictures of 49 megapixels, two accounts, 4 connections": asking(4, pictures),
+    "sign-in pages, 16 connections": (16, lambda _site: repeat(("GET", "/accounts/sign-in", None, {}))),
+    "posts without a token, 16 connections": (16, posts_without_a_token),
+    "reset mails while the mail server is slow, 6 connections": (6, resets),
+    "second-factor pages with 20 passkeys, 10 connections": (10, second_factor_pages),
+    "browsers and exports of 100 sessions, 10 connections": (10, browsers_and_exports),
+    "pictures of 49 megapixels, two accounts, 4 connections": (4, pictures),
 }

@@ -21,15 +21,11 @@ from tests.databases import Cluster, OwnRedis, in_use, postgresql_programs
 from tests.factories import ApplicationFactory, PersonFactory, Registered
 from tests.faults.load import Caller
 from tests.pages import with_session
-from tests.server import ROOT, Server, free_port, is_open, serve, started
+from tests.server import ROOT, WIDE_RATES, Server, free_port, is_open, serve, started
 
 CALLBACK = "http://127.0.0.1:9999/callback"
 FLOOR_TOKENS = 10_000
 PEOPLE = 32
-# Limits are on but are never reached, so that the cost of counting is measured.
-RATES = dict.fromkeys(
-    ("RATE_TOKEN", "RATE_TOKEN_FAILURES", "RATE_USERINFO", "RATE_USERINFO_FAILURES", "RATE_AUTHORIZE"), "1000000/m"
-)
 FLOOR_ROWS = f"""
     CREATE TABLE person (
         id bigint PRIMARY KEY, sub text NOT NULL, nickname text NOT NULL, email text NOT NULL, avatar text NOT NULL);
@@ -116,7 +112,7 @@ class Stack:
 
     @contextmanager
     def service(self, under: Sequence[str] = (), **changes: str) -> Iterator[Target]:
-        with self.serve("measured", under=under, **{"WEB_CONCURRENCY": "2", **RATES, **changes}) as server:
+        with self.serve("measured", under=under, **{"WEB_CONCURRENCY": "2", **WIDE_RATES, **changes}) as server:
             yield self.target(server.base_url, server.process.pid)
 
     @contextmanager

@@ -18,7 +18,7 @@ from redis import Redis, RedisError
 
 from tests import documented
 from tests.databases import postgresql_programs
-from tests.server import Server, children_of, program, serve, wait_until
+from tests.server import WIDE_RATES, Server, children_of, program, serve, wait_until
 
 DOCUMENT = "high-availability.md"
 NETWORK = "127.77.0."
@@ -27,10 +27,6 @@ UNITS = (8000, 8001)  # the ports of pages and of operations
 HOSTS = {"db1": 11, "db2": 12, "web1": 21, "web2": 22}
 AS_POSTGRES = ("setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups")
 PROGRAMS = ("etcd", "patroni", "patronictl", "haproxy", "redis-server", "setpriv", "openssl", "nginx")
-# As `serve`, but for limits that no caller of the drill reaches.
-RATES = dict.fromkeys(
-    ("RATE_TOKEN", "RATE_TOKEN_FAILURES", "RATE_USERINFO", "RATE_AUTHORIZE", "RATE_SIGN_IN_DONE"), "1000000/m"
-)
 
 
 def address(machine: str) -> str:
@@ -181,7 +177,7 @@ class Site:
             "SECRET_KEY": self.secret_key,
             "RATE_LIMITS": "on",
             "DJANGO_SETTINGS_MODULE": "config.settings",
-            **RATES,
+            **WIDE_RATES,
         }
 
     def start_service(self, name: str) -> None:
