@@ -87,9 +87,8 @@ def keep(request: HttpRequest, return_to: str = "") -> None:
 
 
 def kept_path(request: HttpRequest) -> str:
-    """Return the return path in the session, or "" if it is missing or too old."""
     return_to, kept_at = request.session.get(SESSION_KEY) or ("", 0)
-    return return_to if time.time() - kept_at < RETURN_AGE_SECONDS and is_own_path(return_to) else ""
+    return return_to if time.time() - kept_at < RETURN_AGE_SECONDS else ""
 
 
 def take(request: HttpRequest) -> str:

@@ -173,9 +173,8 @@ def _failed_sign_ins(request: HttpRequest, email: str) -> tuple[list[Counter], U
 def _of_account(name: str, request: HttpRequest, email: str, account: str, times: float = 1) -> list[Counter]:
     """Return the counter of a known browser, or the counters of the network address and of all unknown browsers.
 
-    A known browser has its own counter, so wrong passwords from elsewhere do not lock the owner out. `times` multiplies
-    the limit of all unknown browsers, which an attacker with many network addresses reaches. IPv6 addresses are counted
-    by /48 network: one machine has many addresses, but few such networks.
+    So wrong passwords from elsewhere do not lock the owner out of a known browser. `times` multiplies the limit of all
+    unknown browsers. IPv6 addresses are counted by /48 network, because one machine has many addresses.
     """
     if browser := known_browsers.find(request, email):
         return [Counter(name, f"{account}:{browser}")]

@@ -94,7 +94,6 @@ def has_any(person: AbstractBaseUser | AnonymousUser) -> bool:
 
 
 def confirm_path(person: AbstractBaseUser | AnonymousUser) -> str:
-    """Return the URL of the page that asks for a code of the app, or for a passkey if the person has no app."""
     has_app = Authenticator.Type.TOTP in types_of(person)
     return reverse("mfa_reauthenticate" if has_app else "mfa_reauthenticate_webauthn")
 
@@ -188,7 +187,6 @@ def _digests(code: str) -> list[str]:
 
 
 def passkey_host() -> str:
-    """Return WebAuthn's relying party ID."""
     return urlsplit(settings.AUTH_URL).hostname or ""
 
 

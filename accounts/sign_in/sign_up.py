@@ -53,7 +53,6 @@ def invite(person: User) -> str:
 
 
 def invited(request: HttpRequest) -> User | None:
-    """Return the person of the invitation in the request, or None without a valid invitation."""
     sealed = request.POST.get(INVITATION_FIELD_NAME) or request.GET.get(INVITATION_FIELD_NAME) or ""
     try:
         key = signing.loads(sealed, salt=_SALT, max_age=settings.INVITATION_AGE)
@@ -214,8 +213,6 @@ class SignUpView(return_path.StepMixin, NewPasswordMixin, library.SignupView):
 
 
 class PasskeySignUpView(SignUpView):
-    """The page after the mailed code adds a passkey."""
-
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not authenticators.passkeys_are_possible():
             return redirect("account_signup")

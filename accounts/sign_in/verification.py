@@ -34,7 +34,7 @@ def mark_verified(user: User, *, is_new: bool = False) -> None:
 
 @transaction.atomic
 def correct(user: User, email: str) -> None:
-    """Replace the address for an administrator. End the person's credentials, and send a notice to the old address."""
+    """Replace the address for an administrator. The old address gets a notice."""
     composing.address_corrected(user)
     user.change_profile(email=email, email_verified_at=None)
     align(user)
