@@ -68,7 +68,7 @@ def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_li
     `once` names an event: only its first e-mail within NOTICE_LIFETIME is sent. If `is_limited`, one limit counts the
     e-mails of a kind to a mailbox, and a narrower limit those `about` the same application.
     """
-    if once and is_known(once):
+    if once and not unknown([once]):
         return
     counters = [Counter("notice", f"{kind} {mail.to} {about}")]
     if about:
@@ -78,10 +78,6 @@ def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_li
     row = _row(kind, mail, timezone.now() + NOTICE_LIFETIME, mail.to, once=once)
     OutgoingMail.objects.bulk_create([row], ignore_conflicts=bool(once))
     transaction.on_commit(_wake)
-
-
-def is_known(once: str) -> bool:
-    return not unknown([once])
 
 
 def unknown(names: list[str]) -> list[str]:
@@ -128,10 +124,6 @@ def claim() -> OutgoingMail | None:
             row.due_at, row.attempts = now + LEASE, row.attempts + 1
             row.save(update_fields=["due_at", "attempts"])
     return row
-
-
-def drop_credentials() -> int:
-    return OutgoingMail.objects.filter(holds_credential=True).delete()[0]
 
 
 def waiting() -> list[dict[str, Any]]:

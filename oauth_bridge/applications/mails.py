@@ -33,7 +33,7 @@ def consent_given(
     `attempt` identifies the consent page. A second post of the same page sends no e-mail.
     """
     once = f"application_allowed {person.pk} {attempt}"
-    if Consent.objects.filter(user=person, application=application).exists() or outbox.is_known(once):
+    if Consent.objects.filter(user=person, application=application).exists() or not outbox.unknown([once]):
         return
     browser = browser_name(request.headers.get("User-Agent", ""))
     _tell("application_allowed", person, application.name, once, browser=browser, facts=facts)
@@ -46,7 +46,7 @@ def code_replayed(person_id: UUID, application_id: int) -> None:
         return
     once = f"code_replayed {person_id} {application_id}"
     person = User.objects.filter(pk=person_id, is_active=True, email_verified_at__isnull=False).first()
-    if person and not outbox.is_known(once):
+    if person and outbox.unknown([once]):
         _tell("code_replayed", person, application.name, once, language=person.language)
     _tell_owners("code_replayed_owner", application, f"code_replayed_owner {application_id}")
 

@@ -12,8 +12,7 @@ from django.db import models, transaction
 from django.db.models import Count, F, Max, Q
 from django.utils import timezone
 
-from accounts.mail import outbox
-from accounts.models import Session, User
+from accounts.models import OutgoingMail, Session, User
 from oauth_bridge.models import AccessToken, Application, ApplicationSecret, AuthorizationCode, Consent
 from oauth_bridge.openid import signing_keys
 
@@ -75,7 +74,7 @@ class Command(BaseCommand):
         with transaction.atomic():
             report = found(timezone.now())
             ended = {kind: rows.delete()[0] for kind, rows in ENDED.items()}
-            outbox.drop_credentials()
+            OutgoingMail.objects.filter(holds_credential=True).delete()
             report["ended"] = {**ended, "signing_keys": signing_keys.revoke_all()}
         text = json.dumps(report, ensure_ascii=False, default=datetime.isoformat) if as_json else _plain(report)
         self.stdout.write(text)
