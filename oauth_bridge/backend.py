@@ -24,7 +24,6 @@ from oauth_bridge.oauth import authentication, authorization, exchange, paramete
 from oauth_bridge.oauth.parameters import Parameters
 from oauth_bridge.openid import claims
 from oauth_bridge.openid import request as openid_request
-from oauth_bridge.openid.request import Asked
 
 Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, status
 
@@ -38,7 +37,6 @@ class VerifiedRequest:
     attempt: UUID
     query: Parameters
     form: dict[str, str]
-    asked: Asked
 
 
 class Backend:
@@ -48,14 +46,17 @@ class Backend:
         pass  # the toolkit passes an oauthlib server
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
-        """Return the verified request after an empty list, where the toolkit expects scopes."""
+        """Return the verified request after an empty list, where the toolkit expects scopes.
+
+        `authorization.check` follows, whose errors the callback address gets.
+        """
         is_post = request.method == "POST"
         form = parameters.read_form(request, has_been_read=True).texts() if is_post else {}
         query = parameters.of_query(request)
         pending = PendingRequest.unseal(form.get(FIELD_NAME, "")) if is_post else PendingRequest.of_link(query)
         subject().attempt = attempt = UUID(pending.attempt)
         application = authorization.verify(pending, query)
-        return [], VerifiedRequest(application, pending, attempt, query, form, Asked.of(pending.parameters))
+        return [], VerifiedRequest(application, pending, attempt, query, form)
 
     def create_authorization_response(
         self, request: HttpRequest, _scopes: list[str], verified: VerifiedRequest, allow: bool

@@ -39,7 +39,7 @@ from oauth_bridge.oauth.callback import leave
 from oauth_bridge.oauth.operation import View, is_preflight, operation, preflight_response
 from oauth_bridge.openid import discovery, signing_keys
 from oauth_bridge.openid import request as openid_request
-from oauth_bridge.openid.request import Need
+from oauth_bridge.openid.request import Asked, Need
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -53,6 +53,7 @@ class AuthorizeView(BaseAuthorizationView):
     verified: VerifiedRequest
     application: Application
     pending: PendingRequest
+    asked: Asked
 
     def dispatch(self, request: HttpRequest) -> HttpResponse:
         # The toolkit's method would ask for the sign-in before it verifies the request.
@@ -60,13 +61,14 @@ class AuthorizeView(BaseAuthorizationView):
             authorization.refuse_speculation(request)
         throttling.page("authorize", request)
         errors.subject().person = request.user.pk
-        try:
-            _scopes, self.verified = self.validate_authorization_request(request)
-        except authorization.CallbackError as error:
-            url, posted_to = error.request.error_url(error), error.request.posted_to
-            by_page = bool(request.GET.get(FIELD_NAME))  # as in `get`, a form of this service may have redirected here
-            return leave(request, error.application, url, posted_to=posted_to, by_page=by_page)
+        _scopes, self.verified = self.validate_authorization_request(request)
         self.application, self.pending = self.verified.application, self.verified.pending
+        try:
+            authorization.check(self.pending, self.application)
+        except RequestError as error:
+            # As in `get`, a form of this service may have redirected here.
+            return self._leave(self.pending.error_url(error), by_page=bool(request.GET.get(FIELD_NAME)))
+        self.asked = Asked.of(self.pending.parameters)
         if request.method == "HEAD":
             return HttpResponse()
         try:
@@ -74,7 +76,7 @@ class AuthorizeView(BaseAuthorizationView):
                 return self.post(request)
             if request.user.is_authenticated:
                 return self.get(request)
-            if self.verified.asked.is_silent:
+            if self.asked.is_silent:
                 return self._refuse(OAuthFault.LOGIN_REQUIRED)
             return HttpResponseRedirect(pages.sign_in_url(self.pending))
         except codes.AlreadyRedeemed:
@@ -90,7 +92,7 @@ class AuthorizeView(BaseAuthorizationView):
         return cast("User", self.request.user)
 
     def get(self, request: HttpRequest) -> HttpResponse:
-        query, asked, person = self.verified.query, self.verified.asked, self.person
+        query, asked, person = self.verified.query, self.asked, self.person
         if asked.is_silent and self._need():
             return self._refuse(OAuthFault.LOGIN_REQUIRED)
         is_admitted = admission.is_admitted(person, self.application)
@@ -145,7 +147,7 @@ class AuthorizeView(BaseAuthorizationView):
         return self._leave(self.pending.error_url(RequestError(fault)), by_page=by_page)
 
     def _need(self) -> Need | None:
-        return openid_request.need(self.request, self.verified.asked, self.pending.asked_at)
+        return openid_request.need(self.request, self.asked, self.pending.asked_at)
 
     def _ask_for_proof(self, need: Need) -> HttpResponse:
         if need is Need.IMPOSSIBLE:

@@ -114,25 +114,12 @@ class UnverifiedRequest(RequestError):
         self.application = application
 
 
-class CallbackError(RequestError):
-    """A parameter other than client_id and redirect_uri is wrong. The verified callback address gets the error."""
-
-    def __init__(
-        self, request: AuthorizationRequest, application: Application, fault: Fault, cause: str = "", **details: object
-    ) -> None:
-        super().__init__(fault, None, **details)
-        self.about(cause=cause)
-        self.application = application
-        self.request = request
-
-
 def verify(request: AuthorizationRequest, query: Parameters) -> Application:
-    """Verify the client, then the callback address, then the other parameters. Returns the application.
+    """Verify the client, then the callback address. Returns the application. `check` follows.
 
-    `query`: the query of the URL. Raises UnverifiedRequest, CallbackError.
+    `query`: the query of the URL. Raises UnverifiedRequest.
     """
-    sent = request.parameters
-    application = registry.find(sent["client_id"])
+    application = registry.find(request.client_id)
     if application is None:
         unknown = UnverifiedRequest(OAuthFault.CLIENT_UNKNOWN, request.redirect_uri)
         registry.explain_unknown(unknown, request.client_id)
@@ -150,26 +137,30 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
         parts = TranslatableText(*likely_differences(uri, registered, is_public=is_public, is_cut=is_cut))
         mismatch = UnverifiedRequest(OAuthFault.REDIRECT_URI_MISMATCH, uri, application=application, parts=parts)
         raise mismatch.about(registered=registered, is_public=is_public, redirect_uri=uri)
+    return application
 
+
+def check(request: AuthorizationRequest, application: Application) -> None:
+    """Raises RequestError, which the verified callback address gets: another parameter is wrong."""
+    sent = request.parameters
     if request.repeated:
-        raise CallbackError(request, application, OAuthFault.REPEATED, name=request.repeated)
+        raise RequestError(OAuthFault.REPEATED, name=request.repeated)
     if "response_type" not in sent:
-        raise CallbackError(request, application, OAuthFault.MISSING, "response_type_missing", name="response_type")
+        raise RequestError(OAuthFault.MISSING, name="response_type").about(cause="response_type_missing")
     if sent["response_type"] != "code":
-        raise CallbackError(request, application, OAuthFault.RESPONSE_TYPE)
+        raise RequestError(OAuthFault.RESPONSE_TYPE)
     if "code_challenge" in sent:
         if sent.get("code_challenge_method") != "S256":
             cause = CHALLENGE_METHODS.get(sent.get("code_challenge_method"), "challenge_method_other")
-            raise CallbackError(request, application, OAuthFault.CHALLENGE_METHOD, cause)
+            raise RequestError(OAuthFault.CHALLENGE_METHOD).about(cause=cause)
         if not CHALLENGE.fullmatch(sent["code_challenge"]):
-            raise CallbackError(request, application, OAuthFault.CHALLENGE_MALFORMED)
+            raise RequestError(OAuthFault.CHALLENGE_MALFORMED)
     elif application.is_public:
-        raise CallbackError(request, application, OAuthFault.CHALLENGE_NEEDED)
+        raise RequestError(OAuthFault.CHALLENGE_NEEDED)
     elif "code_challenge_method" in sent:
-        raise CallbackError(request, application, OAuthFault.MISSING, "challenge_missing", name="code_challenge")
+        raise RequestError(OAuthFault.MISSING, name="code_challenge").about(cause="challenge_missing")
     if of_openid := openid_request.fault(sent):
-        raise CallbackError(request, application, of_openid)
-    return application
+        raise RequestError(of_openid)
 
 
 def refuse_speculation(request: HttpRequest) -> None:
