@@ -15,6 +15,7 @@ import time_machine
 from allauth.mfa.models import Authenticator
 from django.core import mail
 from django.test import Client
+from django.utils import timezone
 
 from accounts.models import FailedFactor, User
 from oauth_bridge.management import purging
@@ -152,7 +153,7 @@ def test_failures_are_bounded_and_purged_and_name_no_address(account: Account) -
         guess(account.browser_before_code(address=HERS))
         assert FailedFactor.objects.count() == 1, "the person's old ones are deleted"
     with time_machine.travel(time.time() + 1802, tick=False):
-        list(purging.batches(purging.timezone.now()))
+        list(purging.batches(timezone.now()))
     assert not FailedFactor.objects.exists()
 
 
