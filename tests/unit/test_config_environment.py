@@ -64,7 +64,6 @@ MALFORMED: dict[str, str | tuple[str, ...]] = {
 
 
 def settings_with(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, object]:
-    """Return what the settings file makes of the variables."""
     for name in list(os.environ):
         if name.removesuffix("_FILE") in READ_VARIABLES or name.startswith("RATE_"):
             monkeypatch.delenv(name)

@@ -30,25 +30,6 @@ def test_a_rate_is_a_number_in_so_many_seconds(settings, time_machine, rate, sec
     assert rate_limits.count(Counter("userinfo", "alice")) == 0
 
 
-def test_looking_counts_nothing_and_a_counter_may_allow_a_multiple_or_a_share_of_the_rate(settings):
-    settings.RATES = {"userinfo": "4/h"}
-    for times, allowed in ((1, 4), (2, 8), (0.5, 2), (0.1, 1)):
-        counter = Counter("userinfo", f"alice {times}", times)
-        for _ in range(allowed):
-            assert [rate_limits.exceeded(counter) for _ in range(3)] == [0, 0, 0]
-            assert rate_limits.count(counter) == 0
-        assert 1 <= rate_limits.exceeded(counter) <= 3600
-        assert rate_limits.count(counter) > 0
-
-
-def test_what_is_refused_by_one_limit_counts_for_no_wider_one(settings):
-    settings.RATES = {"userinfo": "2/h"}
-    narrow, wide = Counter("userinfo", "alice"), Counter("userinfo", "everybody", times=2)
-    assert [rate_limits.count(narrow, wide) > 0 for _ in range(9)] == [False] * 2 + [True] * 7
-    assert [rate_limits.count(Counter("userinfo", "bob"), wide) > 0 for _ in range(3)] == [False] * 2 + [True]
-    assert rate_limits.exceeded(Counter("userinfo", "carol"), wide)
-
-
 def test_while_the_cache_is_away_only_some_limits_are_counted_in_the_process(settings, redis_away, time_machine):
     settings.RATES = {"userinfo": "1/m", "sign_in_account": "2/15m"}
     time_machine.move_to(datetime(2026, 11, 21, 12, tzinfo=UTC), tick=False)

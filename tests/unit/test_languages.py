@@ -143,7 +143,6 @@ CHOOSE = "/accounts/language"
 
 
 def switched(client: Client, page: Any, language: str) -> Any:
-    """Return the answer to the page's button for the language."""
     [form] = re.findall(rf'<form method="post" action="{CHOOSE}">(.*?)</form>', page.text, re.DOTALL)
     [there] = re.findall(r'name="next" value="([^"]*)"', form)
     assert f'value="{language}" lang="{language}"' in form
