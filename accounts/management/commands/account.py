@@ -122,11 +122,8 @@ class Command(BaseCommand):
                 f"Those of them without a second factor that works: {stranded}."
             )
         found = [brief(person) for person in people[: limit + 1]]
-        if options["as_json"]:
-            self.stdout.write(json.dumps(found[:limit], ensure_ascii=False))
-        else:
-            for each in found[:limit]:
-                self.stdout.write(_line(each))
+        text = json.dumps(found[:limit], ensure_ascii=False)
+        self.stdout.write(text if options["as_json"] else "\n".join(map(_line, found[:limit])))
         if len(found) > limit:
             self.stderr.write(f"There are more than {limit}. Raise --limit, or use --search.")
 
