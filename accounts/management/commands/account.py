@@ -122,8 +122,11 @@ class Command(BaseCommand):
                 f"Those of them without a second factor that works: {stranded}."
             )
         found = [brief(person) for person in people[: limit + 1]]
-        text = json.dumps(found[:limit], ensure_ascii=False)
-        self.stdout.write(text if options["as_json"] else "\n".join(map(_line, found[:limit])))
+        if options["as_json"]:
+            self.stdout.write(json.dumps(found[:limit], ensure_ascii=False))
+        else:
+            for each in found[:limit]:
+                self.stdout.write(_line(each))
         if len(found) > limit:
             self.stderr.write(f"There are more than {limit}. Raise --limit, or use --search.")
 
