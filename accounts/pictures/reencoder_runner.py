@@ -75,8 +75,7 @@ def reencode(upload: File[Any], person: User, part: Part = MIDDLE) -> bytes:
         return picture
     fault = FAULTS.get(status, AccountFault.PICTURE_FAILED)
     if fault is AccountFault.PICTURE_TOO_COSTLY:
-        for _ in range(COSTLY_COUNTS_AS - 1):
-            rate_limits.count(*counters)
+        rate_limits.count(*counters * (COSTLY_COUNTS_AS - 1))
     elif fault is AccountFault.PICTURE_FAILED:
         logger.error("a picture could not be read", extra={"code": status})
     raise FormError(fault, count=MAX_MEGAPIXELS)
