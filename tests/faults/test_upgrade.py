@@ -53,15 +53,6 @@ class Site:
         assert is_signed_in(driver)
         return driver
 
-    def code(self, driver: OAuthDriver) -> str:
-        """A code for the trusted application."""
-        return driver.callback(driver.open(driver.authorization_url(self.load.application))).parameters["code"]
-
-    def token(self, driver: OAuthDriver, code: str) -> str:
-        answer = driver.exchange(self.load.application, code)
-        assert answer.status_code == 200, answer.text
-        return str(answer.json()["access_token"])
-
     def mailed(self, to: str, pattern: str) -> str:
         """Waits for a mail to the address in which the pattern finds something, and returns that of the newest."""
 
@@ -101,11 +92,13 @@ def check_pages(site: Site) -> None:
 
 def sessions_and_a_code_and_a_token(site: Site) -> Iterator[None]:
     driver, administrator = site.signed_in("alice"), site.signed_in("root")
-    token, code = site.token(driver, site.code(driver)), site.code(driver)
+    trusted, login = site.load.application, ("alice@example.com", PASSWORD)
+    token = driver.token(trusted, *login)
+    code = driver.authorize(driver.authorization_url(trusted), *login).parameters["code"]
     yield
     assert is_signed_in(driver)
     assert administrator.get("/admin/").status_code == 200
-    for each in (token, site.token(driver, code)):
+    for each in (token, driver.exchange(trusted, code).json()["access_token"]):
         assert driver.userinfo(each).json()["nickname"] == "alice"
 
 
