@@ -3,7 +3,7 @@
 Decoders of pictures have security bugs, and need up to 16 bytes for each pixel. So a separate process, with low
 priority and limits, decodes each picture. The process imports neither Django nor the service's settings.
 
-The program writes a square, upright PNG without metadata, and exits with DONE or the status of an error.
+The program writes a square, upright PNG in sRGB without metadata, and exits with DONE or the status of an error.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def square(picture: ImageFile, size: int, zoom: float, x: float, y: float) -> by
     part = upright.resize((size, size), Image.Resampling.LANCZOS, box=(left, top, left + side, top + side))
     # The new picture gets no metadata.
     clean = Image.new("RGBA", (size, size))
-    clean.paste(part.convert("RGBA"))
+    clean.paste(in_srgb(part, picture.info.get("icc_profile")))
     output = io.BytesIO()
     clean.save(output, "PNG", optimize=True)
     return output.getvalue()
@@ -98,6 +98,23 @@ def resizable(picture: Image) -> Image:
     is_transparent = picture.has_transparency_data
     fitting = ("LA", "RGBA") if is_transparent else ("L", "RGB", "CMYK")
     return picture if picture.mode in fitting else picture.convert("RGBA" if is_transparent else "RGB")
+
+
+def in_srgb(picture: Image, profile: bytes | None) -> Image:
+    """Convert the colours of the picture to sRGB. Ignore a colour profile that does not fit, as browsers do."""
+    from PIL import ImageCms
+
+    alpha = picture.getchannel("A") if picture.mode in ("LA", "RGBA") else None
+    colours = picture.convert(picture.mode.removesuffix("A")) if alpha else picture
+    converted = None
+    if profile:
+        with suppress(ImageCms.PyCMSError, OSError):
+            source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+            converted = ImageCms.profileToProfile(colours, source, ImageCms.createProfile("sRGB"), outputMode="RGB")
+    result = converted or colours.convert("RGB")
+    if alpha:
+        result.putalpha(alpha)
+    return result
 
 
 if __name__ == "__main__":

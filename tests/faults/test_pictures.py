@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import ExifTags, Image, PngImagePlugin
+from PIL import ExifTags, Image, ImageCms, PngImagePlugin
 
 from accounts.errors import FormError
 from accounts.models import User
@@ -80,6 +80,20 @@ def test_a_photo_stands_upright_and_its_chosen_part_too(kind: str) -> None:
         left, right = made(photo, 60, (1, 0.25, 0.5)), made(photo, 60, (2, 1, 0))
         shown = [left.getpixel((10, 30)), left.getpixel((50, 30)), right.getpixel((30, 30))]
         assert all(map(is_near, shown, (RED, GREEN, BLUE))), orientation
+
+
+def test_colours_become_srgb() -> None:
+    assert is_near(made(picture(icc_profile=exchanged())).getpixel((9, 9)), (0, 255, 0, 255))
+
+
+def exchanged() -> bytes:
+    """The profile of sRGB with its primaries exchanged: in a picture with it, red is green."""
+    profile = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
+    places = {bytes(profile[at : at + 4]): at for at in range(132, 132 + 12 * profile[131], 12)}
+    for name, at in places.items():
+        if name[1:] == b"XYZ" and name[:1] in b"rg":
+            profile[at : at + 4] = (b"g" if name[:1] == b"r" else b"r") + b"XYZ"
+    return bytes(profile)
 
 
 def test_metadata_is_gone() -> None:
