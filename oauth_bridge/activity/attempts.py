@@ -51,7 +51,7 @@ ENDINGS = {"refused": Ending.REFUSED, SPENT: Ending.REPLAY, NEVER_EXCHANGED: End
 
 
 def ending_of(event: ActivityRecord) -> Ending:
-    """The ending of an attempt whose last event is this failure."""
+    """The ending of an attempt whose last event is this one, which is no success."""
     if event.outcome == Outcome.UNFINISHED:
         return Ending.UNFINISHED
     at_application = event.step in (Step.EXCHANGE, Step.PROFILE)
@@ -63,7 +63,7 @@ class Attempt:
     """An attempt to sign in, or a single record without an attempt (`key` is None).
 
     `events` are in order of time. Events that come from the row of a code have no primary key. `looked_for`: the
-    primary keys of the records that fit the filters.
+    primary keys of the records that a search found; empty without a search.
     """
 
     key: UUID | None
@@ -79,7 +79,7 @@ class Attempt:
 
     @property
     def chosen(self) -> ActivityRecord | None:
-        """The latest failure among the records in `looked_for`."""
+        """The latest failure that a search found, or None."""
         own = (event for event in reversed(self.events) if event.pk in self.looked_for)
         failures = (event for event in own if event.outcome != Outcome.SUCCEEDED and not self.is_over(event))
         return next(failures, None)
@@ -114,7 +114,7 @@ class Attempt:
     def reached(self) -> set[Step]:
         """The finished steps."""
         done = {Step(event.step) for event in self.events if event.outcome == Outcome.SUCCEEDED}
-        if self.key and any(event.step != Step.AUTHORIZE for event in self.events):  # a later step came after it
+        if self.key and any(event.step != Step.AUTHORIZE for event in self.events):  # a later step proves it
             done.add(Step.AUTHORIZE)
         return done
 
@@ -188,6 +188,7 @@ def _combined(
 
 
 def _events_of(code: AuthorizationCode) -> list[ActivityRecord]:
+    """The events that the row of the code proves, as unsaved records."""
     times = {Step.CONSENT: code.issued_at, Step.EXCHANGE: code.redeemed_at, Step.PROFILE: code.profile_read_at}
     common = {"attempt": code.attempt, "person_id": code.user_id, "client_id": code.client_id}
     return [ActivityRecord(at=at, step=step, outcome=Outcome.SUCCEEDED, **common) for step, at in times.items() if at]

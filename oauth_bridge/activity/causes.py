@@ -1,7 +1,7 @@
 """The causes of failures in the activity log: a title and advice for each, and who mends it.
 
-No answer contains this advice. If the `fix` of a cause is empty, the advice is the public text of the fault whose name,
-in lower case, is the name of the cause.
+Titles and advice are for the administration. A cause with an empty `fix` has the public text of the fault of the same
+name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ FACTOR_AWAITED = "second_factor_awaited"
 
 
 class Mender(Enum):
-    """Who can remove a cause. A cause that only the person can remove is no failure of the application."""
+    """Who can remove a cause.
+
+    DEVELOPER: the record's page offers a text to forward. PERSON: the cause does not count as a failure of the
+    application.
+    """
 
     DEVELOPER = auto()
     ADMINISTRATOR = auto()
@@ -226,14 +230,16 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
         "sign_ins_begun_limited": (_("Too many sign-ins were begun"), _PERSON_WAITS),
         "sign_ins_done_limited": (_("Too many sign-ins"), _PERSON_WAITS),
         "factor_limited": (_("Too many wrong codes of a second factor"), _PERSON_WAITS_OR_IS_UNLOCKED),
-        "mails_limited": (_("Too many mails were asked for"), _PERSON_WAITS),
+        "mails_limited": (_("Too many mails were asked for"),
+            _("One network address asked for very many mails. The person waits, or looks at the mails it got.")),
         "codes_limited": (_("Too many codes were sent to one mailbox"),
             _("The mailbox got many codes in a short time. The person uses the newest mail.")),
         "new_address_limited": (_("Too many changes of an address"), _PERSON_WAITS),
         "new_password_limited": (_("Too many changes of a password"), _PERSON_WAITS),
         "reset_limited": (_("Too many resets of a password"), _PERSON_WAITS),
         "sign_up_limited": (_("Too many sign-ups from one address"), _PERSON_WAITS),
-        "passkeys_limited": (_("Passkeys were asked for too often"), _PERSON_WAITS),
+        "passkeys_limited": (_("Passkeys were asked for too often"),
+            _("One network address asked for passkeys very often. The person waits.")),
         "rate_limited": (_("Too many requests"),
             _("Something asks more often than the limit allows: a loop in the application, an attack, or too small a "
               "limit.")),
@@ -402,7 +408,10 @@ def name_of(step: str) -> str:
 
 
 def needs_mending(step: str, cause: str) -> bool:
-    """Return whether somebody other than the person must mend the failure."""
+    """Return whether somebody other than the person must mend the failure.
+
+    At sign-in and second factor, only the person can go on.
+    """
     if step in (Step.SIGN_IN, Step.SECOND_FACTOR):
         return False
     return cause not in CAUSES or CAUSES[cause].mender is not Mender.PERSON

@@ -3,6 +3,7 @@
 A flood of refused requests must neither fill the table nor hide the records of other callers. So two counters bound the
 records of an hour at each application: one for each caller, and one for all callers of the same kind. All unknown
 client_ids together count as one application. Requests beyond a limit are counted, but not recorded.
+New records never replace old records: a flood could then remove earlier records.
 
 A thread of each worker writes counts, successes and first profile reads about once a second. A crash or an unreachable
 database loses the entries of the last second. The same thread records the codes that no application exchanged.

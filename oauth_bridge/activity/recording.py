@@ -132,6 +132,7 @@ def _record_of(request: HttpRequest, step: Step, outcome: Outcome, cause: str, *
 
 
 def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
+    """Count a consent or an exchange. Record a sign-in or a second factor that succeeded or waits."""
     if step := COUNTED.get(event):
         counts.count(request.received_at, str(members["client_id"]), step, Outcome.SUCCEEDED)  # type: ignore[attr-defined]
     is_new_address = event is Event.ADDRESS_CODE_SENT and request.user.is_authenticated
@@ -151,6 +152,7 @@ def _pending(request: HttpRequest) -> PendingRequest | None:
 
 
 def _caller(request: HttpRequest, step: Step) -> tuple[Kind, str]:
+    """Whose budget the record uses: the kind of the caller, and the network address or user ID."""
     if subject().is_proven:
         return "proven", client_address(request)
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.

@@ -1,4 +1,7 @@
-"""Count the steps of sign-ins by outcome and cause, for the pages of the administration."""
+"""Count the steps of sign-ins by outcome and cause, for the pages of the administration.
+
+The numbers come from ActivityCount, which is complete even in a flood. Only `people` reads records.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def start_of(days: int) -> datetime:
 def failures(
     since: datetime, until: datetime | None = None, client_ids: Collection[str] | None = None
 ) -> Counter[Failing]:
-    """Count the failures by application, step and cause: from the hour of `since`, until before that of `until`."""
+    """Count the failures by application, step and cause, from the hour of `since` up to the hour before `until`."""
     counts = _counts(since, until, client_ids).exclude(outcome=Outcome.SUCCEEDED)
     rows = counts.values_list("client_id", "step", "cause").annotate(total=Sum("number"))
     return Counter({Failing(client_id, step, cause): total for client_id, step, cause, total in rows})

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from accounts.email_addresses import looked_up_email
 from oauth_bridge.activity import attempts, statistics
+from oauth_bridge.activity.attempts import Attempt
 from oauth_bridge.activity.causes import fix_of, name_of, needs_mending, title_of
 from oauth_bridge.activity.reading import Filters
 from oauth_bridge.activity.statistics import Failing
@@ -102,7 +103,11 @@ def activity(request: HttpRequest) -> TemplateResponse:
         "application": shown.named(application) if application else None,
         "applications": [] if is_live else choices.order_by("name"),
         "query": query,
-        "attempts": [shown_attempts.attempt(each, names) for each in found[:ATTEMPTS]],
+        "attempts": [
+            shown_attempts.attempt(each, names)
+            for each in found[:ATTEMPTS]
+            if query.show != "failed" or _needs_mending(each)
+        ],
         "opened": int(bool(query.cause)),
         "periods": PERIODS.items(),
         "shows": SHOWS.items(),
@@ -114,6 +119,11 @@ def activity(request: HttpRequest) -> TemplateResponse:
         "chosen_fix": fix_of(query.cause),
     }
     return TemplateResponse(request, "administration/activity.html", context)
+
+
+def _needs_mending(each: Attempt) -> bool:
+    failure = each.chosen or each.failure
+    return bool(failure and needs_mending(failure.step, failure.cause))
 
 
 def _counts(query: Query) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from accounts.models import User
 from accounts.pictures.reencoder_runner import ACCEPTED_TYPES, reencode
 from config.infrastructure.texts import refuse_control_characters
 from oauth_bridge.applications import look_alikes
-from oauth_bridge.applications.fields import FIELDS
+from oauth_bridge.applications.fields import BY_NAME, FIELDS
 from oauth_bridge.callback_addresses.registration import split_lines, without_loopback_port
 from oauth_bridge.credentials import code_history
 from oauth_bridge.models import Application
@@ -77,6 +77,15 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         ),
     )
 
+    # Scripts that are older than this field do not send it. Without this field, the application keeps the stored value,
+    # or gets the default of the column.
+    id_token_alg = forms.ChoiceField(
+        label=gettext_lazy("Signature of ID tokens"),
+        choices=Application.ID_TOKEN_ALGS,
+        required=False,
+        help_text=BY_NAME["id_token_alg"].page_help,
+    )
+
     class Meta:
         model = Application
         # Acts change the other columns.
@@ -88,6 +97,9 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
             **{name: forms.Textarea(attrs={"rows": 4, **ADDRESS}) for name in LINES},
             "groups": forms.CheckboxSelectMultiple,
         }
+
+    def clean_id_token_alg(self) -> str:
+        return str(self.cleaned_data["id_token_alg"] or self.instance.id_token_alg)
 
     def clean(self) -> dict[str, Any]:
         """Validate the name only if it has changed, so that an old name does not prevent changes of other fields."""

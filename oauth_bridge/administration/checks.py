@@ -164,7 +164,7 @@ def of_application(application: Application) -> list[Finding]:
 
 def of_registration(application: Application, summary: Summary) -> list[Finding]:
     """The findings about the registration. Problems that make sign-ins fail come first, then risks."""
-    found = _of_secrets(application, summary)
+    found = []
     if not application.is_enabled:
         text = _("It is switched off: nobody can sign in to it, and it has no access any more.")
         found.append(Finding("switched_off", True, text, _("Switch it on if people should sign in with it.")))
@@ -172,6 +172,7 @@ def of_registration(application: Application, summary: Summary) -> list[Finding]
         text = _("It is for people in chosen groups only, and nobody is in one of them.")
         fix = _("Put people into one of its groups, or let everybody use it.")
         found.append(Finding("nobody_admitted", True, text, fix))
+    found += _of_secrets(application, summary)
     for address in application.callback_addresses:
         if problem := registration_problem(address):
             text = _("%(uri)s: %(problem)s") % {"uri": address[:200], "problem": problem}

@@ -74,7 +74,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
 def _received(value: str) -> str:
     """The value, or a sentence with its length. For a value that may be a secret, the record has only the length.
 
-    Digits are such a length, unless there are as many as in a mistyped client_id.
+    A value of digits only is such a length, unless it is as long as a mistyped client_id.
     """
     if not value.isdigit() or re.fullmatch(MISTYPED_CLIENT_ID, value):
         return value

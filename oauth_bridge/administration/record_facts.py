@@ -141,4 +141,6 @@ def with_client_id(seen: QuerySet[Application], sent: str) -> list[Application]:
     if abs(len(sent) - CLIENT_ID_LENGTH) > TYPING_ERRORS or not sent.isprintable():  # or only a length was recorded
         return []
     client_ids, similarity = list(seen.values_list("client_id", flat=True)), 1 - TYPING_ERRORS / CLIENT_ID_LENGTH
-    return list(seen.filter(client_id__in=get_close_matches(sent, client_ids, MOST_NEAR, similarity)))
+    near = get_close_matches(sent, client_ids, MOST_NEAR, similarity)
+    found = seen.in_bulk(near, field_name="client_id")
+    return [found[client_id] for client_id in near]

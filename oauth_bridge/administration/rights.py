@@ -40,7 +40,7 @@ def applications(request: HttpRequest, *permissions: str) -> QuerySet[Applicatio
 
 
 def may(request: HttpRequest, permission: str, application: Application | None = None) -> bool:
-    """Whether the signed-in administrator has the permission for this application; without one, for any application."""
+    """Whether the administrator has the permission for this application or, if none is passed, for at least one."""
     if request.user.has_perm(permission):
         return True
     found = applications(request, permission)
@@ -66,12 +66,8 @@ def client_ids(request: HttpRequest) -> list[str] | None:
 
 
 def hidden_details(request: HttpRequest) -> set[str]:
-    """The details of records, about a deleted application, that the signed-in administrator may not see."""
+    """The details of a deleted application in records that the signed-in administrator may not see."""
     has = request.user.has_perm
     if not (has(VIEW) or has(ACTIVITY)):
         return {"deleted_name", "deleted_at", "deleted_by"}
     return set() if has(PEOPLE) else {"deleted_by"}
-
-
-def may_name_owners(request: HttpRequest) -> bool:
-    return all(map(request.user.has_perm, NAME_OWNERS))

@@ -74,7 +74,8 @@ def rotate(
 ) -> HttpResponseBase:
     """Make a secret, and redirect to the page that shows it. Raises TooManySecrets: too many secrets still work.
 
-    Only the digest is stored, so a signed cookie carries the secret to that page. `overlap`: how long older ones work.
+    Only the digest is stored, so a signed cookie carries the secret to that page. `overlap`: how long
+    older secrets still work. `name`: a note.
     """
     secret = secret_rotation.rotate(application, overlap, name=name, maker=cast(User, request.user)).secret
     url = shown.page("application_secret", application.pk)

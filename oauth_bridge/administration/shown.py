@@ -133,7 +133,7 @@ def causes(
 ) -> list[dict[str, Any]]:
     """The template's variables for each cause: first those that need mending, then by frequency.
 
-    `url` returns the URL of the activity with these failures. New: not in `before`, if it is given.
+    `url` returns the URL of the activity with these failures. `is_new`: not in `before`, if it is given.
     """
     rows = [
         {

@@ -40,7 +40,8 @@ def consent_given(
 
 
 def code_replayed(person_id: UUID, application_id: int) -> None:
-    """Tell the person and the owners that a code was sent twice: at most once in `outbox.NOTICE_LIFETIME`."""
+    """Tell the person and the owners that a code was sent twice: each at most once in
+    `outbox.NOTICE_LIFETIME` for an application."""
     application = Application.objects.filter(pk=application_id).first()
     if application is None:
         return
@@ -68,7 +69,7 @@ def tell_of_ending_secrets(now: datetime) -> int:
 
 
 def owners_of(application: Application) -> list[User]:
-    """Return at most MOST_OWNERS owners who can get e-mails; without any, superusers."""
+    """Return at most MOST_OWNERS owners who are administrators and can get e-mails; without any, such superusers."""
     reachable = User.objects.filter(is_active=True, email_verified_at__isnull=False)
     named = application.owners.values("pk")
     people = reachable.filter(pk__in=named, is_staff=True).order_by("created_at", "pk")[:MOST_OWNERS]

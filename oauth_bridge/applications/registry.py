@@ -184,13 +184,13 @@ def _stored(application: Application) -> dict[str, object]:
 
 
 def explain_unknown(error: RequestError, client_id: str) -> None:
-    """If the application with this client_id is deleted, add this fact to the error, for the log only."""
+    """If the application with this client_id is deleted, add this fact to the error, for the activity log only."""
     if client_id.isprintable() and (row := fetch_one(FIND_DELETION, deleted_client_id=client_id)):
         add_deletion(error, row)
 
 
 def add_deletion(error: RequestError, row: Sequence[Any]) -> None:
-    """Add facts about a deletion to the error, for the log only. `row` has the columns of DELETION."""
+    """Add facts about a deletion to the error, for the activity log only. `row` has the columns of DELETION."""
     entry = DELETION.instance(row)
     at = f"{entry.at:{audit_trail.TIME_FORMAT}}"
     error.about(cause="client_deleted", deleted_name=entry.name, deleted_at=at, deleted_by=entry.actor_name)

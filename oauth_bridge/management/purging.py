@@ -42,7 +42,8 @@ def expired(now: datetime) -> list[Expired]:
     unconfirmed = User.objects.filter(email_verified_at=None, last_login=None, is_active=True).exclude(language="")
     unconfirmed = unconfirmed.filter(is_staff=False, is_superuser=False)
     deleted: list[QuerySet[Any]] = [
-        # A redeemed code is the record of a sign-in. An unredeemed code is kept as long as a token, so that the answer
+        # A redeemed code is the record of a sign-in, and outlives its token, so that a replay still revokes the token.
+        # An unredeemed code is kept as long as a token, so that the answer
         # to a late exchange names the reason, and longer if no worker has recorded its expiry yet.
         codes.filter(redeemed_at__lte=now - code_history.REDEEMED_KEPT_FOR),
         codes.filter(recorded, redeemed_at=None, expires_at__lte=ended),

@@ -201,7 +201,10 @@ def _store_one(application: Application, values: dict[str, Any], warnings: Outpu
 
 
 def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Change]:
-    """Store the values of the file that differ, and return the changes. Raises CommandError: nothing is stored."""
+    """Store the values of the file that differ, and return the changes.
+
+    Raises CommandError: the file or a value is wrong, and nothing is stored.
+    """
     entries = _entries(_read(path))
     try:
         with transaction.atomic():

@@ -21,7 +21,7 @@ ENDED: dict[str, models.QuerySet[Any]] = {
     "codes": AuthorizationCode.objects.all(),
     "access_tokens": AccessToken.objects.all(),
 }
-# The newest time in these columns: the backup was made then or later.
+# The backup was made at the newest of these times or later, unless the service has written since the restore.
 WRITTEN_AT: dict[str, tuple[type[models.Model], str]] = {
     "session": (Session, "created_at"),
     "sign_in": (User, "last_login"),

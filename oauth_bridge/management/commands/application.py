@@ -161,7 +161,7 @@ def _add_filters(parser: ArgumentParser) -> None:
 
 
 def _filters_of(options: dict[str, Any]) -> Filters:
-    limit = options["limit"] or (10 if options["follow"] else 100)
+    limit = (10 if options["follow"] else 100) if options["limit"] is None else options["limit"]
     if not 1 <= limit <= MOST:
         raise CommandError(f"--limit is a number from 1 to {MOST}.")
     ago, text = secret_commands.duration(options["since"]), options["since"]

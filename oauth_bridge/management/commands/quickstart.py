@@ -112,7 +112,7 @@ def check_prerequisites() -> None:
 
 
 def check_ports(ports: dict[str, int]) -> None:
-    """Raises CommandError: a port is in use or not allowed, or two are equal. `ports`: by option."""
+    """Raises CommandError: a port is in use or not allowed, or two are equal. `ports`: the port of each option."""
     with ExitStack() as opened:
         for option, port in ports.items():
             try:
