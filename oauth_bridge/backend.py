@@ -30,7 +30,10 @@ Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, st
 
 @dataclass(frozen=True, slots=True)
 class VerifiedRequest:
-    """An authorization request that `authorization.verify` accepted. `form` is empty unless the request is a POST."""
+    """An authorization request whose client and callback address are verified. `form` is empty without a POST.
+
+    Before a code is issued, `authorization.check` must accept the other parameters.
+    """
 
     application: Application
     pending: PendingRequest
@@ -48,7 +51,7 @@ class Backend:
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
         """Return the verified request after an empty list, where the toolkit expects scopes.
 
-        `authorization.check` follows, whose errors the callback address gets.
+        The view then calls `authorization.check`, whose errors go to the callback address.
         """
         is_post = request.method == "POST"
         form = parameters.read_form(request, has_been_read=True).texts() if is_post else {}

@@ -124,7 +124,7 @@ class AuthorizeView(BaseAuthorizationView):
         """Handle the answer of a consent page. Accept "Allow" only from the page's own person and browser session."""
         form = self.verified.form
         decision = form.get("decision")
-        if decision == "refuse":  # an outdated page may refuse, because a refusal discloses nothing
+        if decision == "refuse":  # also an outdated page, and without a sign-in: a refusal discloses nothing
             return self._lead_back(allow=False)
         if not request.user.is_authenticated or not self.pending.is_answerable(request):
             codes.refuse_redeemed(self.verified.attempt, self.pending.person_id)

@@ -41,8 +41,7 @@ NAMED_BLOCK = re.compile(r"^```\w+ ([\w-]+)\n(.*?)^```$", re.MULTILINE | re.DOTA
 # The callback address in the guide, which a developer can register unchanged for a trial.
 EXAMPLE_CALLBACK = "http://127.0.0.1:8765/callback"
 DOCUMENT_LINK = re.compile(r"(\w+)\.md(#.*)?")
-# A table scrolls on a narrow screen, also by keyboard.
-TABLE = '<div class="scrolled" role="group" aria-label="Table" tabindex="0"><table>\n'
+FITTING_COLUMNS = 2  # that have room beside each other on a narrow screen
 
 
 @require_safe
@@ -65,7 +64,7 @@ def _rendered(name: str, *_settings: str) -> dict[str, Any]:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("fence", _fence)
     parser.add_render_rule("image", _picture)
-    parser.add_render_rule("table_open", lambda *_: TABLE)
+    parser.add_render_rule("table_open", _table)
     parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
     tokens = parser.parse(openapi.fill(text))
     title, tokens = tokens[1].content, tokens[3:]
@@ -84,6 +83,16 @@ def _rendered(name: str, *_settings: str) -> dict[str, Any]:
 
 def anchor(words: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-")
+
+
+def _table(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
+    """Begin a table. If it has many columns, it scrolls on a narrow screen, also by keyboard."""
+    columns = [token.type for token in tokens[index : index + 4 * FITTING_COLUMNS + 4]].count("th_open")
+    if columns <= FITTING_COLUMNS:
+        return "<div><table>\n"
+    heading = next(tokens[place + 1] for place in range(index, -1, -1) if tokens[place].type == "heading_open")
+    label = heading.content.replace("`", "")
+    return format_html('<div class="scrolled" role="group" aria-label="{}" tabindex="0"><table>\n', label)
 
 
 def _picture(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:

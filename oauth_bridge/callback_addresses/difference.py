@@ -122,15 +122,16 @@ def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) ->
         found, address = found | {"host"}, address._replace(host=host)
     matcher = SequenceMatcher(b=cleaned, autojunk=False)
 
-    def likeness(candidate: tuple[str, set[str]]) -> float:
+    def distance(candidate: tuple[str, set[str]]) -> tuple[int, float]:
         matcher.set_seq1(candidate[0])
-        return matcher.quick_ratio()
+        # A difference of host or path counts as three others. Among equals, the more similar text is nearer.
+        return sum(3 if name in ("host", "path") else 1 for name in candidate[1]), -matcher.quick_ratio()
 
     compared = [(each, _differences(address, _parsed(each), is_public=is_public)) for each in registered]
     near = [candidate for candidate in compared if "another_host" not in candidate[1]]
     if not near:
         return "", ["another_host"]
-    nearest, differs = max(near, key=likeness)
+    nearest, differs = min(near, key=distance)
     return nearest, [name for name in REASONS if name in found | differs]
 
 

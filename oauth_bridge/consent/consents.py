@@ -87,7 +87,10 @@ def has_allowed_before(person: User, application: Application, facts: Sequence[s
 
 
 def record(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
-    """Store that the person has allowed the application without "don't ask again". A valid earlier choice is kept."""
+    """Store that the person has allowed the application without "don't ask again".
+
+    A valid earlier choice, of an outdated page or with `prompt`, is kept.
+    """
     if not is_remembered(person, application, facts):
         _store(person, application, facts, None)
 

@@ -59,7 +59,8 @@ def authorize_path(pending: PendingRequest, **more: str) -> str:
 
 
 def ask_again(pending: PendingRequest, cause: str = "") -> HttpResponse:
-    """Redirect to the consent page, even if the consent is remembered. The page shows the notice for `cause`."""
+    """Redirect to the consent page, even if the consent is remembered. The page shows the notice for `cause`,
+    by default OUTDATED."""
     return HttpResponseRedirect(authorize_path(pending, **{NOTICE: cause or OUTDATED}), status=303)
 
 
@@ -126,7 +127,10 @@ def _short_name(person: User) -> str:
 
 
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
-    """Render the page for an attempt whose code was redeemed. A new attempt must begin at the application."""
+    """Render the page for an attempt whose code was redeemed.
+
+    A new attempt must begin at the application, which accepts a `state` only once.
+    """
     return render(request, "oauth_bridge/already_signed_in.html", {"application": application})
 
 

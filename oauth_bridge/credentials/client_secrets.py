@@ -13,9 +13,7 @@ from django.db.models import Q
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from config.infrastructure import events
 from config.infrastructure.errors import RequestError, subject
-from config.infrastructure.events import Event
 from config.infrastructure.sql import Rows, fetch_all, fetch_one
 from oauth_bridge.applications import registry
 from oauth_bridge.applications.registry import DELETION, FIND_DELETION
@@ -99,8 +97,9 @@ def _refusal(
 ) -> RequestError:
     """The error for a client that is not authenticated. Every failure runs the same single statement.
 
-    Only a caller with a valid or expired secret learns the state of the application. For all others, the message
-    depends only on the request, and does not reveal whether the client exists.
+    The caller with a valid secret learns that the application is switched off. The caller with an expired secret learns
+    that it has expired, if the application is switched on. For all others, the message depends only on the request, and
+    does not reveal whether the client exists.
     """
     secret = form.get("client_secret", "")
     # Only an unknown client_id can be the client_id of a deleted application. For a known application the statement
@@ -120,6 +119,7 @@ def _refusal(
     error = RequestError(fault)
     if any(deletion):
         registry.add_deletion(error, deletion)
+    # Also for an unknown client, whose failure must take as long.
     cause = _cause(client, form, secrets, own, is_of_another=pk is not None)
     if client.pk:
         error.about(cause=cause)
@@ -129,10 +129,7 @@ def _refusal(
     if pk is not None:
         error.about(secret_row=pk, secret_of=secret_of)
     if own and own.expires_at:
-        age = round((now - own.expires_at).total_seconds(), 1)
-        error.about(expired_seconds=age)
-        if fault is OAuthFault.CLIENT_SECRET_EXPIRED:
-            events.write(Event.EXPIRED_SECRET_USED, client_id=client.client_id, secret_row=own.pk, expired_seconds=age)
+        error.about(expired_seconds=round((now - own.expires_at).total_seconds(), 1))
     return error
 
 

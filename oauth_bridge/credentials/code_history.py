@@ -134,7 +134,7 @@ def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[Author
     Returns the number of marked codes, and those without a record of a refused exchange. Call this in a transaction.
     """
     now = timezone.now()
-    # `expires_at` has no index.
+    # `expires_at` has no index, so `issued_at` narrows the search.
     issued_by = now - timedelta(seconds=oauth2_settings.AUTHORIZATION_CODE_EXPIRE_SECONDS)
     issued = AuthorizationCode.objects.filter(issued_at__gt=since, issued_at__lte=issued_by).order_by("issued_at")
     expired = issued.filter(expires_at__lte=now, redeemed_at=None, is_expiry_recorded=False)

@@ -125,7 +125,7 @@ def redeem(form: dict[str, str], application_id: int, token: str) -> Redemption 
 def explain(form: dict[str, str], application_id: int) -> tuple[RequestError, AuthorizationCode | None]:
     """The error for a code that `redeem` did not redeem, and the code or its replacement (None: unknown).
 
-    The cause `reason_unknown`: all conditions are met now.
+    If all conditions are met by now, the cause is `reason_unknown`.
     """
     row = fetch_one(FIND_CODE, **_values(form, application_id))
     if row is None:

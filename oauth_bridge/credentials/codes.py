@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 CODES = AuthorizationCode._meta.db_table
 
-# The condition on `issued_at`: browsers show the answer to the second post of a double click, which may arrive first.
+# The condition on `issued_at`: of a double click, browsers show the answer to the second post, which may arrive first.
+# So an earlier post replaces nothing.
 ISSUE = f"""
     INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge, openid,
                          issued_at, expires_at, person_version, application_version)

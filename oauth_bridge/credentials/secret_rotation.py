@@ -28,7 +28,7 @@ LONGEST_OVERLAP = timedelta(days=30)
 EXPIRED_KEPT_FOR = timedelta(days=90)
 MOST_EXPIRED = 10  # of an application; each exchange compares all its secrets
 MOST_WORKING = 10
-# An older secret is no longer used if a newer one was used this much later. Until then, some processes of the
+# An older secret counts as no longer used if a newer one was used this much later. Until then, some processes of the
 # application may still use the older one.
 QUIET_FOR = timedelta(hours=1)
 
@@ -98,7 +98,7 @@ def states(application: Application) -> list[ApplicationSecret]:
 
 
 def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret]]:
-    """The same for several applications, by primary key."""
+    """As `states`, for several applications, by their primary keys."""
     found: dict[int, list[ApplicationSecret]] = {}
     for row in ApplicationSecret.objects.filter(application__in=applications):
         newer = found.setdefault(row.application_id, [])

@@ -120,7 +120,7 @@ def revoke(digest: bytes) -> None:
 
 
 def revoke_own(digest: bytes, application_id: int) -> bool:
-    """Revoke the token. Returns whether the application has such a token."""
+    """Revoke the application's token. Returns whether it has such a token, valid or not."""
     _revoke(None, digest=digest, application=application_id)
     return AccessToken.objects.filter(digest=digest, application=application_id).exists()
 

@@ -30,7 +30,9 @@ class Outcome(StrEnum):
     SUCCEEDED = "succeeded"
     REFUSED = "refused"  # by the service or the person
     FAILED = "failed"  # the service had a fault, or the next step did not follow
-    UNFINISHED = "unfinished"  # the person was asked for a second factor or an e-mailed code; a later record follows
+    UNFINISHED = (
+        "unfinished"  # the person was asked for a second factor or an e-mailed code; a later record shows its use
+    )
 
 
 class ActivityRecord(models.Model):

@@ -17,6 +17,7 @@ from django.db import models
 
 
 def _application() -> models.ForeignKey[Any, Any]:
+    """After the deletion of an application, its codes and tokens are invalid. The purge deletes the rows."""
     return models.ForeignKey(
         settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
         on_delete=models.DO_NOTHING,

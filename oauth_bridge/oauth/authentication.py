@@ -65,13 +65,13 @@ def named_client(request: HttpRequest, sent: Parameters) -> str:
     header, named = header_of(request), sent.text("client_id")
     if not named and is_basic(header):
         with suppress(ValueError):
-            named = unquote_plus(_decoded(header)[0])
+            named = unquote_plus(_decoded(header, is_strict=False)[0])
     named = named or client_id_of_json(request)
     return named if named.isprintable() else ""
 
 
-def _decoded(header: str) -> list[str]:
-    return base64.b64decode(header.partition(" ")[2].strip(), validate=True).decode().split(":", 1)
+def _decoded(header: str, *, is_strict: bool = True) -> list[str]:
+    return base64.b64decode(header.partition(" ")[2].strip(), validate=is_strict).decode().split(":", 1)
 
 
 def _basic(header: str) -> tuple[str, str]:

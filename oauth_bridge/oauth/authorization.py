@@ -115,7 +115,7 @@ class UnverifiedRequest(RequestError):
 
 
 def verify(request: AuthorizationRequest, query: Parameters) -> Application:
-    """Verify the client, then the callback address. Returns the application. `check` follows.
+    """Verify the client, then the callback address, and return the application. Call `check` afterwards.
 
     `query`: the query of the URL. Raises UnverifiedRequest.
     """
@@ -141,7 +141,10 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
 
 
 def check(request: AuthorizationRequest, application: Application) -> None:
-    """Raises RequestError, which the verified callback address gets: another parameter is wrong."""
+    """Check the parameters other than client_id and redirect_uri.
+
+    Raises RequestError, which goes to the verified callback address.
+    """
     sent = request.parameters
     if request.repeated:
         raise RequestError(OAuthFault.REPEATED, name=request.repeated)
@@ -167,6 +170,7 @@ def refuse_speculation(request: HttpRequest) -> None:
     """Raises RequestError: the browser prefetches the page, or loads it into a frame, an image or a script.
 
     The status is 503, because browsers discard a prefetched response with this status, so a click sends a new request.
+    After a prefetched 204, a click in Chromium would do nothing.
     """
     sent = request.META
     purposes = sent.get("HTTP_SEC_PURPOSE", "") + sent.get("HTTP_PURPOSE", "")

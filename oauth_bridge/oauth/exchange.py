@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from typing import cast
+from typing import Any, cast
 
 from oauth2_provider.settings import oauth2_settings
 
@@ -55,8 +55,11 @@ def authenticated_client(
     """Authenticate as `client_secrets.authenticate`, and count failures for the network address `address`."""
     try:
         return client_secrets.authenticate(form, public_field)
-    except RequestError:
+    except RequestError as error:
         throttling.token_failure(address, form["client_id"])
+        if error.fault is OAuthFault.CLIENT_SECRET_EXPIRED:
+            facts: dict[str, Any] = {name: error.private[name] for name in ("secret_row", "expired_seconds")}
+            events.write(Event.EXPIRED_SECRET_USED, client_id=form["client_id"], **facts)
         raise
 
 
@@ -68,7 +71,7 @@ def _redeem(form: dict[str, str], client: client_secrets.Client) -> dict[str, st
     token = new_credential()
     redemption = code_redemption.redeem(form, client.pk, token)
     if redemption is None:
-        raise _refusal(form, client)
+        raise _refuse(form, client)
     events.write(Event.CODE_REDEEMED, client_id=client.client_id, person=redemption.person_id)
     return {
         "access_token": token,
@@ -78,8 +81,8 @@ def _redeem(form: dict[str, str], client: client_secrets.Client) -> dict[str, st
     }
 
 
-def _refusal(form: dict[str, str], client: client_secrets.Client) -> RequestError:
-    """Explain why the code is refused. If the code is used again, revoke its token, and mail person and owners."""
+def _refuse(form: dict[str, str], client: client_secrets.Client) -> RequestError:
+    """Return why the code is refused. If the code is used again, revoke its token, and mail person and owners."""
     error, code = code_redemption.explain(form, client.pk)
     if code:
         person, known = code.user_id, subject()

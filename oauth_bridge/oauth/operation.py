@@ -37,7 +37,7 @@ def operation(
     @functools.wraps(view)
     def checked(request: HttpRequest) -> HttpResponseBase:
         subject().step = step
-        if is_preflight(request):
+        if is_preflight(request):  # before the view, so that no limit counts it
             return preflight_response(methods)
         try:
             if request.method in methods:

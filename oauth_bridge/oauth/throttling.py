@@ -15,13 +15,13 @@ from config.infrastructure.network import client_address
 from config.infrastructure.rate_limits import Counter
 from oauth_bridge.credentials.random_values import digest_of
 
-# The share of a public application's limit at user info that one person may use. People have the tokens on their own
-# devices, so one person could otherwise use up the limit.
+# The share of a public application's limit at user info that one person may use, because people have the tokens on their
+# own devices.
 SHARE_OF_ONE_PERSON = 0.1
 
 
 def page(limit: str, request: HttpRequest) -> None:
-    """Limit the requests to "authorize" or "logout", which `limit` names, by network address: RATE_AUTHORIZE."""
+    """Limit requests to a page by network address: RATE_AUTHORIZE. `limit`: "authorize" or "logout"."""
     _raise_if(limit, rate_limits.count(*rate_limits.by_address(limit, client_address(request))))
 
 
@@ -50,7 +50,7 @@ def token_failure(address: str, client_id: str) -> None:
 
 
 def token_state(operation: str, application_id: int) -> None:
-    """Limit how often an application calls "revoke" or "introspect", which `operation` names: RATE_USERINFO."""
+    """Limit an application's calls of `operation`, "revoke" or "introspect": RATE_USERINFO."""
     _raise_if(operation, rate_limits.count(Counter(operation, str(application_id))))
 
 
