@@ -6,7 +6,7 @@ PRODUCTION := BASE_URL=https://api.example.com AUTH_URL=https://auth.example.com
 	WEB_CONCURRENCY=4 DATABASE_URL=postgres://service@localhost/service EMAIL_URL=smtp+tls://user@mail.example.com \
 	SECRET_KEY=$$($(PYTHON) -c 'import secrets; print(secrets.token_urlsafe(64))')
 
-.PHONY: help image test bench attack fuzz drill messages check format
+.PHONY: help image test bench attack fuzz drill pictures messages check format
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,9 @@ fuzz: ## Send 25,000 hostile requests, measure their CPU time and the time of re
 drill: ## Let each machine of docs/high-availability.md fail under load, and run the image, as root; needs Debian's patroni, etcd-server, haproxy, buildah, runc; takes minutes
 	$(PYTHON) -m tests.drill
 	$(PYTHON) -m pytest tests/faults/test_image.py -m long
+
+pictures: ## Make docs/pictures anew from the quickstart's pages; needs Debian's chromium-headless-shell
+	$(PYTHON) -m tests.browser.pictures
 
 messages: ## Bring the catalogues in locale/ up to date, and compile them; needs Debian's gettext
 	$(MEMORY) $(PYTHON) manage.py makemessages --all --no-obsolete --no-wrap --no-location --ignore tests --ignore docs

@@ -20,7 +20,8 @@ ADVICE = {
 # Their output is for whoever types them; the trail in the database keeps what they did.
 TYPED = ("account", "application", "quickstart", "signing-key")
 
-# Commands of libraries that would leave tokens valid, or store data that the service does not use.
+# Commands of libraries that would leave tokens valid, or store data that the service does not use. django-admin
+# would run them.
 REFUSED = {
     "changepassword": "account set-password EMAIL --password-stdin: it ends sessions, codes and tokens too.",
     "clearcimdapplications": "application delete: no application registers itself here.",

@@ -164,10 +164,7 @@ class Session(AbstractBaseSession):
 
 
 class FailedFactor(models.Model):
-    """A wrong code or passkey answer from a person who is signed in or has sent the right password.
-
-    `source` is a digest of the known browser's random name, or else of the network address.
-    """
+    """A wrong code or passkey answer from a person who is signed in or has sent the right password."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE)
     source = models.CharField(max_length=32)  # a digest of the known browser's random name, or of the network address
@@ -179,7 +176,10 @@ class FailedFactor(models.Model):
 
 
 class OutgoingMail(models.Model):
-    """An e-mail to send. Then its row is deleted; but a row with `once` stays until it expires, with `sealed` empty."""
+    """An e-mail to send. When it is sent, its row is deleted.
+
+    A row with `once` stays until it expires, with `sealed` empty.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=60)

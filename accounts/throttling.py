@@ -1,6 +1,6 @@
 """Count sign-ins, second factors, sign-ups, requested e-mails and passkeys. The limits: config.limits_and_lifetimes.
 
-The functions `…_wait` return the seconds to wait, or 0. All but `sign_in_wait` also count an event.
+The public functions `…_wait` return the seconds to wait, or 0. All but `sign_in_wait` also count an event.
 
 A failed sign-in is counted after the check of the password, so simultaneous attempts may exceed a limit. A failed
 second factor is a row, which is counted under a lock of the person's row: this limit is exact and needs no Redis.
@@ -40,7 +40,8 @@ _SIGN_IN_CAUSES = {
     "sign_in_address": "sign_in_limited_address",
     "sign_in": "sign_in_limited_everybody",
 }
-# At this number of failed second factors, the owner gets an e-mail, at most once a day: the guesser knows the password.
+# From this number of failed second factors in unknown browsers on, the owner gets an e-mail, at most once a day: the
+# guesser knows the password.
 _TELL_FROM = 3
 
 

@@ -83,7 +83,7 @@ def _luminance(color: str) -> float:
 
 @functools.cache
 def files(logo: File | None, color: str) -> dict[str, File]:
-    """Return the "mark", which is `logo` or mark.svg in `color`. If there is a `color`, add the "stylesheet"."""
+    """Return replacements of static files: "mark" (`logo`, or mark.svg in `color`) and, with `color`, "stylesheet"."""
     found = {"mark": logo} if logo else {}
     if color:
         static = settings.BASE_DIR / "static"

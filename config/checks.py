@@ -19,7 +19,7 @@ Apps = Sequence[AppConfig] | None
 
 @register(Tags.security)
 def service_can_be_used(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
-    """Check variables that must fit one another."""
+    """Check that workers have Redis, SERVICE_COLOR has enough contrast, and AUTH_URL permits passkeys."""
     found = []
     if settings.WEB_CONCURRENCY > 1 and not settings.REDIS_URL:
         found.append(_message("E006", "WEB_CONCURRENCY is above 1 without REDIS_URL.", "Set REDIS_URL."))

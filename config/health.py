@@ -41,7 +41,10 @@ def live(request: HttpRequest) -> JsonResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
-    """Return 200 if the database answers, is migrated and can be written, otherwise 503."""
+    """Return 200 if the database answers, is migrated and can be written, otherwise 503.
+
+    Redis and the purge do not change the status.
+    """
     database = _database()
     is_ready = database == "ok"
     status = "ok" if is_ready else "unavailable"

@@ -33,7 +33,7 @@ from accounts.sessions import credential_changes
 
 
 class PasskeyPageMixin:
-    """Replaces the context of allauth's pages for passkeys: allauth would parse all passkeys of the person."""
+    """Leaves out the context of allauth's pages for passkeys, which would parse all passkeys of the person."""
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         return FormView.get_context_data(cast(Any, self), **kwargs)
@@ -146,7 +146,10 @@ class ConfirmByCodeView(SecurityPageMixin, RetryLaterMixin, base.ReauthenticateV
 class ConfirmByPasskeyView(SecurityPageMixin, PasskeyPageMixin, webauthn.ReauthenticateWebAuthnView):
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         options = authenticators.request_options(self.request, cast(User, self.request.user))
-        return super().get_context_data(**kwargs) | {"js_data": {"request_options": options}}
+        return super().get_context_data(**kwargs) | {
+            "js_data": {"request_options": options},
+            "reauthentication_alternatives": self.get_reauthentication_alternatives(),
+        }
 
     def form_invalid(self, form: Form) -> HttpResponse:
         for error in form.errors.get("credential", []):
@@ -194,6 +197,9 @@ class RecoveryCodesView(SecurityPageMixin, recovery_codes.ViewRecoveryCodesView)
         signed = signing.dumps(context["unused_codes"], salt=_CODES_SALT)
         return context | {"onward": return_path.take(self.request), "signed_codes": signed}
 
+    def head(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        return HttpResponse()  # the next GET still shows the codes
+
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Return the posted codes as a file. The page has signed them, because they are shown only once."""
         try:
@@ -228,9 +234,8 @@ class AddPasskeyView(NewFactorMixin, SecurityPageMixin, RetryLaterMixin, Passkey
     @transaction.atomic
     def form_valid(self, form: Form) -> HttpResponse:
         person = cast(User, self.request.user)
-        User.objects.select_for_update(no_key=True).get(
-            pk=person.pk
-        )  # two tabs must not exceed authenticators.MOST_PASSKEYS
+        # Two tabs must not exceed authenticators.MOST_PASSKEYS.
+        User.objects.select_for_update(no_key=True).get(pk=person.pk)
         if self._is_full():
             return cast(HttpResponse, self.render_to_response(self.get_context_data(form=form)))
         if seconds := throttling.person_wait(person, "new_passkey"):

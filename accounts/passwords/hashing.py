@@ -45,7 +45,7 @@ def in_turn(function: Callable[[str, str], T], *values: str) -> T:
 
 
 class PasswordHasher(Argon2PasswordHasher):
-    """Argon2id with the second of OWASP's parameter sets. `encode` and `verify` raise HashingBusy."""
+    """Argon2id with the second of OWASP's parameter sets. `encode` and `verify` can raise HashingBusy."""
 
     time_cost = 2
     memory_cost = 19 * 1024  # in KiB
@@ -59,7 +59,7 @@ class PasswordHasher(Argon2PasswordHasher):
 
 
 def upgraded(password: str, encoded: str) -> str:
-    """Return a hash of the password with the current parameters and the salt of `encoded`. Raises HashingBusy."""
+    """Return a hash of the password with the current parameters and the salt of `encoded`. Can raise HashingBusy."""
     return make_password(password, salt=PasswordHasher().decode(encoded)["salt"])
 
 

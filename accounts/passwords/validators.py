@@ -1,4 +1,7 @@
-"""Password validators beside Django's. NIST SP 800-63B requires a blocklist, not composition rules."""
+"""Password validators beside Django's. NIST SP 800-63B requires a blocklist, not composition rules.
+
+Passwords are hashed as typed, without Unicode normalisation: normalised passwords would not match older hashes.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ class PlainTextValidator:
 
 
 class StrengthValidator:
-    """Refuses passwords that somebody who knows the person guesses with fewer than MIN_GUESSES attempts."""
+    """Refuses passwords for which zxcvbn estimates fewer than MIN_GUESSES guesses by somebody who knows the person."""
 
     def validate(self, password: str, user: object = None) -> None:
         known = [*_FAMOUS, *_known_words(user)]

@@ -58,7 +58,7 @@ MIDDLE: Part = (1, 0.5, 0.5)
 
 
 def reencode(upload: File[Any], person: User, part: Part = MIDDLE) -> bytes:
-    """Return a part of an upload as a square PNG of SIZE_PIXELS: upright and without metadata.
+    """Return a part of an upload as a square PNG of SIZE_PIXELS: upright, in sRGB and without metadata.
 
     `person` is the uploader, whose pictures are counted. One upload of a person is read at a time.
 
@@ -83,7 +83,10 @@ def reencode(upload: File[Any], person: User, part: Part = MIDDLE) -> bytes:
 
 @contextmanager
 def _turn(person: User) -> Iterator[None]:
-    """Wait until this process reads no other upload. Raises FormError: two uploads wait, or the person has another."""
+    """Let this process read no other upload during the `with` block.
+
+    Raises FormError: two uploads wait, or the person has another.
+    """
     mark = f"picture:{person.pk}"
     is_only_one = cache.add(mark, True, 3 * RUN_SECONDS)
     is_free = is_only_one and _places.acquire(blocking=False)

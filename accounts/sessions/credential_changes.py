@@ -118,7 +118,10 @@ def _state(user: User) -> list[str | int]:
 
 
 class ResetTokenGenerator(PasswordResetTokenGenerator):
-    """Makes the keys of reset links. A key works for an hour, until a sign-in or the end of the credentials."""
+    """Makes the keys of reset links. A key works for an hour, until a sign-in or the end of the credentials.
+
+    Making a key runs no SQL statement, so that the time does not reveal an account.
+    """
 
     def _make_hash_value(self, user: User, timestamp: int) -> str:
         return f"{super()._make_hash_value(user, timestamp)}{user.credentials_version}"

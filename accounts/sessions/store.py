@@ -166,7 +166,9 @@ class AuthenticationMiddleware(middleware.AuthenticationMiddleware):
 
 
 def _signed_in_person(request: HttpRequest) -> User | None:
-    """Return the session's person. Return None if the account is inactive or the session's hash is out of date.
+    """Return the session's person.
+
+    Return None if the account is inactive, or password or `credentials_version` have changed since the sign-in.
 
     If the hash was made with one of SECRET_KEY_FALLBACKS, the session keeps its key: open pages are bound to the key.
     Django would replace the key.

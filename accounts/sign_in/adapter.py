@@ -109,6 +109,8 @@ class AccountAdapter(DefaultAccountAdapter):
     def login(self, request: HttpRequest, user: User) -> None:
         """Sign the person in after the last step of the sign-in.
 
+        Only a completed sign-in, not a right password alone, counts towards the limit and ends surplus sessions.
+
         Raises ImmediateHttpResponse: the account was deactivated, its credentials ended, or the limit of completed
         sign-ins is reached.
         """
@@ -185,7 +187,7 @@ class AccountAdapter(DefaultAccountAdapter):
         return confirmed
 
     def clean_password(self, password: str, user: User | None = None) -> str:
-        """Raises ValidationError with the first broken rule of AUTH_PASSWORD_VALIDATORS only."""
+        """Return the password. Raises ValidationError with only the first broken rule of AUTH_PASSWORD_VALIDATORS."""
         try:
             return str(super().clean_password(password, user=user))
         except ValidationError as error:
@@ -212,7 +214,7 @@ class AccountAdapter(DefaultAccountAdapter):
         """Send the link for a new password. If the account is inactive or not stored, send an e-mail that says so."""
         key = credential_changes.ResetTokenGenerator().make_token(person)
         path = reverse("account_reset_password_from_key", kwargs={"uidb36": person.pk.hex, "key": key})
-        context = {"password_reset_url": f"{settings.AUTH_URL}{path}"}
+        context = {"password_reset_url": f"{settings.AUTH_URL}{path}"}  # whatever the Host header says
         # Both are rendered, so that the response time does not reveal which one is sent.
         kinds = ("password_reset_key", "unknown_account")
         link, no_account = (self._compose(kind, person.email, context) for kind in kinds)

@@ -47,7 +47,8 @@ class ResetRequestForm(forms.Form):
         """Send a link. If there is no active account, send an e-mail that says so.
 
         The steps and the page are the same with and without an account. Beyond the limit, no e-mail is sent, the page
-        does not say so, and the links of earlier e-mails still work.
+        does not say so, and the links of earlier e-mails still work. So repeated requests neither flood the mailbox nor
+        lock the owner out.
         """
         email: str = self.cleaned_data["email"]
         found = User.objects.filter(email=email, is_active=True).first()

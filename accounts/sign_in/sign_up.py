@@ -39,7 +39,7 @@ _TYPED = "sign_up"  # the session's key for the typed values
 def invite(person: User) -> str:
     """Store a new person without a password, or invite a person again. Return a URL with which the person signs up.
 
-    The URL works for seven days, until the person has confirmed the address or the person's row is deleted.
+    The URL works for at most seven days, and not after the person has confirmed the address or the row is deleted.
     """
     person.invited_at = timezone.now()
     if person._state.adding:
@@ -126,7 +126,10 @@ class SignUpForm(PasswordFormMixin, SignupForm):
         return saved
 
     def _begun_account(self) -> User | None:
-        """Update and return the account of the invitation or of this browser's sign-up, if the address is the same."""
+        """Update and return the account of the invitation or of this browser's sign-up, if the address is the same.
+
+        A person may go back to the form and type another password.
+        """
         key, email = self.invited.pk if self.invited else self.begun, self.cleaned_data["email"]
         if key is None:
             return None
@@ -139,7 +142,8 @@ class SignUpForm(PasswordFormMixin, SignupForm):
             # While the password was hashed, the address may have been confirmed, or the invitation withdrawn.
             if waiting.select_for_update().first() is None:
                 return None
-            end_credentials(person)  # somebody else may be using the link of an invitation
+            if self.invited:  # somebody else may be using the link
+                end_credentials(person)
             person.change_profile(nickname=self.cleaned_data["nickname"].strip(), password=person.password)
         return person
 

@@ -34,7 +34,7 @@ def mark_verified(user: User, *, is_new: bool = False) -> None:
 
 @transaction.atomic
 def correct(user: User, email: str) -> None:
-    """Replace the address for an administrator. The old address gets a notice."""
+    """Replace the address for an administrator, and end the person's credentials. The old address gets a notice."""
     composing.address_corrected(user)
     user.change_profile(email=email, email_verified_at=None)
     align(user)

@@ -116,9 +116,10 @@ def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponseBase:
 
 
 def _open_again(request: HttpRequest, fault: SiteFault) -> HttpResponse | None:
-    """Redirect to the page of the form, which says why. Return None if the form is of no account or admin page.
+    """Redirect to the page of the form, which says why.
 
-    Return None also for FORMS_OF_STRANGERS if the browser sends no cookie: the page would be refused again.
+    Return None if no account or admin page has the form. Return None for FORMS_OF_STRANGERS, too, if the browser sends
+    no cookie: the form would be refused again.
     """
     return_to = return_path.requested(request)  # raises an exception if the form can't be read
     route, is_signed_in = getattr(request.resolver_match, "url_name", ""), request.user.is_authenticated

@@ -181,7 +181,10 @@ class OriginMiddleware:
         return response
 
     def _would_return(self, request: HttpRequest, host: str) -> bool:
-        """Return whether a redirect to `AUTH_URL` would lead here again, because a proxy changes the Host header."""
+        """Return whether a redirect to `AUTH_URL` would lead here again, because a proxy changes the Host header.
+
+        Such a proxy drops or replaces the port, or sends the host of `AUTH_URL` as X-Forwarded-Host.
+        """
         forwarded = request.META.get("HTTP_X_FORWARDED_HOST", "").partition(",")[0].strip().lower()
         names = {PORT.sub("", each) for each in (host, self.pages_host or "")}
         return forwarded == self.pages_host or (len(names) == 1 and host != urlsplit(settings.BASE_URL).netloc)

@@ -172,7 +172,10 @@ class RequestError(Exception):
 
 
 def report(error: RequestError) -> None:
-    """Keep the error for the event "refused" and the activity log. Call this once for each answer that is an error."""
+    """Keep the error for the event "refused" and the activity log.
+
+    Call this once for each answer that is an error, where it is made: page, JSON, redirect, or a form shown again.
+    """
     known = of_subject.get()
     if known is None:
         write(error)

@@ -91,7 +91,10 @@ def exceeded(*counters: Counter) -> int:
 
 
 def attempt(*counters: Counter) -> int:
-    """Add one event to each limit unless a limit is full. Return 0, or the seconds (at least 1) to wait."""
+    """Add one event to each limit unless a limit is full. Return 0, or the seconds (at least 1) to wait.
+
+    Unlike with `count`, an event that the widest limit refuses makes no counter of a narrower limit.
+    """
     return exceeded(*counters) or count(*counters)
 
 

@@ -30,9 +30,7 @@ class Outcome(StrEnum):
     SUCCEEDED = "succeeded"
     REFUSED = "refused"  # by the service or the person
     FAILED = "failed"  # the service had a fault, or the next step did not follow
-    UNFINISHED = (
-        "unfinished"  # the person was asked for a second factor or an e-mailed code; a later record shows its use
-    )
+    UNFINISHED = "unfinished"  # the person was asked for a second factor or a mailed code; a later record shows its use
 
 
 class ActivityRecord(models.Model):

@@ -142,7 +142,8 @@ def as_link(request: HttpRequest, *, unless: str, needs: str = "") -> HttpRespon
     """If a page of an application posts the request as a form, redirect the browser to the same request as a link.
 
     Browsers send no cookies with such a post (OpenID Connect Core 1.0 §3.1.2.1), so nobody would appear signed in.
-    None: the request posts no form, has a query or the field `unless` (a form of this service), or lacks `needs`. Raises RequestError: the form is too long for a URL.
+    None: the request posts no form, has a query or the field `unless` (a form of this service), or lacks `needs`.
+    Raises RequestError: the form is too long for a URL.
     """
     if request.method != "POST" or request.META.get("QUERY_STRING") or not _is_form(request):
         return None

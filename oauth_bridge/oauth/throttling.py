@@ -15,8 +15,8 @@ from config.infrastructure.network import client_address
 from config.infrastructure.rate_limits import Counter
 from oauth_bridge.credentials.random_values import digest_of
 
-# The share of a public application's limit at user info that one person may use, because people have the tokens on their
-# own devices.
+# The share of a public application's limit at user info that one person may use: people have the tokens on their own
+# devices.
 SHARE_OF_ONE_PERSON = 0.1
 
 

@@ -95,8 +95,10 @@ class Command(BaseCommand):
         except ValidationError as error:
             raise command_error(error, OPTIONS) from error
         except LastAdministrator:
-            sentence = "Nobody could administer the service then. Make another administrator first: make-administrator."
-            raise CommandError(sentence) from None
+            raise CommandError(
+                "Nobody could administer the service then. Make another administrator with every right first: "
+                "make-administrator."
+            ) from None
         described: dict[str, Any] = {"sub": str(person.pk), "email": person.email, "nickname": person.nickname}
         if action == "set":
             described["groups"] = sorted(person.groups.values_list("name", flat=True))
@@ -196,6 +198,8 @@ def _person(options: dict[str, Any]) -> User:
 
 def _password(user: User) -> str:
     password = sys.stdin.readline().rstrip("\r\n")
+    if not password:
+        raise CommandError("The password on standard input is empty.")
     validate_password(password, user)
     return password
 

@@ -33,7 +33,8 @@ def limit_statements() -> None:
 def database_of(url: str) -> dict[str, Any]:
     """Return the entry of `DATABASES` for the URL, which libpq parses. A folder before the name contains the socket.
 
-    Raises ValueError: the URL is malformed. The error's text continues the caller's sentence about the form of the URL.
+    Raises ValueError: the URL is malformed. Its text continues the caller's sentence
+    about the form of the URL, and contains no password.
     """
     place, _, query = url.partition("?")
     options = dict(parse_qsl(query))
