@@ -116,6 +116,7 @@ def test_a_person_has_at_most_twenty_passkeys_of_which_only_one_that_answers_is_
         patch.setattr(authenticators.RegistrationResponse, "from_dict", parse)
         for path in (SECURITY, ADD, CONFIRM):
             assert browser.get(path).status_code == 200
+        assert 'href="/accounts/confirm"' in html_of(browser.get(CONFIRM)), "the password is the other way"
         answer = device.signed(request_options(browser, CONFIRM))
         assert browser.post(CONFIRM, {"credential": json.dumps(answer)}).status_code == 302
     assert parse.call_count == 1
