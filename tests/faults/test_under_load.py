@@ -15,6 +15,7 @@ import requests
 from redis import Redis
 from urllib3.exceptions import HTTPError
 
+from oauth_bridge.models.activity import PurgeRun
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import Cluster, OwnRedis
@@ -108,6 +109,7 @@ ROUTE = "/oauth/userinfo"
 def test_the_counts_of_all_workers_outlive_a_death_and_end_with_the_service(
     redis_server: OwnRedis, committed: None, tmp_path: Path
 ) -> None:
+    PurgeRun.objects.all().delete()
     port = free_port()
     variables = {"REDIS_URL": redis_server.url, "METRICS_BIND": f"127.0.0.1:{port}", "TMPDIR": str(tmp_path)}
 
