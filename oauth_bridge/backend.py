@@ -1,4 +1,4 @@
-"""The backend (setting `OAUTH2_BACKEND_CLASS`) that the views of Django OAuth Toolkit call for each OAuth operation."""
+"""The backend that the views of Django OAuth Toolkit call: the class in the setting `OAUTH2_BACKEND_CLASS`."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, st
 
 @dataclass(frozen=True, slots=True)
 class VerifiedRequest:
-    """An authorization request whose client and callback address are verified. `form` is empty without a POST.
+    """An authorization request whose client and callback address are verified.
 
-    Before a code is issued, `authorization.check` must accept the other parameters.
+    `form`: the fields of a posted consent page, otherwise empty. Before a code is issued, `authorization.check` must
+    accept the other parameters.
     """
 
     application: Application
@@ -43,15 +44,19 @@ class VerifiedRequest:
 
 
 class Backend:
-    """What the toolkit's views call. The methods raise RequestError instead of the toolkit's exceptions."""
+    """Replaces `OAuthLibCore`, the toolkit's backend.
+
+    Errors of a request are RequestErrors instead of the toolkit's exceptions.
+    """
 
     def __init__(self, server: object) -> None:
         pass  # the toolkit passes an oauthlib server
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
-        """Return the verified request after an empty list, where the toolkit expects scopes.
+        """Return an empty list, where the toolkit expects scopes, and the verified request.
 
-        The view then calls `authorization.check`, whose errors go to the callback address.
+        The view then calls `authorization.check`, whose errors go to the callback address. Raises RequestError: the
+        form or the link is malformed, or as `authorization.verify`.
         """
         is_post = request.method == "POST"
         form = parameters.read_form(request, has_been_read=True).texts() if is_post else {}
@@ -64,9 +69,9 @@ class Backend:
     def create_authorization_response(
         self, request: HttpRequest, _scopes: list[str], verified: VerifiedRequest, allow: bool
     ) -> Response:
-        """Return the URL of the callback with a code or, if the person refused, with the error `access_denied`.
+        """Return the callback address with a code or, if `allow` is false, with the error `access_denied`.
 
-        Raises AlreadyRedeemed: see `codes.issue` and `codes.discard`.
+        Raises AlreadyRedeemed: as `codes.issue` and `codes.discard`.
         """
         pending = verified.pending
         if not allow:

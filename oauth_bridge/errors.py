@@ -1,4 +1,4 @@
-"""The faults of the operations, in the order of their checks. Specification 4, 7."""
+"""The faults of the OAuth operations, by operation. Specification 4, 7."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STATUSES = {
 
 
 class OAuthFault(Fault):
-    """The faults of authorize, logout, token and user info."""
+    """A fault of an OAuth operation. Its HTTP status depends on `error` (STATUSES)."""
 
     def __init__(self, error: str, problem: str, fix: str = "") -> None:
         super().__init__(STATUSES.get(error, 400), error, problem, fix)

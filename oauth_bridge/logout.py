@@ -1,8 +1,8 @@
-"""Logout, to which an application sends a person to sign out. OpenID Connect RP-Initiated Logout 1.0.
+"""Logout: an application sends a person here to sign out. OpenID Connect RP-Initiated Logout 1.0.
 
-If the request contains an ID token of the signed-in person, the view signs the person out at once. Otherwise a page
-first asks the person to confirm, so that a link from a stranger cannot sign the person out. No redirect happens before
-the application and the address are verified.
+If the request contains an ID token of the signed-in person, the view signs the person out at once. Otherwise, a page
+asks a signed-in person to confirm, so that a link from a stranger cannot sign the person out. The browser is sent to a
+`post_logout_redirect_uri` only if the address is registered for the application.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ FIELD_NAME = "leaving"
 
 
 class LogoutRequest(NamedTuple):
-    """A verified logout request. `application` and `address` may be missing (None, empty).
+    """A verified logout request. `application` may be None, and `address` may be empty.
 
-    `state` is percent-encoded; None: not sent. `person_id` is the `sub` of `id_token_hint`, or empty.
+    `state` is percent-encoded; None: not sent. `person_id`: the `sub` of `id_token_hint`; empty without a hint.
     """
 
     application: Application | None
@@ -46,14 +46,17 @@ class LogoutRequest(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The `address` with the `state`; empty without an address."""
+        """The `address`, with the `state` if a `state` was sent. Empty without an `address`."""
         if not self.address or self.state is None:
             return self.address
         return f"{self.address}{'&' if '?' in self.address else '?'}state={self.state}"
 
     @property
     def path(self) -> str:
-        """The path to which the confirmation page posts. Its query repeats the request without `id_token_hint`."""
+        """The path to which the confirmation page posts.
+
+        The query has the client_id of `application`, `address` and `state`. A missing value is left out.
+        """
         client_id = self.application.client_id if self.application else ""
         sent = {"client_id": client_id, "post_logout_redirect_uri": self.address}
         query = urlencode({name: value for name, value in sent.items() if value})
@@ -62,7 +65,10 @@ class LogoutRequest(NamedTuple):
 
 
 def verified_request(query: Parameters) -> LogoutRequest:
-    """Read the request, and check hint, client_id and address. Raises RequestError: a parameter is wrong."""
+    """Return the logout request in the query, after a check of hint, client_id and address.
+
+    Raises RequestError: a parameter is repeated, missing or wrong, or the application is disabled.
+    """
     if name := query.repeated(NAMES):
         raise RequestError(OAuthFault.REPEATED, name=name)
     client_id, address, person_id = query.text("client_id"), query.text("post_logout_redirect_uri"), ""

@@ -1,4 +1,7 @@
-"""The views of authorize, token and user info: Django OAuth Toolkit's views with other checks. Specification 4."""
+"""The views of the OAuth operations except logout. Specification 4.
+
+Authorize, token, revocation and user info use the views of Django OAuth Toolkit with other checks.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}  # RFC 6749 §5.1
 
 
 class AuthorizeView(BaseAuthorizationView):
-    """Verify the request, then ask for a sign-in and for consent. Specification 4.1, 4.2."""
+    """Verify the request, then ask for a sign-in and for consent if they are needed. Specification 4.1, 4.2."""
 
     verified: VerifiedRequest
     application: Application
@@ -121,7 +124,10 @@ class AuthorizeView(BaseAuthorizationView):
         return pages.consent(request, self.application, self.pending, self.facts, query.text(pages.NOTICE))
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Handle the answer of a consent page. Accept "Allow" only from the page's own person and browser session."""
+        """Handle the answer of a consent page.
+
+        Accept "Allow" only from the person and the browser session for which the page was made.
+        """
         form = self.verified.form
         decision = form.get("decision")
         if decision == "refuse":  # also an outdated page, and without a sign-in: a refusal discloses nothing
@@ -157,9 +163,9 @@ class AuthorizeView(BaseAuthorizationView):
         return HttpResponseRedirect(openid_request.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
-        """Show the page for a person who may not use the application, and delete the unredeemed code, if any.
+        """Delete the person's unredeemed code, and show the page for a person who may not use the application.
 
-        Raises AlreadyRedeemed: the application has already received its answer to this request.
+        Raises AlreadyRedeemed: the code of this attempt was redeemed.
         """
         codes.discard(self.verified.attempt, self.person.pk)
         errors.subject().step = Step.CONSENT
@@ -192,7 +198,10 @@ class TokenView(ToolkitTokenView):
 
 
 def answer_introspection(request: HttpRequest) -> HttpResponse:
-    """RFC 7662. The toolkit's view would answer for the tokens of all applications."""
+    """Answer whether an access token of the application is valid. RFC 7662.
+
+    The toolkit's view would answer for the tokens of all applications.
+    """
     form = authentication.of_request(request, parameters.read_form(request).texts())
     return JsonResponse(revocation_introspection.introspect(form, client_address(request)), headers=NO_STORE)
 
@@ -242,7 +251,7 @@ def configuration(request: HttpRequest) -> JsonResponse:
 
 @_published
 def jwks(request: HttpRequest) -> JsonResponse:
-    """RFC 7517 §5."""
+    """Answer with the public signing keys. RFC 7517 §5."""
     return JsonResponse({"keys": signing_keys.published()})
 
 

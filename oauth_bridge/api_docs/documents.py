@@ -1,4 +1,4 @@
-"""The pages below /docs. The documents are public and in English. The rest of a page is in the reader's language."""
+"""The pages at /docs. The documents are public and in English. The rest of a page is in the reader's language."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ def page(request: HttpRequest, name: str = INDEX) -> HttpResponse:
 
 @functools.cache  # the settings are part of the key, so that a test may change a setting
 def _rendered(name: str, *_settings: str) -> dict[str, Any]:
-    """Render a document. The first line is the title, which the body omits. Headings get anchors."""
+    """Return the title, the body as HTML, and the headings of a document.
+
+    The first line is the title, which the body omits. Each heading gets an anchor.
+    """
     from markdown_it import MarkdownIt  # only a worker that serves a document needs the library
 
     text = openapi.reference() if name == "reference" else source(name)
@@ -86,7 +89,10 @@ def anchor(words: str) -> str:
 
 
 def _table(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
-    """Begin a table. If it has many columns, it scrolls on a narrow screen, also by keyboard."""
+    """Return the HTML at the beginning of a table.
+
+    A table with more than FITTING_COLUMNS columns scrolls on a narrow screen, also by keyboard.
+    """
     columns = [token.type for token in tokens[index : index + 4 * FITTING_COLUMNS + 4]].count("th_open")
     if columns <= FITTING_COLUMNS:
         return "<div><table>\n"
@@ -96,7 +102,7 @@ def _table(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _
 
 
 def _picture(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
-    """Render a picture. Dark pages show NAME-dark.png instead of NAME.png."""
+    """Return the HTML of a picture. Dark pages show NAME-dark.png instead of NAME.png."""
     name = str(tokens[index].attrGet("src"))
     return format_html(
         '<picture><source srcset="{}" media="(prefers-color-scheme: dark)"><img src="{}" alt="{}"></picture>',
@@ -118,12 +124,15 @@ def _fence(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _
 
 
 def source(name: str) -> str:
-    """Return the Markdown of the document in the repository."""
+    """Return the Markdown of the document docs/NAME.md."""
     return (settings.BASE_DIR / "docs" / f"{name}.md").read_text(encoding="utf-8")
 
 
 def blocks(name: str, language: str = "") -> dict[str, str]:
-    """Return the named blocks of the document by name. If `language` is given, other languages are left out."""
+    """Return the named code blocks of the document, by name. Blocks with the same name are joined.
+
+    `language`: return only the blocks whose language begins with this text.
+    """
     found: dict[str, str] = {}
     for match in NAMED_BLOCK.finditer(source(name)):
         if match[0].startswith(f"```{language}"):
@@ -132,9 +141,9 @@ def blocks(name: str, language: str = "") -> dict[str, str]:
 
 
 def fill_for(text: str, application: Application) -> str:
-    """Insert the application's values, but not its secret, into sample code.
+    """Return the sample code with the client_id and callback address of the application, but never with a secret.
 
-    The lines about a secret are removed for a public client.
+    For a public client, lines with `CLIENT_SECRET` are removed.
     """
     callback = (application.callback_addresses or [EXAMPLE_CALLBACK])[0]
     if application.is_public:

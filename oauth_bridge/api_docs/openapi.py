@@ -1,8 +1,15 @@
 """Serve openapi.json with the addresses of this service and the errors of each operation. Specification 4, 7.
 
-The members `x-…` of the file say what is inserted: `x-faults` the errors of an operation (names of faults, or of the
-lists at the end of the file), `x-examples` the example values for the placeholders in the errors, `x-headers` the
-headers of every response that is not `x-cacheable`. The reference is Markdown made from the served document.
+In the file, members `x-…` say what to insert. They are not served.
+
+- `x-faults`: the errors of an operation, as names of faults or of lists of faults. The lists are at the end of the
+  file.
+- `x-callback`: marks a response to which a table of the errors for the callback address is added.
+- `x-examples`: example values for the placeholders in error sentences.
+- `x-headers`: the headers of every response. A response with `x-cacheable` gets only `X-Content-Type-Options`.
+- `x-challenge`: the description of `WWW-Authenticate`.
+
+The reference is Markdown made from the served document.
 """
 
 from __future__ import annotations
@@ -52,7 +59,7 @@ def _served(*_settings: str) -> str:
 
 
 def fill(text: str, **values: str) -> str:
-    """Replace {AUTH_URL}, {BASE_URL} and {SERVICE_NAME} in the text, and {NAME} for each name in `values`."""
+    """Return the text with values for {AUTH_URL}, {BASE_URL}, {SERVICE_NAME} and each {NAME} in `values`."""
     filled = {
         "AUTH_URL": settings.AUTH_URL,
         "BASE_URL": settings.BASE_URL,
@@ -63,14 +70,17 @@ def fill(text: str, **values: str) -> str:
 
 
 def source() -> Json:
-    """Return openapi.json with the addresses, name and version of this service, and still with the members `x-…`."""
+    """Return openapi.json with the addresses, name and version of this service.
+
+    The members `x-…` are still in the document.
+    """
     described: Json = json.loads(fill(FILE.read_text(encoding="utf-8")))
     described["info"] |= {"title": settings.SERVICE_NAME, "version": settings.VERSION}
     return described
 
 
 def document() -> Json:
-    """Return the document as it is served."""
+    """Return the document as it is served: with headers and errors, without the members `x-…`."""
     described = source()
     for operations in described["paths"].values():
         for method in operations.keys() & METHODS:
@@ -83,7 +93,10 @@ def document() -> Json:
 
 
 def errors_of(described: Json, marks: Json) -> Iterator[tuple[Fault, str]]:
-    """Yield each error that the operation `marks` lists, and its sentence with example values."""
+    """Yield each fault in the `x-faults` of `marks`, and the sentence of the fault with example values.
+
+    `marks`: an operation, or the list of the errors for the callback address.
+    """
     lists, common = described["x-faults"], described["x-examples"]
     for name in dict.fromkeys(name for each in marks["x-faults"] for name in lists.get(each, [each])):
         values = {**common, **marks.get("x-examples", {}), **common.get(name, {})}
@@ -91,7 +104,10 @@ def errors_of(described: Json, marks: Json) -> Iterator[tuple[Fault, str]]:
 
 
 def _complete(described: Json, marks: Json, *, for_browsers: bool) -> None:
-    """Add headers and error responses to the operation `marks`. `for_browsers`: errors may be pages."""
+    """Add headers and errors to the responses of the operation `marks`.
+
+    `for_browsers`: errors may be pages, and scripts of other origins cannot read the responses.
+    """
     responses, common = marks["responses"], described["x-headers"]
     for response in responses.values():
         if "x-callback" in response:
@@ -109,7 +125,10 @@ def _complete(described: Json, marks: Json, *, for_browsers: bool) -> None:
 
 
 def _failure(marks: Json, status: int, same: list[tuple[Fault, str]], headers: Json, *, for_browsers: bool) -> Json:
-    """Return the error response with this status for the operation `marks`. Each error of `same` is an example."""
+    """Return the response with this error status for the operation `marks`.
+
+    `same`: the errors with this status. Each error is an example.
+    """
     names = list(dict.fromkeys(fault.error for fault, _sentence in same))
     description = f"{' or '.join(f'`{name}`' for name in names)}. The examples are all that is said."
     examples = {}
@@ -134,7 +153,7 @@ def _failure(marks: Json, status: int, same: list[tuple[Fault, str]], headers: J
 
 
 def reference() -> str:
-    """Return the parameters, answers and examples of all operations except REPEATED, as Markdown."""
+    """Return the parameters, responses and examples of all operations except REPEATED, as Markdown."""
     described = document()
     lines = ["# Reference", "", f"This page is made from `{settings.BASE_URL}/openapi.json`, which tools can read.", ""]
     lines.append(described["info"]["description"])

@@ -1,7 +1,7 @@
-"""Compare a sent callback address with the registered ones, and say what differs. RFC 8252.
+"""Say how a sent callback address differs from the registered addresses. RFC 8252.
 
-The results of `compare` and `reason` are for administrators. Public answers use `likely_differences`, which looks at
-the sent address alone, except that it compares a loopback address with the registered loopback addresses.
+The results of `compare` and `reason` are for administrators. `likely_differences` is for public answers: it compares
+only a loopback address with registered addresses.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ PUBLIC_WORDS = {
 NEAR = 0.8  # the similarity of a misspelt host
 MAX_HOST_LENGTH = 253
 
-# A host at the beginning of an address without a scheme; "localhost:8000" is no scheme either.
+# A host at the beginning of an address without a scheme. In "localhost:8000", "localhost:" is no scheme.
 _HOST = r"(?:localhost|[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+)(?::[0-9]+)?(?:[/?#]|\Z)"
 _PARTS = re.compile(
     r"([A-Za-z][A-Za-z0-9+.-]*:)?(?:(//)([^/?#]*@)?([^/?#]*?)(:[0-9]*)?(?=[/?#]|\Z))?([^?#]*)(\?[^#]*)?(#.*)?",
@@ -105,10 +105,10 @@ def _parsed(address: str) -> _Address:
 
 
 def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) -> tuple[str, list[str]]:
-    """Find the registered address that the sender meant. Return this address and the names of the differences.
+    """Return the registered address that is nearest to `sent`, and the differences as keys of REASONS.
 
-    If no registered address is near, return "" and the difference `another_host`. `is_public`: the application is
-    public, so a registered loopback address without a port allows any port.
+    If no registered address is near, return "" and `["another_host"]`. `is_public`: the application is public, so a
+    registered loopback address without a port allows any port.
     """
     if sent in registered:
         return sent, []
@@ -136,12 +136,15 @@ def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) ->
 
 
 def reason(differs: Iterable[str]) -> str:
-    """Return the likely reasons and the advice for an administrator, in the active language."""
+    """Return the sentences of REASONS for these differences, in the active language."""
     return " ".join(gettext(REASONS[name]) for name in differs if name in REASONS)
 
 
 def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
-    """Split both addresses into pieces. Return triples: sent piece, registered piece, whether both are equal."""
+    """Return pieces of both addresses as triples: the sent piece, the registered piece, whether both are equal.
+
+    Only the first MAX_QUOTED_LENGTH characters of each address are compared.
+    """
     ours, theirs = (_WORDS.findall(address[:MAX_QUOTED_LENGTH]) for address in (sent, registered))
     matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
     return [
@@ -151,7 +154,10 @@ def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
 
 
 def _cleaned(sent: str) -> tuple[set[str], str]:
-    """Remove white space, quotation marks, a second percent-encoding. Return the names of the faults, and the rest."""
+    """Return the names of the faults that were removed, and the address without the faults.
+
+    White space, quotation marks and angle brackets are removed at both ends. A second percent-encoding is decoded.
+    """
     stripped = sent.strip(_UNSEEN)
     unquoted = stripped.strip(f"{_QUOTATION_MARKS}<>{_UNSEEN}")
     found = {
@@ -202,11 +208,11 @@ def _host_difference(sent: str, wanted: str) -> str:
 def likely_differences(
     address: str, registered: Sequence[str], *, is_public: bool = False, is_cut: bool = False
 ) -> list[str]:
-    """Return the likely faults of a sent address, in words that are marked for translation.
+    """Return words for the parts of a sent address that are probably wrong, such as "the port".
 
-    The words reveal nothing about the registered addresses, except that a loopback address is compared with the
-    registered loopback addresses. `is_public`: as for `compare`. `is_cut`: the link had the address without
-    percent-encoding, so a part of it is missing.
+    A loopback address is compared with the registered loopback addresses. For any other address, the words reveal
+    nothing about the registered addresses. `is_public`: as for `compare`. `is_cut`: the link had the address without
+    percent-encoding, so a part of the address is missing. The caller translates the words.
     """
     parts = _parsed(address)
     if is_cut:

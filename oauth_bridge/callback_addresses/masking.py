@@ -1,4 +1,4 @@
-"""Mask possible credentials in a sent address before it is recorded or quoted."""
+"""Remove possible credentials from a sent address before the address is recorded or quoted."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ MOST_COMPARED = 2_000
 MAX_QUOTED_LENGTH = 300
 
 ENCODED_SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*%3a", re.IGNORECASE)
-# The user name and password, even in a malformed address: what stands before the last @ of the host or, if the host has
-# something after its last colon that is no port (a password with a slash looks so), before the last @ of the address.
+# The user name and password, even in a malformed address. Usually the last @ of the host ends them. If the text after
+# the last colon of the host is not a port, a password may contain a slash, and the last @ of the address ends them.
 # The slash after the scheme is required, because in "user:password@host" the colon does not end a scheme.
 _USERINFO = re.compile(
     r"((?>[^A-Za-z0-9]*(?:[A-Za-z][A-Za-z0-9+.-]*:[/\\]+)?))(?:[^/\\]*|[^/\\]*:(?![0-9]+[/\\])[^/\\:]*[/\\].*)@",
@@ -25,10 +25,10 @@ _VALUE_IN_QUERY = re.compile(r"([?&;](?:[^&;=]*=)?)[^&;]*")
 
 
 def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
-    """Percent-encode the address for an `error_description`, and cut it after 300 characters.
+    """Return the address for an `error_description`: percent-encoded, and cut after 300 characters.
 
-    `...` replaces each credential in `without`. A value that is no absolute address is not quoted, because it may be a
-    credential.
+    `...` replaces each credential in `without`. A value that does not begin with a scheme is not quoted, because the
+    value may be a credential.
     """
     if ENCODED_SCHEME.match(address):
         return "percent-encoded twice"
@@ -44,7 +44,7 @@ def masked(address: str) -> str:
     """Mask possible credentials in the address: user name, password, values in path and query, the fragment.
 
     A malformed address is masked too, so no URL parser is used. The result has at most 500 characters. "?" replaces a
-    control character or half a surrogate pair.
+    character that is not printable.
     """
     text = address[:MOST_COMPARED]
     if ENCODED_SCHEME.match(text):

@@ -1,4 +1,4 @@
-"""Validate the addresses of an application, and warn about unusual ones. RFC 6749 §3.1.2; RFC 8252 §7."""
+"""Validate the addresses of an application, and describe unusual addresses. RFC 6749 §3.1.2; RFC 8252 §7."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ INVALID_CHARACTERS = set('<>"{}|\\^`')
 
 
 def without_loopback_port(uri: str) -> str:
-    """Remove the port from an http loopback address; "" if it has no port or is no such address. RFC 8252 §7.3."""
+    """Return an http loopback address without its port. RFC 8252 §7.3.
+
+    Return "" for any other address, and for an address without a valid port.
+    """
     found = LOOPBACK_WITH_PORT.match(uri)
     return found[1] + uri[found.end() :] if found and is_port(found[2]) else ""
 
@@ -45,14 +48,22 @@ def split_lines(text: str) -> list[str]:
 
 
 def validate_lines(text: str) -> None:
-    """Validate a text field with one callback address per line. Raises ValidationError."""
+    """Validate a text field with one callback address per line.
+
+    Raises ValidationError: there is no address, more than MAX_COUNT addresses, or a repeated address. Also raised for
+    an address with a `registration_problem`.
+    """
     if not text.strip():
         raise ValidationError(_("Enter at least one callback address."))
     _validate_each(split_lines(text), RESPONSE_PARAMETERS)
 
 
 def validate_after_sign_out(text: str) -> None:
-    """Validate the addresses to which people return after a sign-out, one per line or none. Raises ValidationError."""
+    """Validate a text field with one address per line, to which people return after a sign-out.
+
+    The field may be empty. Raises ValidationError: there are more than MAX_COUNT addresses, or a repeated address. Also
+    raised for an address with a `registration_problem`.
+    """
     _validate_each(split_lines(text), {"state"})
 
 
@@ -72,7 +83,7 @@ def _validate_each(uris: list[str], taken: set[str]) -> None:
 def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str | None:
     """Return why the address cannot be registered, as text that follows a colon; None if it can be registered.
 
-    `taken` are the parameters that this service adds to the address, so the address must not contain them.
+    `taken`: parameters that this service adds to the address. The query of the address must not contain them.
     """
     if len(uri) > MAX_LENGTH:
         return _("it is longer than %(limit)d characters.") % {"limit": MAX_LENGTH}
@@ -120,7 +131,7 @@ def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str
 
 
 def hints(uri: str, *, is_public: bool) -> list[str]:
-    """Return sentences about unusual parts of an address that an application can register."""
+    """Return sentences about unusual parts of a valid address; none for a private scheme."""
     parts = urlsplit(uri)
     if parts.scheme not in DEFAULT_PORTS:
         return []
@@ -152,7 +163,10 @@ def _is_private(host: str) -> bool:
 
 
 def validate_page(address: str) -> None:
-    """Validate the http or https address of a web page, such as the homepage. Raises ValidationError."""
+    """Validate the http or https address of a web page, such as the homepage.
+
+    Raises ValidationError: the address is malformed, or contains a user name or a control character.
+    """
     refuse_control_characters(address)
     URLValidator(["https", "http"])(address)
     if "@" in urlsplit(address).netloc:
@@ -162,7 +176,10 @@ def validate_page(address: str) -> None:
 
 
 def validate_sign_in_start(address: str) -> None:
-    """Validate the address where an application starts sign-ins: https, or http on loopback. Raises ValidationError."""
+    """Validate the address where an application starts sign-ins.
+
+    Raises ValidationError: as `validate_page`, or the scheme is http and the host is not loopback.
+    """
     validate_page(address)
     parts = urlsplit(address)
     if parts.scheme.lower() != "https" and parts.hostname not in LOOPBACK_HOSTS:
@@ -170,7 +187,7 @@ def validate_sign_in_start(address: str) -> None:
 
 
 def shown_host(address: str) -> str:
-    """Return the host as browsers send it, and the port, if any; empty if the address can't be read.
+    """Return the host of the address, and the port if there is one. Empty: the address cannot be read.
 
     A non-ASCII name is shown in punycode (`xn--`, by UTS #46 as in browsers), because letters of several alphabets look
     alike. The user name is left out, because it could look like the host.

@@ -1,7 +1,6 @@
-"""The tables of the activity log: records of refusals, failures and sign-ins, and counts of all steps.
+"""The tables of the activity log, and of the last purge and the last proof that the database can be written.
 
-`activity.counts` adds the rows, and `management.purging` deletes them. No row contains a credential, a `state` or a
-typed login name.
+A record must not contain a credential, a `state` or a typed login name.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ class Outcome(StrEnum):
 
 
 class ActivityRecord(models.Model):
-    """One step of a sign-in."""
+    """A step of a sign-in, or a sign-out: who, when, from where, and with which outcome."""
 
     at = models.DateTimeField()
     attempt = models.UUIDField(null=True)  # the same for all steps of one sign-in
@@ -76,7 +75,10 @@ class ActivityRecord(models.Model):
 
 
 class ActivityCount(models.Model):
-    """How often a step had the same outcome and cause in one hour. Steps without a record count too."""
+    """How often a step had the same client_id, outcome and cause in one hour.
+
+    Steps without an ActivityRecord count too.
+    """
 
     hour = models.DateTimeField()
     client_id = models.CharField(max_length=255, blank=True)

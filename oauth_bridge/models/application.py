@@ -94,7 +94,7 @@ class Application(AbstractApplication):
     is_trusted = models.BooleanField(_("trusted"), default=False)
     is_enabled = models.BooleanField(_("enabled"), default=True)
     is_restricted = models.BooleanField(_("only for people in chosen groups"), default=False, db_default=False)
-    # No constraint: during an upgrade, the previous release, which does not know the table, deletes applications.
+    # No constraint: during an upgrade, the previous release, which does not know the table, may delete applications.
     groups = models.ManyToManyField(Group, verbose_name=_("groups"), related_name="+", blank=True, db_constraint=False)
     # Administrators who have the rights of `administration.rights`.
     owners = models.ManyToManyField(
@@ -130,14 +130,14 @@ class Application(AbstractApplication):
         return split_lines(self.redirect_uris)
 
     def is_callback(self, uri: str) -> bool:
-        """Whether a request may send this redirect_uri."""
+        """Return whether an authorization request may send this redirect_uri."""
         return uri in self.callback_addresses or self.has_own_port(uri)
 
     def has_own_port(self, uri: str) -> bool:
-        """Whether the redirect_uri is a loopback address that is registered without its port. RFC 8252 §7.3.
+        """Return whether the redirect_uri is a loopback address that is registered only without its port.
 
-        Only for public applications. Another program on the machine may have the port, so the person is always asked
-        (§8.6).
+        RFC 8252 §7.3. Always False for a confidential application. Another program on the person's machine may listen
+        at the port, so the person is always asked for consent (§8.6).
         """
         if not self.is_public or not (registered := without_loopback_port(uri)):
             return False
@@ -157,12 +157,12 @@ class Application(AbstractApplication):
 
     @property
     def logo_url(self) -> str:
-        """The absolute URL of the logo; an empty string when the application has none."""
+        """The absolute URL of the logo, or an empty string."""
         return f"{settings.BASE_URL}{reverse('logo', args=[self.logo])}" if self.logo else ""
 
     @property
     def initial(self) -> str:
-        """The letter that replaces a missing logo."""
+        """The first character of the name, in upper case. Pages show it if the application has no logo."""
         return first_grapheme(self.name).upper()
 
     def clean(self) -> None:

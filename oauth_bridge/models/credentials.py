@@ -1,11 +1,11 @@
-"""The tables of codes and tokens, which are stored only as SHA-256 digests, and of consents.
+"""The tables of codes, access tokens and consents. Codes and tokens are stored only as SHA-256 digests.
 
-The references to people and applications have no database constraint, because a constraint would lock their rows at
-every insert. Instead, the statements that redeem a code or read a token check both rows. There is no index by
-application, because one application may own nearly all rows.
+The references from codes and tokens to people and applications have no database constraint, because a constraint would
+lock the rows of people and applications at every insert. Instead, the statements that redeem a code or read a token
+check both rows. Codes and tokens have no index by application, because one application may own nearly all rows.
 
-Each row stores the `credentials_version` of its person and its application. A change of either version makes the row
-invalid, so all codes and tokens end together without an update of their rows.
+A code and its token store the `credentials_version` of the person and of the application. A change of either version
+ends the codes and tokens without an update of their rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from django.db import models
 
 
 def _application() -> models.ForeignKey[Any, Any]:
-    """After the deletion of an application, its codes and tokens are invalid. The purge deletes the rows."""
+    """Return a foreign key to the application, without a constraint and without an index.
+
+    After the deletion of an application, its codes and tokens are invalid. The purge deletes the rows later.
+    """
     return models.ForeignKey(
         settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
         on_delete=models.DO_NOTHING,
@@ -28,7 +31,7 @@ def _application() -> models.ForeignKey[Any, Any]:
 
 
 def version_of_credentials() -> models.IntegerField[int, int]:
-    """The `credentials_version` of the person or application when the row was created."""
+    """Return a column for the `credentials_version` of the person or of the application."""
     return models.IntegerField(default=0, db_default=0, editable=False)
 
 
@@ -75,7 +78,10 @@ class AuthorizationCode(models.Model):
 
 
 class WithdrawnCode(models.Model):
-    """The digest of a code whose row was deleted before the code expired, so that `codes.ended` can say so."""
+    """The digest of a code that `codes.withdraw` deleted before the code expired.
+
+    With this digest, `codes.ended` explains why the code is refused.
+    """
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     expires_at = models.DateTimeField()
@@ -85,7 +91,7 @@ class WithdrawnCode(models.Model):
 
 
 class AccessToken(models.Model):
-    """A bearer credential, valid for 3,600 seconds. Specification 2.3."""
+    """A bearer credential, valid for at most 3,600 seconds. Specification 2.3."""
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     application = _application()
@@ -123,10 +129,10 @@ class IDToken(models.Model):
 
 
 class Consent(models.Model):
-    """A person has allowed an application, for the first time at `given_at`, and has not disconnected it since.
+    """The consent of a person to an application. The row is deleted when the person disconnects the application.
 
-    "Don't ask again" ends at `expires_at` (null: not chosen), or when the fingerprint or the person's
-    `credentials_version` changes.
+    `given_at`: the time of the first consent. "Don't ask again" ends at `expires_at` (null: not chosen). "Don't ask
+    again" also ends when the fingerprint or the person's `credentials_version` changes.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")

@@ -13,7 +13,7 @@ from accounts.models import NICKNAME_MAX_LENGTH
 from config.infrastructure.texts import refuse_control_characters
 
 NAME_MAX_LENGTH = 80
-PREFIX_LENGTH = 4  # the other 39 of the 43 characters have 234 random bits
+PREFIX_LENGTH = 4  # the other 39 of the 43 characters have 232 random bits
 
 
 class State(StrEnum):
@@ -25,9 +25,9 @@ class State(StrEnum):
 
 
 class ApplicationSecret(models.Model):
-    """The digest of a client secret. The secret itself is shown once and never stored.
+    """A client secret. The row contains only its digest and its first PREFIX_LENGTH characters.
 
-    An expired secret is kept for at most 90 days, so that its use is recognised.
+    An expired secret is kept for a time (`secret_rotation.EXPIRED_KEPT_FOR`), so that its use is recognised.
     """
 
     application = models.ForeignKey("oauth_bridge.Application", on_delete=models.CASCADE, related_name="secrets")
@@ -51,7 +51,7 @@ class ApplicationSecret(models.Model):
 
     class Meta:
         ordering = ["-id"]
-        # Whether a wrong secret belongs to another application.
+        # To find out whether a wrong secret belongs to another application.
         indexes: ClassVar[list[models.Index]] = [models.Index(fields=["digest"], name="oauth_bridge_secret_digest")]
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["application", "number"], name="oauth_bridge_secret_number"),
@@ -75,9 +75,10 @@ class ApplicationSecret(models.Model):
 
 
 class SigningKey(models.Model):
-    """A key pair, which signs from `signs_from` until `signs_until` and later only verifies signatures.
+    """A key pair for ID tokens. The key may sign from `signs_from` until `signs_until`, and later only verifies.
 
-    After the last signature, the purge sets `private` to null. A revoked key has no `private` and is not published.
+    After `signs_until`, the purge sets `private` to null. A revoked key has no `private`, is not published, and
+    verifies nothing.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

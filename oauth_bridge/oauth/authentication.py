@@ -27,7 +27,7 @@ def header_of(request: HttpRequest) -> str:
 
 
 def scheme_of(header: str) -> str:
-    """Name the scheme of the header for an error sentence."""
+    """Return "the scheme NAME" for an error sentence, or "no scheme" if SCHEME does not match the header."""
     found = SCHEME.match(header)
     return f"the scheme {found[1]}" if found else "no scheme"
 
@@ -39,9 +39,9 @@ def is_basic(header: str) -> bool:
 def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
     """Return the form, with the client_id and client_secret of an HTTP Basic header.
 
-    Raises RequestError: the header is malformed or differs from the form. Or the header has another scheme, and the
-    form has neither `client_secret` nor `code_verifier`. No SQL statement runs, so an error reveals nothing about the
-    clients.
+    Raises RequestError: a Basic header is malformed or differs from the form. Also raised for a header with another
+    scheme if the form has neither `client_secret` nor `code_verifier`. No SQL statement runs, so an error reveals
+    nothing about the clients.
     """
     header = header_of(request)
     if not is_basic(header):
@@ -58,9 +58,10 @@ def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
 
 
 def named_client(request: HttpRequest, sent: Parameters) -> str:
-    """Return the client_id in the form, HTTP Basic header or JSON body of a refused request, or an empty string.
+    """Return the client_id that a refused request names, or an empty string.
 
-    Only the activity log uses this client_id, because the client is not authenticated.
+    `sent`: the parameters of the form, or of the URL if the form cannot be read. If they name no client_id, the Basic
+    header is read, then a JSON body. The client is not authenticated, so the client_id is only for the activity log.
     """
     header, named = header_of(request), sent.text("client_id")
     if not named and is_basic(header):
@@ -75,7 +76,10 @@ def _decoded(header: str, *, is_strict: bool = True) -> list[str]:
 
 
 def _basic(header: str) -> tuple[str, str]:
-    """Decode client_id and client_secret, which are form-urlencoded (RFC 6749 §2.3.1). Raises RequestError."""
+    """Return client_id and client_secret of a Basic header, form-decoded. RFC 6749 §2.3.1.
+
+    Raises RequestError: the header is malformed, or one of the two values begins or ends with white space.
+    """
     try:
         client_id, secret = (unquote_plus(part, errors="strict") for part in _decoded(header))
     except ValueError:
@@ -88,9 +92,10 @@ def _basic(header: str) -> tuple[str, str]:
 
 
 def add_basic(request: HttpRequest, error: RequestError) -> None:
-    """Add `WWW-Authenticate: Basic` to the error if the client tried to authenticate in a header. RFC 6749 §5.2.
+    """Add `WWW-Authenticate: Basic` to `invalid_client`, if the error is about the `Authorization` header.
 
-    The header repeats the error, because some libraries, such as oauth4webapi, read no body beside this header.
+    RFC 6749 §5.2. Some libraries, such as oauth4webapi, read no body beside `WWW-Authenticate`. So the header repeats
+    the error.
     """
     tried = is_basic(header_of(request))
     if error.fault is OAuthFault.CLIENT_SCHEME or (tried and error.fault.error == "invalid_client"):
@@ -98,5 +103,5 @@ def add_basic(request: HttpRequest, error: RequestError) -> None:
 
 
 def told(error: RequestError) -> str:
-    """Return the parameters of a `WWW-Authenticate` header that repeat the error. RFC 6750 §3."""
+    """Return `error` and `error_description` as parameters of a `WWW-Authenticate` header. RFC 6750 §3."""
     return f'error="{error.fault.error}", error_description="{error.description}"'

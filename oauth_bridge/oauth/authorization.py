@@ -36,8 +36,8 @@ NAMES = (
     "request",
     "request_uri",
 )
-# Each of these may be sent once. Unknown parameters are ignored, even if repeated (RFC 6749 §3.1).
 OPENID_NAMES = (*NAMES, *openid_request.NAMES)
+# Each of these may be sent once. Unknown parameters are ignored, even if repeated (RFC 6749 §3.1).
 KNOWN = (*OPENID_NAMES, "state", "ui_locales")
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # the method S256 (RFC 7636 §4.2)
 # The causes in the activity log for a missing `code_challenge_method` (None) and for the value `plain`.
@@ -55,7 +55,7 @@ class AuthorizationRequest:
 
     @classmethod
     def from_query(cls, query: Parameters, **more: Any) -> Self:
-        """Read a request. `more`: fields of a subclass.
+        """Return the request in a query. `more`: fields of a subclass.
 
         Raises UnverifiedRequest: client_id is missing or repeated, or redirect_uri is repeated.
         """
@@ -81,13 +81,17 @@ class AuthorizationRequest:
 
     @property
     def posted_to(self) -> str:
-        """The callback address if a form posts the answer to it (`response_mode=form_post`), otherwise empty."""
+        """The callback address if a form posts the answer, otherwise an empty string.
+
+        See `openid.request.is_posted`.
+        """
         return self.redirect_uri if openid_request.is_posted(self.parameters) else ""
 
     def url(self, **parameters: str) -> str:
-        """The callback address with `state` and these parameters, whose values are already percent-encoded.
+        """Return the callback address with `state` and these parameters. Their values must be percent-encoded.
 
-        Call `verify` first: it checks the address. For OpenID Connect, `iss` is added too (RFC 9207).
+        Call `verify` first, because it checks the address. A request with the scope `openid` also gets `iss` (RFC
+        9207).
         """
         iss = quote(settings.BASE_URL, safe="") if claims.is_openid(self.parameters.get("scope", "")) else None
         sent = {**parameters, "state": self.state, "iss": iss}
@@ -101,9 +105,9 @@ class AuthorizationRequest:
 
 
 class UnverifiedRequest(RequestError):
-    """The client or the callback address of the request is wrong, so the browser is not redirected.
+    """The client_id or the redirect_uri cannot be used, so the browser is not redirected to the application.
 
-    The error page shows the redirect_uri of the request (`sent_address`) and the application, if they are known.
+    The error page shows the redirect_uri (`sent_address`) and the application, if the caller passes them.
     """
 
     def __init__(
@@ -115,9 +119,10 @@ class UnverifiedRequest(RequestError):
 
 
 def verify(request: AuthorizationRequest, query: Parameters) -> Application:
-    """Verify the client, then the callback address, and return the application. Call `check` afterwards.
+    """Return the application of the request after a check of the redirect_uri. Call `check` afterwards.
 
-    `query`: the query of the URL. Raises UnverifiedRequest.
+    `query`: the query of the URL, to explain a wrong address. Raises UnverifiedRequest: the application is unknown or
+    disabled, or the redirect_uri is missing or not registered.
     """
     application = registry.find(request.client_id)
     if application is None:
@@ -143,7 +148,7 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
 def check(request: AuthorizationRequest, application: Application) -> None:
     """Check the parameters other than client_id and redirect_uri.
 
-    Raises RequestError, which goes to the verified callback address.
+    Raises RequestError: a parameter is missing, repeated or wrong. The view sends this error to the callback address.
     """
     sent = request.parameters
     if request.repeated:
@@ -167,10 +172,10 @@ def check(request: AuthorizationRequest, application: Application) -> None:
 
 
 def refuse_speculation(request: HttpRequest) -> None:
-    """Raises RequestError: the browser prefetches the page, or loads it into a frame, an image or a script.
+    """Raise RequestError if the browser prefetches the page, or does not load it as a document.
 
-    The status is 503, because browsers discard a prefetched response with this status, so a click sends a new request.
-    After a prefetched 204, a click in Chromium would do nothing.
+    A silent request in a frame is accepted (`is_silent_in_frame`). The status is 503: browsers discard a prefetched
+    response with this status, so a click sends a new request.
     """
     sent = request.META
     purposes = sent.get("HTTP_SEC_PURPOSE", "") + sent.get("HTTP_PURPOSE", "")
@@ -178,11 +183,15 @@ def refuse_speculation(request: HttpRequest) -> None:
     destination = sent.get("HTTP_SEC_FETCH_DEST", "document")
     if is_speculative or not (destination in ("document", "") or is_silent_in_frame(request)):
         cause = "" if is_speculative else EMBEDDED.get(destination, "")
+        # After a prefetched 204, a click in Chromium would do nothing.
         raise RequestError(OAuthFault.SPECULATIVE, {"Retry-After": "1"}).about(cause=cause)
 
 
 def is_silent_in_frame(request: HttpRequest) -> bool:
-    """Return whether a frame sends an OpenID Connect request with `prompt=none`. OpenID Connect Core 1.0 §3.1.2.1."""
+    """Return whether an iframe sends an authorization request with the scope `openid` and `prompt=none`.
+
+    OpenID Connect Core 1.0 §3.1.2.1.
+    """
     if request.path != paths.AUTHORIZE or request.META.get("HTTP_SEC_FETCH_DEST") != "iframe":
         return False
     query = of_query(request)
@@ -190,7 +199,7 @@ def is_silent_in_frame(request: HttpRequest) -> bool:
 
 
 def is_of_script(request: HttpRequest) -> bool:
-    """Return whether a script or the preflight of a script calls authorize. Scripts cannot read the answer."""
+    """Return whether a script requests the path AUTHORIZE, or a preflight does so for a script."""
     sent = request.META
     is_preflight = request.method == "OPTIONS" and "HTTP_ACCESS_CONTROL_REQUEST_METHOD" in sent
     return request.path == paths.AUTHORIZE and (
@@ -199,7 +208,7 @@ def is_of_script(request: HttpRequest) -> bool:
 
 
 def name_application(request: HttpRequest, error: RequestError) -> None:
-    """If a script's or frame's call is refused, note its application for the activity log. Runs one SQL statement."""
+    """If a request is refused because a script or a frame sent it, note the application for the activity log."""
     if error.fault is SiteFault.METHOD and is_of_script(request):
         error.about(cause=SCRIPT)
     if error.cause in (SCRIPT, FRAME):

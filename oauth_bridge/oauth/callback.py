@@ -1,4 +1,4 @@
-"""The way to an address of the application: by a redirect, a posted form or a link."""
+"""Send the browser to an address of the application: by a redirect, a form or a link."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ WEB_SCHEMES = ("http:", "https:")  # registered addresses contain the scheme in 
 
 
 def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
-    """Redirect to `url` unchanged. Django's HttpResponseRedirect rewrites the URL and refuses private schemes."""
+    """Return a redirect to `url`, which stays unchanged.
+
+    Django's HttpResponseRedirect rewrites the URL and refuses private schemes.
+    """
     status = HTTPStatus.SEE_OTHER if request.method == "POST" else HTTPStatus.FOUND
     return HttpResponse(status=status, headers={"Location": url, "Referrer-Policy": "no-referrer"})
 
@@ -30,11 +33,11 @@ def leave(
     by_page: bool | None = None,
     is_refusal: bool = False,
 ) -> HttpResponse:
-    """Lead the browser to `url`, an address of the application with parameters: by a redirect, a form or a link.
+    """Send the browser to `url`, an address of the application with parameters.
 
-    `posted_to`: if it is not empty, a page posts the parameters to this address as a form. `by_page`: a page has a
-    link, because a browser may block a redirect; None: only for a private scheme. `is_refusal`: the page says that the
-    person refused.
+    `posted_to`: a page posts the parameters to this address as a form; empty: no form. `by_page`: without a form, show
+    a page with a link, because a browser may block a redirect. None: show this page only for a private scheme.
+    `is_refusal`: the page with the link says that the person refused.
     """
     if by_page is None:
         by_page = not url.startswith(WEB_SCHEMES)

@@ -72,7 +72,7 @@ SIGN_IN_MESSAGE = gettext_noop(
     "The application that sent you here made a mistake in its link. Nothing was shared, and you did nothing wrong."
 )
 SIGN_IN_ADVICE = gettext_noop("Go back to the application and try again. If it stays so, tell its operator.")
-# The same for a wrong link of an application, by path.
+# The title and the sentence for people if an application's link is wrong, by path.
 LINK_WORDS = {
     paths.AUTHORIZE: (gettext_noop("This sign-in can't go on"), SIGN_IN_MESSAGE),
     paths.LOGOUT: (
@@ -99,7 +99,7 @@ APPLICATION_WORDS: dict[Fault, str] = {
 
 
 def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
-    """Report the error, and answer it with a page or with JSON. Specification 7."""
+    """Report the error (`errors.report`), and return a page or JSON. Specification 7."""
     errors.report(error)
     if wants_page(request):
         response = _page(request, error)
@@ -112,7 +112,7 @@ def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
 
 
 def wants_page(request: HttpRequest) -> bool:
-    """Return whether the answer is a page: `Accept` names text/html, and the path is not for programs."""
+    """Return whether an error is answered with a page: `Accept` names text/html, and the path is not for programs."""
     if paths.kind_of(request.path).is_for_programs:
         return False
     accepted = request.META.get("HTTP_ACCEPT", "").split(",")
@@ -120,7 +120,10 @@ def wants_page(request: HttpRequest) -> bool:
 
 
 def not_found(request: HttpRequest) -> HttpResponse:
-    """Answer 404 with a link to the documents, and the right path if the path resembles that of an operation."""
+    """Answer 404 with the address of the documents.
+
+    If the path resembles the path of an operation, the answer also names the right address.
+    """
     return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path)))
 
 

@@ -1,4 +1,4 @@
-"""The token operation: authenticate the client, redeem the code or explain a refusal. Specification 4.3."""
+"""The token operation: authenticate the client, then redeem the code. Specification 4.3."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")  # RFC 7636 §4.1
 
 
 def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
-    """Exchange the code in the form for an access token, and return the members of the JSON answer.
+    """Exchange the code in the form for an access token. Return the members of the JSON answer.
 
-    Failures count for the network address `address`. Success takes two SQL statements on PostgreSQL, with `openid` more
-    for the key and the claims. Raises RequestError: the form, client or code is refused, or a limit is reached.
+    On PostgreSQL, success without `openid` usually takes two SQL statements. A failed authentication counts for the
+    network address `address`. So does a failed redemption by a public client. Raises RequestError: the form, the client
+    or the code is refused, or a limit is reached.
     """
     require(form, "grant_type", "client_id")
     if form["grant_type"] != "authorization_code":
@@ -52,7 +53,10 @@ def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
 def authenticated_client(
     form: dict[str, str], address: str, public_field: str | None = "code_verifier"
 ) -> client_secrets.Client:
-    """Authenticate as `client_secrets.authenticate`, and count failures for the network address `address`."""
+    """Return the client as `client_secrets.authenticate`. Count a failure for the network address `address`.
+
+    Raises RequestError: the client is not authenticated, or a limit is reached.
+    """
     try:
         return client_secrets.authenticate(form, public_field)
     except RequestError as error:
@@ -66,7 +70,7 @@ def authenticated_client(
 def _redeem(form: dict[str, str], client: client_secrets.Client) -> dict[str, str | int]:
     if "code_verifier" in form and not VERIFIER.fullmatch(form["code_verifier"]):
         raise RequestError(OAuthFault.VERIFIER_MALFORMED)
-    # The signer is read before the redemption, so that the code stays valid if the key is missing.
+    # The signer is read before the redemption, so that the code stays valid if no key can be read or made.
     signer = signing_keys.signer(client.id_token_alg) if form["code"].startswith(OPENID_MARK) else None
     token = new_credential()
     redemption = code_redemption.redeem(form, client.pk, token)
@@ -82,7 +86,10 @@ def _redeem(form: dict[str, str], client: client_secrets.Client) -> dict[str, st
 
 
 def _refuse(form: dict[str, str], client: client_secrets.Client) -> RequestError:
-    """Return why the code is refused. If the code is used again, revoke its token, and mail person and owners."""
+    """Return the error for a code that was not redeemed.
+
+    If the code is used again (CODE_SPENT), revoke its token, and mail the person and the application's owners.
+    """
     error, code = code_redemption.explain(form, client.pk)
     if code:
         person, known = code.user_id, subject()
@@ -102,7 +109,10 @@ def _openid_members(
     token: str,
     signer: signing_keys.Signer | None,
 ) -> dict[str, str]:
-    """`id_token` and `scope` of the answer; nothing without the scope `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
+    """Return `id_token` and `scope` for the answer; nothing without the scope `openid`.
+
+    OpenID Connect Core 1.0 §3.1.3.3.
+    """
     if redemption.openid is None or signer is None:
         return {}
     granted = Granted.from_json(redemption.openid)

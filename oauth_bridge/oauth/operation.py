@@ -1,6 +1,7 @@
-"""The decorator of all operations: it checks the method, answers errors with pages or JSON, and answers preflights.
+"""The wrapper of the operations' views. It checks the method, and answers errors and preflights.
 
-`config.http.response_headers` adds `Access-Control-Allow-Origin` to every response that scripts may read.
+`config.http.response_headers` adds `Access-Control-Allow-Origin` to the responses that scripts of other origins may
+read.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ def operation(
     step: str = "",
     challenge: Callable[[HttpRequest, RequestError], None] | None = None,
 ) -> View:
-    """Limit the view to `methods`, and answer every RequestError with a page or JSON.
+    """Return a view that accepts only `methods`. It answers preflights, and each RequestError with a page or JSON.
 
-    `step`: the step of errors in the activity log; empty: no record. `challenge`: adds headers or private facts to an
-    error.
+    `step`: the step of errors in the activity log; empty: errors are not recorded. The view may set another step.
+    `challenge`: adds headers or private facts to an error.
     """
 
     @csrf_exempt  # the view itself checks the CSRF token later

@@ -1,4 +1,4 @@
-"""Read parameters strictly: as bytes, each known one at most once. RFC 6749 §3.1, §3.2, appendix B."""
+"""Read the parameters of queries and bodies. RFC 6749 §3.1, §3.2, appendix B."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ READ_BYTES = 1024 * 1024
 MAX_QUOTED_LENGTH = 40
 # People paste these values, often with a line end.
 PASTED_PARAMETERS = ("client_id", "client_secret")
-# The fields that the operations and pages read. Others are ignored, even if repeated (RFC 6749 §3.1, §3.2).
+# The fields that `texts` returns. Other fields are ignored, even if repeated (RFC 6749 §3.1, §3.2).
 FORM_FIELDS = (
     "client_id",
     "client_secret",
@@ -44,7 +44,7 @@ CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class Parameters:
-    """The parameters of a query or form body, in the order of the request."""
+    """The parameters of a query or form body. Only the first value of a repeated parameter is kept."""
 
     def __init__(self, encoded: bytes) -> None:
         self._encoded = encoded
@@ -63,27 +63,31 @@ class Parameters:
         return list(self._values)
 
     def repeated(self, names: Iterable[str]) -> str:
-        """The first of `names` that occurs more than once; empty if there is none."""
+        """Return the first of `names` that was sent more than once, or an empty string."""
         return next((name for name in names if name in self._repeated), "") if self._repeated else ""
 
     def text(self, name: str) -> str:
-        """The first value, or an empty string. An empty value counts as omitted (RFC 6749 §3.1)."""
+        """Return the first value, or an empty string if the parameter was not sent.
+
+        An empty value counts as omitted. RFC 6749 §3.1.
+        """
         return self._values.get(name, b"").decode("utf-8", "replace")
 
     def texts_of(self, names: Collection[str]) -> dict[str, str]:
-        """The first value of each of these parameters that has a value."""
+        """Return the first values of the parameters `names`, by name. Parameters without a value are left out."""
         found = {name: value.decode("utf-8", "replace") for name, value in self._values.items() if name in names}
         return {name: text for name, text in found.items() if text}
 
     def percent_encoded(self, name: str) -> str | None:
-        """The first value, percent-encoded byte by byte for a URL; None if the parameter was not sent."""
+        """Return the bytes of the first value, percent-encoded for a URL; None if the parameter was not sent."""
         value = self._values.get(name)
         return None if value is None else quote_from_bytes(value, safe="")
 
     def lost(self, name: str, known: Collection[str]) -> bool:
-        """Return whether the value seems to lack percent-encoding, so that its end is read as another parameter.
+        """Return whether the value was probably sent without percent-encoding, so that a part of it is lost.
 
-        Signs: the value has an unencoded "?", and a parameter follows that is not in `known`. Or the value has a "+".
+        Either the value has a "?", and the next parameter is not in `known`. Or the value has a "+" between other
+        characters.
         """
         pairs = self._encoded.split(b"&")
         places = [place for place, pair in enumerate(pairs) if pair.startswith(f"{name}=".encode())]
@@ -96,7 +100,11 @@ class Parameters:
         )
 
     def texts(self) -> dict[str, str]:
-        """The parameters of FORM_FIELDS that have a value. Raises RequestError: one is repeated or malformed."""
+        """Return the values of FORM_FIELDS, by name. Fields without a value are left out.
+
+        Raises RequestError: a field is repeated, is not UTF-8, or contains one of CONTROL_CHARACTERS. Also raised for
+        white space around one of PASTED_PARAMETERS.
+        """
         if name := self.repeated(FORM_FIELDS):
             raise RequestError(OAuthFault.REPEATED, name=name)
         texts = {}
@@ -115,7 +123,7 @@ class Parameters:
 
 
 def _unquoted(part: bytes) -> bytes:
-    """Do the same as `unquote_to_bytes`, which takes ten times as long for many "%" that escape nothing."""
+    """Decode percent-encoded bytes. `unquote_to_bytes` takes ten times as long for many "%" that escape nothing."""
     return _ESCAPE.sub(lambda found: unhexlify(found[1]), part) if b"%" in part else part
 
 
@@ -128,7 +136,10 @@ def _is_form(request: HttpRequest) -> bool:
 
 
 def refuse_padding(name: str, value: str) -> None:
-    """Raises RequestError: the value begins or ends with white space. No credential of this service contains any."""
+    """Raise RequestError if the value begins or ends with white space.
+
+    No client_id or client_secret of this service contains white space.
+    """
     if value != value.strip():
         raise RequestError(OAuthFault.PADDED, name=name)
 
@@ -139,11 +150,14 @@ def of_query(request: HttpRequest) -> Parameters:
 
 
 def as_link(request: HttpRequest, *, unless: str, needs: str = "") -> HttpResponse | None:
-    """If a page of an application posts the request as a form, redirect the browser to the same request as a link.
+    """Return a redirect that repeats a posted request as a link, or None.
 
-    Browsers send no cookies with such a post (OpenID Connect Core 1.0 §3.1.2.1), so nobody would appear signed in.
-    None: the request posts no form, has a query or the field `unless` (a form of this service), or lacks `needs`.
-    Raises RequestError: the form is too long for a URL.
+    Applications may post a request (OpenID Connect Core 1.0 §3.1.2.1). Browsers send no cookies with a form that
+    another site posts, so nobody would appear signed in.
+
+    None: the request posts no form, its body cannot be read, or its URL has a query. Also None: the form has the field
+    `unless` (a form of this service), or lacks the field `needs`. Raises RequestError: the link would be longer than
+    POSTED_LIMIT_BYTES.
     """
     if request.method != "POST" or request.META.get("QUERY_STRING") or not _is_form(request):
         return None
@@ -161,7 +175,7 @@ def as_link(request: HttpRequest, *, unless: str, needs: str = "") -> HttpRespon
 
 
 def has_body(request: HttpRequest) -> bool:
-    """Return whether the request posts a body. A chunked form counts as a body, because it states no length."""
+    """Return whether the request is a POST with a body. A chunked form counts, because it states no length."""
     if request.method != "POST":
         return False
     is_chunked = "HTTP_TRANSFER_ENCODING" in request.META
@@ -169,9 +183,10 @@ def has_body(request: HttpRequest) -> bool:
 
 
 def read_form(request: HttpRequest, *, has_been_read: bool = False) -> Parameters:
-    """The unchecked parameters of a form body. `has_been_read`: Django's CSRF check has read and kept the body.
+    """Return the parameters of a form body. `Parameters.texts` checks them.
 
-    Raises RequestError: the URL has parameters, the body is no form, or it is longer than BODY_LIMIT_BYTES.
+    `has_been_read`: Django's CSRF check has read the body, so `request.body` contains it. Raises RequestError: the URL
+    has a query, or the body is no form, cannot be read, or is longer than BODY_LIMIT_BYTES.
     """
     if request.META.get("QUERY_STRING"):
         raise RequestError(OAuthFault.IN_URL)
@@ -196,7 +211,10 @@ def _read(request: HttpRequest, most: int) -> bytes:
 
 
 def client_id_of_json(request: HttpRequest) -> str:
-    """Return the client_id of a JSON body, which no operation reads; empty if the first JSON_LIMIT_BYTES have none."""
+    """Return the `client_id` in a JSON body, or an empty string. At most JSON_LIMIT_BYTES are read.
+
+    For the activity log: the token operation refuses a JSON body.
+    """
     if _media_type(request) != "application/json":
         return ""
     try:
@@ -207,7 +225,7 @@ def client_id_of_json(request: HttpRequest) -> str:
 
 
 def require(form: dict[str, str], *names: str) -> None:
-    """Raises RequestError: the form lacks one of the parameters. The error names the first missing parameter."""
+    """Raise RequestError if the form lacks one of `names`. The error names the first missing parameter."""
     for name in names:
         if name not in form:
             cause = "client_id_not_in_form" if name == "client_id" else f"{name}_missing"

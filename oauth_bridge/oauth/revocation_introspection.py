@@ -14,7 +14,7 @@ from oauth_bridge.oauth.parameters import require
 
 
 def revoke(form: dict[str, str], address: str) -> None:
-    """Revoke the token in the form if the token is the application's. An unknown token is no error (RFC 7009 §2.2).
+    """Revoke the token in the form if the token belongs to the application. Any other text is no error. RFC 7009 §2.2.
 
     Raises RequestError: a parameter is missing, the client is not authenticated, or a limit is reached.
     """
@@ -28,9 +28,9 @@ def revoke(form: dict[str, str], address: str) -> None:
 
 
 def introspect(form: dict[str, str], address: str) -> dict[str, Any]:
-    """The facts about a valid token of the application; for any other, `{"active": False}`. RFC 7662 §2.2.
+    """Return the facts about a valid token of the application; for any other text `{"active": False}`. RFC 7662 §2.2.
 
-    Raises RequestError: as `revoke`, or the client is public.
+    Raises RequestError: a parameter is missing, the client is public or not authenticated, or a limit is reached.
     """
     require(form, "client_id", "token")
     client = authenticated_client(form, address, public_field=None)

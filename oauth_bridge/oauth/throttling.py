@@ -1,6 +1,7 @@
-"""One function for each rate limit of this package. `config.infrastructure.rate_limits` counts the requests.
+"""The rate limits of the OAuth operations. `config.infrastructure.rate_limits` counts the requests.
 
-Each function raises RequestError with 429 `rate_limited` and `Retry-After` when its limit is reached.
+Each function except `exchange_of_public` raises RequestError when its limit is reached: 429 `rate_limited` with
+`Retry-After`.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ SHARE_OF_ONE_PERSON = 0.1
 
 
 def page(limit: str, request: HttpRequest) -> None:
-    """Limit requests to a page by network address: RATE_AUTHORIZE. `limit`: "authorize" or "logout"."""
+    """Limit the requests from one network address to the page `limit`, "authorize" or "logout": RATE_AUTHORIZE."""
     _raise_if(limit, rate_limits.count(*rate_limits.by_address(limit, client_address(request))))
 
 
 def before_exchange(application_id: int, *, is_public: bool) -> None:
     """Limit the exchanges of one application, before the code is redeemed: RATE_TOKEN.
 
-    Every exchange of a confidential client counts. Anybody can send the client_id of a public client, so only its
-    successful exchanges count (`exchange_of_public`). Its failures count by network address (`token_failure`).
+    Every exchange of a confidential client counts. Anybody can send the client_id of a public client, so only
+    successful exchanges count for a public client (`exchange_of_public`). The failures of a public client count by
+    network address (`token_failure`).
     """
     counter = Counter("token", str(application_id))
     _raise_if("token", rate_limits.exceeded(counter) if is_public else rate_limits.count(counter))
@@ -40,9 +42,10 @@ def exchange_of_public(application_id: int) -> None:
 
 
 def token_failure(address: str, client_id: str) -> None:
-    """Limit failed authentications from one network address for one client_id: RATE_TOKEN_FAILURES.
+    """Limit failures from one network address for one client_id: RATE_TOKEN_FAILURES.
 
-    Anybody can invent client_ids, so a second limit, ten times as high, counts the failures for all client_ids.
+    Anybody can invent client_ids. So a second limit, ten times as high, counts the failures from the address for all
+    client_ids.
     """
     of_all = rate_limits.by_address("token_failures", address, rate_limits.ROTATING)
     of_client = Counter("token_failures", f"{address} {digest_of(client_id).hex()}")
@@ -50,12 +53,15 @@ def token_failure(address: str, client_id: str) -> None:
 
 
 def token_state(operation: str, application_id: int) -> None:
-    """Limit an application's calls of `operation`, "revoke" or "introspect": RATE_USERINFO."""
+    """Limit the calls of `operation`, "revoke" or "introspect", by one application: RATE_USERINFO."""
     _raise_if(operation, rate_limits.count(Counter(operation, str(application_id))))
 
 
 def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
-    """Limit the number of profiles that one application reads: RATE_USERINFO."""
+    """Limit the profile requests of one application: RATE_USERINFO.
+
+    Of a public application's limit, one person may use SHARE_OF_ONE_PERSON.
+    """
     counters = [Counter("userinfo", str(application_id))]
     if is_public:
         counters.insert(0, Counter("userinfo", f"{application_id} {person_id}", SHARE_OF_ONE_PERSON))
@@ -63,7 +69,7 @@ def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
 
 
 def userinfo_failure(request: HttpRequest) -> None:
-    """Limit invalid tokens from one network address: RATE_USERINFO_FAILURES."""
+    """Limit requests without a valid access token from one network address: RATE_USERINFO_FAILURES."""
     failures = rate_limits.by_address("userinfo_failures", client_address(request))
     _raise_if("userinfo_failures", rate_limits.attempt(*failures))
 

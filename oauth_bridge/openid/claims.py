@@ -1,7 +1,7 @@
 """The claims about a person: which claims a request asks for, and their values. Specification 2.4.
 
-A request without the scope `openid` asks for the four claims of the specification. A request with `openid` asks for the
-claims of its scopes and of the parameter `claims`. OpenID Connect Core 1.0 §5.1, §5.4, §5.5.
+A request without the scope `openid` asks for the four claims in PLAIN. A request with `openid` asks for the claims of
+its scopes and of the parameter `claims`. OpenID Connect Core 1.0 §5.1, §5.4, §5.5.
 """
 
 from __future__ import annotations
@@ -60,25 +60,26 @@ def is_openid(scope: str) -> bool:
 
 
 def is_nearly_openid(scope: str) -> bool:
-    """Return whether `scope` means `openid` but misspells it: in capitals, or joined to another scope."""
+    """Return whether `scope` seems to misspell `openid`: in capitals, or joined to another scope."""
     return bool(scope) and not is_openid(scope) and OPENID in re.split(r"[\s,;+]", unquote(scope).lower())
 
 
 def granted_scopes(scope: str) -> list[str]:
-    """The known scopes of the request, in the order of SCOPES. Unknown scopes are ignored."""
+    """Return the known scopes in `scope`, in the order of SCOPES."""
     return [name for name in SCOPES if name in scope.split()]
 
 
 def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
-    """The claims of these scopes and the claims in `more`, in the order of NAMES."""
+    """Return the claims of these scopes and the claims in `more`, in the order of NAMES."""
     wanted = {name for scope in scopes for name in SCOPES[scope]} | set(more)
     return [name for name in NAMES if name in wanted]
 
 
 def asked_by_parameter(parameter: str, where: str) -> list[str]:
-    """The known claims in the member `where` ("userinfo" or "id_token") of the parameter `claims`. §5.5.
+    """Return the known claims in the member `where` of the parameter `claims`. §5.5.
 
-    Raises ValueError: the parameter or its member `where` is not a JSON object.
+    `where`: "userinfo" or "id_token". Raises ValueError: the parameter is not a JSON object, or the member is neither
+    an object nor null. Raises RecursionError: the JSON is nested too deeply.
     """
     if not parameter:
         return []
@@ -89,9 +90,10 @@ def asked_by_parameter(parameter: str, where: str) -> list[str]:
 
 
 def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
-    """The values that `claims` requests for the claim `name` in the ID token, and whether the claim is essential.
+    """Return the values that a request wants for the claim `name`, and whether the claim is essential.
 
-    An empty list: any value is accepted. Call this only if `asked_by_parameter` accepts the parameter. §5.5.1.
+    `parameter`: the parameter `claims`, which `asked_by_parameter` must accept. Only its member `id_token` is read. An
+    empty list: any value is accepted. §5.5.1.
     """
     asked = (json.loads(parameter).get("id_token") or {}).get(name) if parameter else None
     if not isinstance(asked, dict):
@@ -101,9 +103,11 @@ def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
 
 
 def values(person: User, names: Collection[str] = PLAIN, application_id: int | None = None) -> dict[str, Any]:
-    """The values of the claims `names`. `groups` lists only groups of `application_id` (None: it is left out).
+    """Return the values of the claims `names`, by name. An unknown `updated_at` is left out.
 
-    Runs one SQL statement for `groups`. Raises RequestError: the person's e-mail address is not confirmed.
+    `groups` are those groups of the application `application_id` that the person is in; without an application,
+    `groups` is left out. Runs one SQL statement for `groups`. Raises RequestError: the person's e-mail address is not
+    confirmed.
     """
     if person.email_verified_at is None:
         subject().person = person.pk
@@ -118,7 +122,7 @@ def values(person: User, names: Collection[str] = PLAIN, application_id: int | N
 
 
 def facts(names: Collection[str]) -> list[str]:
-    """The facts that these claims disclose, in the order of NAMES."""
+    """Return the facts (FACTS) that these claims disclose, in the order of NAMES."""
     return list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))
 
 

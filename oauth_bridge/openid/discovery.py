@@ -1,7 +1,7 @@
-"""The metadata of the service, from which programs configure themselves. OpenID Connect Discovery 1.0 §3; RFC 8414 §2.
+"""The metadata of the service, from which programs configure themselves.
 
-`authorization_response_iss_parameter_supported` is absent, because with it clients refuse callbacks without `iss`. The
-callback of a plain OAuth 2.0 request has none.
+OpenID Connect Discovery 1.0 §3; RFC 8414 §2. `authorization_response_iss_parameter_supported` is absent: with this
+member, clients refuse a callback without `iss`, and the callback of a plain OAuth 2.0 request has no `iss`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from accounts.sign_in.reauthentication import ONE_FACTOR, TWO_FACTORS
 from config.infrastructure import paths
 from oauth_bridge.openid import claims, signing_keys
 
-# Of the ID token itself.
+# The claims of an ID token that no scope asks for.
 TOKEN_CLAIMS = ["iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "at_hash"]
 SECRET_METHODS = ["client_secret_basic", "client_secret_post"]
 
 
 def document() -> dict[str, Any]:
-    """The metadata document. Both metadata paths serve it, because clients of RFC 8414 ignore unknown members."""
+    """Return the metadata document.
+
+    Both metadata paths serve this document, because clients of RFC 8414 ignore unknown members.
+    """
     return {
         "issuer": settings.BASE_URL,
         "authorization_endpoint": settings.AUTH_URL + paths.AUTHORIZE,

@@ -32,7 +32,10 @@ def make(
     now: int,
     person_claims: Mapping[str, Any],
 ) -> str:
-    """Make a signed ID token. `now`: Unix time in seconds. `person_claims`: values of the claims `granted.id_token`."""
+    """Return a signed ID token.
+
+    `now`: the Unix time in seconds. `person_claims`: the values of the claims that `granted.id_token` names.
+    """
     half_digest = hashlib.sha256(access_token.encode()).digest()[:16]  # §3.1.3.6
     content: dict[str, Any] = {
         **person_claims,
@@ -52,7 +55,7 @@ def make(
 
 
 def hinted(token: str) -> str:
-    """The client_id and the `sub` of an ID token of this service, separated by a space; empty for any other text."""
+    """Return the client_id and the `sub` of an ID token, separated by a space; empty if `verified` raises NotOurs."""
     try:
         content = verified(token)
     except NotOurs:
@@ -61,11 +64,14 @@ def hinted(token: str) -> str:
 
 
 class NotOurs(Exception):
-    """The text is not an ID token that this service signed. The message names the cause."""
+    """The text is not an ID token that the service can verify as its own. The message names the cause."""
 
 
 def verified(token: str) -> dict[str, Any]:
-    """The claims of an ID token of this service, even if it is expired. Raises NotOurs: the text is no such token."""
+    """Return the claims of an ID token of this service, even if the token is expired.
+
+    Raises NotOurs: the text is no ID token of this service, or its key is revoked or deleted.
+    """
     token = token[:MAX_LENGTH]  # a text that is cut has a wrong signature
     try:
         # Before the signature is verified, the header is used only to find the key, which determines the algorithm.

@@ -1,6 +1,6 @@
 """A request with the scope `openid`: its parameters, and what the person must prove. OpenID Connect Core 1.0 §3.1.2.1.
 
-A request without this scope is plain OAuth 2.0, so the service does not read the parameters in NAMES.
+A request without this scope is plain OAuth 2.0. For plain OAuth 2.0, the values of the parameters in NAMES are ignored.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ MAX_AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """What the ID token and user info are made from; stored as JSON with the code and the token.
+    """The claims to send, and how the person signed in. Stored as JSON with the code and the access token.
 
-    `userinfo` and `id_token` list the names of the claims of each. `auth_time` is a Unix time in seconds.
+    `userinfo` and `id_token`: the names of the person's claims in user info and in the ID token. `auth_time`: a Unix
+    time in seconds.
     """
 
     userinfo: list[str]
@@ -58,9 +59,9 @@ class Granted:
 class Asked:
     """The requirements of a request on the person and the sign-in. `max_age` is in seconds.
 
-    `subs`: the values that the person's `sub` must equal, from `id_token_hint` and `claims`. `wants_two_factors`: a
-    person who has a second factor must use it. `needs_two_factors`: without two factors, the application gets an error
-    (OpenID Connect Core 1.0 §5.5.1.1).
+    `subs`: the person's `sub` must equal each of these values, from `id_token_hint` and `claims`. `wants_two_factors`:
+    a person who has a second factor must use it. `needs_two_factors`: without two factors, the application gets an
+    error (OpenID Connect Core 1.0 §5.5.1.1).
     """
 
     prompts: frozenset[str] = frozenset()
@@ -71,7 +72,7 @@ class Asked:
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> Asked:
-        """Read the requirements from valid parameters. Plain OAuth 2.0 has no requirements."""
+        """Read the requirements from parameters that `fault` accepts. Plain OAuth 2.0 has no requirements."""
         if not claims.is_openid(parameters.get("scope", "")):
             return NOTHING
         asked = parameters.get("claims", "")
@@ -95,7 +96,7 @@ NOTHING = Asked()
 
 
 class Need(Enum):
-    """The needs that a request can have, in the order in which the person is asked."""
+    """What a request still needs from the person, in the order in which the person is asked."""
 
     OTHER_ACCOUNT = auto()  # the request expects another person
     PROOF = auto()
@@ -106,8 +107,8 @@ class Need(Enum):
 def need(request: HttpRequest, asked: Asked, asked_at: float) -> Need | None:
     """Return what the request needs next from the signed-in person; None if it needs nothing.
 
-    `asked_at`: the Unix time in seconds at which the link was opened. A later proof is enough, so the person is asked
-    once, although the pending request still contains `prompt` and `max_age`.
+    `asked_at`: the Unix time in seconds at which the link was opened. A proof of identity after this time satisfies
+    `prompt=login` and `max_age`, so the person is asked only once.
     """
     if asked is NOTHING:  # a plain OAuth 2.0 request needs no proof
         return None
@@ -127,20 +128,29 @@ def need(request: HttpRequest, asked: Asked, asked_at: float) -> Need | None:
 
 
 def proof_url(request: HttpRequest, what: Need, return_to: str) -> str:
-    """Return the URL of the page that asks for the password, a passkey or the second factor, then opens `return_to`."""
+    """Return the URL of a page that asks for the need `what`, PROOF or SECOND_FACTOR, and then opens `return_to`.
+
+    For PROOF, a person who has neither a password nor a passkey gets the page that mails a reset link.
+    """
     if what is Need.SECOND_FACTOR:
         return return_path.url_of(factors.confirm_path(request.user), return_to)
     return reauthentication.proof_url(request, return_to)
 
 
 def is_posted(parameters: Mapping[str, str]) -> bool:
-    """Return whether a form posts the answer to an http or https address. OAuth 2.0 Form Post Response Mode."""
+    """Return whether a form posts the answer. OAuth 2.0 Form Post Response Mode.
+
+    The request has `response_mode=form_post`, and its callback address is http or https.
+    """
     is_web = parameters.get("redirect_uri", "").startswith(("https:", "http:"))
     return is_web and parameters.get("response_mode") == "form_post"
 
 
 def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
-    """The first fault of `request`, `request_uri`, `response_mode`, `scope` and, with `openid`, NAMES; or None."""
+    """Return the first fault in the parameters of OpenID Connect, or None.
+
+    Without the scope `openid`, only `request`, `request_uri`, `response_mode` and `scope` are checked.
+    """
     scope = parameters.get("scope", "")
     if "request" in parameters:
         return OAuthFault.REQUEST_OBJECT
@@ -169,7 +179,7 @@ def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
 
 
 def facts(parameters: Mapping[str, str]) -> list[str]:
-    """The facts that the person agrees to."""
+    """Return the facts to which the person agrees, as `claims.facts`."""
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):
         return claims.PLAIN_FACTS
@@ -180,9 +190,9 @@ def facts(parameters: Mapping[str, str]) -> list[str]:
 def granted(
     parameters: Mapping[str, str], read_proof: Callable[[], Proof], *, profile_in_id_token: bool
 ) -> Granted | None:
-    """Make the grant that is stored with the code. For plain OAuth 2.0, return None, and do not call `read_proof`.
+    """Return the grant that is stored with the code; None for plain OAuth 2.0, without a call of `read_proof`.
 
-    `profile_in_id_token`: the ID token also contains the claims of the scopes, which user info contains anyway.
+    `profile_in_id_token`: the ID token also contains the claims of the scopes, as user info always does.
     """
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):

@@ -1,7 +1,7 @@
 """The keys that sign ID tokens: make, read, rotate, revoke. OpenID Connect Core 1.0 §10.1; RFC 7517, RFC 7638.
 
-Only this module writes rows of `SigningKey`. A key is published before it signs, because applications cache the
-published keys. After its last signature, a key stays published until its last ID token has expired.
+Applications cache the published keys, so `rotate` publishes a key before the key signs. A key that is not revoked stays
+published until the last ID token with its signature has expired.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ class Signer(NamedTuple):
 
 
 def signer(algorithm: str) -> Signer:
-    """The key that signs now. If there is no such key, a new key is made. One SQL statement."""
+    """Return the key that signs now. If no such key can be read, make a key.
+
+    Runs one SQL statement unless a key is made.
+    """
     for row_id, kid, sealed in fetch_all(SIGNERS, algorithm=algorithm, now=timezone.now()):
         key = _loaded.get(kid) or _load(kid, algorithm, as_uuid(row_id).bytes, bytes(sealed))
         if key:
@@ -65,7 +68,10 @@ def signer(algorithm: str) -> Signer:
 
 
 def published() -> list[dict[str, Any]]:
-    """The public keys as JWKs, the newest first. If an algorithm has no key, its first key is made. RFC 7517 §5."""
+    """Return the public keys as JWKs. RFC 7517 §5.
+
+    If an algorithm has no key to publish, make a key for the algorithm.
+    """
     is_needed = Q(signs_until=None) | Q(signs_until__gt=timezone.now() - PUBLISHED_AFTER)
     rows = list(SigningKey.objects.filter(is_needed, revoked_at=None))
     missing = set(ALGORITHMS) - {row.algorithm for row in rows}
@@ -74,14 +80,17 @@ def published() -> list[dict[str, Any]]:
 
 
 def verification_key(kid: str) -> tuple[str, Key] | None:
-    """The algorithm and the public half of the key with this kid; None if the key is revoked or unknown."""
+    """Return the algorithm and the public key for this kid; None if the key is revoked or unknown."""
     row = SigningKey.objects.filter(kid=kid, revoked_at=None).first()
     return (row.algorithm, cast(Key, JWKRegistry.import_key(json.loads(row.public)))) if row else None
 
 
 @transaction.atomic
 def rotate(algorithm: str) -> SigningKey:
-    """Make a key and publish it now. It replaces the older keys ten minutes later (PUBLISHED_BEFORE)."""
+    """Make a key for the algorithm, and publish the key now.
+
+    Ten minutes later (PUBLISHED_BEFORE), the new key signs, and the older keys no longer sign.
+    """
     signs_from = timezone.now() + PUBLISHED_BEFORE
     older = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None)
     list(older.select_for_update().order_by("made_at"))  # wait for another rotation, so that its key ends too
@@ -92,7 +101,10 @@ def rotate(algorithm: str) -> SigningKey:
 
 @transaction.atomic
 def revoke(kid: str) -> SigningKey:
-    """End a key at once: it no longer signs, is not published, and verifies nothing. Raises SigningKey.DoesNotExist."""
+    """End a key at once: the key no longer signs, is not published, and verifies nothing.
+
+    Raises SigningKey.DoesNotExist: no key has this kid.
+    """
     row = SigningKey.objects.select_for_update().get(kid=kid)
     if row.revoked_at is None:
         row.revoked_at, row.private = timezone.now(), None
@@ -103,12 +115,18 @@ def revoke(kid: str) -> SigningKey:
 
 
 def revoke_all() -> int:
-    """End all keys, because a restored backup may contain revoked keys. Returns their number."""
+    """Revoke all keys, and return the number of keys that were not revoked before.
+
+    For a restored backup, which may contain keys that were revoked later.
+    """
     return SigningKey.objects.filter(revoked_at=None).update(revoked_at=timezone.now(), private=None)
 
 
 def tidy(now: datetime) -> None:
-    """Replace keys older than REPLACED_AFTER. Delete private halves of ended keys, and keys that ended KEPT_FOR ago."""
+    """Rotate the keys of each algorithm whose newest key is older than REPLACED_AFTER.
+
+    Delete the private halves of keys that no longer sign. Delete keys that ended KEPT_FOR ago or earlier.
+    """
     for algorithm in ALGORITHMS:
         newest = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None).first()
         if newest and newest.made_at <= now - REPLACED_AFTER:
@@ -119,7 +137,7 @@ def tidy(now: datetime) -> None:
 
 
 def _make(algorithm: str, signs_from: datetime) -> tuple[SigningKey, Key]:
-    """Make a key. Two workers that make the first key at the same time make two keys; both are published."""
+    """Make and store a key. If two workers make the first key at the same time, both keys are published."""
     key = _generated(algorithm)
     kid = key.thumbprint()
     public = {**key.as_dict(private=False), "kid": kid, "alg": algorithm, "use": "sig"}  # RFC 7517 §4
