@@ -1,1 +1,1 @@
-"""Pages of the administration in addition to Django's: overview, activity, application, person and others."""
+"""The administration: the site, its own pages, and the Django admin pages of applications and people."""

@@ -1,4 +1,4 @@
-"""The activity page: the attempts to sign in, latest first, with filters by person, application, step, cause, time."""
+"""The activity page: the attempts to sign in, latest first, with filters such as person, application and cause."""
 
 from __future__ import annotations
 
@@ -28,11 +28,15 @@ from oauth_bridge.models.activity import Step
 PERIODS = {"1": gettext_lazy("24 hours"), "7": gettext_lazy("7 days"), "30": gettext_lazy("30 days")}
 SHOWS = {"": gettext_lazy("All"), "failed": gettext_lazy("Failed")}
 ATTEMPTS = 20
-MOST_CAUSES = 6  # that are links above the list
+MOST_CAUSES = 6  # causes that are links above the list
 
 
 class Query:
-    """The query parameters of the activity page. `who`: an e-mail address or IP address, or "" for everybody."""
+    """The query parameters of the activity page. An unknown step, period or `show` is replaced by the default.
+
+    `who` is the typed e-mail address or IP address; "": everybody. An e-mail address is ignored if the administrator
+    may see neither people nor all activity.
+    """
 
     def __init__(self, request: HttpRequest) -> None:
         get = request.GET.get
@@ -71,17 +75,18 @@ class Query:
 
     @property
     def is_of_some(self) -> bool:
-        """Whether only the attempts of one address or reference are listed. The counts still include everybody."""
+        """Whether the page lists only the attempts of one address or reference. The counts ignore both filters."""
         return bool(self.who or self.reference)
 
 
 def activity(request: HttpRequest) -> TemplateResponse:
-    """Show the activity of one application or of all. For one application, a board shows each step as it happens.
+    """Show the activity that the administrator may see, for all applications or for `client_id` in the query.
 
-    `live` in the query is the time when the administrator began to wait for a sign-in. With it, the page with the
-    board has no counts, and reloads itself for 15 minutes (LASTS), even without script.
+    Without other filters, the page of one application has a board (`shown_attempts.board`). `live` in the query is the
+    time when the administrator began to wait for a sign-in: then the page with the board has no counts.
 
-    Raises PermissionDenied: no activity is visible. Raises Http404: the activity of this application is not visible.
+    Raises PermissionDenied: the administrator may see no activity at all. Raises Http404: the administrator may not see
+    the activity of this application.
     """
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied
@@ -99,6 +104,7 @@ def activity(request: HttpRequest) -> TemplateResponse:
         **({} if is_live else _counts(query)),
         "board": shown_attempts.board(application, found, names) if application and has_board else None,
         "is_live": is_live,
+        # A browser without script reloads the page for 15 minutes.
         "reloads": bool(waits_since and timedelta(0) <= timezone.now() - waits_since < shown_attempts.LASTS),
         "application": shown.named(application) if application else None,
         "applications": [] if is_live else choices.order_by("name"),
@@ -151,7 +157,7 @@ def _counts(query: Query) -> dict[str, Any]:
 
 
 def time_of(text: str) -> datetime | None:
-    """Parse a time from a query parameter. A time without a zone is in UTC. Returns None for a malformed text."""
+    """Parse a time in ISO 8601 format; without a time zone, as UTC. Return None for another text."""
     try:
         given = datetime.fromisoformat(text)
     except ValueError:

@@ -27,34 +27,29 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act(Generic[T]):
-    """An act on an object. `question` and `done`, the sentence about the result, contain %(name)s.
-
-    `ends`: the text below the question, or a function that returns the text. `shows`: an address that the question is
-    about; `warnings`: sentences about this address. `fits` returns whether the act would change something. `change`
-    performs the act. Its result is a response, or a sentence that replaces `done`. It may raise ValidationError.
-    `is_proven`: administrators prove their identity before. `initial` returns the initial values of the form.
-    """
+    """An act of an administrator on an object of type T. `question` and `done` may contain %(name)s."""
 
     label: Any
     question: Any
-    ends: Any
+    ends: Any  # the text below the question, or a function of the object that returns the text
+    # Performs the act. Returns a response, a sentence that replaces `done`, or None. May raise ValidationError.
     change: Callable[[HttpRequest, T, Answers], str | HttpResponseBase | None]
-    done: Any = ""
+    done: Any = ""  # the sentence after the act
     permission: str = ""
-    button: Any = ""
-    shows: str = ""
-    warnings: tuple[str, ...] = ()
-    fits: Callable[[T], bool] = lambda _found: True
-    is_proven: bool = False
+    button: Any = ""  # empty: as `label`
+    shows: str = ""  # an address that the question is about
+    warnings: tuple[str, ...] = ()  # sentences about this address
+    fits: Callable[[T], bool] = lambda _found: True  # returns whether the act would change something
+    is_proven: bool = False  # the administrator must have proved their identity recently
     form: type[forms.Form] = forms.Form
-    initial: Callable[[T], Answers] = lambda _found: {}
+    initial: Callable[[T], Answers] = lambda _found: {}  # returns the initial values of the form
 
     def what_ends(self, found: T) -> Any:
         return self.ends(found) if callable(self.ends) else self.ends
 
 
 def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> list[dict[str, Any]]:
-    """The acts that would change something, for the template. `url` returns the URL of an act for the act's name."""
+    """The template's variables for those acts that would change something. `url` returns the URL for an act's name."""
     return [  # `ends` may run SQL statements: the template calls it only where it shows the text
         {"name": name, "label": act.label, "ends": partial(act.what_ends, found), "url": url(name)}
         for name, act in acts.items()
@@ -63,13 +58,15 @@ def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> lis
 
 
 def confirm(request: HttpRequest, act: Act[T], found: T, *, name: str, of: Named, section: Named) -> HttpResponseBase:
-    """Ask for confirmation on GET. On POST, perform the act on `found`, and redirect to `of`.
+    """Return a page that asks about the act. On POST with a valid form, perform the act on `found`.
 
-    `name` is the name in the question. `of` is the page to return to, `section` the page above it, such as a list.
+    An act that would change nothing is not performed. If `is_proven` is set, a proof of identity comes first. After the
+    act, redirect to `of`, unless the act returns a response. `name` is the name in the question. `section` is the page
+    above `of`, such as a list.
     """
     if act.is_proven and (question := proof_first(request)):
         return question
-    if not act.fits(found):  # another administrator has performed the act meanwhile
+    if not act.fits(found):  # perhaps another administrator has just performed the act
         return redirect(of.url)
     form = act.form(request.POST if request.method == "POST" else None, initial=act.initial(found))
     if request.method == "POST" and form.is_valid():

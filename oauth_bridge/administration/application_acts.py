@@ -1,4 +1,4 @@
-"""Administrators' acts on an application: switch on or off, trust, owners, end access, add an address, end a secret."""
+"""The acts of administrators on an application, its callback addresses and its secrets."""
 
 from __future__ import annotations
 
@@ -57,9 +57,12 @@ class OwnersForm(forms.Form):
 
 
 def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpResponseBase:
-    """Ask on GET; on POST perform the act `name`: on the application if `number` is 0, else on its secret `number`.
+    """Ask whether to perform an act on an application or a secret, or perform the act, as `acts.confirm`.
 
-    Raises PermissionDenied, Http404: as `rights.find_application`. Raises Http404: there is no such secret or act.
+    `name` is a key of ACTS or, if `number` is the number of a secret, of SECRET_ACTS.
+
+    Raises PermissionDenied, Http404: as `rights.find_application`. Raises PermissionDenied: the act is "owners", and a
+    permission in NAME_OWNERS is missing. Raises Http404: no act has this name, or no secret has this number.
     """
     acts_on: dict[str, Act[Any]] = SECRET_ACTS if number else ACTS
     chosen = acts_on.get(name)
@@ -75,9 +78,10 @@ def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpRespon
 
 
 def find_record(request: HttpRequest, pk: int) -> tuple[ActivityRecord, Application | None]:
-    """The record, and its application; None instead of an application that is deleted or unknown.
+    """The activity record with this primary key, and its application.
 
-    Raises PermissionDenied: no activity is visible. Raises Http404: no visible record has this id.
+    The application is None if it does not exist, or if the record names none. Raises PermissionDenied: the
+    administrator may see no activity at all. Raises Http404: the administrator may see no record with this primary key.
     """
     if not rights.may(request, rights.ACTIVITY):
         raise PermissionDenied
@@ -117,7 +121,7 @@ def _end_access(_request: HttpRequest, found: Application, _answers: Answers) ->
 
 
 def why_not_added(sent: str) -> str:
-    """Why the address cannot be registered; empty if it can."""
+    """The reason why a masked or invalid address cannot be registered; empty for any other address."""
     if MASK in sent:
         return _("Parts of it are masked, so it can’t be added from here")
     problem = registration_problem(sent)
@@ -125,7 +129,11 @@ def why_not_added(sent: str) -> str:
 
 
 def warnings_of(request: HttpRequest, sent: str, application: Application) -> tuple[str, ...]:
-    """Warnings about the address. Only administrators who may view all applications learn that another one has it."""
+    """Warnings about a new callback address: another application has registered it, or its host is new.
+
+    Only administrators who may view all applications get the warning about another application. A host is new if no
+    callback address of `application` has this host and port.
+    """
     warnings, host = [], shown_host(sent)
     others = Application.objects.exclude(pk=application.pk).filter(redirect_uris__contains=sent)
     if request.user.has_perm(rights.VIEW) and any(sent in other.callback_addresses for other in others[:100]):
@@ -143,10 +151,10 @@ def may_add_address(request: HttpRequest, application: Application) -> bool:
 
 
 def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Ask on GET whether to register the callback address that the record `pk` contains, and register it on POST.
+    """Ask whether to register the callback address in the record `pk`, or register the address, as `acts.confirm`.
 
-    Raises PermissionDenied: the activity is not visible, or the addresses may not be changed. Raises Http404: the
-    record is not visible, or contains no address that can be registered.
+    Raises PermissionDenied, Http404: as `find_record`. Raises PermissionDenied: the administrator may not change the
+    addresses. Raises Http404: the application does not exist, or the record has no address that can be registered.
     """
     entry, found = find_record(request, pk)
     sent = entry.detail.get("sent", "")

@@ -1,4 +1,4 @@
-"""Applications in Django admin. A client secret is shown once; codes and tokens are never shown."""
+"""The Django admin pages of applications. They show no client secret, code or token."""
 
 from __future__ import annotations
 
@@ -40,7 +40,10 @@ NOT_AT_FIRST = [*NEEDED, "remove_logo", "remove_used", "client_id", "created", "
 
 @admin.register(Application)
 class ApplicationAdmin(ModelAdmin):
-    """The permissions are from `rights`. An application that may not be seen gets the same answer as a missing one."""
+    """The list and the forms of applications. Owners may view and change their own applications (`rights`).
+
+    The answer for an application that the administrator may not see is the same as for one that does not exist.
+    """
 
     list_display = ("named", "state", "kind", "failed", "secret_ends", "last_sign_in")
     list_display_links = None
@@ -72,7 +75,10 @@ class ApplicationAdmin(ModelAdmin):
         return rights.applications(request, rights.VIEW, rights.CHANGE)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Application:
-        """Raises PermissionDenied: no application is visible. Raises Http404: no visible application has this id."""
+        """Return the application. Raises PermissionDenied: the administrator may see no application at all.
+
+        Raises Http404: the administrator may see no application with this id.
+        """
         if not self.has_view_permission(request):
             raise PermissionDenied
         found: Application | None = super().get_object(request, object_id, from_field)
@@ -90,7 +96,7 @@ class ApplicationAdmin(ModelAdmin):
         return rights.may(request, rights.SWITCH)
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
-        """Set `summary` and `shown_name` on each application of the page."""
+        """Return Django's list, and set `summary` and `shown_name` on its applications, for the columns."""
         page = super().get_changelist_instance(request)
         page.result_list = list(page.result_list)
         found, names = checks.summaries(page.result_list), shown.told_apart(page.result_list)
@@ -181,7 +187,8 @@ class ApplicationAdmin(ModelAdmin):
                 self.message_user(request, text, messages.WARNING)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Save groups only if changed: else a form without group fields would open the application to everybody."""
+        """Save the groups if they have changed. Write a new application to the audit trail."""
+        # Without this condition, a form without fields for groups would open the application to everybody.
         if GROUPS & set(form.changed_data):
             typed = form.cleaned_data.get("new_group")
             made, _names = named_groups([typed]) if typed else ([], [])
@@ -226,7 +233,7 @@ class ApplicationAdmin(ModelAdmin):
         return self.act_on_many(request, chosen, changing, change, label=act.label, ends=ends, done=done, form=act.form)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Count the rows that are deleted with the application. Django would list all rows, which may be millions."""
+        """Return counts for the page that asks about the deletion. Django would list each row, up to millions."""
         (application,) = objs
         counts = {
             gettext_lazy("people who have allowed it"): Consent.objects.filter(application=application).count(),

@@ -1,4 +1,4 @@
-"""The forms of applications in Django admin."""
+"""The form of an application in Django admin."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PageAddress(forms.URLField):
 
 
 class AddressLines(forms.CharField):
-    """A form field with one address per line. Different line endings do not count as a change."""
+    """A form field with one address per line. Changes of empty lines or of white space around a line do not count."""
 
     def has_changed(self, initial: Any, data: Any) -> bool:
         return split_lines(initial or "") != split_lines(data or "")
@@ -46,7 +46,7 @@ LINES = [each.name for each in Application._meta.fields if isinstance(each, Text
 class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
     """The form for an application on administration pages. `management.registration` extends it for the commands."""
 
-    # The administrator, and the applications that the administrator may see. The page sets them.
+    # The administrator, and the applications that the administrator may see. `ApplicationAdmin.get_form` sets both.
     person: User
     seen = Application.objects.none()
 
@@ -102,7 +102,10 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         return str(self.cleaned_data["id_token_alg"] or self.instance.id_token_alg)
 
     def clean(self) -> dict[str, Any]:
-        """Validate the name only if it has changed, so that an old name does not prevent changes of other fields."""
+        """Check the name, the removed callback addresses and the groups, but each only if it has changed.
+
+        So an old value that would be refused today does not prevent a change of another field.
+        """
         if "name" in self.cleaned_data and "name" in self.changed_data:
             self.check_name()
         if self.instance.pk and "redirect_uris" in self.cleaned_data and "redirect_uris" in self.changed_data:
@@ -137,7 +140,10 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
                 self.add_error("redirect_uris", text % {"count": used[address], "address": address})
 
     def check_groups(self) -> None:
-        """Check that groups are chosen exactly if `is_restricted` is set. A new group sets `is_restricted` anyway."""
+        """Add an error for `is_restricted` without groups, or for groups without `is_restricted`.
+
+        A new group is enough: it makes the application restricted.
+        """
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
         if is_restricted and groups is not None and not (groups or self.cleaned_data.get("new_group")):
             self.add_error("groups", _("Choose at least one group, or let everybody use it."))

@@ -28,7 +28,7 @@ STALE_AFTER = timedelta(days=90)
 # A secret that ends within this time "ends soon".
 ENDS_SOON = timedelta(days=30)
 MOST_CAUSES = 5
-# The refusals while an application is switched off, and of what ended then.
+# The causes of refusals while an application is switched off, and of refused codes and tokens that ended then.
 OF_SWITCHING_OFF = ("client_disabled", "code_ended_application", "token_ended_application")
 
 KINDS = {"confidential": gettext_lazy("with a secret"), "public": gettext_lazy("without a secret")}
@@ -50,10 +50,10 @@ OFF = State("", pgettext_lazy("application", "Off"))
 
 
 class Summary(NamedTuple):
-    """The summary of an application: state, sign-ins (`day`) and failures (`failed`) in 24 hours, and more.
+    """The state and figures of an application: `day`, the sign-ins, and `failed`, the failures to mend, of 24 hours.
 
-    `last_at` is the time of the last sign-in. Once the authorization code of that sign-in is deleted, the time is
-    accurate only to the hour. `secrets`: the latest first.
+    `last_at` is the time of the last sign-in, which may be rounded down to the hour. `secrets`: the latest first.
+    `admits_nobody`: only people in its groups may use the application, and these groups have no active member.
     """
 
     state: State
@@ -69,7 +69,7 @@ class Summary(NamedTuple):
 
     @property
     def secret_ends_at(self) -> datetime | None:
-        """The time at which the last working secret ends; None if no secret works, or a working secret has no end."""
+        """The end of the last working secret; None if no secret works, or if a working secret has no end."""
         ends = [each.expires_at for each in self.secrets if each.works]
         return None if None in ends else max((end for end in ends if end), default=None)
 
@@ -120,14 +120,14 @@ def _state(each: Application, is_failing: bool, last_at: datetime | None) -> Sta
 
 
 def to_mend(failures: Counter[Failing]) -> Counter[Failing]:
-    """The failures that must be mended by somebody other than the person who signs in."""
+    """Those of the failures that somebody other than the person must mend (`causes.needs_mending`)."""
     return Counter({each: number for each, number in failures.items() if needs_mending(each.step, each.cause)})
 
 
 def failing(failures: Counter[Failing], finished: Counter[str]) -> set[str]:
-    """The client_ids of failing applications: more than FAILING_SHARE of the sign-ins failed.
+    """The client_ids of failing applications: of their sign-ins, more than FAILING_SHARE failed.
 
-    `finished`: finished sign-ins by client_id. Refusals of a switched-off application do not count.
+    `finished`: the number of finished sign-ins by client_id. The causes in OF_SWITCHING_OFF do not count as failures.
     """
     failed: Counter[str] = Counter()
     for each, number in failures.items():
@@ -137,12 +137,18 @@ def failing(failures: Counter[Failing], finished: Counter[str]) -> set[str]:
 
 
 def is_risky(each: Application) -> bool:
-    """Return whether the application is trusted and has an http address. Trusted applications need no consent page."""
+    """Return whether the application is trusted and has an http callback address.
+
+    A trusted application gets codes without a consent page.
+    """
     return each.is_trusted and any(address.startswith("http://") for address in each.callback_addresses)
 
 
 class Finding(NamedTuple):
-    """A problem or a risk. `would_fail`: sign-ins fail. `code` is for programs; `fix`, if not empty, is the advice."""
+    """A problem or a risk of an application. `would_fail`: it makes sign-ins fail.
+
+    `code` is the name of the finding for programs. `fix` is the advice; it may be empty.
+    """
 
     code: str
     would_fail: bool
@@ -151,7 +157,7 @@ class Finding(NamedTuple):
 
 
 def of_application(application: Application) -> list[Finding]:
-    """All findings. Problems that make sign-ins fail come first."""
+    """All findings about the application. Problems that make sign-ins fail come first."""
     of_hints = [
         Finding("address_hint", False, f"{address}: {hint}")
         for address in application.callback_addresses
@@ -213,12 +219,12 @@ def _of_secrets(application: Application, summary: Summary) -> list[Finding]:
 
 
 def _days(end: datetime, now: datetime) -> int | None:
-    """The number of days from `now` until `end`, rounded up; None if it is more than 30 (ENDS_SOON)."""
+    """The whole days from `now` until `end`, plus one; None if `end` is more than 30 days (ENDS_SOON) away."""
     return (end - now).days + 1 if end - now <= ENDS_SOON else None
 
 
 def _of_failures(application: Application) -> list[Finding]:
-    """Findings on the last day's failures, most frequent first. They are risks, because anybody can cause failures."""
+    """Findings on the most frequent failures of the last day. They are risks, because anybody can cause failures."""
     failures = to_mend(statistics.failures(statistics.start_of(1), None, [application.client_id]))
     found = []
     for each, number in failures.most_common(MOST_CAUSES):

@@ -1,4 +1,4 @@
-"""The administration's search for people, applications and references. One exact hit opens at once."""
+"""The administration's search for people, applications and references."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_LISTED = 20
 
 
 def find(request: HttpRequest) -> HttpResponse:
-    """Redirect to the page of a typed address, client ID or reference. Otherwise, list people and applications by name.
+    """Redirect to the page for the typed text (`_url_of`). If there is none, list people and applications that match.
 
     Raises PermissionDenied: the administrator may see neither activity nor applications nor people.
     """
@@ -53,7 +53,10 @@ def may_find(request: HttpRequest) -> bool:
 
 
 def _url_of(request: HttpRequest, typed: str) -> str:
-    """The URL for a client ID, reference or e-mail address (its person, else its activity); "" if none is found."""
+    """The URL of the page for a typed e-mail address, client ID or reference; "" if the administrator may see none.
+
+    For an e-mail address, this is the page of the person or else the activity with this address.
+    """
     has = request.user.has_perm
     if address := looked_up_email(typed):
         if has(PEOPLE) and (owner := reading.person_with(address)):

@@ -1,4 +1,4 @@
-"""The page of a group: its members, forms to add or remove many members, and the applications that it opens."""
+"""The page of a group: its members, forms to add or remove many members, and the applications that they may use."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class AddressesForm(forms.Form):
     )
 
     def clean_addresses(self) -> list[str]:
-        """The typed addresses. Of `Ada Lovelace <ada@example.org>`, only the address counts."""
+        """Return each typed address once; of `Ada Lovelace <ada@example.org>`, only the part in brackets.
+
+        Raises ValidationError: there are more than MOST_AT_ONCE addresses.
+        """
         found = []
         for line in self.cleaned_data["addresses"].translate({ord(each): "," for each in ";\n\r"}).split(","):
             _name, bracket, rest = line.partition("<")
@@ -53,8 +56,10 @@ class AddressesForm(forms.Form):
 def group(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Show the page of a group. POST adds people by their addresses or, once confirmed, removes the ticked people.
 
-    To change the members, administrators need the permissions to change groups and people. If the group gives
-    permissions, a proof of identity comes first. Raises PermissionDenied: a permission is missing. Raises Http404.
+    If the group gives permissions, administrators who may change its members must prove their identity first.
+
+    Raises PermissionDenied: the administrator may not view groups or, on POST, not change the members. Raises Http404:
+    the group does not exist. Raises BadRequest: as `_remove`.
     """
     if not admin.site.get_model_admin(Group).has_view_permission(request):
         raise PermissionDenied
@@ -123,7 +128,10 @@ def _members(request: HttpRequest, found: Group, number: int) -> dict[str, Any]:
 
 
 def _add(request: HttpRequest, found: Group, typed: list[str]) -> AddressesForm:
-    """Add the people with these addresses, and show a message. The returned form has the refused addresses, and why."""
+    """Add the people with these addresses to the group, and show a message.
+
+    Returns a form with the addresses that were not added, and the reasons as errors. Without errors, the form is empty.
+    """
     addresses = {each: looked_up_email(each) for each in typed}
     people = {each.email: each for each in User.objects.filter(email__in=filter(None, addresses.values()))}
     manageable = {email: each for email, each in people.items() if person.may_change(request, each)}
@@ -149,7 +157,10 @@ def _named(addresses: list[str]) -> str:
 
 
 def _remove(request: HttpRequest, found: Group) -> HttpResponseBase | None:
-    """Raises BadRequest: a malformed user ID."""
+    """Return a page that asks whether to remove the ticked people; None if they are removed, or nobody can be removed.
+
+    Raises BadRequest: a user ID is malformed.
+    """
     try:
         chosen = found.user_set.filter(pk__in=request.POST.getlist(ACTION_CHECKBOX_NAME))
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""The list of people in Django admin: their state, their last sign-in, and who is invited."""
+"""The list of people in Django admin: their state and invitation, their rights, and their last sign-in."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class PersonAdmin(UserAdmin):
     search_help_text = gettext_lazy("Name, e-mail or user ID")
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
-        """Set `shown_state` and `invitation` on each person of the page."""
+        """Return Django's list, and set `shown_state` and `invitation` on its people, for the columns."""
         found = super().get_changelist_instance(request)
         rows = found.result_list = list(found.result_list)
         locked_until, invitations = record_facts.locked_until([row.pk for row in rows]), page.invitations(rows)
@@ -66,7 +66,7 @@ class PersonAdmin(UserAdmin):
         return queryset.filter(page.matching(search_term)), False
 
     def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
-        """Show who is invited."""
+        """Redirect to the list of invited people; without permission to see people, to the overview."""
         invited = shown.page("accounts_user_changelist", state="invited")
         return redirect(invited if self.has_view_permission(request) else "admin:index")
 

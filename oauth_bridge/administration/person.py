@@ -46,7 +46,11 @@ ATTEMPTS, MOST_BROWSERS = 6, 10
 
 
 def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Show the page of a person. With `act` in the query, GET asks for confirmation and POST performs the act."""
+    """Show the page of a person. With `act` in the query, ask about the act or perform it, as `acts.confirm`.
+
+    Raises PermissionDenied: the administrator may not see people, or may not perform the act. Raises Http404: the
+    person or the act does not exist.
+    """
     if not request.user.has_perm(PEOPLE):
         raise PermissionDenied
     found = User.objects.filter(pk=pk).first()
@@ -88,7 +92,10 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
 
 def matching(typed: str) -> Q:
-    """A filter for the person with this user ID, or for people whose address or nickname contains each typed word."""
+    """A filter for the person with the typed user ID or, for other text, for people who match each typed word.
+
+    A word matches if it is in the e-mail address or in the nickname. An empty text matches everybody.
+    """
     with suppress(ValueError):
         return Q(pk=UUID(typed))
     found, address = Q(), looked_up_email(typed)
@@ -110,7 +117,10 @@ def state(found: User, locked_until: datetime | None) -> State:
 
 
 def invitations(people: Sequence[User]) -> dict[UUID, str]:
-    """A sentence for each invited person: who sent the invitation and when, and until when its link works."""
+    """A sentence for each invited person, by user ID: who sent the last invitation, when, and until when it works.
+
+    The audit trail tells who and when. People without an entry in the audit trail are left out.
+    """
     ends_at = {str(each.pk): end for each in people if (end := each.invitation_ends_at)}
     sent = AuditEntry.objects.filter(kind="person", key__in=ends_at, action="account_invited").order_by("pk")
     entries = {entry.key: entry for entry in sent}  # the last one of each person
@@ -133,7 +143,7 @@ def may_change(request: HttpRequest, found: User) -> bool:
 
 
 def _may(request: HttpRequest, found: User, each: Act[User]) -> bool:
-    """Whether the administrator has the permission for the act, and at least the rights of the person."""
+    """Whether the administrator has the permission for the act. Only a superuser may act on an administrator."""
     people: Any = admin.site.get_model_admin(User)
     return people.may_manage(request, found) and request.user.has_perm(each.permission or rights.CHANGE_PEOPLE)
 
@@ -152,7 +162,7 @@ def act(request: HttpRequest, found: User, name: str) -> HttpResponseBase:
         raise Http404
     if not _may(request, found, chosen):
         raise PermissionDenied
-    if name in ACTS | INVITED_ACTS and name not in _acts_on(found):  # the person has accepted the invitation meanwhile
+    if name in ACTS | INVITED_ACTS and name not in _acts_on(found):  # such as after the person accepted the invitation
         return redirect(shown.page("person", found.pk))
     section = Named(_("People"), shown.page("accounts_user_changelist"))
     # Afterwards, a person whose invitation is withdrawn has no page.

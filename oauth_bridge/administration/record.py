@@ -1,4 +1,4 @@
-"""The page of one record: the compared addresses, the advice, whether the cause is gone, the sent parameters."""
+"""The page of an activity record: the compared addresses, the advice, whether the cause is gone, the parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from oauth_bridge.models.activity import ActivityRecord
 from oauth_bridge.models.application import MISTYPED_CLIENT_ID
 
 OF_THE_SECRET = ("secret_wrong", "secret_of_another", "secret_none_left", "secret_expired", "secret_revoked")
-# For each cause, the act on the application or on the person that removes it.
+# For these causes, the act on the application or person that removes the cause.
 ACTS = {
     "client_disabled": "switch-on",
     **dict.fromkeys(OF_THE_SECRET, "new-secret"),
@@ -34,7 +34,7 @@ ACTS = {
 
 
 def record(request: HttpRequest, pk: int) -> HttpResponse:
-    """Show the page of a record. Raises PermissionDenied, Http404: as `find_record`."""
+    """Show the page of an activity record. Raises PermissionDenied, Http404: as `application_acts.find_record`."""
     entry, application = application_acts.find_record(request, pk)
     each = attempts.of(entry, rights.client_ids(request))
     names = Names(request, {entry.client_id, each.client_id}, {entry.person_id, each.person_id})
@@ -72,9 +72,10 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _received(value: str) -> str:
-    """The value, or a sentence with its length. For a value that may be a secret, the record has only the length.
+    """The recorded text of a parameter, or a sentence instead of a recorded length.
 
-    A value of digits only is such a length, unless it is as long as a mistyped client_id.
+    A record has only the length of a value that may be a secret. A text of digits is a length, unless the text looks
+    like a mistyped client_id (MISTYPED_CLIENT_ID).
     """
     if not value.isdigit() or re.fullmatch(MISTYPED_CLIENT_ID, value):
         return value
@@ -83,7 +84,7 @@ def _received(value: str) -> str:
 
 
 def _acts(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> list[dict[str, Any]]:
-    """The permitted acts that remove the cause. For "not_admitted", a link to the groups of the person."""
+    """The permitted acts that remove the cause of the record; for "not_admitted", a link to the person's groups."""
     may_see = request.user.has_perm(rights.PEOPLE)
     of = User.objects.filter(pk=entry.person_id).first() if entry.person_id and may_see else None
     if entry.cause == "not_admitted" and application and of and person.may_change(request, of):

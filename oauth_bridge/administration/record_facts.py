@@ -1,4 +1,4 @@
-"""Facts about the cause of a record: whether the cause is gone, hints, and the text for the application's developer."""
+"""Facts about the cause of an activity record: whether it is gone, hints, and the text for the developer."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from oauth_bridge.models.activity import ActivityRecord, Step
 from oauth_bridge.models.application import CLIENT_ID_LENGTH, TYPING_ERRORS
 
 MOST_NEAR = 5  # applications that are named
-MOST_LIMITS = 5  # of the latest records of a limit, for each person
+MOST_LIMITS = 5  # records of a limit that are read, for each person
 
 OF_NO_APPLICATION = {"client_unknown", "client_deleted"}
 # The limits that end when an administrator unlocks the account.
 OF_THE_ACCOUNT = {"sign_in_limited_account", "factor_limited"}
 
-# For each of these causes, the act on the person's page that removes it, and the column that it sets.
+# For each of these causes, the act on the person's page that removes the cause, and the column that the act sets.
 OF_THE_PERSON = {
     "account_inactive": ("activate", "is_active"),
     "person_deactivated": ("activate", "is_active"),
@@ -48,7 +48,7 @@ OF_THE_APPLICATION: dict[str, Callable[[Application], bool]] = {
 
 
 def is_mended(entry: ActivityRecord, application: Application | None) -> bool | None:
-    """Return whether the cause of the record is gone; None if that cannot be known, as for an error in the request."""
+    """Return whether the cause of the record is gone; None if the database cannot tell."""
     if entry.cause in OF_NO_APPLICATION:  # the record of an exchange belongs to the application whose code was sent
         client_id = entry.detail.get("parameters", {}).get("client_id", "")
         return Application.objects.filter(client_id=client_id).exists()
@@ -73,7 +73,10 @@ def limit_ends_at(entry: ActivityRecord) -> datetime | None:
 
 
 def locked_until(people: Sequence[UUID]) -> dict[UUID, datetime]:
-    """The time until which wrong passwords or codes lock each account. Accounts that are not locked are left out."""
+    """By user ID, the time until which wrong passwords or codes limit the sign-ins to an account.
+
+    Accounts without a limit are left out. Only the latest records of limits are read.
+    """
     rows = reading.records(Filters()).filter(person__in=people, cause__in=OF_THE_ACCOUNT)[: MOST_LIMITS * len(people)]
     now, found = timezone.now(), dict[UUID, datetime]()
     for entry in rows:
@@ -91,7 +94,10 @@ def _is_unlocked(entry: ActivityRecord) -> bool:
 def hints(
     request: HttpRequest, entry: ActivityRecord, application: Application | None
 ) -> list[tuple[str, list[Named]]]:
-    """Sentences about the cause, each with the applications that it names: only those the administrator may see."""
+    """Sentences about the cause, each with the applications that it names.
+
+    No sentence is about an application that the administrator may not view.
+    """
     seen, sent = rights.applications(request, rights.VIEW), entry.detail.get("parameters", {})
     named_by: dict[str, Iterable[Application]] = {}
     if entry.cause == "secret_of_another":
@@ -112,7 +118,10 @@ def hints(
 
 
 def for_developer(request: HttpRequest, entry: ActivityRecord, fix: str) -> str:
-    """A text about the record for the application's developer; empty if the developer cannot remove the cause."""
+    """A text about the record, which the administrator can send to the application's developer.
+
+    Empty if the developer is not the one who removes the cause, or if the record has no application or no advice.
+    """
     is_theirs = entry.cause in CAUSES and CAUSES[entry.cause].mender is Mender.DEVELOPER
     if not (entry.client_id and fix and is_theirs and needs_mending(entry.step, entry.cause)):
         return ""
@@ -137,7 +146,10 @@ def _with_callback(seen: QuerySet[Application], sent: str) -> list[Application]:
 
 
 def with_client_id(seen: QuerySet[Application], sent: str) -> list[Application]:
-    """Return the applications in `seen` whose client ID differs from `sent` in at most TYPING_ERRORS characters."""
+    """The applications in `seen` whose client ID is nearly `sent`, the most similar first, at most MOST_NEAR.
+
+    The similarity allows for about TYPING_ERRORS wrong characters.
+    """
     if abs(len(sent) - CLIENT_ID_LENGTH) > TYPING_ERRORS or not sent.isprintable():  # or only a length was recorded
         return []
     client_ids, similarity = list(seen.values_list("client_id", flat=True)), 1 - TYPING_ERRORS / CLIENT_ID_LENGTH

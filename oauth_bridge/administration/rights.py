@@ -1,6 +1,7 @@
-"""The rights of administrators: permissions for all applications, and the rights of owners for their applications.
+"""The rights of administrators to applications and activity, by Django's permissions or as owners.
 
-An owner who may open the administration has the rights in OF_OWNERS for the owned applications, without a permission.
+A permission is for all applications. An owner who may open the administration needs no permission: owners have the
+rights in OF_OWNERS for the applications that they own.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ NAME_OWNERS = OF_OWNERS | {PEOPLE}
 
 
 def applications(request: HttpRequest, *permissions: str) -> QuerySet[Application]:
-    """The applications for which the signed-in administrator has one of the permissions."""
+    """The applications for which the signed-in administrator has at least one of the rights in `permissions`."""
     if any(map(request.user.has_perm, permissions)):
         return Application.objects.all()
     if OF_OWNERS.isdisjoint(permissions):
@@ -40,7 +41,10 @@ def applications(request: HttpRequest, *permissions: str) -> QuerySet[Applicatio
 
 
 def may(request: HttpRequest, permission: str, application: Application | None = None) -> bool:
-    """Whether the administrator has the permission for this application or, if none is passed, for at least one."""
+    """Whether the signed-in administrator has the permission, or has this right as an owner.
+
+    Owners have the rights in OF_OWNERS. `application`: the owned application; None: any owned application is enough.
+    """
     if request.user.has_perm(permission):
         return True
     found = applications(request, permission)
@@ -48,10 +52,10 @@ def may(request: HttpRequest, permission: str, application: Application | None =
 
 
 def find_application(request: HttpRequest, pk: int, permission: str = VIEW) -> Application:
-    """The application, for an administrator who may view it and has `permission` for it.
+    """The application, if it exists and the administrator has both rights for it: VIEW and `permission`.
 
-    Raises PermissionDenied: one of the two rights is missing for every application. Raises Http404: a right is missing
-    for this application, or the application does not exist.
+    Raises PermissionDenied: the administrator has VIEW for no application, or `permission` for none. Raises Http404:
+    otherwise.
     """
     if not (may(request, VIEW) and may(request, permission)):
         raise PermissionDenied
@@ -59,14 +63,17 @@ def find_application(request: HttpRequest, pk: int, permission: str = VIEW) -> A
 
 
 def client_ids(request: HttpRequest) -> list[str] | None:
-    """The applications whose activity is visible. None: all activity, also records without an application."""
+    """The client_ids of the applications whose activity the administrator may see.
+
+    None: the administrator may see all activity, including records without an application.
+    """
     if request.user.has_perm(ACTIVITY):
         return None
     return list(applications(request, ACTIVITY).values_list("client_id", flat=True))
 
 
 def hidden_details(request: HttpRequest) -> set[str]:
-    """The details of a deleted application in records that the signed-in administrator may not see."""
+    """The names of those details about a deleted application that the signed-in administrator may not see."""
     has = request.user.has_perm
     if not (has(VIEW) or has(ACTIVITY)):
         return {"deleted_name", "deleted_at", "deleted_by"}

@@ -1,4 +1,4 @@
-"""Make a client secret, and show it once, with the settings that an application needs beside it."""
+"""Make a client secret, and show it once, with the other settings that an application needs."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def rotate(
     overlap: timedelta = secret_rotation.DEFAULT_OVERLAP,
     name: str = "",
 ) -> HttpResponseBase:
-    """Make a secret, and redirect to the page that shows it. Raises TooManySecrets: too many secrets still work.
+    """Make a client secret, and redirect to the page that shows it (`new_secret`).
 
-    Only the digest is stored, so a signed cookie carries the secret to that page. `overlap`: how long
-    older secrets still work. `name`: a note.
+    The database has only the digest of the secret, so a signed cookie carries the secret to that page. `overlap` and
+    `name`: as for `secret_rotation.rotate`. Raises TooManySecrets: as that function.
     """
     secret = secret_rotation.rotate(application, overlap, name=name, maker=cast(User, request.user)).secret
     url = shown.page("application_secret", application.pk)
@@ -96,7 +96,8 @@ def rotate(
 def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Show the secret in the cookie, and delete the cookie. Without a valid cookie, redirect to the application's page.
 
-    Raises PermissionDenied, Http404: the cookie is not valid, and the administrator may not view the application.
+    Raises PermissionDenied, Http404: as `rights.find_application`, but only without a valid cookie. Raises Http404: the
+    cookie is valid, and the application does not exist any more.
     """
     try:
         secret = request.get_signed_cookie(COOKIE, salt=_salt(request, pk), max_age=COOKIE_SECONDS)
@@ -117,12 +118,15 @@ def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 
 def _salt(request: HttpRequest, pk: int) -> str:
-    """The salt of the cookie. It names application and person, so no other user of the browser sees the secret."""
+    """The salt of the cookie's signature. It has the user ID, so that no other user of the browser sees the secret."""
     return f"oauth_bridge.admin.secret.{pk}.{request.user.pk}"
 
 
 def product_settings(found: Application) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The settings that ready-made products need besides client ID and secret: first with discovery, then without."""
+    """The settings that a ready-made product needs besides client ID and secret.
+
+    Returns two groups, first for OpenID Connect discovery, then without. A group is a heading and (label, value) pairs.
+    """
     discovered = [
         (_("Issuer"), settings.BASE_URL),
         (_("Discovery address"), f"{settings.BASE_URL}{paths.OPENID_CONFIGURATION}"),

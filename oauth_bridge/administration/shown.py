@@ -1,4 +1,4 @@
-"""Prepare records, applications and people for templates: words in the active language, and permitted links."""
+"""Prepare records, applications and people for templates: names, links, and words in the active language."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from oauth_bridge.models.activity import ActivityRecord
 
 
 class Named(NamedTuple):
-    """An application, a person or a group. `url` is empty if the administrator may not open the page."""
+    """What a template shows of an application, person, group or page. If `url` is empty, the name is no link.
+
+    `detail` is the host of an application or the e-mail address of a person. `picture` is the URL of a logo.
+    """
 
     name: str
     url: str
@@ -42,12 +45,12 @@ NOBODY = Named("", "")
 
 
 def name_of_person(person: User) -> str:
-    """The nickname, or the e-mail address if the nickname is empty. Only for administrators who may see people."""
+    """The nickname, or the e-mail address if the nickname is empty. Show it only to those who may see people."""
     return person.nickname.strip() or person.email
 
 
 def told_apart(rows: Iterable[Application]) -> dict[str, Named]:
-    """The names by client_id. Names that several rows have are followed by the first characters of the client_id."""
+    """The name and link of each application, by client_id. Equal names have a part of the client_id at the end."""
     found = {row.client_id: named(row) for row in rows}
     numbers = Counter(each.name for each in found.values())
     for client_id, each in found.items():
@@ -57,7 +60,7 @@ def told_apart(rows: Iterable[Application]) -> dict[str, Named]:
 
 
 class Names:
-    """The names of the applications and people of a page, without those that the administrator may not see."""
+    """The names of the applications and people on a page, as far as the administrator may see them."""
 
     def __init__(self, request: HttpRequest, client_ids: Iterable[str], people: Iterable[UUID | None]) -> None:
         self.hidden_details, may_open = rights.hidden_details(request), rights.may(request, rights.VIEW)
@@ -71,11 +74,11 @@ class Names:
         self.people = {row.pk: Named(name_of_person(row), page("person", row.pk), row.email) for row in found}
 
     def application(self, client_id: str) -> Named:
-        """The name of the application; the client_id if the application is deleted or may not be seen."""
+        """The name and link of the application; only its client_id if it is deleted, unknown or hidden."""
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
 
     def fix_of(self, entry: ActivityRecord) -> str:
-        """The advice for a record. For a switched-off application, the text of `off_since` is added."""
+        """The advice for a record. For the cause `client_disabled`, `off_since` of a visible application is added."""
         why = self.why_off.get(entry.client_id, "") if entry.cause == "client_disabled" else ""
         return f"{reading.fix(entry, self.hidden_details)} {why}".strip()
 
@@ -84,7 +87,7 @@ class Names:
 
 
 def page(route: str, *args: object, **query: Any) -> str:
-    """The URL of a page of the administration, without empty query parameters."""
+    """The URL of a page of the administration. Empty values in `query` are left out."""
     found = urlencode({name: value for name, value in query.items() if value})
     return reverse(f"admin:{route}", args=args) + (f"?{found}" if found else "")
 
@@ -99,7 +102,10 @@ def groups(request: HttpRequest, rows: Iterable[Group]) -> list[Named]:
 
 
 def off_since(request: HttpRequest, application: Application) -> str:
-    """Sentences that say when, why and by whom the application was switched off; empty if it is switched on."""
+    """Sentences that say when and why the application was switched off; empty if it is on, or the time is unknown.
+
+    Only administrators who may see people get the name of the person who switched it off.
+    """
     if application.is_enabled or application.disabled_at is None:
         return ""
     since = f"{application.disabled_at:{audit_trail.TIME_FORMAT}}"
@@ -131,9 +137,9 @@ def causes(
     names: Names | None = None,
     before: Collection[Failing] | None = None,
 ) -> list[dict[str, Any]]:
-    """The template's variables for each cause: first those that need mending, then by frequency.
+    """The template's variables for each of `failures`: first those that need mending, then the others, by frequency.
 
-    `url` returns the URL of the activity with these failures. `is_new`: not in `before`, if it is given.
+    `url` returns the link of a failure. `is_new`: the failure is not in `before`; always false without `before`.
     """
     rows = [
         {

@@ -1,4 +1,4 @@
-"""Prepare sign-in attempts for templates: the summary, the steps, the failure to show, and the live view (`board`)."""
+"""Prepare sign-in attempts for templates: the summary, the steps, the failure to show, and the board."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from oauth_bridge.administration.shown import Names, browser_of, record_url
 from oauth_bridge.models import Application
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 
-# For each ending of an attempt, the word and the CSS class of the badge, and that of the icon of its last step.
+# For each ending of an attempt: the word and the CSS class of the badge, and the CSS class of the last step's icon.
 ENDINGS = {
     Ending.SIGNED_IN: (gettext_lazy("Signed in"), "good", ""),
     Ending.REFUSED: (pgettext_lazy("by the person", "Refused"), "", "no"),
@@ -42,8 +42,8 @@ DONE = {
 def attempt(each: Attempt, names: Names) -> dict[str, Any]:
     """The template's variables for an attempt. `word` and `badge` are about its ending.
 
-    `title`, `fix`, `mark`, `reference` and `record_url` are about one event: the failure that somebody looks for
-    (`each.chosen`); without it, `each.failure`; without both, the last refusal that did not change the ending.
+    `title`, `fix`, `words`, `mark`, `reference` and `record_url` are about one event: `each.chosen`, else
+    `each.failure`, else the last event that does not change the ending. Without such an event, they are empty.
     """
     harmless = next((event for event in reversed(each.events) if not each.matters(event)), None)
     failure = each.chosen or each.failure or harmless
@@ -68,7 +68,10 @@ def attempt(each: Attempt, names: Names) -> dict[str, Any]:
 
 
 def _runs(each: Attempt) -> list[tuple[ActivityRecord, int]]:
-    """For each run of events with the same step and cause: the last event, and their number. Skips `is_over` events."""
+    """For each run of successive events with the same step and cause: its last event, and the number of its events.
+
+    Events that are over (`Attempt.is_over`) are left out.
+    """
     events = [event for event in each.events if not each.is_over(event)]
     runs = [list(run) for _, run in groupby(events, key=lambda event: (event.step, event.cause))]
     return [(run[-1], len(run)) for run in runs]
@@ -89,7 +92,7 @@ def _title(event: ActivityRecord, number: int) -> str:
 
 
 def _story(each: Attempt) -> list[tuple[str, str]]:
-    """The words for each finished or refused step, and their CSS class, which is empty for a finished step."""
+    """The summary of an attempt: words for each step so far, with a CSS class, which is empty for a finished step."""
     parts = [(str(DONE[step]), "") for step in each.missing if step in each.reached]
     for event, number in _runs(each):
         if event.outcome == Outcome.SUCCEEDED:
@@ -103,9 +106,9 @@ def _story(each: Attempt) -> list[tuple[str, str]]:
 
 
 def _steps(each: Attempt) -> list[dict[str, Any]]:
-    """The finished and refused steps in the order of their events, and the missing ones at their places.
+    """The template's variables for each step in the order of the events, with the missing steps at their places.
 
-    If `each` is one record that belongs to no attempt, the steps before it are left out, because they are unknown.
+    For a record without an attempt, earlier steps are left out, because nothing is known about these steps.
     """
     first, found = each.events[0], []
     for event, number in _runs(each):
@@ -131,9 +134,9 @@ def _step(step: Step, mark: str, note: str) -> dict[str, Any]:
 
 # The board of an application: the steps of its latest attempt, as they happen -----------------------------------------
 
-# An attempt is on the board, and a page looks again by itself, for this time.
+# After its last event, an attempt stays on the board for this time. A page with a board reloads itself for this time.
 LASTS = timedelta(minutes=15)
-# For each step that every sign-in has: the heading of the board if the step is the last one, and an explanation.
+# For each step that every sign-in has: the heading of the board if it is the last step so far, and an explanation.
 BOARD: dict[Step, tuple[Any, Any]] = {
     Step.AUTHORIZE: (
         gettext_lazy("%(name)s has begun a sign-in"),
@@ -149,14 +152,14 @@ BOARD: dict[Step, tuple[Any, Any]] = {
     ),
     Step.PROFILE: (gettext_lazy("%(name)s came as far as the profile"), gettext_lazy("It reads who signed in.")),
 }
-# Steps that not every sign-in has are shown as a part of this one.
+# The steps that not every sign-in has. The board shows each as a part of another step.
 PART_OF = {Step.SIGN_IN: Step.AUTHORIZE, Step.SECOND_FACTOR: Step.AUTHORIZE}
 
 
 def board(application: Application, attempts: Sequence[Attempt], names: Names) -> dict[str, Any]:
-    """The template's variables: for each step of BOARD, the last event of the latest attempt.
+    """The template's variables for the board: the latest attempt, and the last event of each step in BOARD.
 
-    Sign-outs are not shown, nor attempts whose last event is more than 15 minutes (LASTS) ago.
+    Sign-outs do not count as attempts, nor do attempts without an event in the last 15 minutes (LASTS).
     """
     signing_in = (each for each in attempts if {event.step for event in each.events} != {Step.LOGOUT})
     found = next((each for each in signing_in if timezone.now() - each.latest_at < LASTS), None)

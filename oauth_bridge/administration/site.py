@@ -29,7 +29,7 @@ from oauth_bridge.administration import (
     trail,
 )
 
-# The items of the navigation after the overview: route, label, icon, permission, and the beginning of its other paths.
+# The items of the navigation after the overview: route, label, icon, permission, and the beginnings of further paths.
 SECTIONS = [
     ("admin:oauth_bridge_application_changelist", gettext_lazy("Applications"), "applications", rights.VIEW, ()),
     ("admin:accounts_user_changelist", gettext_lazy("People"), "person", rights.PEOPLE, ("/admin/auth/group/",)),
@@ -55,7 +55,7 @@ PAGES: list[tuple[str, str, Callable[..., HttpResponseBase]]] = [
 
 
 class Site(AdminSite):
-    """The class of `django.contrib.admin.site`."""
+    """The admin site with the pages in PAGES. `django.contrib.admin.site` is an instance of this class."""
 
     own_permissions = ("view_activityrecord", "view_auditentry")  # for models that are not in Django admin
 

@@ -26,7 +26,7 @@ from oauth_bridge.administration.shown import Named
 from oauth_bridge.models import Application
 
 TRAIL = "accounts.view_auditentry"
-# For each kind of object, the permission to see the entries of one object.
+# For these kinds of objects, the permission to see the entries of one object.
 OF_ONE = {"application": VIEW, "person": PEOPLE, "group": "auth.view_group"}
 ENTRIES, MOST_PEOPLE = 50, 100
 
@@ -80,9 +80,10 @@ VALUES = {"now": gettext_lazy("at once"), **checks.KINDS}
 
 
 def trail(request: HttpRequest) -> HttpResponse:
-    """Show the audit trail. `kind` and `key` in the query select one object.
+    """Show the audit trail, latest entry first. `kind` and `key` in the query select the entries of one object.
 
-    Raises PermissionDenied: the administrator may see neither the whole audit trail nor the entries of this object.
+    Raises PermissionDenied: the administrator may see neither the whole audit trail nor the entries of the selected
+    object.
     """
     kind, key, typed = (request.GET.get(name, "").strip() for name in ("kind", "key", "q"))
     chosen = {"kind": kind, "key": key} if kind in OF_ONE and key else {}
@@ -110,7 +111,11 @@ def trail(request: HttpRequest) -> HttpResponse:
 
 
 def _matching(request: HttpRequest, typed: str) -> Q:
-    """A filter: `typed` is in the action, object or actor. People match only for administrators who may see them."""
+    """A filter for entries whose action, object or actor matches the typed text. An empty text matches every entry.
+
+    Actors are searched only if the page shows their names (`_sees_actors`). People who were changed are searched by
+    nickname and address only if the administrator may see people.
+    """
     if not typed:
         return Q()
     actions = [action for action, title in ACTIONS.items() if typed.casefold() in str(title).casefold()]
@@ -155,7 +160,7 @@ def _actor(entry: AuditEntry, sees_actors: bool) -> str:
 
 
 def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named]) -> list[Any]:
-    """Replace user IDs of visible people, and codenames of permissions, by names in the old and the new values."""
+    """The old and the new value, in which names replace codenames of permissions and user IDs of visible people."""
     if name == "permissions":
         names = dict(Permission.objects.values_list("codename", "name"))
         return [[_(names.get(code, code)) for code in codes or ()] for codes in pair]
@@ -165,7 +170,10 @@ def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named])
 
 
 def _subjects(request: HttpRequest, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Named]:
-    """The present names of the objects, by kind and key. Deleted and invisible objects are left out."""
+    """The present names and links of the objects, by kind and key.
+
+    Deleted objects are left out, and objects of a kind that the administrator may not see (OF_ONE).
+    """
     keys: defaultdict[str, set[str]] = defaultdict(set)
     for kind, key in wanted:
         if kind in OF_ONE and request.user.has_perm(OF_ONE[kind]):
@@ -191,7 +199,7 @@ def _is_uuid(text: str) -> bool:
 
 
 def _words(value: Any) -> list[str]:
-    """The words for an old or new value. For a list, an entry has only the removed and the added values."""
+    """The words for an old or a new value. An empty value has none; a list is returned unchanged."""
     if isinstance(value, list):
         return value
     if isinstance(value, bool):

@@ -1,6 +1,7 @@
 """Delete expired rows in batches, for `manage.py purge`.
 
-Each batch reads one range of a table, in the order in which rows are stored. So the size of the range bounds its cost.
+Each batch reads one range of a table in the order of storage (RANGES). So the size of a range bounds the cost of a
+batch.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from oauth_bridge.models.activity import ActivityCount, ActivityRecord
 COUNTS_KEPT_FOR = timedelta(days=400)
 # After this time, the network address in a record is replaced by its network.
 WHOLE_ADDRESS_FOR = timedelta(days=7)
-# A sign-up that nobody confirmed is deleted after this time. Its page for the code expires after half an hour.
+# A sign-up that nobody confirmed is deleted after this time. The page for the mailed code expires after half an hour.
 UNCONFIRMED_KEPT_FOR = timedelta(days=30)
 
-# The rows to purge, and the function that deletes or changes the rows with these keys and returns their number.
+# The rows to purge, and a function that purges the rows with given keys and returns their number; None: delete them.
 Expired = tuple[QuerySet[Any], Callable[[list[Any]], int] | None]
 
 
 def expired(now: datetime) -> list[Expired]:
-    """All rows that are past use."""
+    """The rows to purge at the time `now`: expired rows, and records whose network address is to be shortened."""
     ended = now - tokens.lifetime()
     codes, records = AuthorizationCode.objects, ActivityRecord.objects
     recorded = Q(is_expiry_recorded=True) | Q(expires_at__lte=now - counts.UNRECORDED_FOR)
@@ -43,8 +44,8 @@ def expired(now: datetime) -> list[Expired]:
     unconfirmed = unconfirmed.filter(is_staff=False, is_superuser=False)
     deleted: list[QuerySet[Any]] = [
         # A redeemed code is the record of a sign-in, and outlives its token, so that a replay still revokes the token.
-        # An unredeemed code is kept as long as a token, so that the answer
-        # to a late exchange names the reason, and longer if no worker has recorded its expiry yet.
+        # An unredeemed code is kept as long as a token, so that the answer to a late exchange names the reason. It is
+        # kept longer if no worker has recorded its expiry yet.
         codes.filter(redeemed_at__lte=now - code_history.REDEEMED_KEPT_FOR),
         codes.filter(recorded, redeemed_at=None, expires_at__lte=ended),
         WithdrawnCode.objects.filter(expires_at__lte=ended),
@@ -67,15 +68,18 @@ def expired(now: datetime) -> list[Expired]:
 
 
 def _shorten_addresses(keys: list[int]) -> int:
-    """Replace IPv4 addresses by /24 networks, and clear others ("::1"). IPv6 addresses are recorded as networks."""
+    """Replace IPv4 addresses in these records by their /24 networks, and clear other addresses. Return len(keys).
+
+    IPv6 addresses are recorded as networks, except "::1".
+    """
     rows = ActivityRecord.objects.filter(pk__in=keys)
     for address in set(rows.values_list("address", flat=True)):
         rows.filter(address=address).update(address=f"{address.rpartition('.')[0]}.0/24" if "." in address else "")
     return len(keys)
 
 
-# How a database divides a table into ranges: SQL for the first position of a table and the one after the last, SQL that
-# is true for the rows between two positions, the format of a position, and the number of positions in a range.
+# How a database divides a table into ranges: SQL for the first position of a table and for the position after the last,
+# SQL that is true for the rows between two positions, the format of a position, and the number of positions in a range.
 RANGES = {
     # Positions are pages of 8 kB, so a batch reads about 900 tokens.
     "postgresql": (
@@ -95,7 +99,7 @@ RANGES = {
 
 
 def batches(now: datetime) -> Iterator[tuple[str, int]]:
-    """Purge all tables once, each batch in a transaction. Yield the table and the number of rows of each batch."""
+    """Purge the rows of `expired` once, each batch in a transaction. Yield the table and row count of each batch."""
     bounds, condition, position, size = RANGES[connection.vendor]
     for rows, purge in expired(now):
         table = rows.model._meta.db_table
@@ -113,5 +117,5 @@ def batches(now: datetime) -> Iterator[tuple[str, int]]:
 
 
 def last_finished() -> datetime | None:
-    """Return the time of the last complete run; None before the first one."""
+    """Return the time at which `manage.py purge` last finished all tables; None before the first time."""
     return PurgeRun.objects.values_list("finished_at", flat=True).first()

@@ -19,7 +19,7 @@ DURATION = re.compile("([0-9]{1,5})([mhd])")
 
 
 def duration(text: str) -> timedelta | None:
-    """Parse a duration such as 30m, 24h or 7d. None: the text is malformed."""
+    """Parse a duration such as 30m, 24h or 7d. Return None for another text."""
     given = DURATION.fullmatch(text)
     return timedelta(**{UNITS[given[2]]: int(given[1])}) if given else None
 
@@ -36,7 +36,10 @@ def add_arguments(parser: ArgumentParser, action: str) -> None:
 
 
 def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
-    """Make a new secret. Raises CommandError: the client is public, an option is wrong, or too many secrets work."""
+    """Make a new secret. Return the application, the new secret and the older secrets, for JSON.
+
+    Raises CommandError: the application is public, an option is wrong, or too many secrets work.
+    """
     _refuse_public(application)
     overlap = secret_rotation.REVOKE_NOW if options["now"] else duration(options["overlap"])
     if overlap is None or (not overlap and not options["now"]) or overlap > secret_rotation.LONGEST_OVERLAP:
@@ -59,7 +62,10 @@ def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def revoke(application: Application, options: dict[str, Any], warnings: OutputWrapper) -> dict[str, Any]:
-    """End one secret. Raises CommandError: the client is public, or no secret has that number."""
+    """End one secret, and return it as `described`. Write a warning if no secret works then.
+
+    Raises CommandError: the application is public, or no secret has this number.
+    """
     _refuse_public(application)
     number = options["number"]
     try:
@@ -77,7 +83,7 @@ def _refuse_public(application: Application) -> None:
 
 
 def with_secret(application: Application, secret: str) -> dict[str, Any]:
-    """Describe a new application or secret for JSON. `client_secret` is null for a public application."""
+    """Describe an application and its new secret for JSON. Without a secret, `client_secret` is null."""
     return {
         "client_id": application.client_id,
         "client_secret": secret or None,
@@ -87,7 +93,7 @@ def with_secret(application: Application, secret: str) -> dict[str, Any]:
 
 
 def described(secret: ApplicationSecret) -> dict[str, Any]:
-    """Describe a secret for JSON. `maker_sub` is null if a command made it."""
+    """Describe a secret for JSON, without the secret itself. `maker_sub` is null if a command made the secret."""
     return {
         "id": secret.pk,
         "number": secret.number,
@@ -105,7 +111,7 @@ def described(secret: ApplicationSecret) -> dict[str, Any]:
 
 
 def line(secret: dict[str, Any]) -> str:
-    """A result of `described` as one line for a terminal."""
+    """One line for a terminal, from a result of `described`."""
     until = f" until {_time(secret['expires'])}" if secret["expires"] else ""
     ends = f"works{until}" if secret["works"] else f"ended {_time(secret['expires'])}"
     used = f"last used {_time(secret['last_used'])}" if secret["last_used"] else "never used"

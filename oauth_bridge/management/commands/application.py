@@ -176,7 +176,10 @@ def _filters_of(options: dict[str, Any]) -> Filters:
 
 
 def _follow(filters: Filters) -> Iterator[dict[str, Any]]:
-    """Yield the present entries, oldest first, then each new entry, without end."""
+    """Yield the latest records that fit the filters, oldest first, and then new records, without end.
+
+    New records are read once a second (FOLLOW_SECONDS).
+    """
     found = reading.entries(filters)
     latest = max((entry.id for entry in found), default=reading.latest_id())
     while True:

@@ -1,4 +1,4 @@
-"""`manage.py purge`: delete expired rows in batches while the service runs."""
+"""`manage.py purge`: delete expired rows in batches, replace old signing keys, write mails about secrets that end."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class Command(BaseCommand):
 
 
 def check_prerequisites() -> None:
-    """Raises CommandError: the settings are for another machine, or the demo application needs packages."""
+    """Raises CommandError: the settings are for another machine, or the demo application lacks packages."""
     for origin in (settings.AUTH_URL, settings.BASE_URL):
         if urlsplit(origin).hostname not in LOOPBACK_HOSTS:
             raise CommandError(f"quickstart is for this machine only, but the service is set up as {origin}.")
@@ -112,7 +112,7 @@ def check_prerequisites() -> None:
 
 
 def check_ports(ports: dict[str, int]) -> None:
-    """Raises CommandError: a port is in use or not allowed, or two are equal. `ports`: the port of each option."""
+    """Raises CommandError: a port cannot be used, or two ports are equal. `ports`: the port of each option."""
     with ExitStack() as opened:
         for option, port in ports.items():
             try:
@@ -125,9 +125,10 @@ def check_ports(ports: dict[str, int]) -> None:
 
 
 def prepare(demo_url: str) -> dict[str, Any]:
-    """Migrate, make or update the accounts and the application, and return the values for the text WELCOME.
+    """Migrate, create or update the accounts and the application, and return values for the text WELCOME.
 
-    A file beside the SQLite database, or in `VAR_DIR`, keeps the passwords by e-mail address, and the `client_secret`.
+    The file quickstart.json keeps the passwords and the `client_secret`. It is beside the SQLite database; with another
+    database, in `VAR_DIR`.
     """
     database = settings.DATABASES["default"]
     is_file = database["ENGINE"] == "django.db.backends.sqlite3"
@@ -153,7 +154,11 @@ def prepare(demo_url: str) -> dict[str, Any]:
 
 
 def demo_account(email: str, nickname: str, kept: dict[str, str], **fields: bool) -> str:
-    """Create or update the account, and return its address and password. `fields` are set on the account."""
+    """Create or update the account, and return a text with its e-mail address and password.
+
+    A new password is added to `kept`. If the account has another password than `kept`, the text says so. `fields` are
+    stored in the account.
+    """
     person = User.objects.filter(email=email).first()
     if person is None:
         kept[email] = secrets.token_urlsafe(12)
@@ -166,7 +171,7 @@ def demo_account(email: str, nickname: str, kept: dict[str, str], **fields: bool
 
 
 def demo_application(demo_url: str, kept: dict[str, str]) -> Application:
-    """Register or update the demo application. Make a new secret if the `client_secret` in `kept` does not work."""
+    """Register or update the demo application. If the `client_secret` in `kept` does not work, replace it."""
     application = Application.objects.filter(name=DEMO_NAME).first() or Application(name=DEMO_NAME)
     application.redirect_uris, application.homepage = f"{demo_url}/callback", demo_url
     if not application.pk:
@@ -193,7 +198,7 @@ def start(arguments: list[str], port: int, variables: dict[str, str], output: An
 
 
 def wait_for(port: int, processes: Processes, log: Path) -> None:
-    """Return once the port answers. Raises CommandError: as `check_alive`."""
+    """Wait until the port answers an HTTP request. Raises CommandError: as `check_alive`."""
     while True:
         check_alive(processes, log)
         with suppress(OSError, HTTPException), closing(HTTPConnection(HOST, port, timeout=2)) as connection:
@@ -204,7 +209,7 @@ def wait_for(port: int, processes: Processes, log: Path) -> None:
 
 
 def check_alive(processes: Processes, log: Path) -> None:
-    """Raises CommandError: a process ended. The message names the file `log`."""
+    """Raises CommandError: a process has ended. The message names the log file."""
     for name, child in processes.items():
         if child.poll() is not None:
             raise CommandError(f"The {name} ended by itself (exit code {child.returncode}); the reason is in {log}.")
