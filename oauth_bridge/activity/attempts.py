@@ -1,4 +1,4 @@
-"""Read attempts to sign in: combine the records and codes of an attempt into its events."""
+"""Read attempts to sign in. The events of an attempt come from activity records and from the row of its code."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 STEPS = list(Step)
 # An attempt without a new event for this time is unfinished.
 OVER_AFTER = timedelta(hours=1)
-# To find attempts, the newest LOOKED_THROUGH records are searched, but at most this number of each attempt. So an
-# attempt with very many records hides no other.
+# A search for attempts reads the newest LOOKED_THROUGH records. Of each attempt and person, it uses at most
+# RECORDS_PER_ATTEMPT, so that an attempt with many records does not fill the list.
 RECORDS_PER_ATTEMPT = 4
 LOOKED_THROUGH = 5_000
-# At most this number of records is shown for an attempt of one person.
+# Of each attempt and person, the newest MOST_SHOWN records are shown, and the records that a search found.
 MOST_SHOWN = 20
 # 1 for the newest record of an attempt and person, 2 for the one before.
 PLACE = Window(RowNumber(), partition_by=[F("attempt"), F("person")], order_by=F("id").desc())
@@ -51,7 +51,7 @@ ENDINGS = {"refused": Ending.REFUSED, SPENT: Ending.REPLAY, NEVER_EXCHANGED: End
 
 
 def ending_of(event: ActivityRecord) -> Ending:
-    """The ending of an attempt whose last event is this one, which is no success."""
+    """Return the ending of an attempt that `event` decides. The event is not a success."""
     if event.outcome == Outcome.UNFINISHED:
         return Ending.UNFINISHED
     at_application = event.step in (Step.EXCHANGE, Step.PROFILE)
@@ -62,8 +62,8 @@ def ending_of(event: ActivityRecord) -> Ending:
 class Attempt:
     """An attempt to sign in, or a single record without an attempt (`key` is None).
 
-    `events` are in order of time. Events that come from the row of a code have no primary key. `looked_for`: the
-    primary keys of the records that a search found; empty without a search.
+    `events` are in order of time. An event from the row of a code has no primary key. `looked_for`: the primary keys of
+    the records that a search found, or of the record that `of` was given; otherwise empty.
     """
 
     key: UUID | None
@@ -79,19 +79,25 @@ class Attempt:
 
     @property
     def chosen(self) -> ActivityRecord | None:
-        """The latest failure that a search found, or None."""
+        """The latest record in `looked_for` that is not a success, or None.
+
+        Records for which `is_over` is true do not count.
+        """
         own = (event for event in reversed(self.events) if event.pk in self.looked_for)
         failures = (event for event in own if event.outcome != Outcome.SUCCEEDED and not self.is_over(event))
         return next(failures, None)
 
     @property
     def failure(self) -> ActivityRecord | None:
-        """The event that decides the ending; None after a success."""
+        """The last event that may change the ending (`matters`); None if this event is a success."""
         last = [event for event in self.events if self.matters(event)][-1]
         return None if last.outcome == Outcome.SUCCEEDED else last
 
     def matters(self, event: ActivityRecord) -> bool:
-        """Return whether the event may change the ending. A refused exchange after the successful one does not."""
+        """Return whether the event may change the ending.
+
+        After the successful exchange, another exchange does not change the ending, unless it is a replay (SPENT).
+        """
         if event.step != Step.EXCHANGE or event.cause == SPENT:  # a replay revokes the token
             return True
         done = (each for each in self.events if each.step == Step.EXCHANGE and each.outcome == Outcome.SUCCEEDED)
@@ -99,7 +105,7 @@ class Attempt:
         return event is exchanged or event.at < exchanged.at
 
     def is_over(self, event: ActivityRecord) -> bool:
-        """Return whether the event says that a step waits for the person, and another event followed."""
+        """Return whether the event waited for the person (UNFINISHED) and is not the last event."""
         return event.outcome == Outcome.UNFINISHED and event is not self.events[-1]
 
     @property
@@ -112,23 +118,27 @@ class Attempt:
 
     @property
     def reached(self) -> set[Step]:
-        """The finished steps."""
+        """The steps that succeeded. If `key` is set, an event of any other step proves Step.AUTHORIZE."""
         done = {Step(event.step) for event in self.events if event.outcome == Outcome.SUCCEEDED}
-        if self.key and any(event.step != Step.AUTHORIZE for event in self.events):  # a later step proves it
+        if self.key and any(event.step != Step.AUTHORIZE for event in self.events):
             done.add(Step.AUTHORIZE)
         return done
 
     @property
     def missing(self) -> list[Step]:
-        """The steps without an event. Sign-in, second factor and sign-out are left out: not every attempt has them."""
+        """The steps without an event, except sign-in, second factor and sign-out.
+
+        Many attempts do not have these three steps.
+        """
         met = {event.step for event in self.events} | {Step.SIGN_IN, Step.SECOND_FACTOR, Step.LOGOUT}
         return [step for step in STEPS if step not in met]
 
 
 def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
-    """At most `limit` attempts, the latest first. Each has a record or code before `before` that fits the filters.
+    """Return at most `limit` attempts, the latest first.
 
-    If two people opened the same link, each person has an attempt.
+    Each attempt has a record or code that fits the filters and is earlier than `before`. If two people opened the same
+    link, each person has an attempt. A search for a cause, a step, a reference or failures finds only records.
     """
     before = before or timezone.now()
     newest = records(filters).filter(at__lt=before).values("pk")[:LOOKED_THROUGH]
@@ -146,7 +156,7 @@ def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 2
 
 
 def of(record: ActivityRecord, client_ids: Collection[str] | None = None) -> Attempt:
-    """The attempt of the record. `client_ids`: as in `Filters`."""
+    """Return the attempt of the record. `client_ids`: as in `Filters`."""
     return _combined([record], [], client_ids, {record.pk})[0]
 
 
@@ -156,9 +166,10 @@ def _combined(
     client_ids: Collection[str] | None,
     looked_for: Collection[int],
 ) -> list[Attempt]:
-    """The attempts of these records and codes, with all their other records and codes; the latest first.
+    """Return the attempts of the found records and codes, the latest first.
 
-    `client_ids` excludes records of other applications, such as one that sent a stolen code.
+    An attempt also gets its code and its newest other records. `client_ids` excludes records and codes of other
+    applications, such as the record of an application that sent a stolen code.
     """
     keys = {record.attempt for record in found if record.attempt} | {code.attempt for code in codes}
     siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=PLACE)
@@ -188,7 +199,7 @@ def _combined(
 
 
 def _events_of(code: AuthorizationCode) -> list[ActivityRecord]:
-    """The events that the row of the code proves, as unsaved records."""
+    """Return the events that the row of the code proves, as unsaved records."""
     times = {Step.CONSENT: code.issued_at, Step.EXCHANGE: code.redeemed_at, Step.PROFILE: code.profile_read_at}
     common = {"attempt": code.attempt, "person_id": code.user_id, "client_id": code.client_id}
     return [ActivityRecord(at=at, step=step, outcome=Outcome.SUCCEEDED, **common) for step, at in times.items() if at]

@@ -1,6 +1,6 @@
-"""The causes of failures in the activity log: a title and advice for each, and who mends it.
+"""The causes of failures in the activity log: a title and advice for each, and who can remove the cause.
 
-Titles and advice are for the administration. A cause with an empty `fix` has the public text of the fault of the same
+Administrators read the titles and the advice. If `fix` is empty, the advice is the public text of the fault of the same
 name.
 """
 
@@ -28,8 +28,7 @@ FACTOR_AWAITED = "second_factor_awaited"
 class Mender(Enum):
     """Who can remove a cause.
 
-    DEVELOPER: the record's page offers a text to forward. PERSON: the cause does not count as a failure of the
-    application.
+    DEVELOPER: the record's page may offer a text for the developers. PERSON: `needs_mending` is false.
     """
 
     DEVELOPER = auto()
@@ -38,7 +37,10 @@ class Mender(Enum):
 
 
 class Cause(NamedTuple):
-    """The title and the advice, in English. `fix` is empty if the fault of the same name has the advice."""
+    """The title and the advice, in English, and who can remove the cause.
+
+    `fix` is empty if the fault of the same name has the advice.
+    """
 
     title: str
     fix: str
@@ -348,7 +350,7 @@ _DELETED = _(
 _FAULTS: dict[str, Fault] = {
     fault.name.lower(): fault for kind in (SiteFault, AccountFault, OAuthFault) for fault in kind
 }
-# For each term in titles and advice, as a regular expression for their English texts, what it means.
+# The meanings of terms. Each key is a regular expression that finds the term in an English title or advice.
 WORDS = {
     r"callback address|\bredirect_uri": _(
         "Callback address: where people go back to in the application after the sign-in."
@@ -372,7 +374,7 @@ WORDS = {
 
 
 def words_of(cause: str) -> list[str]:
-    """Return explanations of the terms in the title and advice, in the active language."""
+    """Return explanations of the terms in the title and advice, in the active language; empty for an unknown cause."""
     if not (row := CAUSES.get(cause)):
         return []
     text = f"{row.title} {row.fix or _FAULTS[cause].problem}"
@@ -385,9 +387,9 @@ def title_of(cause: str) -> str:
 
 
 def fix_of(cause: str, facts: Mapping[str, object] | None = None) -> str:
-    """Return the advice in the active language; empty for a success or an unknown cause.
+    """Return the advice in the active language; empty for an unknown cause.
 
-    `facts`: the details of a record. A sentence that needs a missing detail is left out.
+    `facts`: the details of a record. A sentence of a fault is left out if it needs a missing detail.
     """
     facts = facts or {}
     if cause == "client_deleted" and "deleted_name" in facts:
@@ -408,9 +410,9 @@ def name_of(step: str) -> str:
 
 
 def needs_mending(step: str, cause: str) -> bool:
-    """Return whether somebody other than the person must mend the failure.
+    """Return whether the failure counts as one that somebody other than the person must mend.
 
-    At sign-in and second factor, only the person can go on.
+    Failures at sign-in and second factor never count. At other steps, unknown causes count.
     """
     if step in (Step.SIGN_IN, Step.SECOND_FACTOR):
         return False

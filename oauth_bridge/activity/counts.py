@@ -1,12 +1,11 @@
-"""Write the activity log: records within a budget, and counts in a thread, so that no request waits.
+"""Count the steps of sign-ins in the activity log, and limit the number of records.
 
-A flood of refused requests must neither fill the table nor hide the records of other callers. So two counters bound the
-records of an hour at each application: one for each caller, and one for all callers of the same kind. All unknown
-client_ids together count as one application. Requests beyond a limit are counted, but not recorded.
-New records never replace old records: a flood could then remove earlier records.
+A flood of refused requests must neither fill the table nor hide the records of other callers. So two hourly limits
+bound the records of refusals and failures at each application: one for each caller, and one for all callers of the same
+kind. All unknown client_ids count as one application. Requests beyond a limit are counted, but not recorded.
 
-A thread of each worker writes counts, successes and first profile reads about once a second. A crash or an unreachable
-database loses the entries of the last second. The same thread records the codes that no application exchanged.
+A thread of each worker writes counts, first profile reads and the records of `add_later` about once a second. A crash
+or an unreachable database loses the entries that wait. The same thread records codes that were never exchanged.
 """
 
 from __future__ import annotations
@@ -34,9 +33,10 @@ from oauth_bridge.models import WriteProof
 from oauth_bridge.models.activity import ActivityCount, ActivityRecord, Outcome, Step
 
 FLUSH_SECONDS = 1.0
-# While the database is unreachable, at most this number of entries of each kind waits. Others are lost.
+# While the thread waits for the database, at most this number of entries of each kind is kept. Others are lost.
 MOST_WAITING = 10_000
-# The thread looks for expired codes this often, at first for those of the last day. One statement claims MOST_CLAIMED.
+# How often the thread looks for codes that expired unredeemed; the first time, for those of the last
+# UNRECORDED_FOR. One call claims at most MOST_CLAIMED.
 CLAIM_EVERY = timedelta(seconds=20)
 UNRECORDED_FOR = timedelta(days=1)
 MOST_CLAIMED = 500
@@ -50,18 +50,19 @@ _ADD_COUNT = f"""
 """  # noqa: S608 - the name of a table only
 # The key of a count: client_id, hour, step, outcome, cause.
 Key = tuple[str, datetime, Step, Outcome, str]
-# Kinds of callers, each with a budget of its own. "proven": the caller sent a valid secret, code or token.
+# Kinds of callers, each with its own limits. "proven": the caller sent a secret, code or token of this service.
 Kind = Literal["stranger", "person", "proven"]
 
 
 def has_room(client_id: str, kind: Kind, caller: str) -> bool:
-    """Count one more record. Return whether the budget of this hour allows it.
+    """Return whether the hourly limits allow one more record, which is then counted.
 
     `caller`: a network address, or the primary key of a person. An IPv6 /48 network counts as one caller.
     """
     of_all = rate_limits.Counter("records_of_kind", f"{client_id} {kind}")
     own = rate_limits.Counter("records_of_caller", f"{client_id} {kind} {site_of(caller) or caller}")
-    # While the wide limit is full, no counters of new callers are made.
+    # New records never replace old records, because a flood could then remove earlier records.
+    # While the limit of all callers is full, no counters of new callers are made.
     return not (rate_limits.exceeded(of_all) or rate_limits.count(own, of_all))
 
 
@@ -86,7 +87,10 @@ def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str
 
 
 def add_later(record: ActivityRecord) -> None:
-    """Keep the record for the thread, which writes it within about a second. A success is also counted."""
+    """Keep the record for the thread, which writes it within about a second. A success is also counted.
+
+    The record is lost if MOST_WAITING records wait.
+    """
     if record.outcome == Outcome.SUCCEEDED:
         count(record.at, record.client_id, Step(record.step), Outcome.SUCCEEDED)
     with _lock:
@@ -95,14 +99,14 @@ def add_later(record: ActivityRecord) -> None:
 
 
 def note_profile_read(attempt: UUID, person_id: UUID, client_id: str, at: datetime) -> None:
-    """Keep the profile read for the thread, which stores and counts only the first read of an attempt."""
+    """Keep the profile read for the thread, which stores and counts only the first read of each attempt and person."""
     with _lock:
         if len(_waiting.reads) < MOST_WAITING:
             _waiting.reads.setdefault((attempt, person_id), (client_id, at))
 
 
 def flush() -> None:
-    """Write all entries. Raises Error: the entries are lost."""
+    """Write all waiting entries in one transaction. Raises django.db.Error: the entries are lost."""
     global _waiting
     with _lock:
         taken, _waiting = _waiting, Waiting()
@@ -125,7 +129,11 @@ def _hour_of(at: datetime) -> datetime:
 
 
 def record_never_exchanged(since: datetime) -> bool:
-    """Record and count codes that were issued after `since` and expired unredeemed. Return whether more may remain."""
+    """Count and record codes that were issued after `since` and expired unredeemed. Return whether more may remain.
+
+    Codes with a record of an unsuccessful exchange are left out. Beyond the limits of `has_room`, a code is only
+    counted.
+    """
     failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
     with transaction.atomic():
         claimed, codes = code_history.claim_never_exchanged(since, MOST_CLAIMED)
@@ -138,7 +146,7 @@ def record_never_exchanged(since: datetime) -> bool:
 
 
 def is_writable() -> bool:
-    """Return whether the database can be written. A success is not tried again for PROOF_SECONDS."""
+    """Return whether the database can be written. For PROOF_SECONDS after a success, return True without a test."""
     global _proved_at
     now = time.monotonic()
     if _proved_at is None or now - _proved_at >= PROOF_SECONDS:

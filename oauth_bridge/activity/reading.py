@@ -1,4 +1,4 @@
-"""Read the activity log, newest first."""
+"""Read records of the activity log, the newest first."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ _MARK_BYTES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Filters for records. An empty filter accepts all records. `who`: a network address or an e-mail address.
+    """Filters for records. A filter that is "" or None accepts all records.
 
-    `client_ids`: only records of these applications; None: all records, also those without an application.
-    `is_failure`: leave out successes, and steps that wait for the person.
+    `client_ids`: only records of these applications, so an empty collection accepts none. `who`: a network address or
+    an e-mail address. `is_failure`: leave out successes, and steps that wait for the person. Only `entries` uses
+    `limit`.
     """
 
     client_id: str = ""
@@ -42,13 +43,16 @@ class Filters:
 
 
 def fix(entry: ActivityRecord, hidden: Collection[str] = ()) -> str:
-    """The advice for a record. `hidden`: names of details that the advice must not contain."""
+    """Return the advice for a record. `hidden`: names of details that the advice must not contain."""
     facts = {name: value for name, value in entry.detail.items() if name not in hidden}
     return reason(facts.get("differs", ())) or fix_of(entry.cause, facts)
 
 
 def described(entry: ActivityRecord) -> dict[str, Any]:
-    """The record as values for JSON. Only records of an unregistered callback address have `sent`."""
+    """Return the record as values for JSON.
+
+    Only a record of an unregistered callback address has `sent`, `nearest` and `differs`.
+    """
     detail = dict(entry.detail)
     of_the_address = {name: detail.pop(name) for name in ("sent", "nearest", "differs") if name in detail}
     return {
@@ -69,7 +73,7 @@ def described(entry: ActivityRecord) -> dict[str, Any]:
 
 
 def entries(filters: Filters) -> list[ActivityRecord]:
-    """The records that the filters accept, the latest first, at most `filters.limit` and at most MOST."""
+    """Return the records that the filters accept, the newest first: at most `filters.limit`, and at most MOST."""
     return list(records(filters)[: min(filters.limit, MOST)])
 
 
@@ -78,7 +82,7 @@ def latest_id() -> int:
 
 
 def records(filters: Filters) -> QuerySet[ActivityRecord]:
-    """The rows that the filters accept, the newest first."""
+    """Return a query for the records that the filters accept, the newest first. The query has no limit."""
     exact = {
         "client_id": filters.client_id,
         "cause": filters.cause,
@@ -103,9 +107,10 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
 
 
 def login_marks(address: str) -> list[bytes]:
-    """HMACs of an e-mail address: under SECRET_KEY, then under SECRET_KEY_FALLBACKS, as in older records.
+    """Return 8-byte HMACs of an e-mail address: first under SECRET_KEY, then under each of SECRET_KEY_FALLBACKS.
 
-    If a typed address has no account, the record has the first HMAC instead of the address.
+    If a typed address has no account, the record has the first HMAC instead of the address. An older record may have
+    the HMAC under a fallback.
     """
     return [bytes.fromhex(each)[:_MARK_BYTES] for each in sealing.digests("oauth_bridge.activity.login", address)]
 

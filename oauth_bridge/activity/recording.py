@@ -1,7 +1,7 @@
 """Record the errors and events of a request in the activity log. Specification 7.
 
-`config.http.middleware` calls `record` for each request with errors or events, after the answer is made. Only steps of
-a sign-in are recorded. Errors whose cause is not in CAUSES are left out, such as missing pages.
+`config.http.middleware` calls `record` for each request with errors or events, after the answer is made. An error gets
+a record only if it belongs to a step of a sign-in or sign-out, and its cause or fault is in CAUSES.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ from oauth_bridge.oauth.parameters import Parameters, of_query
 
 logger = logging.getLogger(__name__)
 
-# The names of the public and private details that a record contains. Each detail is cut to DETAIL_LENGTH characters.
+# The names of the details that a record copies from its error. Texts are cut to DETAIL_LENGTH characters.
 DETAILS = (
     *("name", "scheme", "age", "given", "seconds", "secret_row", "secret_of", "expired_seconds", "code_of"),
     *("deleted_name", "deleted_at", "deleted_by"),
 )
 DETAIL_LENGTH = 100
-# The parameters of authorize whose values are recorded if SHOWN_VALUE matches. Every credential is longer than such a
-# value.
+# The values of these parameters of authorize are recorded if they match SHOWN_VALUE. No credential matches, because
+# credentials are longer.
 SHOWN_PARAMETERS = {"response_type", "client_id", "scope", "code_challenge_method", "prompt", "ui_locales"}
 SHOWN_VALUE = re.compile(rf"[A-Za-z][A-Za-z0-9 ._-]{{0,31}}|{MISTYPED_CLIENT_ID}")
 MOST_PARAMETERS = 12
 COUNTED = {Event.CODE_ISSUED: Step.CONSENT, Event.CODE_REDEEMED: Step.EXCHANGE}
-# The events that get a record, with the cause of a step that waits for the person, who may never go on.
+# The events that get a record, with its step and cause. With a cause, the step waits for the person.
 RECORDED = {
     Event.SIGNED_IN: (Step.SIGN_IN, ""),
     Event.SECOND_FACTOR_USED: (Step.SECOND_FACTOR, ""),
@@ -57,7 +57,8 @@ RECORDED = {
     Event.SECOND_FACTOR_ASKED: (Step.SECOND_FACTOR, FACTOR_AWAITED),
 }
 SERVER_ERRORS = 500
-# The step of each page of `accounts`, by the name of the page's route. The views of this package say their step.
+# The step of each page of a sign-in in `accounts`, by the name of the page's route. The views of this package set
+# their step themselves.
 SIGN_IN_ROUTES = (
     *("account_login", "mfa_login_webauthn", "account_signup", "account_signup_by_passkey", "mfa_signup_webauthn"),
     *("account_email_verification_sent", "send_code", "account_reset_password", "account_reset_password_from_key"),
@@ -66,7 +67,7 @@ STEPS_OF_ROUTES = dict.fromkeys(SIGN_IN_ROUTES, Step.SIGN_IN) | {"mfa_authentica
 
 
 def record(request: HttpRequest, written: Sequence[tuple[Event, dict[str, Member]]]) -> None:
-    """Record each reported error and each event that belongs to a step of a sign-in. Never raises."""
+    """Record or count the reported errors and the written events of the request. Never raises."""
     try:
         for error in subject().errors:
             _record_error(request, error)
@@ -79,7 +80,10 @@ def record(request: HttpRequest, written: Sequence[tuple[Event, dict[str, Member
 
 
 def note_account_page(request: HttpRequest) -> None:
-    """For an account page, note step, application and attempt in `subject()`. Never raises."""
+    """For a page of STEPS_OF_ROUTES, note the step in `subject()`. Never raises.
+
+    If the return path leads to an application, also note the application and the attempt.
+    """
     match = request.resolver_match
     try:
         if match and (step := STEPS_OF_ROUTES.get(match.url_name or "")):
@@ -132,7 +136,7 @@ def _record_of(request: HttpRequest, step: Step, outcome: Outcome, cause: str, *
 
 
 def _note_event(request: HttpRequest, event: Event, members: dict[str, Member]) -> None:
-    """Count a consent or an exchange. Record a sign-in or a second factor that succeeded or waits."""
+    """Count a consent or an exchange. Record a sign-in or second factor that succeeded or waits for the person."""
     if step := COUNTED.get(event):
         counts.count(request.received_at, str(members["client_id"]), step, Outcome.SUCCEEDED)  # type: ignore[attr-defined]
     is_new_address = event is Event.ADDRESS_CODE_SENT and request.user.is_authenticated
@@ -152,7 +156,7 @@ def _pending(request: HttpRequest) -> PendingRequest | None:
 
 
 def _caller(request: HttpRequest, step: Step) -> tuple[Kind, str]:
-    """Whose budget the record uses: the kind of the caller, and the network address or user ID."""
+    """Return the kind of the caller, and the network address or user ID, for `counts.has_room`."""
     if subject().is_proven:
         return "proven", client_address(request)
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.
@@ -190,7 +194,11 @@ def _parameters(sent: Parameters) -> dict[str, str]:
 
 
 def _parameter(name: str, value: str) -> str:
-    """The recorded text: the value, masked for `redirect_uri`; only the length if the value may be secret."""
+    """Return the text to record for the value of a parameter.
+
+    `redirect_uri` is masked. A value of SHOWN_PARAMETERS is kept if it matches SHOWN_VALUE. Of other values, only the
+    length is recorded.
+    """
     if name == "redirect_uri":
         return masked(value)
     return value if name in SHOWN_PARAMETERS and SHOWN_VALUE.fullmatch(value) else str(len(value))

@@ -1,6 +1,7 @@
 """The registered values of an application, for the form, the commands and the audit trail.
 
-A new field is a column of `models.Application`, an entry of FIELDS and its place in SECTIONS.
+A new field needs a column of `models.Application` and an entry of FIELDS. In the form, it also needs a place in
+SECTIONS.
 """
 
 from __future__ import annotations
@@ -15,7 +16,10 @@ from oauth_bridge.models import Application
 
 
 class Field(NamedTuple):
-    """A registered value, with texts for command line and form. `stored_as`: the column, if it is not `name`."""
+    """A registered value, with its texts for the command line and the form.
+
+    `stored_as`: the column, if its name is not `name`.
+    """
 
     name: str
     help: str = ""
@@ -28,13 +32,16 @@ class Field(NamedTuple):
 
     @property
     def type(self) -> type:
-        """The type in JSON: bool, str or list. A text with one address per line is a list."""
+        """The type in JSON: bool or str; list for several values, such as one address per line."""
         column = Application._meta.get_field(self.column)
         return bool if isinstance(column, BooleanField) else str if isinstance(column, CharField) else list
 
     @property
     def option(self) -> str:
-        """The option, such as `--policy-uri`; `--redirect-uri` for the list `redirect_uris`. Empty without `help`."""
+        """The command-line option, such as `--policy-uri`; empty if `help` is empty.
+
+        The option of a list is in the singular, such as `--redirect-uri` for `redirect_uris`.
+        """
         singular = self.name.removesuffix("s") if self.type is list else self.name
         return "--" + singular.replace("_", "-") if self.help else ""
 
@@ -127,7 +134,7 @@ NAMES = {field.column: field.name for field in FIELDS}
 
 
 def registered(application: Application) -> dict[str, Any]:
-    """Return client_id and the value of each of FIELDS, for JSON."""
+    """Return the client_id and the values of all FIELDS, by name, for JSON."""
     values = {each.name: getattr(application, each.column) for each in FIELDS if each.name != "groups"}
     lists = {each.name: split_lines(values[each.name]) for each in FIELDS if each.type is list and each.name in values}
     groups = sorted(group.name for group in application.groups.all()) if application.pk else []

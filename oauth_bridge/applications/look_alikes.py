@@ -1,4 +1,4 @@
-"""Find applications whose names look alike, and refuse a name that looks like a trusted application's name."""
+"""Find applications with names that look alike, and refuse such a name if one of the applications is trusted."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ _DROPPED = ("C", "P", "S", "Z")  # control and format characters, punctuation, s
 
 
 def skeleton(name: str) -> str:
-    """A normal form: two names with the same skeleton look alike.
+    """Return a normal form of the name. Names with the same normal form count as alike.
 
-    It has no case, spaces, punctuation, symbols or accents. Letters and digits that look alike become the same letter.
+    Case, spaces, punctuation, symbols and accents are removed. Letters and digits that look alike become the same
+    character. A name that would become empty keeps its punctuation and symbols.
     """
     letters = unicodedata.normalize("NFKC", name.translate(_LIKE)).translate(_LIKE).casefold()
     letters = unicodedata.normalize("NFKD", letters).translate(_LIKE)
@@ -38,15 +39,20 @@ def skeleton(name: str) -> str:
 
 
 def find(name: str, besides: int = 0) -> list[Application]:
-    """The applications with a similar name. `besides`: the primary key of an application to leave out."""
+    """Return the applications whose names look like this name.
+
+    `besides`: the primary key of an application to leave out.
+    """
     seen = skeleton(name)
     return [each for each in Application.objects.exclude(pk=besides) if skeleton(each.name) == seen]
 
 
 def refuse(alike: Iterable[Application], *, is_trusted: bool, seen: QuerySet[Application] | None) -> None:
-    """Raises ValidationError: an application's name looks like those of `alike`, and it or one of `alike` is trusted.
+    """Refuse a name that looks like the names of `alike`, if one of the applications is trusted.
 
-    A trusted application signs people in without asking. The error names only applications in `seen` (None: all).
+    A trusted application signs people in without asking. `is_trusted`: the application with the refused name is
+    trusted. Raises ValidationError, which names an application of `alike` only if `seen` contains this application
+    (None: always).
     """
     for other in alike:
         if is_trusted or other.is_trusted:

@@ -1,4 +1,4 @@
-"""Write e-mails to people about the applications that they use, and to the owners of an application."""
+"""Send e-mails about applications: to the people who use them, and to their owners."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ from accounts.sessions.user_agents import browser_name
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 
 MOST_OWNERS = 20  # recipients of an e-mail to the owners of an application
-# Owners get an e-mail at each of these numbers of days before a secret ends. A missed e-mail is not sent later.
+# Owners get an e-mail when a secret ends within 7 days, and another when it ends within 1 day. If both are due at once,
+# only the e-mail of the last day is sent.
 TOLD_BEFORE = (1, 7)
 
 
 def consent_given(
     request: HttpRequest, person: User, application: Application, attempt: str, facts: Sequence[dict[str, str]]
 ) -> None:
-    """At the first consent, tell the person that the application may read the facts. Call this before it is stored.
+    """Tell the person that the application may read the facts, unless a consent is already stored.
 
-    `attempt` identifies the consent page. A second post of the same page sends no e-mail.
+    Call this before you store the consent. `attempt` identifies the consent page: a second post of the same page sends
+    no e-mail.
     """
     once = f"application_allowed {person.pk} {attempt}"
     if Consent.objects.filter(user=person, application=application).exists() or not outbox.unknown([once]):
@@ -40,8 +42,11 @@ def consent_given(
 
 
 def code_replayed(person_id: UUID, application_id: int) -> None:
-    """Tell the person and the owners that a code was sent twice: each at most once in
-    `outbox.NOTICE_LIFETIME` for an application."""
+    """Tell the person and the owners of the application that a code was used again.
+
+    For an application, a recipient gets each of these e-mails at most once in `outbox.NOTICE_LIFETIME`. Inactive people
+    and people without a confirmed e-mail address get none.
+    """
     application = Application.objects.filter(pk=application_id).first()
     if application is None:
         return
@@ -53,7 +58,10 @@ def code_replayed(person_id: UUID, application_id: int) -> None:
 
 
 def tell_of_ending_secrets(now: datetime) -> int:
-    """Write to owners about secrets that end soon. Return the number of these secrets."""
+    """Write to the owners of enabled applications about secrets that end soon (TOLD_BEFORE).
+
+    Return the number of secrets that this call marked as told.
+    """
     told = 0
     for days in TOLD_BEFORE:
         ends = Q(is_revoked=False, expires_at__gt=now, expires_at__lte=now + timedelta(days=days))
@@ -69,7 +77,11 @@ def tell_of_ending_secrets(now: datetime) -> int:
 
 
 def owners_of(application: Application) -> list[User]:
-    """Return at most MOST_OWNERS owners who are administrators and can get e-mails; without any, such superusers."""
+    """Return at most MOST_OWNERS people who get the e-mails to the owners of the application.
+
+    These are the owners who are active administrators with a confirmed e-mail address. Without any such owner, these
+    are active superusers with a confirmed e-mail address.
+    """
     reachable = User.objects.filter(is_active=True, email_verified_at__isnull=False)
     named = application.owners.values("pk")
     people = reachable.filter(pk__in=named, is_staff=True).order_by("created_at", "pk")[:MOST_OWNERS]
@@ -77,7 +89,11 @@ def owners_of(application: Application) -> list[User]:
 
 
 def _tell_owners(kind: str, application: Application, once: str, **context: Any) -> None:
-    """Send an e-mail to each owner. If `once` is not empty, an owner gets only one e-mail about this event."""
+    """Send an e-mail to each of `owners_of`.
+
+    `once` names an event, as in `outbox.add_notice`: each owner gets only the first e-mail about this event. If `once`
+    is empty, every e-mail is sent.
+    """
     people = {f"{once} {person.pk}": person for person in owners_of(application)}
     address = reverse("admin:application", args=[application.pk])
     facts = {"application": application.name, "secrets_address": f"{settings.AUTH_URL}{address}", **context}

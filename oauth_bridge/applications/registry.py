@@ -42,7 +42,7 @@ FIND_APPLICATION = (
     f"SELECT {APPLICATIONS.columns('a')} FROM {Application._meta.db_table} a WHERE a.client_id = %(client_id)s"  # noqa: S608
 )
 
-# `set_enabled` writes entries of its own.
+# The columns whose changes the audit trail shows. `set_enabled` writes its own entries, and `_stored` adds the groups.
 AUDITED = (*(field.column for field in FIELDS if field.name not in ("enabled", "groups")), "logo")
 
 # `add_deletion` reads these columns of the audit entry. A client_id is never reused, so the deletion is the last entry.
@@ -55,7 +55,10 @@ FIND_DELETION = f"""
 
 
 def find(client_id: str) -> Application | None:
-    """The application with this client_id, switched on or off. One SQL statement."""
+    """Return the application with this client_id, switched on or off; None if there is none.
+
+    Runs at most one SQL statement.
+    """
     if not client_id.isprintable():  # PostgreSQL rejects a text with NUL
         return None
     row = fetch_one(FIND_APPLICATION, client_id=client_id)
@@ -64,7 +67,7 @@ def find(client_id: str) -> Application | None:
 
 @transaction.atomic
 def add(application: Application, groups: Collection[Group]) -> None:
-    """Save a new application with validated values, without a secret."""
+    """Save a new application with validated values, without a secret. Groups make it restricted."""
     application.is_restricted = application.is_restricted or bool(groups)
     application.save(force_insert=True)
     application.groups.set(groups)
@@ -74,7 +77,7 @@ def add(application: Application, groups: Collection[Group]) -> None:
 
 @transaction.atomic
 def save(application: Application, columns: Collection[str], groups: Collection[Group] | None) -> None:
-    """Store the validated values of these columns, and the groups unless they are None."""
+    """Store these columns, whose values are validated, and the groups unless they are None."""
     changed = [column for column in columns if column != "is_enabled"]
     with audited(application):
         if changed:
@@ -90,7 +93,10 @@ def save(application: Application, columns: Collection[str], groups: Collection[
 
 @transaction.atomic
 def set_enabled(application: Application, is_enabled: bool, *, reason: str = "") -> None:
-    """Switch the application on or off, which ends its codes and tokens. `reason`: why it is switched off."""
+    """Switch the application on or off.
+
+    A change in either direction ends the application's codes and tokens. `reason`: why it is switched off.
+    """
     now = timezone.now()
     changed = Application.objects.filter(pk=application.pk).exclude(is_enabled=is_enabled)
     if changed.update(
@@ -111,7 +117,10 @@ def set_enabled(application: Application, is_enabled: bool, *, reason: str = "")
 
 @transaction.atomic
 def set_trusted(application: Application, is_trusted: bool, seen: QuerySet[Application]) -> None:
-    """Set whether people sign in without a consent page. Raises ValidationError: as `look_alikes.refuse`."""
+    """Set whether people sign in without a consent page.
+
+    Raises ValidationError: as `look_alikes.refuse`, which gets `seen`.
+    """
     if is_trusted:
         look_alikes.refuse(look_alikes.find(application.name, application.pk), is_trusted=True, seen=seen)
     application.is_trusted = is_trusted
@@ -120,7 +129,7 @@ def set_trusted(application: Application, is_trusted: bool, seen: QuerySet[Appli
 
 @transaction.atomic
 def set_owners(application: Application, owners: Collection[User]) -> None:
-    """Replace the owners of the application. Raises ValidationError: one of them cannot open the administration."""
+    """Replace the owners of the application. Raises ValidationError: an owner may not open the administration."""
     # The lock keeps these people from being demoted until the transaction ends.
     people = User.objects.filter(pk__in=[person.pk for person in owners]).order_by("pk").select_for_update(no_key=True)
     if not all(person.is_staff and person.is_active for person in people):
@@ -164,7 +173,7 @@ def subject(application: Application) -> Subject:
 
 
 def audited(application: Application) -> AbstractContextManager[None]:
-    """A context manager that writes the changes of its block to the audit trail."""
+    """Return a context manager that writes the application's changes during its block to the audit trail."""
     return audit_trail.changes("application_changed", subject(application), lambda: _stored(application))
 
 
@@ -184,13 +193,13 @@ def _stored(application: Application) -> dict[str, object]:
 
 
 def explain_unknown(error: RequestError, client_id: str) -> None:
-    """If the application with this client_id is deleted, add this fact to the error, for the activity log only."""
+    """Add facts to the error if the application with this client_id was deleted. No answer contains the facts."""
     if client_id.isprintable() and (row := fetch_one(FIND_DELETION, deleted_client_id=client_id)):
         add_deletion(error, row)
 
 
 def add_deletion(error: RequestError, row: Sequence[Any]) -> None:
-    """Add facts about a deletion to the error, for the activity log only. `row` has the columns of DELETION."""
+    """Add facts about a deletion to the error. `row` has the columns of DELETION. No answer contains the facts."""
     entry = DELETION.instance(row)
     at = f"{entry.at:{audit_trail.TIME_FORMAT}}"
     error.about(cause="client_deleted", deleted_name=entry.name, deleted_at=at, deleted_by=entry.actor_name)

@@ -1,6 +1,7 @@
-"""Consents: store, remember and end them. List and disconnect the applications that a person has allowed.
+"""Store, check and end the consents of people, and list a person's applications.
 
-Only this module writes consents. A person may choose "don't ask again", which is remembered for 180 days.
+"Don't ask again" lasts at most REMEMBERED_FOR; `models.Consent` says what ends it earlier. `registry.end_access` also
+deletes consents.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 REMEMBERED_FOR = timedelta(days=180)
 
-# Hand-written, because a sign-in without a consent page runs it.
+# Written as SQL for speed, because sign-ins without a consent page run it.
 FIND_REMEMBERED = f"""
     SELECT fingerprint, agreed FROM {Consent._meta.db_table}
      WHERE user_id = %(person_id)s AND application_id = %(application_id)s AND person_version = %(version)s
@@ -36,9 +37,9 @@ FIND_REMEMBERED = f"""
 
 
 class Connection(NamedTuple):
-    """An application that the person has allowed, or to which the person has signed in.
+    """An application to which the person has given a consent, or to which the person has lately signed in.
 
-    `consent`: None for a trusted application. `is_remembered`: "don't ask again" was chosen and is still valid.
+    `consent` or `sign_ins` may be None, but not both. `is_remembered`: "don't ask again" was chosen and is still valid.
     """
 
     application: Application
@@ -53,13 +54,19 @@ class Connection(NamedTuple):
 
 
 def fingerprint(application: Application) -> str:
-    """Return a digest of the details to which a person agrees: name, homepage and callback addresses."""
+    """Return the SHA-256 digest (in hexadecimal) of the application's name, homepage and callback addresses.
+
+    When one of these details changes, earlier consents no longer cover the application.
+    """
     agreed = [application.name, application.homepage, sorted(application.callback_addresses)]
     return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()
 
 
 def covers(agreed: tuple[str, str | None] | None, application: Application, facts: Sequence[str]) -> bool:
-    """Return whether a consent covers these `facts`. `agreed`: its fingerprint and its facts (None: PLAIN_FACTS)."""
+    """Return whether an earlier consent covers these `facts` and the application's present details.
+
+    `agreed`: the fingerprint of the consent and its facts (None: PLAIN_FACTS); or None if there is no consent.
+    """
     if agreed is None or agreed[0] != fingerprint(application):
         return False
     known = PLAIN_FACTS if agreed[1] is None else agreed[1].split()
@@ -67,14 +74,18 @@ def covers(agreed: tuple[str, str | None] | None, application: Application, fact
 
 
 def is_remembered(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
-    """Return whether the person chose "don't ask again" for these facts. Runs one SQL statement."""
+    """Return whether a valid "don't ask again" of the person covers these facts. Runs one SQL statement."""
     values = {"person_id": person.pk, "version": person.credentials_version, "now": timezone.now()}
     row = fetch_one(FIND_REMEMBERED, **values, application_id=application.pk)
     return covers(row, application, facts)
 
 
 def is_asked(person: User, application: Application, facts: Sequence[str], redirect_uri: str) -> bool:
-    """Return whether to ask for consent: always, except for a trusted application or after "don't ask again"."""
+    """Return whether the consent page is necessary, apart from `prompt` and notices.
+
+    False for a trusted application, and after a valid "don't ask again". If the port of `redirect_uri` is not
+    registered, always True.
+    """
     # Another program on the person's machine may listen at a port that is not registered (RFC 8252 §8.6).
     if application.has_own_port(redirect_uri):
         return True
@@ -87,16 +98,14 @@ def has_allowed_before(person: User, application: Application, facts: Sequence[s
 
 
 def record(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
-    """Store that the person has allowed the application without "don't ask again".
-
-    A valid earlier choice, of an outdated page or with `prompt`, is kept.
-    """
+    """Store a consent without "don't ask again". If a valid "don't ask again" covers these facts, keep it instead."""
+    # A remembered person may answer too: an outdated page, or a page that `prompt` requires.
     if not is_remembered(person, application, facts):
         _store(person, application, facts, None)
 
 
 def remember(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
-    """Store that the person has allowed the application and chose "don't ask again" (for REMEMBERED_FOR)."""
+    """Store a consent with "don't ask again", valid for at most REMEMBERED_FOR."""
     _store(person, application, facts, timezone.now() + REMEMBERED_FOR)
 
 
@@ -127,9 +136,9 @@ def forget(person: User, application: Application) -> None:
 def disconnect(person: User, application: Application) -> None:
     """Delete the consent, and end the application's codes and tokens for the person.
 
-    Codes end before tokens, so the token of a simultaneous redemption is revoked. An authorization that has already
-    read the consent counts as earlier: its code is still issued.
+    A simultaneous authorization that has already read the consent still issues its code.
     """
+    # Codes end before tokens, so that the token of a simultaneous redemption is revoked too.
     codes.withdraw(AuthorizationCode.objects.filter(user=person, application=application))
     tokens.revoke_all(person, application)
     Consent.objects.filter(user=person, application=application).delete()
@@ -137,7 +146,7 @@ def disconnect(person: User, application: Application) -> None:
 
 
 def connections(person: User) -> list[Connection]:
-    """The person's applications, in no particular order. Three SQL statements."""
+    """Return the person's connections, ordered by the application's name. Runs at most three SQL statements."""
     sign_ins, now = code_history.sign_ins(person), timezone.now()
     given = {consent.application_id: consent for consent in Consent.objects.filter(user=person)}
     found = []

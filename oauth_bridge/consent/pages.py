@@ -1,4 +1,4 @@
-"""The pages between an application's link and its callback, the list of a person's applications, and the export."""
+"""The consent page and other pages of an authorization, the list of a person's applications, and the export."""
 
 from __future__ import annotations
 
@@ -54,13 +54,15 @@ NEW_FOR = timedelta(days=30)
 
 
 def authorize_path(pending: PendingRequest, **more: str) -> str:
-    """Return the path that continues the request in any tab, even if nobody is signed in."""
+    """Return the path that continues the request. The path is not bound to a person or browser session."""
     return f"{reverse('authorize')}?{urlencode({FIELD_NAME: replace(pending, bound_to='').seal(), **more})}"
 
 
 def ask_again(pending: PendingRequest, cause: str = "") -> HttpResponse:
-    """Redirect to the consent page, even if the consent is remembered. The page shows the notice for `cause`,
-    by default OUTDATED."""
+    """Redirect to the consent page, even if the consent is remembered. The page shows a notice.
+
+    `cause`: a key of NOTICES; any other text means OUTDATED.
+    """
     return HttpResponseRedirect(authorize_path(pending, **{NOTICE: cause or OUTDATED}), status=303)
 
 
@@ -70,14 +72,17 @@ def sign_in_url(pending: PendingRequest) -> str:
 
 
 def _switch_account(path: str) -> dict[str, str]:
-    """The variables of the form that signs the person out and then shows the sign-in page for `path`."""
+    """Return template variables for a form that signs the person out and continues at `path`."""
     return {"switch_account_url": return_path.url_of(reverse("account_logout"), path), "switch_next": path}
 
 
 def consent(
     request: HttpRequest, application: Application, pending: PendingRequest, facts: Sequence[str], notice: str
 ) -> HttpResponse:
-    """Render the consent page, which is shorter for a person who has allowed the application before."""
+    """Render the consent page. The page is shorter if the person allows PLAIN_FACTS once more.
+
+    `notice`: a key of NOTICES, or "" for no notice; any other text means OUTDATED.
+    """
     person = cast("User", request.user)
     notice = notice and (notice if notice in NOTICES else OUTDATED)
     again, path = consents.has_allowed_before(person, application, facts), authorize_path(pending)
@@ -112,7 +117,10 @@ def _new(application: Application) -> str:
 
 
 def shown_facts(person: User, application: Application, facts: Sequence[str]) -> list[dict[str, str]]:
-    """Return the values that the application receives, with labels, and with notes on empty values."""
+    """Return the facts that the application receives: name, label, value and note of each.
+
+    Raises RequestError: the person's e-mail address is not confirmed.
+    """
     values = claims.values(person, facts, application.pk)
     shown = [claim | {"value": values[claim["name"]]} for claim in shown_claims(person) if claim["name"] in facts]
     if "groups" in facts:
@@ -127,15 +135,15 @@ def _short_name(person: User) -> str:
 
 
 def already_signed_in(request: HttpRequest, application: Application) -> HttpResponse:
-    """Render the page for an attempt whose code was redeemed.
+    """Render the page for an attempt that gets no further code (`codes.AlreadyRedeemed`).
 
-    A new attempt must begin at the application, which accepts a `state` only once.
+    A new attempt must begin at the application, because an application accepts a `state` only once.
     """
     return render(request, "oauth_bridge/already_signed_in.html", {"application": application})
 
 
 def address_not_confirmed(request: HttpRequest, application: Application, pending: PendingRequest) -> HttpResponse:
-    """Render the page on which a person can ask for a code that confirms the e-mail address."""
+    """Render the page that offers to mail a code, which confirms the e-mail address. The status is 403."""
     send_code_url = return_path.url_of(reverse("send_code"), authorize_path(pending))
     context = {"application": application, "send_code_url": send_code_url}
     return render(request, "oauth_bridge/address_not_confirmed.html", context, status=403)
@@ -144,9 +152,9 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
 def wrong_account(
     request: HttpRequest, template: str, application: Application, pending: PendingRequest, url: str, status: int
 ) -> HttpResponse:
-    """Render the page for a person who may not use the application, or whom the application does not expect.
+    """Render `template` for a person who may not use the application, or whom the application does not expect.
 
-    `url` is the callback address with the error.
+    `url`: the callback address with the error, for the link back to the application.
     """
     path = authorize_path(pending)
     context = {
@@ -160,7 +168,7 @@ def wrong_account(
 
 
 def asking_application(request: HttpRequest) -> Application | None:
-    """Return the application to which the sign-in page leads, by its return path; None if there is none."""
+    """Return the application to which the request's return path leads, or None."""
     pending = PendingRequest.of_path(return_path.found(request))
     return registry.find(pending.client_id) if pending else None
 
@@ -172,7 +180,7 @@ def asking_application(request: HttpRequest) -> Application | None:
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def applications(request: HttpRequest) -> HttpResponse:
-    """List the person's applications. A post ends "don't ask again" or disconnects an application."""
+    """List the person's applications. A post disconnects an application or ends "don't ask again"."""
     person = cast("User", request.user)
     connections = sorted(consents.connections(person), key=lambda each: each.last_at, reverse=True)
     if request.method == "POST":
@@ -208,7 +216,10 @@ _OF_A_RECORD = ("at", "client_id", "step", "outcome", "cause", "reference", "add
 
 
 def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
-    """The person's newest consents, codes, tokens and activity, at most `entries` of each, without digests."""
+    """Return the person's newest consents, codes, tokens and activity records, at most `entries` of each.
+
+    The digests of codes and tokens are left out.
+    """
     found = {}
     for name, (model, columns) in _COLUMNS.items():
         rows = model._default_manager.filter(user_id=person.pk).order_by(f"-{columns[0]}")

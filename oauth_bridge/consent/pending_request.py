@@ -1,7 +1,7 @@
 """The authorization request between the application's link and the answer on the consent page.
 
-The signed and dated request is in URLs and forms, not in the session, so requests in several tabs are independent. On a
-consent page the request is bound to the person and the browser session.
+URLs and forms contain the signed request, so requests in several tabs are independent. On a consent page, the request
+is bound to the person and the browser session.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ PAGE_LIFETIME_SECONDS = 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingRequest(AuthorizationRequest):
-    """An authorization request that nobody has answered yet.
+    """An authorization request with the values that its pages need.
 
-    `attempt` identifies the request. `opened_at`: the Unix time in seconds at which the link or consent page was
-    opened. `bound_to`: the person and browser session of a consent page; elsewhere empty.
+    `attempt`: the UUID of the attempt to sign in. `opened_at`: the Unix time in seconds at which the link or the
+    consent page was opened. `bound_to`: the person and browser session of a consent page; empty for other pages.
     """
 
     attempt: str
@@ -44,14 +44,20 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def of_link(cls, query: Parameters) -> PendingRequest:
-        """Return the pending request in a link of this service, or begin a new one. Raises RequestError."""
+        """Return the signed request in the parameter `pending`. Without this parameter, begin a new request.
+
+        Raises RequestError: as `unseal`, or as `from_query` for a new request.
+        """
         if sealed := query.text(FIELD_NAME):
             return replace(cls.unseal(sealed), repeated=query.repeated((FIELD_NAME,)))
         return cls.from_query(query, attempt=new_attempt(), opened_at=int(time.time()))
 
     @classmethod
     def of_path(cls, path: str) -> PendingRequest | None:
-        """The pending request in a return path. None: the path is not of `authorize`, or the signature is wrong."""
+        """Return the request in a return path.
+
+        None: the path is not of `authorize`, or `unseal` refuses its request.
+        """
         url = urlsplit(path)
         if url.path != paths.AUTHORIZE:
             return None
@@ -62,10 +68,11 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def unseal(cls, sealed: str) -> PendingRequest:
-        """Verify and read a signed text. Raises RequestError: the signature is wrong or missing.
+        """Verify and read a signed request.
 
-        While the service is upgraded, another release may have sealed the text with more fields.
+        Raises RequestError: its signature is missing or wrong, or a value is missing.
         """
+        # During an upgrade, another release may have signed a request with more fields, which are ignored.
         try:
             values, known = signing.loads(sealed, salt=SALT), {each.name for each in fields(cls)}
             return cls(**{name: value for name, value in values.items() if name in known})
@@ -75,7 +82,8 @@ class PendingRequest(AuthorizationRequest):
             raise RequestError(OAuthFault.REQUEST_DAMAGED).about(cause=cause) from None
 
     def seal(self) -> str:
-        """Return the signed text. `repeated` is left out: a request with a repeated parameter is refused anyway."""
+        """Return the signed text of the request. The text does not contain `repeated`."""
+        # `authorization.check` refuses a request with a repeated parameter.
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "repeated"}
         return signing.dumps(values, salt=SALT, compress=True)
 
@@ -83,16 +91,17 @@ class PendingRequest(AuthorizationRequest):
         return replace(self, bound_to=_bindings(request)[0], opened_at=int(time.time()))
 
     def is_answerable(self, request: HttpRequest) -> bool:
-        """Return whether the consent page is less than an hour old, and of this person and browser session."""
+        """Return whether the consent page is of this person and browser session, and less than an hour old."""
         is_fresh = int(time.time()) - self.opened_at < PAGE_LIFETIME_SECONDS
         return is_fresh and any(constant_time_compare(self.bound_to, each) for each in _bindings(request))
 
     @property
     def asked_at(self) -> float:
-        """The Unix time in seconds at which the application's link was opened, at most an hour ago.
+        """The Unix time in seconds at which the application's link was opened, or an hour ago if that is later.
 
-        `attempt` contains this time. The limit keeps an old bookmark from accepting an old proof of identity for ever.
+        Without the limit of an hour, an old proof of identity would satisfy an old bookmark for ever.
         """
+        # The first 48 bits of a UUID of version 7 are its time in milliseconds.
         return max((UUID(self.attempt).int >> 80) / 1000, time.time() - PAGE_LIFETIME_SECONDS)
 
     def note(self) -> None:
@@ -100,14 +109,14 @@ class PendingRequest(AuthorizationRequest):
 
     @property
     def person_id(self) -> UUID | None:
-        """The person who saw the consent page; None for other pages."""
+        """The ID of the person to whom the consent page was shown; None for other pages."""
         return UUID(self.bound_to.partition(" ")[0]) if self.bound_to else None
 
 
 def new_attempt() -> str:
-    """Return a UUID of version 7 (RFC 9562 §5.7).
+    """Return a UUID of version 7 (RFC 9562 §5.7) as 32 hexadecimal digits.
 
-    These UUIDs ascend in time, so PostgreSQL always inserts into the last page of the index, which is in memory.
+    Such a UUID begins with its time, so new entries of an index of attempts are next to each other, which is fast.
     """
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | secrets.randbits(80)
@@ -115,6 +124,6 @@ def new_attempt() -> str:
 
 
 def _bindings(request: HttpRequest) -> list[str]:
-    """The values of `bound_to` for this person and browser session, under SECRET_KEY and under each former key."""
+    """Return `bound_to` for this person and browser session: first under SECRET_KEY, then under each former key."""
     digests = sealing.digests(SALT, f"{request.user.pk} {request.session.session_key}")
     return [f"{request.user.pk} {digest}" for digest in digests]

@@ -1,8 +1,7 @@
-"""Who may use an application: everybody, or only the people in its groups.
+"""Who may use an application: everybody or, if its `is_restricted` is true, only the people in its groups.
 
-The rule is checked whenever a code is redeemed or a token is read. So a person's codes and tokens become invalid when
-the person leaves the last of these groups. The groups apply only if the application's `is_restricted` is true. When all
-groups are deleted, `is_restricted` stays true, and nobody may use the application.
+The rule is checked whenever a code is redeemed or a token is read. So the codes and tokens of a person who has left the
+groups are invalid. When all groups are deleted, `is_restricted` stays true, and nobody may use the application.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ MEMBERS = get_user_model().groups.through
 
 
 def admits(person_id: str) -> str:
-    """The SQL condition that the application with the alias `a` admits the person.
+    """Return the SQL condition that the application with the alias `a` admits the person.
 
-    `person_id` is a column with its table: a bare `user_id` would mean the column of the subquery.
+    `person_id`: a column with its table, such as `u.id`. A bare `user_id` would mean the column of the subquery.
     """
     return f"""(NOT a.is_restricted OR EXISTS (
                 SELECT 1 FROM {CHOSEN._meta.db_table} chosen
@@ -35,11 +34,11 @@ def admits(person_id: str) -> str:
 
 
 def shared_groups(person_id: UUID, application_id: int) -> QuerySet[Group]:
-    """The application's groups that the person belongs to."""
+    """Return the application's groups to which the person belongs."""
     chosen = CHOSEN._default_manager.filter(application_id=application_id).values("group_id")
     return Group.objects.filter(user=person_id, pk__in=chosen)
 
 
 def is_admitted(person: User, application: Application) -> bool:
-    """Return whether the person may use the application. For a restricted one, runs one SQL statement."""
+    """Return whether the person may use the application. For a restricted application, runs one SQL statement."""
     return not application.is_restricted or shared_groups(person.pk, application.pk).exists()

@@ -1,6 +1,6 @@
 """Authenticate an application by its client secret, or as a public client. Specification 5.1, 5.3.
 
-Only `secret_rotation`, `applications.mails` and this module write rows of `ApplicationSecret`; `purging` deletes rows.
+`secret_rotation` makes and ends the secrets.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ class Client(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """A secret of the application; NO_DIGEST and None if it has no secret. `is_noted`: a recent use is stored."""
+    """A secret in a row of FIND_SECRETS. If there is no secret, `pk` is None and `digest` is NO_DIGEST.
+
+    `is_expired`: expired or revoked. `is_noted`: a use was stored within USE_NOTED_EVERY. None means False.
+    """
 
     pk: int
     digest: bytes
@@ -67,10 +70,11 @@ class Secret(NamedTuple):
 
 
 def authenticate(form: dict[str, str], public_field: str | None = "code_verifier") -> Client:
-    """Authenticate the client by its secret, or a public client by the field `public_field` (None: it is refused).
+    """Authenticate the client by its secret, or a public client by the field `public_field` of the form.
 
-    Runs one SQL statement, and a second one for a refusal and for the first use of a secret in a minute. Raises
-    RequestError: the client is unknown or switched off, sends no proof, or its secret is wrong or expired.
+    If `public_field` is None, public clients are refused. Runs one SQL statement; a refusal runs one more, and so does
+    storing the use of a secret, about once a minute. Raises RequestError: the client is unknown or switched off, its
+    proof is missing, wrong or expired, or a public client sends a secret.
     """
     secret = form.get("client_secret", "")
     now = timezone.now()
@@ -95,11 +99,10 @@ def authenticate(form: dict[str, str], public_field: str | None = "code_verifier
 def _refusal(
     client: Client, form: dict[str, str], secrets: list[Secret], matching: list[Secret], now: datetime
 ) -> RequestError:
-    """The error for a client that is not authenticated. Every failure runs the same single statement.
+    """Return the error for a client that is not authenticated. All failures run the same SQL statement.
 
-    The caller with a valid secret learns that the application is switched off. The caller with an expired secret learns
-    that it has expired, if the application is switched on. For all others, the message depends only on the request, and
-    does not reveal whether the client exists.
+    Only a caller with a secret of the application may learn that the application is switched off or that the secret has
+    expired. All other messages depend only on the request, so they do not reveal whether the client exists.
     """
     secret = form.get("client_secret", "")
     # Only an unknown client_id can be the client_id of a deleted application. For a known application the statement
@@ -158,7 +161,8 @@ def _cause(
 
 @transaction.atomic
 def _note_use(secret_id: int, now: datetime) -> None:
-    """Store the time of a use. A call skips a locked row instead of waiting: the next use stores its time."""
+    """Store the time of a use, unless a use within USE_NOTED_EVERY is stored or the row is locked."""
     unnoted = Q(last_used_at=None) | Q(last_used_at__lte=now - USE_NOTED_EVERY)
+    # `skip_locked`: an exchange must not wait. A later use stores its time.
     free = ApplicationSecret.objects.filter(unnoted, pk=secret_id).select_for_update(skip_locked=True, no_key=True)
     ApplicationSecret.objects.filter(pk__in=free.order_by().values("pk")).update(last_used_at=now)

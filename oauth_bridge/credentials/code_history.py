@@ -1,4 +1,4 @@
-"""Find sign-ins, first reads of profiles and never-exchanged codes among the issued codes."""
+"""Read issued codes as the record of sign-ins, and mark first profile reads and codes that were never exchanged."""
 
 from __future__ import annotations
 
@@ -51,14 +51,20 @@ class SignIns(NamedTuple):
 
 
 def sign_ins(person: User) -> dict[int, SignIns]:
-    """The person's sign-ins within REDEEMED_KEPT_FOR, by the primary key of the application. One SQL statement."""
+    """Return the person's sign-ins within REDEEMED_KEPT_FOR, by the primary key of the application.
+
+    Runs one SQL statement.
+    """
     redeemed = AuthorizationCode.objects.filter(user=person, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
     rows = redeemed.values_list("application").annotate(last_at=Max("redeemed_at"), number=Count("pk"))
     return {application_id: SignIns(last_at, number) for application_id, last_at, number in rows}
 
 
 def sign_ins_by_callback(application: Application) -> dict[str, int]:
-    """The number of sign-ins by callback address, among the newest codes of all applications, for lack of an index."""
+    """Return the number of the application's sign-ins within REDEEMED_KEPT_FOR, by callback address.
+
+    Only the newest MOST_LOOKED_THROUGH codes of all applications count, because codes have no index by application.
+    """
     redeemed = _newest_codes().filter(application=application, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
     return dict(redeemed.values_list("redirect_uri").annotate(number=Count("pk")))
 
@@ -69,23 +75,27 @@ def _newest_codes() -> QuerySet[AuthorizationCode]:
 
 
 def presented(digest: bytes, named: str) -> tuple[UUID | None, UUID | None, str]:
-    """The attempt and the person of the unredeemed code, and a client_id.
+    """Return the attempt, the person and the client_id of the unredeemed code with this digest.
 
-    The client_id is `named` if such an application exists; then only a code of this application counts. Otherwise, the
-    client_id is that of the code's application.
+    If there is no such code, attempt and person are None. If the application `named` exists, only a code of this
+    application counts, and the client_id is `named`. Otherwise, the client_id is that of the code's application, or
+    empty.
     """
     attempt, person_id, client_id = fetch_one(FIND_PRESENTED, digest=digest, named=named)
     return attempt and as_uuid(attempt), person_id and as_uuid(person_id), client_id
 
 
 def last_redeemed(applications: Collection[int]) -> dict[int, datetime]:
-    """The time of each application's last sign-in among the newest codes, by the application's primary key."""
+    """Return the time of each application's last sign-in, by its primary key.
+
+    Applications without a sign-in are left out. Only the newest MOST_LOOKED_THROUGH codes of all applications count.
+    """
     redeemed = _newest_codes().filter(application__in=applications, redeemed_at__isnull=False)
     return dict(redeemed.values_list("application").annotate(Max("redeemed_at")))
 
 
 def note_profile_reads(reads: Mapping[ProfileRead, datetime]) -> list[ProfileRead]:
-    """Store the times of these profile reads. Returns only the reads that are the first of their attempt."""
+    """Store the time of each read that is the first for its code. Return these reads."""
     ordered = sorted(reads.items())  # all workers lock the rows in this order, so that they do not deadlock
     if is_postgresql():
         attempts, people = [attempt for (attempt, _), _ in ordered], [person for (_, person), _ in ordered]
@@ -106,7 +116,10 @@ def newest(
     before: datetime,
     limit: int,
 ) -> list[AuthorizationCode]:
-    """The newest codes that fit the filters ("", None: any). By application: among the last MOST_LOOKED_THROUGH."""
+    """Return the newest codes that fit the filters, at most `limit`. A filter that is "" or None accepts all codes.
+
+    For `client_id` and `client_ids`, only the newest MOST_LOOKED_THROUGH codes that fit the other filters are searched.
+    """
     codes = AuthorizationCode.objects.filter(issued_at__lt=before, issued_at__gte=since or LONG_AGO)
     if person_id:
         codes = codes.filter(user=person_id)
@@ -129,9 +142,10 @@ def _with_client_id(codes: QuerySet[AuthorizationCode]) -> list[AuthorizationCod
 
 
 def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[AuthorizationCode]]:
-    """Mark at most `limit` codes that were issued after `since` and expired unredeemed. No other worker gets them.
+    """Mark at most `limit` codes that were issued after `since` and expired unredeemed.
 
-    Returns the number of marked codes, and those without a record of a refused exchange. Call this in a transaction.
+    No other worker gets these codes. Returns the number of the marked codes, and the marked codes without a record of
+    an unsuccessful exchange. Call this in a transaction.
     """
     now = timezone.now()
     # `expires_at` has no index, so `issued_at` narrows the search.

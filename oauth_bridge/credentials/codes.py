@@ -1,6 +1,6 @@
 """Issue and withdraw authorization codes, and explain why a code has no row. Specification 2.2, 3.
 
-`code_redemption` redeems codes. `code_history` also writes rows of codes; `purging` and `after-restore` delete rows.
+The module `code_redemption` redeems the codes.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 CODES = AuthorizationCode._meta.db_table
 
-# The condition on `issued_at`: of a double click, browsers show the answer to the second post, which may arrive first.
-# So an earlier post replaces nothing.
+# Both posts of a double click have the same attempt, and browsers show the answer to the second post. The database may
+# process the second post first. The condition on `issued_at` then keeps the first post from replacing its code.
 ISSUE = f"""
     INSERT INTO {CODES} (digest, attempt, application_id, user_id, redirect_uri, scope, code_challenge, openid,
                          issued_at, expires_at, person_version, application_version)
@@ -40,7 +40,7 @@ ISSUE = f"""
 
 
 class AlreadyRedeemed(Exception):
-    """The attempt gets no new code: its code was redeemed, or was issued to a request that was received later."""
+    """The attempt gets no new code. In most cases, its code was redeemed."""
 
 
 def issue(
@@ -54,12 +54,11 @@ def issue(
     openid: str | None = None,
     received_at: datetime | None = None,
 ) -> str:
-    """Issue a code, which replaces an earlier unredeemed code of the attempt. Specification 2.2.
+    """Issue a code, which replaces an earlier unredeemed code of the person's attempt. Specification 2.2.
 
-    A second post of the same consent page has the same `attempt`. `openid`: `openid.request.Granted` as JSON; None:
-    plain OAuth 2.0. `received_at`: when the service received the request (by default now). The code expires 600 seconds
-    later. Raises AlreadyRedeemed: a code of the attempt was redeemed. Or the attempt has a code for a request that was
-    received later, such as the second one of a double click.
+    `openid`: `openid.request.Granted` as JSON; None for plain OAuth 2.0. `received_at`: when the service received the
+    request (by default now). The code expires 600 seconds later. Raises AlreadyRedeemed: the attempt's code was
+    redeemed, is of another application, or is for a request that was received later.
     """
     code = f"{OPENID_MARK if openid else ''}{new_credential()}"
     now = received_at or timezone.now()
@@ -84,13 +83,13 @@ def issue(
 
 
 def refuse_redeemed(attempt_id: UUID, person_id: UUID | None) -> None:
-    """Raises AlreadyRedeemed: a code of the person's attempt was redeemed, so the attempt is finished."""
+    """Raise AlreadyRedeemed if a code of the person's attempt was redeemed: the attempt is finished."""
     if AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at__isnull=False).exists():
         raise AlreadyRedeemed
 
 
 def discard(attempt_id: UUID, person_id: UUID | None) -> None:
-    """Delete the unredeemed code, if any, of an attempt that the person or this service now refuses.
+    """Delete the unredeemed code, if any, of a person's attempt that is now refused.
 
     Raises AlreadyRedeemed: as `refuse_redeemed`.
     """
@@ -99,11 +98,9 @@ def discard(attempt_id: UUID, person_id: UUID | None) -> None:
 
 
 def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
-    """Delete the codes. The digest of each unexpired code is kept, so that `ended` can explain a refused exchange.
-
-    A code that replaces one of them at the same time is deleted too, but its digest is not kept.
-    """
+    """Delete the codes. The digests of unexpired codes are kept, so that `ended` can explain a refused exchange."""
     rows = list(codes.filter(expires_at__gt=timezone.now()).values_list("digest", "expires_at"))
+    # A code that is issued between the two statements may be deleted too. Its digest is not kept.
     codes.delete()
     if rows:
         withdrawn = [WithdrawnCode(digest=digest, expires_at=expires_at) for digest, expires_at in rows]
@@ -111,7 +108,10 @@ def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
 
 
 def ended(code: str) -> tuple[str, AuthorizationCode | None]:
-    """Why a code has no row: the cause for the activity log ("": unknown), and the code that replaced it, or None."""
+    """Explain why `code` has no row: return the cause for the activity log, and the code that replaced it.
+
+    The cause is "" if the reason is unknown. The second value is None if no code replaced it.
+    """
     if not CREDENTIAL.fullmatch(code):
         return "code_misshapen", None
     digest = digest_of(code)

@@ -1,6 +1,7 @@
-"""Make, list and end client secrets; after a rotation, older secrets stay valid for an overlap.
+"""Make, list and end client secrets. After a rotation, older secrets stay valid for an overlap.
 
-Every change of an application's secrets calls `lock` first, so changes wait for each other. Exchanges do not wait.
+`rotate` and `revoke` call `lock` first, so simultaneous changes of an application's secrets wait for each other.
+Exchanges do not wait.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Rotation:
 
 
 class TooManySecrets(Exception):
-    """The application already has MOST_WORKING secrets that work."""
+    """The application already has MOST_WORKING valid secrets."""
 
 
 class UnknownSecret(Exception):
@@ -53,8 +54,8 @@ def rotate(
 ) -> Rotation:
     """Make a secret. Older secrets stay valid for at most `overlap`; with REVOKE_NOW they end at once.
 
-    A rotation never moves the end of an older secret to a later time. `name`: a note. `maker`: None for a command.
-    Raises TooManySecrets: MOST_WORKING older secrets would stay valid.
+    An older secret that ends earlier keeps its end. `name`: a note. `maker`: None for a command. Raises TooManySecrets:
+    at least MOST_WORKING older secrets would stay valid.
     """
     number = lock(application) + 1
     now = timezone.now()
@@ -93,12 +94,15 @@ def rotate(
 
 
 def states(application: Application) -> list[ApplicationSecret]:
-    """The secrets of the application, the latest first, with `is_still_used` set. One SQL statement."""
+    """Return the application's secrets, the latest first, with `is_still_used` set. Runs one SQL statement."""
     return states_of([application.pk]).get(application.pk, [])
 
 
 def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret]]:
-    """As `states`, for several applications, by their primary keys."""
+    """Return the secrets of several applications as `states` does, by the primary key of the application.
+
+    Applications without a secret are left out.
+    """
     found: dict[int, list[ApplicationSecret]] = {}
     for row in ApplicationSecret.objects.filter(application__in=applications):
         newer = found.setdefault(row.application_id, [])
@@ -108,7 +112,10 @@ def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret
 
 
 def _is_still_used(row: ApplicationSecret, newer: list[ApplicationSecret]) -> bool:
-    """Whether the secret was used after a newer one was made, and no newer one was used QUIET_FOR later."""
+    """Return whether the secret was used after the first of the `newer` valid secrets was made.
+
+    False if one of `newer` was last used at least QUIET_FOR later than this secret.
+    """
     if row.last_used_at is None or not newer:
         return False
     used_instead = [each for each in newer if each.last_used_at and each.last_used_at >= row.last_used_at + QUIET_FOR]
@@ -116,8 +123,8 @@ def _is_still_used(row: ApplicationSecret, newer: list[ApplicationSecret]) -> bo
 
 
 def lock(application: Application) -> int:
-    """Lock the application's secrets until the transaction ends. Returns the highest number of a secret so far."""
-    # With `no_key`, exchanges do not wait.
+    """Lock the application's row until the transaction ends. Return the highest number of a secret so far."""
+    # `no_key`: inserts of rows that refer to the application do not wait.
     return Application.objects.select_for_update(no_key=True).get(pk=application.pk).last_secret_number
 
 
@@ -125,7 +132,8 @@ def lock(application: Application) -> int:
 def revoke(application: Application, number: int, *, is_leaked: bool = False) -> ApplicationSecret:
     """End one secret at once. With `is_leaked`, all codes and tokens of the application end too.
 
-    A secret that has already ended can be reported as leaked later. Raises UnknownSecret: no secret has this number.
+    If the secret is already revoked, only its first report as leaked has an effect. Raises UnknownSecret: the
+    application has no secret with this number.
     """
     lock(application)
     secret, now = application.secrets.filter(number=number).first(), timezone.now()

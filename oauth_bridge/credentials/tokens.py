@@ -1,7 +1,7 @@
 """Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4.
 
-Only this module writes rows of `AccessToken`; `purging` and `after-restore` delete rows. The statements of codes and
-tokens receive the time as a parameter: only the service's clock counts, not the database's clock.
+`code_redemption` runs the statements that store a token. The SQL statements about codes and tokens get the time as a
+parameter, because the service's clock decides, not the database's clock.
 """
 
 from __future__ import annotations
@@ -79,14 +79,15 @@ class Bearer(NamedTuple):
 
 
 def lifetime() -> timedelta:
-    """3,600 seconds. Specification 2.3."""
+    """Return the lifetime of an access token: 3,600 seconds. Specification 2.3."""
     return timedelta(seconds=oauth2_settings.ACCESS_TOKEN_EXPIRE_SECONDS)
 
 
 def read(token: str) -> Bearer:
-    """Find the token. One SQL statement; one more for a refusal. Specification 3.3, 3.4.
+    """Return the owner, the application and the scope of a valid token. Specification 3.3, 3.4.
 
-    Raises RequestError: the token is unknown, expired or revoked, or one of CONDITIONS is not met.
+    Runs one SQL statement; a refusal runs one more. Raises RequestError: the token is unknown, expired or revoked, or
+    one of CONDITIONS is not met.
     """
     now = timezone.now()
     row = fetch_one(READ, digest=digest_of(token), now=now)
@@ -98,7 +99,7 @@ def read(token: str) -> Bearer:
 
 
 def read_own(token: str, application_id: int) -> AccessToken | None:
-    """The application's valid token with the columns of OWN; None for any other text. Both cases take equally long."""
+    """Return the application's valid token with the columns of OWN; None for any other text. Runs one SQL statement."""
     row = fetch_one(READ_OWN, digest=digest_of(token), now=timezone.now(), application_id=application_id)
     return None if row is None else OWN.instance(row)
 
@@ -115,18 +116,21 @@ def _refusal(token: str, now: datetime) -> RequestError:
 
 
 def revoke(digest: bytes) -> None:
-    """Revoke the token because its code was used again. RFC 6749 §4.1.2."""
+    """Revoke the token with this digest because its code was used again. RFC 6749 §4.1.2."""
     _revoke("token_ended_replay", digest=digest)
 
 
 def revoke_own(digest: bytes, application_id: int) -> bool:
-    """Revoke the application's token. Returns whether it has such a token, valid or not."""
+    """Revoke the application's token with this digest.
+
+    Return whether the application has such a token, valid or not.
+    """
     _revoke(None, digest=digest, application=application_id)
     return AccessToken.objects.filter(digest=digest, application=application_id).exists()
 
 
 def revoke_all(person: User, application: Application) -> None:
-    """Revoke the tokens because the person disconnects the application."""
+    """Revoke the application's tokens for the person, because the application is disconnected."""
     _revoke("token_ended_consent", user=person, application=application)
 
 
