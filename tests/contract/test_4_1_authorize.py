@@ -32,9 +32,6 @@ UNVERIFIED: list[dict[str, str | None]] = [
 ]
 
 
-# Client and redirect_uri ----------------------------------------------------------------------------------------------
-
-
 @contract("2.1/client_id", "2.1/redirect_uri", "4.1/client_id", "4.1/redirect_uri", "5.4", "7/400")
 @contract("D3.nothing-before", "D4.json", "D4.page", "D19.page")
 @pytest.mark.parametrize("changes", UNVERIFIED, ids=str)
@@ -132,9 +129,6 @@ def test_state_is_not_required_and_then_absent(driver: OAuthDriver, application:
     assert set(callback.parameters) == {"code"}
 
 
-# PKCE -----------------------------------------------------------------------------------------------------------------
-
-
 @contract("D9.s256", "D9.public", "D9.confidential", "D9.unasked")
 @pytest.mark.parametrize("kind", [Application.CLIENT_CONFIDENTIAL, Application.CLIENT_PUBLIC])
 def test_a_challenge_is_enforced_and_only_a_confidential_client_may_do_without(
@@ -173,9 +167,6 @@ def test_a_malformed_verifier_is_refused_and_spends_nothing_and_every_other_is_a
     for verifier in ("v" * 43, "v" * 128, "aZ09-._~" * 6):
         code = CodeFactory(application=application, code_challenge=challenge_of(verifier)).raw
         assert driver.exchange(application, code, client_secret=secret, code_verifier=verifier).status_code == 200
-
-
-# Scope ----------------------------------------------------------------------------------------------------------------
 
 
 @contract("D18.none", "D18.unknown", "I4.plain")
@@ -230,9 +221,6 @@ def test_a_misspelt_openid_does_not_silently_become_plain_oauth(
     for scope in ("openid2", "https://openid.example/openid", "open id", "my:openid", "not-openid", "open,id"):
         callback = signed_in.authorize(signed_in.authorization_url(application, scope=scope), "", "")
         assert set(callback.parameters) == {"code", "state"}, scope
-
-
-# Requests that issue no code ------------------------------------------------------------------------------------------
 
 
 def codes_of(application: Registered) -> int:

@@ -46,9 +46,6 @@ def press(driver: OAuthDriver, name: str, application: Registered) -> None:
     driver.submit(form, button=(name, application.client_id))
 
 
-# Asking and remembering -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.integration
 @contract("D7.asked", "D7.remembered", "1.2")
 def test_consent_is_asked_every_time_until_the_person_allows_it_with_the_box_ticked(
@@ -189,9 +186,6 @@ def test_a_client_cannot_skip_consent_by_a_parameter(signed_in: OAuthDriver, app
     assert AuthorizationCode.objects.filter(application=application.row).count() == 0
 
 
-# Tabs and old pages ---------------------------------------------------------------------------------------------------
-
-
 @contract("D8.leads-on", "D5.state")
 def test_two_tabs_keep_their_own_requests_from_before_the_sign_in(
     driver: OAuthDriver, application: Registered, alice: Any
@@ -252,9 +246,6 @@ def test_not_you_leads_to_the_sign_in_of_another_person_and_back(
     answer = signed_in.sign_in(answer, mallory.email, PASSWORD)
     assert mallory.email in Page(answer).text
     assert signed_in.callback(signed_in.decide(answer)).parameters["state"] == "s"
-
-
-# One attempt, one code -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.integration

@@ -28,8 +28,6 @@ from tests.faults.load import Caller, codes_for, statuses
 from tests.faults.races import begin, wait_until_it_waits
 from tests.server import PATIENCE_SECONDS, Server
 
-# One code by many callers ---------------------------------------------------------------------------------------------
-
 
 def check(server: Server, *, callers: int, count: int) -> None:
     """One success for each code, one row, a valid token for each winner; 3 seconds later another use is a replay."""
@@ -75,9 +73,6 @@ def test_of_redemptions_at_once_one_succeeds_and_its_token_lives(
 def test_so_it_is_on_sqlite(launch: Launch, sqlite_template: Path, tmp_path: Path) -> None:
     with in_use(f"sqlite:///{shutil.copy(sqlite_template, tmp_path)}"):
         check(launch(), callers=10, count=10)
-
-
-# A right that ends meanwhile ------------------------------------------------------------------------------------------
 
 
 @dataclass

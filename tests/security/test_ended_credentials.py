@@ -204,9 +204,6 @@ def test_somebody_elses_sign_in_does_not_make_an_ended_browser_known_again(held:
     assert not held.is_known(PASSWORD)
 
 
-# Requests in progress at the end --------------------------------------------------------------------------------------
-
-
 @contract("D17.password", "D17.activated")
 def test_what_is_given_to_somebody_who_was_let_in_before_the_end_is_void(alice: User, application: Registered) -> None:
     """The end of the person's credentials, or of those of the application."""
@@ -283,9 +280,6 @@ def test_a_sign_in_that_waits_for_a_code_ends_too(end: Ending, monkeypatch: pyte
     assert type_code(browser, code)["Location"] == "/accounts/sign-in"
     assert escape(AccountFault.SIGN_IN_ENDED.translate()) in browser.get("/accounts/sign-in").text
     assert browser.get("/accounts/profile").status_code == 302
-
-
-# Of an application ---------------------------------------------------------------------------------------------------
 
 
 def test_a_save_of_an_application_brings_back_nothing_that_ended_meanwhile(

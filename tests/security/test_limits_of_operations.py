@@ -43,9 +43,6 @@ def public() -> Registered:
     return application
 
 
-# Authorize ------------------------------------------------------------------------------------------------------------
-
-
 @contract("D21.authorize", "8/rate", "D19.page")
 def test_authorize_stops_the_attacker(settings: Any) -> None:
     settings.RATES = {"authorize": "3/m"}
@@ -59,9 +56,6 @@ def test_authorize_lets_the_victim_go_on(settings: Any) -> None:
     settings.RATES = {"authorize": "3/m"}
     assert [authorize(HERS) for _ in range(4)] == [400] * 3 + [429]
     assert authorize(ANOTHER) == 400
-
-
-# Token ----------------------------------------------------------------------------------------------------------------
 
 
 @contract("D21.token", "D22.errors", "D22.uncounted", "7/429", "8/rate", "D19/rate_limited")
@@ -144,9 +138,6 @@ def test_token_failures_of_an_address_lets_the_victim_go_on(settings: Any, appli
     assert exchange(application, address=ANOTHER, client_secret="wrong").status_code == 401
 
 
-# User info ------------------------------------------------------------------------------------------------------------
-
-
 @contract("D21.userinfo", "8/rate")
 def test_userinfo_stops_the_attacker(settings: Any, application: Registered) -> None:
     settings.RATES = {"userinfo": "3/m"}
@@ -190,9 +181,6 @@ def test_userinfo_failures_lets_the_victim_go_on(settings: Any) -> None:
     assert userinfo("bad", ANOTHER) == 401
 
 
-# Logout ---------------------------------------------------------------------------------------------------------------
-
-
 def test_logout_stops_the_attacker(settings: Any) -> None:
     settings.RATES = {"logout": "3/m"}
     assert [logout(HERS) for _ in range(5)] == [400] * 3 + [429] * 2
@@ -204,9 +192,6 @@ def test_logout_lets_the_victim_go_on(settings: Any) -> None:
     for _ in range(5):
         logout(HERS)
     assert logout(ANOTHER) == authorize(HERS) == 400
-
-
-# IPv6 -----------------------------------------------------------------------------------------------------------------
 
 
 @contract("D21.site")
@@ -239,9 +224,6 @@ def test_ipv6_site_lets_the_victim_go_on(settings: Any) -> None:
         assert userinfo("bad", neighbour) == 401
 
 
-# All of them ----------------------------------------------------------------------------------------------------------
-
-
 @contract("D21.off")
 def test_off_switches_off_every_one_of_them(settings: Any, application: Registered, public: Registered) -> None:
     settings.RATES = {}
@@ -251,9 +233,6 @@ def test_off_switches_off_every_one_of_them(settings: Any, application: Register
     assert {authorize(HERS) for _ in range(125)} == {400}
     assert {ask_for_reset("nobody@example.com").status_code for _ in range(25)} == {302}
     assert len(mail.outbox) == 25
-
-
-# Revocation and introspection -----------------------------------------------------------------------------------------
 
 
 @contract("I8.rate")

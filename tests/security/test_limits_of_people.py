@@ -78,9 +78,6 @@ def test_the_rates_are_those_of_the_table(settings: Any) -> None:
     assert rates["new_browser_mail"] == [f"{settings.NEW_BROWSER_MAILS_PER_DAY}/d"]
 
 
-# Sign-in --------------------------------------------------------------------------------------------------------------
-
-
 @contract("D21.sign-in-account")
 def test_sign_in_account_stops_the_attacker(settings: Any, alice: User) -> None:
     settings.RATES = {"sign_in_account": "2/15m"}
@@ -224,9 +221,6 @@ def test_sign_in_begun_lets_the_victim_go_on(settings: Any, alice: User) -> None
     assert try_password(alice.email, PASSWORD, address=HERS, browser=known).status_code == 302
 
 
-# Reset ----------------------------------------------------------------------------------------------------------------
-
-
 def test_reset_stops_the_attacker(settings: Any) -> None:
     settings.RATES = {"reset": "3/m"}
     answers = [ask_for_reset(f"person{number}@example.com", address=HERS) for number in range(5)]
@@ -268,9 +262,6 @@ def test_reset_mail_lets_the_victim_go_on(alice: User) -> None:
     assert len(mail.outbox) == 16
     mail.outbox[15:] = []
     choose_password_by_mail(alice, Client(), HERS)
-
-
-# New passwords and codes ----------------------------------------------------------------------------------------------
 
 
 def post_password(address: str) -> Any:
@@ -315,9 +306,6 @@ def test_code_by_mail_lets_the_victim_go_on() -> None:
     assert type_code(his, mailed_code())["Location"] == "/accounts/profile"
 
 
-# A new address --------------------------------------------------------------------------------------------------------
-
-
 def ask_for_codes(person: User, number: int) -> list[int]:
     browser = browser_of(person)
     return statuses([browser.post("/accounts/email", {"email": f"{n}-{person.email}"}) for n in range(number)])
@@ -335,9 +323,6 @@ def test_new_address_lets_the_victim_go_on(alice: User) -> None:
 
 def send_picture(browser: Client, content: bytes) -> Any:
     return browser.post("/accounts/profile", {"nickname": "N", "picture": upload(content)})
-
-
-# Pictures -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(params=[{"picture": "2/m"}, {"picture_hour": "2/h"}], ids=["minute", "hour"])
@@ -386,9 +371,6 @@ def test_a_picture_that_takes_too_much_work_counts_as_six(browser: Client, monke
     assert statuses([send_picture(browser, picture()) for _ in range(2)]) == [200, 429]
 
 
-# A new browser --------------------------------------------------------------------------------------------------------
-
-
 def told_of_new_browsers(person: User) -> int:
     """The owner's mails after she has signed in eight times, each time in a new browser."""
     for _ in range(8):
@@ -408,9 +390,6 @@ def test_new_browser_mail_lets_the_victim_go_on() -> None:
     assert told_of_new_browsers(PersonFactory(last_login=timezone.now())) == 10
     with time_machine.travel(timezone.now() + timedelta(days=1)):
         assert told_of_new_browsers(bob) == 15
-
-
-# Notices --------------------------------------------------------------------------------------------------------------
 
 
 def told(*kinds: str, to: User) -> Counter[str]:
@@ -451,9 +430,6 @@ def test_notice_lets_the_victim_go_on(alice: User) -> None:
     assert OutgoingMail.objects.filter(kind="secret_ends").count() == 12
     with time_machine.travel(timezone.now() + timedelta(hours=1, minutes=1)):
         assert told("application_allowed", to=alice) == {"application_allowed": 5}
-
-
-# The administration ---------------------------------------------------------------------------------------------------
 
 
 def renamed(browser: Client, application: Application, number: int, address: str = "") -> Any:

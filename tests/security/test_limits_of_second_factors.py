@@ -150,8 +150,6 @@ def test_failures_are_bounded_and_purged_and_name_no_address(account: Account) -
     assert not FailedFactor.objects.exists()
 
 
-# Passkeys -------------------------------------------------------------------------------------------------------------
-
 OPTIONS = "/accounts/sign-in/passkey"
 BAD = '{"id": "AA", "rawId": "AA", "type": "public-key", "response": {"clientDataJSON": "e30"}}'
 
@@ -207,9 +205,6 @@ def test_new_passkey_lets_the_victim_go_on(settings: Any, owner: Client) -> None
     assert is_signed_in(browser)
     another = browser_of(PersonFactory())
     assert add_many(another, 1) == [302]
-
-
-# The mail to the owner ------------------------------------------------------------------------------------------------
 
 
 def mails() -> list[Any]:

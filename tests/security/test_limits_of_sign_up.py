@@ -63,9 +63,6 @@ def sign_up(email: str, number: int) -> list[Any]:
     return answers
 
 
-# Mails ----------------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def hour(settings: Any, monkeypatch: Any) -> Any:
     """Two minutes that lie in one hour, while anybody may sign up. Every limit's hour begins with that of the clock."""

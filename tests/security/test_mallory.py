@@ -10,13 +10,7 @@ import pytest
 from oauth_bridge.models import Consent
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
-from tests.factories import (
-    PASSWORD,
-    CodeFactory,
-    PersonFactory,
-    Registered,
-    TokenFactory,
-)
+from tests.factories import PASSWORD, CodeFactory, PersonFactory, Registered, TokenFactory
 
 TARGETS = [
     "https://evil.example/",

@@ -86,9 +86,6 @@ def test_somebody_with_the_password_alone_ends_no_session(alice: User, settings:
     assert try_password(alice.email, PASSWORD).status_code == 302
 
 
-# Sizes and lifetimes --------------------------------------------------------------------------------------------------
-
-
 def stranger() -> Client:
     """Somebody who is not signed in and has a session."""
     browser = Client()

@@ -51,9 +51,6 @@ def test_a_right_code_is_right_once_however_a_keyboard_or_a_copy_spells_it(accou
             assert account.browser_before_code().post(SECOND, {"code": spelled}).status_code == status, "once"
 
 
-# Signing in ----------------------------------------------------------------------------------------------------------
-
-
 def test_the_code_signs_in_after_the_password_and_leads_on(client: Client, account: Account) -> None:
     for answer in (client.get(SECOND), client.post(SECOND, {"code": account.codes[0]})):
         assert answer["Location"].startswith("/accounts/sign-in"), "the password comes first"
@@ -64,9 +61,6 @@ def test_the_code_signs_in_after_the_password_and_leads_on(client: Client, accou
     answer = client.post(SECOND, {"code": code_of(account.secret)})
     assert answer["Location"] == "/oauth/authorize?pending=x"
     assert is_signed_in(client)
-
-
-# The page "Security" -------------------------------------------------------------------------------------------------
 
 
 def test_each_sensitive_page_asks_for_a_proof_unless_a_sign_in_is_new(client: Client, account: Account) -> None:
@@ -124,9 +118,6 @@ def test_switched_off_the_password_is_enough_again_and_both_is_told_by_mail(acco
     assert is_signed_in(browser_of(account.person))
 
 
-# What is stored ------------------------------------------------------------------------------------------------------
-
-
 def test_neither_the_database_nor_the_file_with_the_persons_data_holds_a_readable_secret(account: Account) -> None:
     dump, text = database_text(), html_of(account.browser.post("/accounts/export"))
     assert [each["type"] for each in json.loads(text)["factors"]] == ["totp", "recovery_codes"]
@@ -153,9 +144,6 @@ def test_mallory_does_not_touch_the_passkey_of_another_person(alice: User) -> No
         assert mallory.get(path).status_code == 404
         assert mallory.post(path, {"name": "Mine"}).status_code == 404
     assert Authenticator.objects.get().data["name"] == "Telephone"
-
-
-# Codes of the app -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -190,9 +178,6 @@ def test_each_code_of_the_app_works_once_that_of_the_set_up_too(account: Account
             for spelling in (f"{code[:3]}.{code[3:]}", f"{new[:3]} {new[3:]}", new):
                 answer = browser.post(SECOND, {"code": spelling})
                 assert (answer.status_code, "was used before" in html_of(answer)) == (200, True)
-
-
-# Administrators -------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -170,9 +170,6 @@ def test_whoever_is_signed_in_learns_how_to_accept_the_invitation_of_another_acc
     assert "The invitation is for" not in text_of(other.get(path, follow=True))
 
 
-# Corrected addresses --------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def office() -> Client:
     return staff("view_user", "change_email_address")

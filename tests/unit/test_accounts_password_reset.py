@@ -95,9 +95,6 @@ def test_somebody_elses_link_signs_nobody_out_by_being_opened(client: Client, al
     assert sign_in(Client(), alice.email).status_code == 302
 
 
-# The way back ---------------------------------------------------------------------------------------------------------
-
-
 @contract("D8.leads-on")
 def test_the_way_back_is_kept_in_this_browser_wherever_it_leads_on_this_site(client: Client, alice: User) -> None:
     for browser, way, end in (
@@ -118,9 +115,6 @@ def test_the_way_back_is_kept_for_an_hour_when_the_old_password_comes_back_to_mi
     ask_for_link(client, alice.email, next=AUTHORIZE)
     with time_machine.travel(time.time() + seconds):
         assert sign_in(client, alice.email)["Location"] == way
-
-
-# Confirming the address -----------------------------------------------------------------------------------------------
 
 
 def test_an_unconfirmed_address_is_confirmed_with_a_code_and_the_way_back_kept(client: Client, bob: User) -> None:

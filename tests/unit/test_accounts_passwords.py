@@ -105,9 +105,6 @@ def test_no_password_makes_its_estimate_take_long(owner: User, monkeypatch: pyte
     assert max(len(set(text) & set("@({[<!|$+/%")) for text in estimated) <= 2
 
 
-# The pages -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(params=["sign-up", "reset", "change"])
 def page(request: pytest.FixtureRequest, client: Client, alice: User) -> tuple[Client, str]:
     """A browser, and the path of a form for a new password."""
@@ -144,9 +141,6 @@ def test_a_nickname_that_is_typed_with_it_is_no_password(client: Client) -> None
     answer = client.post(SIGN_UP, typed | {"nickname": "Nordwind Wanderer"})
     assert "password1" in answer.context["form"].errors
     assert client.post(SIGN_UP, typed | {"nickname": "Nia"}).status_code == 302
-
-
-# The page of security, and the password that is typed again -----------------------------------------------------------
 
 
 CONFIRM = "/accounts/confirm"
@@ -196,8 +190,6 @@ def test_the_password_is_typed_again_and_the_way_goes_on(browser: Client) -> Non
     away = browser.post(f"{CONFIRM}?next=https://mallory.example/", {"password": PASSWORD})
     assert away["Location"] == "/accounts/profile"
 
-
-# What a hash costs, how many are made at once, and what people see when that is too many ------------------------------
 
 OF_TODAY = "argon2$argon2id$v=19$m=19456,t=2,p=1$"
 
@@ -276,9 +268,6 @@ def test_a_form_whose_password_must_wait_can_be_sent_again(
     assert browser.post(path, form).status_code == 302
 
 
-# Hashes of an earlier release -----------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def bob() -> Any:
     """Whose password was hashed with other parameters."""
@@ -309,9 +298,6 @@ def test_an_upgrade_does_not_undo_a_password_that_was_set_meanwhile(bob: User) -
     meanwhile.save()
     assert bob.check_password(PASSWORD)
     assert stored(bob) == meanwhile.password
-
-
-# Nobody learns who has an account (the times themselves: `make fuzz`) -------------------------------------------------
 
 
 @contract("D15.unknown")

@@ -62,9 +62,6 @@ def test_a_retired_secret_key_keeps_people_signed_in_and_one_that_was_dropped_do
     assert [is_signed_in(each) for each in (browser, left)] == [True, False]
 
 
-# Forms that are refused, and a form whose session ends meanwhile ------------------------------------------------------
-
-
 def test_an_administrator_who_deletes_the_own_account_learns_that_the_session_has_ended(
     admin_user: User, event_log: Log
 ) -> None:
@@ -111,8 +108,6 @@ def test_a_database_that_is_away_ends_no_session(alice: User, monkeypatch: pytes
     monkeypatch.setattr(Session, "save", fail)
     assert browser.post("/accounts/profile", {"nickname": "Alice"}).status_code == 503
 
-
-# The page of signed-in browsers ---------------------------------------------------------------------------------------
 
 BROWSERS = "/accounts/browsers"
 SAFARI = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile/15E148 Safari/604.1"

@@ -19,15 +19,7 @@ from accounts.sessions import known_browsers
 from accounts.sessions.credential_changes import end_credentials, set_active
 from tests.factories import PersonFactory
 from tests.grants import pending_path
-from tests.pages import (
-    AUTHORIZE,
-    html_of,
-    is_signed_in,
-    known_browser,
-    sign_in,
-    text_of,
-    with_session,
-)
+from tests.pages import AUTHORIZE, html_of, is_signed_in, known_browser, sign_in, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -66,9 +58,6 @@ def test_a_password_of_100_kb_is_refused_unhashed_and_a_form_of_2_mb_is_not_read
     response = sign_in(Client(headers={"accept": "text/html"}), alice.email, "x" * 2_000_000)
     assert response.status_code == 413
     assert "At most 131072 bytes are read" in text_of(response)
-
-
-# Where it leads -------------------------------------------------------------------------------------------------------
 
 
 def test_signing_in_leads_back(client: Client, alice: User) -> None:
@@ -111,9 +100,6 @@ def test_signing_out_asks_first_and_ends_the_session(client: Client, alice: User
         assert answer["Location"] == "/accounts/sign-in"
 
 
-# Old forms ------------------------------------------------------------------------------------------------------------
-
-
 def test_an_old_sign_in_form_comes_back(alice: User) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.get("/accounts/sign-in")
@@ -136,9 +122,6 @@ def test_other_old_forms_come_back_too(path: str) -> None:
     assert User.objects.get(pk=root.pk).nickname == root.nickname
 
 
-# Guessing (D21) -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("exists", [True, False])
 def test_failures_count_for_all_spellings_of_an_address_whether_it_exists_or_not(settings: Any, exists: bool) -> None:
     settings.RATES = {"sign_in_account": "3/15m"}
@@ -154,9 +137,6 @@ def test_successes_count_nothing_and_known_browsers_are_limited_as_well(alice: U
     browsers = [known_browser(person) for person in (alice, alice, alice, PersonFactory(nickname="Mallory"))]
     for browser in browsers[2:]:
         assert [sign_in(browser, alice.email, "wrong").status_code for _ in range(3)] == [200] * 2 + [429]
-
-
-# The account that signed in last with this browser is offered ---------------------------------------------------------
 
 
 @pytest.fixture

@@ -122,9 +122,6 @@ def test_an_account_that_is_deleted_at_the_moment_of_the_code_leads_to_the_sign_
     assert not User.objects.exists()
 
 
-# Closed, by invitation ------------------------------------------------------------------------------------------------
-
-
 def test_without_an_invitation_of_the_last_seven_days_nobody_signs_up(client: Client, settings: Any) -> None:
     settings.SIGN_UP = "invitation"
     assert SIGN_UP not in html_of(client.get("/accounts/sign-in"))
@@ -157,9 +154,6 @@ def test_only_a_nickname_that_an_operator_gave_survives_a_password_by_mail() -> 
         assert User.objects.get(email=email).nickname == nickname
     call_command("deliver", "--once")
     assert not any("Free money" in f"{each.subject} {each.body}" for each in mail.outbox)
-
-
-# A wrong address is corrected on the page of the code -----------------------------------------------------------------
 
 
 def begin_again(browser: Client) -> Any:

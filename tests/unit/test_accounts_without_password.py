@@ -183,8 +183,6 @@ def test_a_session_is_not_enough_for_a_change(owner: Client) -> None:
     assert stolen.get("/accounts/password/change")["Location"] == "/accounts/password/reset"
 
 
-# The host of AUTH_URL changes -----------------------------------------------------------------------------------------
-
 ELSEWHERE = "Your passkeys were made for testserver, an earlier address of this service. They can't be used here."
 HELP = "https://help.example.org/sign-in"
 

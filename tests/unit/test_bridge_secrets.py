@@ -97,9 +97,6 @@ def test_an_older_secret_is_still_used_until_a_newer_one_is_used_in_its_place(
     assert not secret_rotation.states(application)[-1].is_still_used, "it has ended"
 
 
-# Rotation, use and the end of each -----------------------------------------------------------------------------------
-
-
 def fault_of(application, secret):
     try:
         exchange.authenticated_client({"client_id": application.client_id, "client_secret": secret}, "192.0.2.1")
