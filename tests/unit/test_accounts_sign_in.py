@@ -23,10 +23,6 @@ from tests.pages import AUTHORIZE, html_of, is_signed_in, known_browser, sign_in
 
 pytestmark = pytest.mark.django_db
 
-EVIL = ["https://mallory.example/", "//mallory.example/", "///mallory.example", "/\\mallory.example"]
-EVIL += ["\\\\mallory.example", "/\t/mallory.example", "/accounts\r\nSet-Cookie: a=b", "javascript:alert(1)"]
-EVIL += ["http://testserver/accounts/profile", "accounts/profile"]
-
 
 def test_a_wrong_name_and_a_wrong_password_get_the_same_page_whatever_the_request_accepts(alice: User) -> None:
     browser = Client(headers={"accept": "application/json", "x-requested-with": "XMLHttpRequest"})
@@ -67,13 +63,6 @@ def test_signing_in_leads_back(client: Client, alice: User) -> None:
     assert sign_in(client, alice.email, "wrong", next=AUTHORIZE).context["return_to"] == AUTHORIZE
     for way in (AUTHORIZE, "/oauth/authorize?state=" + "%E2%82%AC" * 1300):
         assert sign_in(Client(), alice.email, next=way)["Location"] == way
-
-
-@pytest.mark.parametrize("evil", EVIL)
-def test_a_return_path_to_another_site_is_ignored(client: Client, alice: User, evil: str) -> None:
-    assert client.get("/accounts/sign-in", {"next": evil}).context["return_to"] == ""
-    assert sign_in(client, alice.email, next=evil)["Location"] == "/accounts/profile"
-    assert client.post("/accounts/sign-out", {"next": evil})["Location"] == "/accounts/sign-in"
 
 
 def test_the_way_to_a_new_password_and_back_names_the_application(client: Client) -> None:
