@@ -93,8 +93,7 @@ def test_two_addresses_one_sign_in_with_cookies_at_the_pages_only(
 def test_origins_are_never_guessed_from_request_headers(
     driver: OAuthDriver, provider: Server, application: Registered, alice: Any
 ) -> None:
-    callback = driver.authorize(driver.authorization_url(application), alice.email, PASSWORD)
-    token = driver.exchange(application, callback.parameters["code"]).json()["access_token"]
+    token = driver.token(application, alice.email, PASSWORD)
     lies = {"Host": "127.0.0.1", "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "https"}
     avatar = driver.userinfo(token, **lies, Forwarded="host=evil.example;proto=https").json()["avatar"]
     assert avatar.startswith(f"{provider.base_url}/")

@@ -144,7 +144,6 @@ def test_a_deactivated_person_makes_codes_and_tokens_useless_and_is_signed_out_a
 def test_a_disabled_application_makes_codes_tokens_and_open_pages_useless_at_once(
     signed_in: OAuthDriver, application: Registered, alice: Any
 ) -> None:
-    """An address that was taken off the list makes open pages useless, too."""
     code = CodeFactory(application=application, user=alice).raw
     token = TokenFactory(application=application, user=alice).raw
     page = signed_in.open(signed_in.authorization_url(application))

@@ -88,7 +88,6 @@ FAULTS: list[tuple[dict[str, str], str, str, tuple[str | None, ...]]] = [
 def test_a_later_fault_goes_to_the_callback_before_anybody_is_asked_to_sign_in(
     driver: OAuthDriver, application: Registered, alice: Any, is_signed_in: bool
 ) -> None:
-    """A repeated parameter too, unless it is the client or the address."""
     if is_signed_in:
         driver.signed_in(alice.email, PASSWORD)
     links = [
@@ -121,12 +120,6 @@ def test_a_later_fault_goes_to_the_callback_before_anybody_is_asked_to_sign_in(
         for extra in (getattr(application, name), "https://evil.example/"):
             answer = driver.get(f"{link}&{name}={extra}", headers=JSON)
             assert name in error_of(answer, 400, "invalid_request")
-
-
-@contract("5.5", "4.1/state", "D5.absent")
-def test_state_is_not_required_and_then_absent(driver: OAuthDriver, application: Registered, alice: Any) -> None:
-    callback = driver.authorize(driver.authorization_url(application, state=None), alice.email, PASSWORD)
-    assert set(callback.parameters) == {"code"}
 
 
 @contract("D9.s256", "D9.public", "D9.confidential", "D9.unasked")
@@ -250,7 +243,6 @@ def test_neither_head_nor_a_speculative_request_nor_one_of_a_frame_gets_a_code(s
 def test_without_a_confirmed_address_nobody_completes_an_authorization(
     driver: OAuthDriver, another_driver: OAuthDriver, application: Registered, alice: Any
 ) -> None:
-    """Also whoever has the consent page open."""
     open_page = another_driver.consent_page(application, alice.email, PASSWORD)
     alice.email_verified_at = None
     alice.save()

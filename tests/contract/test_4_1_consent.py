@@ -25,15 +25,6 @@ def remember(driver: OAuthDriver, application: Registered) -> None:
     assert not is_asked(driver, application)
 
 
-def token_of(driver: OAuthDriver, application: Registered, *, remember: bool = False) -> str:
-    """The token of a sign-in of a person who is signed in here."""
-    answer = driver.open(driver.authorization_url(application))
-    if answer.status_code == 200:
-        answer = driver.decide(answer, remember=remember)
-    code = driver.callback(answer).parameters["code"]
-    return str(driver.exchange(application, code).json()["access_token"])
-
-
 def button(driver: OAuthDriver, name: str, application: Registered) -> Form | None:
     """The form with this button for the application, on the page of the person's applications."""
     forms = Page(driver.open("/accounts/applications")).forms
@@ -48,8 +39,8 @@ def press(driver: OAuthDriver, name: str, application: Registered) -> None:
 
 @pytest.mark.integration
 @contract("D7.asked", "D7.remembered", "1.2")
-def test_consent_is_asked_every_time_until_the_person_allows_it_with_the_box_ticked(
-    signed_in: OAuthDriver, application: Registered
+def test_consent_is_asked_every_time_until_the_person_allows_this_application_with_the_box_ticked(
+    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, alice: Any, mallory: Any
 ) -> None:
     for decision, is_ticked in (("allow", False), ("refuse", True)):
         page = signed_in.open(signed_in.authorization_url(application))
@@ -65,16 +56,8 @@ def test_consent_is_asked_every_time_until_the_person_allows_it_with_the_box_tic
     assert answer.status_code == 302
     code = signed_in.callback(answer).parameters["code"]
     assert signed_in.exchange(application, code).status_code == 200
-
-
-@contract("D7.remembered")
-def test_what_alice_remembers_counts_for_her_and_for_that_application_only(
-    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, alice: Any, mallory: Any
-) -> None:
-    remember(signed_in, application)
     assert is_asked(signed_in, ApplicationFactory())
-    hers = OAuthDriver(signed_in.base_url).signed_in(mallory.email, PASSWORD)
-    assert is_asked(hers, application)
+    assert is_asked(OAuthDriver(signed_in.base_url).signed_in(mallory.email, PASSWORD), application)
     answer = another_driver.consent_page(application, alice.email, PASSWORD)
     assert answer.status_code == 200
     assert Page(answer).refresh, "after a password it goes on by a page of our own"
@@ -106,7 +89,7 @@ def test_a_remembered_consent_ends_when_the_application_changes_and_after_180_da
 def test_a_remembered_consent_ends_when_the_person_revokes_it(
     signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any
 ) -> None:
-    token = token_of(signed_in, application, remember=True)
+    token = signed_in.token(application, remember=True)
     another_driver.signed_in(mallory.email, PASSWORD)
     remember(another_driver, application)
     press(another_driver, "ask_again", application)
@@ -127,8 +110,8 @@ def test_to_disconnect_an_application_ends_its_consent_its_codes_and_its_tokens(
     signed_in: OAuthDriver, application: Registered, is_remembered: bool
 ) -> None:
     other = ApplicationFactory()
-    kept = token_of(signed_in, other, remember=True)
-    ended = [token_of(signed_in, application, remember=is_remembered and number == 1) for number in range(2)]
+    kept = signed_in.token(other, remember=True)
+    ended = [signed_in.token(application, remember=is_remembered and number == 1) for number in range(2)]
     page = signed_in.open(signed_in.authorization_url(application))
     code = signed_in.callback(page if is_remembered else signed_in.decide(page)).parameters["code"]
 
@@ -140,7 +123,7 @@ def test_to_disconnect_an_application_ends_its_consent_its_codes_and_its_tokens(
     assert not is_asked(signed_in, other)
 
     assert is_asked(signed_in, application)
-    assert signed_in.userinfo(token_of(signed_in, application)).status_code == 200
+    assert signed_in.userinfo(signed_in.token(application)).status_code == 200
     assert button(signed_in, "disconnect", application)
 
 

@@ -56,17 +56,12 @@ def test_pages_for_strangers(driver: OAuthDriver, application: Registered, alice
 
 
 @contract("D20.no-store", "D20.referrer", "D20.framing", "D20.form-action")
-def test_pages_of_the_person(signed_in: OAuthDriver) -> None:
-    paths = ("/accounts/profile", "/accounts/applications", "/accounts/password/change", "/accounts/sign-out")
-    for path in (*paths, "/oauth/logout"):
-        check_page(signed_in.open(path))
-
-
-@contract("D20.no-store", "D20.referrer", "D20.framing", "D20.form-action")
-def test_a_page_whose_form_leads_to_an_application_does_not_limit_where_the_application_leads_on(
+def test_a_page_of_the_person_limits_where_its_forms_lead_unless_one_leads_to_an_application(
     signed_in: OAuthDriver,
 ) -> None:
-    """The consent page, the page that posts an answer, and the question of a sign-out."""
+    for page in ("profile", "applications", "password/change", "sign-out"):
+        check_page(signed_in.open(f"/accounts/{page}"))
+    check_page(signed_in.open("/oauth/logout"))
     for address in ("https://client.example/cb", "http://[::1]:8181/cb", "com.example.app:/cb"):
         application = ApplicationFactory(redirect_uris=address, post_logout_redirect_uris=address)
         check_page(signed_in.open(signed_in.authorization_url(application)), leaves=True)
