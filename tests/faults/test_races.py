@@ -154,7 +154,6 @@ def test_both_posts_lead_to_a_page_that_takes_the_code_of_its_mail(sign_up_form:
 
 
 def test_with_another_password_only_one_post_leads_to_a_page_that_takes_a_code(sign_up_form: dict[str, str]) -> None:
-    """Mallory posts the address at the same moment."""
     browsers = [Client(), Client()]
     post_both(browsers, sign_up_form, sign_up_form | {"password1": "another phrase of hers"})
     subjects = [str(each.subject) for each in mail.outbox]
@@ -232,7 +231,6 @@ def test_of_two_rotations_at_the_same_moment_one_secret_is_left() -> None:
 
 
 def test_rotations_of_keys_at_once_leave_one_signer_after_another() -> None:
-    """Ten rotations wait for each other; none deadlocks, and from now on some key always signs."""
     signing_keys.signer("ES256")
     made = at_once(*[partial(signing_keys.rotate, "ES256")] * 10)
     assert len({row.kid for row in made}) == 10

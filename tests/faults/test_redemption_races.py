@@ -144,7 +144,6 @@ def test_a_leak_that_is_not_committed_yet_keeps_no_exchange_waiting(postgresql: 
 def test_a_redemption_that_has_begun_leaves_nothing_of_a_disconnected_application(
     postgresql: None, application: Registered
 ) -> None:
-    """D7: a person disconnects the application."""
     person = PersonFactory()
     consents.remember(person, application.row)
     code = CodeFactory(application=application, user=person).raw

@@ -206,7 +206,6 @@ def test_somebody_elses_sign_in_does_not_make_an_ended_browser_known_again(held:
 
 @contract("D17.password", "D17.activated")
 def test_what_is_given_to_somebody_who_was_let_in_before_the_end_is_void(alice: User, application: Registered) -> None:
-    """The end of the person's credentials, or of those of the application."""
     let_in = User.objects.get(pk=alice.pk)
     row = registry.find(application.client_id)
     assert row

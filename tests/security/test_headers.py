@@ -37,7 +37,6 @@ def check_page(response: requests.Response, *, leaves: bool = False, referrer: s
 
 @contract("D20.no-store", "D20.referrer", "D20.framing")
 def test_pages_for_strangers(driver: OAuthDriver, application: Registered, alice: Any) -> None:
-    """With the page that goes on after the sign-in, which begins a session with another key."""
     page = driver.open(driver.authorization_url(application))
     unknown_post = driver.browser.post(f"{driver.auth_url}/oauth/authorize", allow_redirects=False, timeout=10)
     assert Page(unknown_post).forms == []

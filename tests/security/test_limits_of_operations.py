@@ -93,7 +93,6 @@ def test_token_of_a_public_client_stops_the_attacker(settings: Any, public: Regi
 
 @contract("D21.allowance", "D21.token")
 def test_token_of_a_public_client_lets_the_victim_go_on(settings: Any, public: Registered) -> None:
-    """Also from the attacker's address: only failures count by address. Successes count by application."""
     settings.RATES = {"token": "3/m", "token_failures": "3/m"}
     for _ in range(10):
         exchange(public, address=HERS, code="nonsense")
@@ -106,7 +105,6 @@ def test_token_of_a_public_client_lets_the_victim_go_on(settings: Any, public: R
 
 @contract("D21.token-failures", "D19/missing-secret", "8/rate")
 def test_token_failures_stops_the_attacker(settings: Any, application: Registered) -> None:
-    """A missing secret is a failed authentication too."""
     settings.RATES = {"token_failures": "3/m"}
     answers = [exchange(application, address=HERS, client_secret=each) for each in ("wrong", "", "wrong", "wrong", "")]
     assert statuses(answers) == [401] * 3 + [429] * 2
@@ -197,7 +195,6 @@ def test_logout_lets_the_victim_go_on(settings: Any) -> None:
 @contract("D21.site")
 @pytest.mark.parametrize("limit", ["authorize", "token_failures", "userinfo_failures", "sign_in_address"])
 def test_ipv6_site_stops_the_attacker(settings: Any, application: Registered, limit: str) -> None:
-    """She has a /48, which contains 65,536 networks that each count as one address."""
     settings.RATES = {limit: "1/m"}
     send = {
         "authorize": authorize,

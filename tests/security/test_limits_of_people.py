@@ -87,7 +87,6 @@ def test_sign_in_account_stops_the_attacker(settings: Any, alice: User) -> None:
 
 @contract("D21.sign-in-account", "D21.known")
 def test_sign_in_account_lets_the_victim_go_on(settings: Any, alice: User) -> None:
-    """In a new browser, and during the attack in a browser where she signed in before."""
     settings.RATES = {"sign_in_account": "2/15m"}
     known = known_browser(alice)
     for _ in range(4):
@@ -167,7 +166,6 @@ def test_sign_in_of_all_stops_the_attacker(settings: Any) -> None:
 
 @contract("D21.all-sign-ins", "D21.known")
 def test_sign_in_of_all_lets_the_victim_go_on(settings: Any, alice: User) -> None:
-    """A known browser is not limited; a new one keeps her input, and a reset by mail signs her in."""
     settings.RATES = {"sign_in": "1/m"}
     known = known_browser(alice)
     try_password("person@example.com", address=HERS)
@@ -179,7 +177,6 @@ def test_sign_in_of_all_lets_the_victim_go_on(settings: Any, alice: User) -> Non
 
 @contract("D21.sign-in-done")
 def test_sign_in_done_stops_the_attacker(settings: Any, alice: User) -> None:
-    """Wherever they come from, and in a known browser too."""
     settings.RATES = {"sign_in_done": "2/15m"}
     answers = [try_password(alice.email, PASSWORD, address=f"192.0.2.{number}") for number in range(4)]
     assert statuses(answers) == [302] * 2 + [429] * 2
@@ -194,7 +191,6 @@ def test_sign_in_done_stops_the_attacker(settings: Any, alice: User) -> None:
 
 @contract("D21.sign-in-done", "D21.known")
 def test_sign_in_done_lets_the_victim_go_on(settings: Any, alice: User) -> None:
-    """In a known browser, and in a new one with a reset by mail, which begins a new count."""
     known = known_browser(alice)
     settings.RATES = {"sign_in_done": "3/15m"}
     for number in range(5):
@@ -238,7 +234,6 @@ def test_reset_lets_the_victim_go_on(settings: Any, alice: User) -> None:
 
 
 def ask_for_many_mails(email: str) -> None:
-    """From one address she sends five mails, from any number of them fifteen."""
     for _ in range(8):
         ask_for_reset(email, address=HERS)
     assert len(mail.outbox) == 5
@@ -255,7 +250,6 @@ def test_reset_mail_stops_the_attacker(alice: User) -> None:
 
 @contract("D21.known")
 def test_reset_mail_lets_the_victim_go_on(alice: User) -> None:
-    """She gets a mail in a known browser in any case; in a new one she gets a mail or an earlier link works."""
     known = known_browser(alice)
     ask_for_many_mails(alice.email)
     ask_for_reset(alice.email, browser=known)
@@ -342,7 +336,6 @@ def test_picture_stops_the_attacker(browser: Client) -> None:
 def test_picture_lets_the_victim_go_on(
     settings: Any, browser: Client, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another person, and the same one without a picture. What was not decoded does not count."""
     settings.RATES = {"picture": "1/m"}
     hers = browser_of(PersonFactory())
     assert statuses([send_picture(hers, b"not a picture") for _ in range(2)]) == [200, 429]
@@ -372,7 +365,6 @@ def test_a_picture_that_takes_too_much_work_counts_as_six(browser: Client, monke
 
 
 def told_of_new_browsers(person: User) -> int:
-    """The owner's mails after she has signed in eight times, each time in a new browser."""
     for _ in range(8):
         assert try_password(person.email, PASSWORD).status_code == 302
     deliver_all()
@@ -384,7 +376,6 @@ def test_new_browser_mail_stops_the_attacker() -> None:
 
 
 def test_new_browser_mail_lets_the_victim_go_on() -> None:
-    """Other people are told as always, and the owner is the next day."""
     bob = PersonFactory(last_login=timezone.now())
     told_of_new_browsers(bob)
     assert told_of_new_browsers(PersonFactory(last_login=timezone.now())) == 10
@@ -402,7 +393,6 @@ def told(*kinds: str, to: User) -> Counter[str]:
 
 
 def test_notice_stops_the_attacker(settings: Any, alice: User) -> None:
-    """Whatever makes the notices: here the pages of recovery codes, of a consent and of a password."""
     assert told("recovery_codes_generated", to=alice) == {"recovery_codes_generated": 5}
     mallory = PersonFactory()
     browser, application = proven(with_session(mallory)), ApplicationFactory()
@@ -417,7 +407,6 @@ def test_notice_stops_the_attacker(settings: Any, alice: User) -> None:
 
 
 def test_notice_lets_the_victim_go_on(alice: User) -> None:
-    """The first mails of each kind come, and the next hour's; so do other people's, and those before a secret ends."""
     assert told("application_allowed", to=alice) == {"application_allowed": 5}
     assert told("totp_deactivated", "webauthn_added", to=alice) == {"totp_deactivated": 5, "webauthn_added": 5}
     assert told("application_allowed", to=PersonFactory()) == {"application_allowed": 5}
@@ -461,7 +450,6 @@ def test_administration_stops_the_attacker(settings: Any) -> None:
 
 
 def test_administration_lets_the_victim_go_on(settings: Any) -> None:
-    """Others go on, the page keeps what was typed and says when to send it again; commands have no such limit."""
     settings.RATES = {"administration": "2/h"}
     browser, application = admin_browser(), ApplicationFactory().row
     refused = [renamed(browser, application, number) for number in range(3)][-1]

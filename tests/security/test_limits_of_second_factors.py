@@ -69,7 +69,6 @@ def test_second_factor_stops_the_attacker(account: Account) -> None:
 
 
 def test_second_factor_lets_the_victim_go_on(account: Account) -> None:
-    """In her own browser at the attacker's address, and elsewhere in a new one."""
     for _ in range(3):
         guess(account.browser_before_code(address=HERS))
     fresh = account.browser_before_code(address=ANOTHER)
@@ -163,7 +162,6 @@ def answer_badly(address: str) -> Any:
 
 
 def test_passkey_options_stops_the_attacker(settings: Any) -> None:
-    """Requests for the options and answers count together."""
     settings.RATES = {"passkey_options": "4/m"}
     assert statuses([ask_for_options(HERS), ask_for_options(HERS)]) == [200] * 2
     assert statuses([answer_badly(HERS), answer_badly(HERS)]) == [302] * 2
@@ -183,7 +181,6 @@ def owner(alice: User, passkeys_over_http: None) -> Client:
 
 
 def test_new_passkey_stops_the_attacker(settings: Any, owner: Client) -> None:
-    """Also when she removes those that she has added."""
     settings.RATES = {"new_passkey": "2/h"}
     for _ in range(2):
         assert add_many(owner, 1) == [302]
@@ -195,7 +192,6 @@ def test_new_passkey_stops_the_attacker(settings: Any, owner: Client) -> None:
 
 
 def test_new_passkey_lets_the_victim_go_on(settings: Any, owner: Client) -> None:
-    """The passkeys that are there go on working, and so do other people's."""
     settings.RATES = {"new_passkey": "1/h"}
     device = Device()
     add(owner, device.made(creation(owner)))

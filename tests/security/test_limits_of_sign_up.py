@@ -30,7 +30,6 @@ def ask_for_accounts(addresses: list[str], name: str) -> list[int]:
 
 @pytest.mark.usefixtures("sign_up_is_open")
 def test_sign_up_stops_the_attacker(settings: Any) -> None:
-    """In a minute, also with all addresses of an IPv6 site, and in a day."""
     settings.RATES = {"sign_up": "3/m", "sign_up_day": "5/d"}
     before = User.objects.count()
     assert ask_for_accounts([HERS] * 5, "one") == [302] * 3 + [429] * 2
@@ -45,7 +44,6 @@ def test_sign_up_stops_the_attacker(settings: Any) -> None:
 
 @pytest.mark.usefixtures("sign_up_is_open")
 def test_sign_up_lets_the_victim_go_on(settings: Any, alice: User) -> None:
-    """She signs up from another network; who has an account signs in there and here."""
     settings.RATES = {"sign_up": "3/m"}
     ask_for_accounts([HERS] * 4, "hers")
     assert ask_for_accounts([ANOTHER], "victim") == [302]
@@ -101,7 +99,6 @@ def test_mail_stops_the_attacker() -> None:
 
 @pytest.mark.usefixtures("three_mails")
 def test_mail_lets_the_victim_go_on(alice: User) -> None:
-    """In a known browser at the same address, and from another address."""
     known = known_browser(alice)
     ask_for_mails(HERS, "mallory")
     assert ask_for_reset(alice.email, address=HERS).status_code == 429
@@ -160,7 +157,6 @@ def test_code_mail_stops_the_attacker() -> None:
 
 @pytest.mark.usefixtures("hour")
 def test_code_mail_lets_the_victim_go_on() -> None:
-    """The owner takes the account over by a reset link, and codes to a new address are counted apart."""
     take("victim@example.org")
     choose_password_by_mail(User.objects.get(email="victim@example.org"), Client())
     browser = browser_of(PersonFactory())

@@ -79,7 +79,6 @@ def test_she_ends_no_consent_of_alice_by_a_link_a_form_of_hers_or_her_own_accoun
 def test_she_cannot_enter_the_admin_or_make_a_secret(
     driver: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any
 ) -> None:
-    """Nor can whoever may enter it without the right."""
     secret = f"/admin/oauth_bridge/application/{application.row.pk}/act/new-secret/"
     driver.signed_in(mallory.email, PASSWORD)
     for path in ("/admin/", "/admin/oauth_bridge/application/", secret, "/admin/accounts/user/", "/admin/login/"):

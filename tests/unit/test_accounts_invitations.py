@@ -46,7 +46,6 @@ WEEK = 7 * 24 * 3600
 
 
 def invite(browser: Client, **fields: Any) -> tuple[str, User]:
-    """The path of the mailed link, and who is invited."""
     answer = browser.post(f"{PEOPLE}add/", {"email": "New@Example.org", **fields}, follow=True)
     assert "An invitation goes to new@example.org." in text_of(answer)
     return mailed_invitation(), User.objects.get(email="new@example.org")
@@ -63,7 +62,6 @@ def act(browser: Client, person: User, name: str, **form: str) -> Any:
 
 
 def test_an_invited_person_is_listed_and_signs_up_with_the_mailed_link(grace: Client) -> None:
-    """Also while SIGN_UP is closed."""
     group = Group.objects.create(name="Readers")
     path, person = invite(grace, nickname="Ada", groups=str(group.pk))
     assert mail.outbox[-1].to == ["new@example.org"]

@@ -144,7 +144,6 @@ def test_the_passkey_of_a_deactivated_account_does_not_sign_in(device: Device, a
 
 
 def second_page(person: User) -> str:
-    """The page after the password, without its head."""
     return html_of(browser_of(person).get(SECOND)).partition("<main")[2]
 
 

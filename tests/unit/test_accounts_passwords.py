@@ -270,7 +270,6 @@ def test_a_form_whose_password_must_wait_can_be_sent_again(
 
 @pytest.fixture
 def bob() -> Any:
-    """Whose password was hashed with other parameters."""
     return PersonFactory(nickname="Bob", password=Argon2PasswordHasher().encode(PASSWORD, get_random_string(22)))
 
 

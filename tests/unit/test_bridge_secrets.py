@@ -156,7 +156,6 @@ def test_what_holds_a_secret_does_not_show_it(made):
 
 @pytest.fixture
 def admin_client(clock, admin_client):
-    """The administrator typed the password at START."""
     return proven(admin_client)
 
 
