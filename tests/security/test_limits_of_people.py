@@ -53,6 +53,7 @@ from tests.pages import (
     known_browser,
     mailed_code,
     proven,
+    sign_up,
     text_of,
     type_code,
     with_session,
@@ -101,9 +102,8 @@ def test_a_password_is_guessed_no_more_often_at_sign_up(settings: Any) -> None:
     for verified_at in (timezone.now(), None):
         bob = PersonFactory(email_verified_at=verified_at)
         for each, password in enumerate(["a guessed phrase", "another guessed phrase", PASSWORD]):
-            form = {"email": bob.email, "nickname": "Mallory", "password1": password}
             with time_machine.travel(time.time() + 11 * each, tick=False):
-                answer = Client().post("/accounts/sign-up", form, REMOTE_ADDR=HERS)
+                answer = sign_up(Client(), email=bob.email, password1=password, address=HERS)
             assert (answer.status_code, answer["Location"]) == (302, "/accounts/confirm-email")
         assert {each.subject[:16] for each in mail.outbox} == {"You already have"}
         assert try_password(bob.email, PASSWORD, address=HERS).status_code == 429

@@ -22,6 +22,7 @@ from oauth_bridge.management import purging
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import ANOTHER, HERS, site_address, statuses, try_password
 from tests.pages import (
+    PASSKEY,
     SECOND,
     Account,
     Device,
@@ -149,16 +150,15 @@ def test_failures_are_bounded_and_purged_and_name_no_address(account: Account) -
     assert not FailedFactor.objects.exists()
 
 
-OPTIONS = "/accounts/sign-in/passkey"
 BAD = '{"id": "AA", "rawId": "AA", "type": "public-key", "response": {"clientDataJSON": "e30"}}'
 
 
 def ask_for_options(address: str) -> Any:
-    return Client().get(OPTIONS, REMOTE_ADDR=address)
+    return Client().get(PASSKEY, REMOTE_ADDR=address)
 
 
 def answer_badly(address: str) -> Any:
-    return Client().post(OPTIONS, {"credential": BAD}, REMOTE_ADDR=address)
+    return Client().post(PASSKEY, {"credential": BAD}, REMOTE_ADDR=address)
 
 
 def test_passkey_options_stops_the_attacker(settings: Any) -> None:
@@ -197,7 +197,7 @@ def test_new_passkey_lets_the_victim_go_on(settings: Any, owner: Client) -> None
     add(owner, device.made(creation(owner)))
     assert add_many(owner, 1) == [429]
     browser = Client()
-    browser.post(OPTIONS, {"credential": json.dumps(device.signed(request_options(browser)))})
+    browser.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(browser)))})
     assert is_signed_in(browser)
     another = browser_of(PersonFactory())
     assert add_many(another, 1) == [302]

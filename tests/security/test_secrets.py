@@ -116,7 +116,6 @@ def test_the_admin_shows_no_credential(driver: OAuthDriver, application: Registe
         assert application.client_secret not in answer.text
         assert bytes(secret.digest).hex() not in answer.text
         assert "argon2$argon2id$v=19$" not in answer.text
-    for model in ("accesstoken", "authorizationcode", "applicationsecret", "consent"):
-        assert driver.get(f"/admin/oauth_bridge/{model}/").status_code == 404
-    assert driver.get("/admin/accounts/session/").status_code == 404
-    assert driver.get("/admin/account/emailaddress/").status_code == 404
+    models = [f"oauth_bridge/{each}" for each in ("accesstoken", "authorizationcode", "applicationsecret", "consent")]
+    for model in (*models, "accounts/session", "account/emailaddress", "mfa/authenticator"):
+        assert driver.get(f"/admin/{model}/").status_code == 404, model

@@ -20,12 +20,11 @@ from accounts.sessions import store
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import add_second_factor, example_paths, try_password
-from tests.pages import browser_of, is_signed_in, known_browser
+from tests.pages import PASSKEY, browser_of, is_signed_in, known_browser
 from tests.security.test_rows_of_strangers import FIELDS
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment", "sign_up_is_open")]
 
-PASSKEY = "/accounts/sign-in/passkey"
 PROFILE = "/accounts/profile"
 FEW = 8  # requests, more than a session keeps messages
 

@@ -117,7 +117,9 @@ def page(request: pytest.FixtureRequest, client: Client, alice: User) -> tuple[C
     return client, client.get(mailed_path())["Location"]
 
 
-def test_the_rules_are_in_view_and_describe_the_field(page: tuple[Client, str]) -> None:
+def test_the_rules_are_in_view_and_describe_the_field_and_whatever_breaks_them_gets_one_sentence(
+    page: tuple[Client, str],
+) -> None:
     browser, path = page
     text = html_of(browser.get(path))
     [rules] = re.findall(r'<ul\s[^>]*id="id_password1_helptext".*?</ul>', text, re.S)
@@ -127,10 +129,6 @@ def test_the_rules_are_in_view_and_describe_the_field(page: tuple[Client, str]) 
     # Password managers learn whose password it is.
     [name] = re.findall(r'<input type="email"[^>]*autocomplete="username"[^>]*>', text)
     assert ("hidden" in name) == (path != SIGN_UP)
-
-
-def test_a_password_that_breaks_several_rules_gets_one_sentence(page: tuple[Client, str]) -> None:
-    browser, path = page
     typed = {"email": "alice.new@example.org", "nickname": "Alice", "oldpassword": PASSWORD}
     answer = browser.post(path, typed | dict.fromkeys(("password1", "password2"), "alice"))
     assert len(answer.context["form"].errors["password1"]) == 1

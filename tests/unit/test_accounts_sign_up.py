@@ -21,7 +21,7 @@ from accounts.models import User
 from accounts.passwords import hashing
 from accounts.sessions.credential_changes import set_active
 from accounts.sign_in.adapter import AccountAdapter
-from accounts.sign_in.sign_up import SignUpForm, invite
+from accounts.sign_in.sign_up import invite
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import choose_password_by_mail
 from tests.pages import (
@@ -56,15 +56,6 @@ def test_a_person_signs_up_confirms_the_address_and_goes_on(client: Client) -> N
     assert is_signed_in(client)
     assert client.get(SIGN_UP)["Location"] == "/accounts/profile"
     assert deliver_all() == 0, "the first sign-in is not one of a new browser"
-
-
-@pytest.mark.integration
-def test_an_address_that_is_taken_at_the_same_moment_looks_the_same(
-    client: Client, alice: User, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr(SignUpForm, "validate_unique_email", lambda _form, email: email)
-    assert sign_up(client, email=alice.email)["Location"].startswith(CODE_PAGE)
-    assert mail.outbox[-1].subject.startswith("You already have an account")
 
 
 def test_a_form_that_is_posted_again_leads_to_a_page_that_takes_its_code(client: Client) -> None:
