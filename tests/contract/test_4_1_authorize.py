@@ -124,9 +124,7 @@ def test_a_later_fault_goes_to_the_callback_before_anybody_is_asked_to_sign_in(
 
 @contract("D9.s256", "D9.public", "D9.confidential", "D9.unasked")
 @pytest.mark.parametrize("kind", [Application.CLIENT_CONFIDENTIAL, Application.CLIENT_PUBLIC])
-def test_a_challenge_is_enforced_and_only_a_confidential_client_may_do_without(
-    driver: OAuthDriver, alice: Any, kind: str
-) -> None:
+def test_a_challenge_is_enforced_and_public_clients_need_one(driver: OAuthDriver, alice: Any, kind: str) -> None:
     application = ApplicationFactory(client_type=kind)
     is_public, secret = application.row.is_public, application.client_secret or None
     code = driver.authorize(driver.authorization_url(application, **S256), alice.email, PASSWORD).parameters["code"]
@@ -144,9 +142,7 @@ def test_a_challenge_is_enforced_and_only_a_confidential_client_may_do_without(
 
 @contract("D9.verifier", "D13.unspent")
 @pytest.mark.parametrize("kind", [Application.CLIENT_CONFIDENTIAL, Application.CLIENT_PUBLIC])
-def test_a_malformed_verifier_is_refused_and_spends_nothing_and_every_other_is_accepted(
-    driver: OAuthDriver, kind: str
-) -> None:
+def test_a_malformed_verifier_alone_is_refused_and_spends_nothing(driver: OAuthDriver, kind: str) -> None:
     application = ApplicationFactory(client_type=kind)
     code = CodeFactory(application=application, code_challenge=CHALLENGE).raw
     secret = application.client_secret or None
@@ -163,9 +159,7 @@ def test_a_malformed_verifier_is_refused_and_spends_nothing_and_every_other_is_a
 
 
 @contract("D18.none", "D18.unknown", "I4.plain")
-def test_any_scope_leads_to_the_four_members_and_openid_alone_adds_something(
-    signed_in: OAuthDriver, application: Registered
-) -> None:
+def test_any_scope_gives_four_members_and_openid_alone_more(signed_in: OAuthDriver, application: Registered) -> None:
     for scope in (None, "", "profile", "profile email groups", "unknown", 'a"b \\ \x00', "x" * 2000):
         link = signed_in.authorization_url(application, scope=scope, nonce="n", claims="{")
         callback = signed_in.authorize(link, "", "").parameters
@@ -192,9 +186,7 @@ def test_a_plain_request_is_answered_in_the_way_it_asks_for(signed_in: OAuthDriv
 
 
 @contract("D18.misspelt", "4.1/state")
-def test_a_misspelt_openid_does_not_silently_become_plain_oauth(
-    signed_in: OAuthDriver, application: Registered
-) -> None:
+def test_a_misspelt_openid_does_not_become_plain_oauth(signed_in: OAuthDriver, application: Registered) -> None:
     for scope in (
         "OpenID",
         "Openid profile",

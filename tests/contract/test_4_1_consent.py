@@ -170,9 +170,7 @@ def test_a_client_cannot_skip_consent_by_a_parameter(signed_in: OAuthDriver, app
 
 
 @contract("D8.leads-on", "D5.state")
-def test_two_tabs_keep_their_own_requests_from_before_the_sign_in(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_two_tabs_keep_their_requests_at_the_sign_in(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     other = ApplicationFactory(redirect_uris="https://other.example/cb")
     tabs = [
         (each, state, driver.open(driver.authorization_url(each, state=state)))
@@ -189,7 +187,7 @@ def test_two_tabs_keep_their_own_requests_from_before_the_sign_in(
 
 
 @contract("D8.leads-on", "D5.pending")
-def test_after_a_sign_out_in_another_tab_the_page_leads_on_by_the_sign_in(
+def test_after_a_sign_out_elsewhere_a_page_leads_on(
     signed_in: OAuthDriver, application: Registered, alice: Any
 ) -> None:
     page = signed_in.open(signed_in.authorization_url(application, state="kept"))
@@ -203,9 +201,7 @@ def test_after_a_sign_out_in_another_tab_the_page_leads_on_by_the_sign_in(
 
 
 @contract("D8.leads-on", "D19/forbidden")
-def test_a_post_without_a_decision_or_with_an_old_csrf_token_shows_the_page_again(
-    signed_in: OAuthDriver, application: Registered
-) -> None:
+def test_a_post_with_no_decision_or_an_old_token_asks_again(signed_in: OAuthDriver, application: Registered) -> None:
     form = Page(signed_in.open(signed_in.authorization_url(application, state="s"))).consent
     assert form
     assert Page(signed_in.submit(form)).consent
@@ -216,9 +212,7 @@ def test_a_post_without_a_decision_or_with_an_old_csrf_token_shows_the_page_agai
 
 
 @contract("D8.leads-on")
-def test_not_you_leads_to_the_sign_in_of_another_person_and_back(
-    signed_in: OAuthDriver, application: Registered, mallory: Any
-) -> None:
+def test_not_you_leads_to_a_new_sign_in_and_back(signed_in: OAuthDriver, application: Registered, mallory: Any) -> None:
     page = Page(signed_in.open(signed_in.authorization_url(application, state="s")))
     switch = next(form for form in page.forms if "/accounts/sign-out" in form.action)
     answer = signed_in.submit(switch)
@@ -233,9 +227,7 @@ def test_not_you_leads_to_the_sign_in_of_another_person_and_back(
 
 @pytest.mark.integration
 @contract("D8.second-post", "D8.one", "D8.leads-on")
-def test_a_second_post_of_the_same_page_gives_a_code_that_works_and_voids_the_first(
-    signed_in: OAuthDriver, application: Registered
-) -> None:
+def test_a_second_post_gives_a_code_and_voids_the_first(signed_in: OAuthDriver, application: Registered) -> None:
     """Also after a refusal, and of a page that was loaded again."""
     page = signed_in.open(signed_in.authorization_url(application, state="s"))
     signed_in.decide(page, "refuse")

@@ -61,9 +61,7 @@ def check(server: Server, *, callers: int, count: int) -> None:
 
 
 @contract("D13.race", "D13.no-row", "D13.twice", "D13.replay")
-def test_of_redemptions_at_once_one_succeeds_and_its_token_lives(
-    postgresql: None, redis_server: Any, launch: Launch
-) -> None:
+def test_of_redemptions_at_once_only_one_succeeds(postgresql: None, redis_server: Any, launch: Launch) -> None:
     server = launch(REDIS_URL=redis_server.url, WEB_CONCURRENCY="4")
     check(server, callers=2, count=40)
     check(server, callers=10, count=10)
@@ -141,9 +139,7 @@ def test_a_leak_that_is_not_committed_yet_keeps_no_exchange_waiting(postgresql: 
     right.check_that_the_token_is_stored_and_refused()
 
 
-def test_a_redemption_that_has_begun_leaves_nothing_of_a_disconnected_application(
-    postgresql: None, application: Registered
-) -> None:
+def test_a_redemption_leaves_nothing_of_a_disconnected_application(postgresql: None, application: Registered) -> None:
     person = PersonFactory()
     consents.remember(person, application.row)
     code = CodeFactory(application=application, user=person).raw

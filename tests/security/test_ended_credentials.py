@@ -234,9 +234,7 @@ def test_a_code_that_takes_the_place_of_one_from_before_the_end_lives(alice: Use
     assert read(token).status_code == 200
 
 
-def test_an_account_that_was_deactivated_while_it_chose_a_password_stays_so(
-    alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_is_deactivated_while_choosing_a_password_stays_so(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     def set_password(person: User, password: str) -> None:
         set_active(User.objects.get(pk=person.pk), False)
         original(person, password)
@@ -249,9 +247,7 @@ def test_an_account_that_was_deactivated_while_it_chose_a_password_stays_so(
 
 
 @contract("D17.password")
-def test_a_save_in_the_administration_keeps_a_password_that_was_set_meanwhile(
-    alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_save_of_a_person_keeps_a_password_set_meanwhile(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PersonForm, "clean", lambda _form: set_by_operator(alice, monkeypatch) and None)
     form = {"nickname": "Alice B."}
     assert admin_browser().post(f"/admin/accounts/user/{alice.pk}/change/", form).status_code == 302
@@ -281,9 +277,7 @@ def test_a_sign_in_that_waits_for_a_code_ends_too(end: Ending, monkeypatch: pyte
     assert browser.get("/accounts/profile").status_code == 302
 
 
-def test_a_save_of_an_application_brings_back_nothing_that_ended_meanwhile(
-    application: Registered, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_save_of_an_application_brings_nothing_back(application: Registered, monkeypatch: pytest.MonkeyPatch) -> None:
     clean = ApplicationForm.clean
 
     def disabled_meanwhile(form: ApplicationForm) -> Any:

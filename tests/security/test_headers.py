@@ -55,9 +55,7 @@ def test_pages_for_strangers(driver: OAuthDriver, application: Registered, alice
 
 
 @contract("D20.no-store", "D20.referrer", "D20.framing", "D20.form-action")
-def test_a_page_of_the_person_limits_where_its_forms_lead_unless_one_leads_to_an_application(
-    signed_in: OAuthDriver,
-) -> None:
+def test_a_page_limits_where_its_forms_lead_unless_one_leads_to_an_application(signed_in: OAuthDriver) -> None:
     for page in ("profile", "applications", "password/change", "sign-out"):
         check_page(signed_in.open(f"/accounts/{page}"))
     check_page(signed_in.open("/oauth/logout"))

@@ -208,9 +208,7 @@ def mails() -> list[Any]:
     return [each for each in mail.outbox if each.subject.startswith("Somebody may know your password")]
 
 
-def test_from_the_third_failure_of_an_unknown_browser_the_owner_is_told_once_a_day(
-    settings: Any, account: Account
-) -> None:
+def test_from_the_third_failure_in_a_new_browser_the_owner_is_told_once_a_day(settings: Any, account: Account) -> None:
     settings.RATES = {"second_factor": "10/15m"}
     User.objects.update(language="en")
     told = []
@@ -227,9 +225,7 @@ def test_from_the_third_failure_of_an_unknown_browser_the_owner_is_told_once_a_d
         assert len(mails()) == 2
 
 
-def test_nobody_is_told_of_failures_in_a_known_browser_or_where_a_signed_in_person_confirms(
-    settings: Any, account: Account
-) -> None:
+def test_nobody_is_told_of_failures_in_a_known_browser_or_at_a_confirmation(settings: Any, account: Account) -> None:
     settings.RATES = {"second_factor": "10/15m"}
     for _ in range(3):
         account.browser.post(CONFIRM, {"code": "000000"})

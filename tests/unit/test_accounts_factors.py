@@ -142,9 +142,7 @@ def period() -> int:
 
 
 @pytest.mark.parametrize(("late_by", "expected"), [(-60, 200), (-1, 302), (0, 302), (59, 302), (60, 200)])
-def test_a_code_of_the_app_is_valid_in_its_period_and_beside_it(
-    account: Account, period: int, late_by: int, expected: int
-) -> None:
+def test_a_code_is_valid_in_and_beside_its_period(account: Account, period: int, late_by: int, expected: int) -> None:
     with time_machine.travel(period, tick=False):
         code = code_of(account.secret)
     with time_machine.travel(period + late_by, tick=False):
@@ -177,9 +175,7 @@ def administrator(alice: User, settings: Any) -> User:
     return alice
 
 
-def test_an_administrator_without_a_factor_adds_one_and_is_led_back_after_the_recovery_codes(
-    administrator: User,
-) -> None:
+def test_an_administrator_without_a_factor_adds_one_and_is_led_back_after_the_codes(administrator: User) -> None:
     browser = browser_of(administrator)
     answer = browser.get("/admin/accounts/user/", follow=True)
     assert answer.redirect_chain[-1][0] == "/accounts/security"

@@ -96,9 +96,7 @@ def test_an_invitation_is_sent_again_and_dead_once_it_is_withdrawn_or_old(grace:
     assert list(actions) == ["account_invited", "account_invited", "invitation_withdrawn"]
 
 
-def test_an_address_that_is_invited_twice_at_the_same_moment_gets_one_invitation(
-    grace: Client, monkeypatch: Any
-) -> None:
+def test_an_address_that_is_invited_twice_at_one_moment_gets_one_invitation(grace: Client, monkeypatch: Any) -> None:
     PersonFactory(email="new@example.org")
     checks = iter([lambda _person, **_options: None, User.validate_constraints])
     monkeypatch.setattr(User, "validate_constraints", lambda person, **options: next(checks)(person, **options))
@@ -132,9 +130,7 @@ def test_a_second_use_of_the_link_ends_the_first(grace: Client) -> None:
 
 
 @pytest.mark.parametrize("is_withdrawn", [False, True])
-def test_a_password_is_stored_only_if_the_invitation_still_waits_after_hashing(
-    grace: Client, monkeypatch: Any, is_withdrawn: bool
-) -> None:
+def test_a_password_is_stored_only_if_the_invitation_waits(grace: Client, monkeypatch: Any, is_withdrawn: bool) -> None:
     """Mallory, who has the link too, posts it at the moment when the owner accepts it or an administrator withdraws."""
     (path, invited), hashed = invite(grace), User.set_password
 
@@ -200,9 +196,7 @@ def test_a_code_for_the_old_address_does_not_bring_it_back(office: Client) -> No
     assert (person.email, person.email_verified_at, is_signed_in(stranger)) == ("ada@example.org", None, False)
 
 
-def test_a_link_to_the_old_address_sets_no_password_while_the_address_is_corrected(
-    alice: User, monkeypatch: Any
-) -> None:
+def test_a_link_to_the_old_address_sets_no_password_while_it_is_corrected(alice: User, monkeypatch: Any) -> None:
     ask_for_link(Client(), alice.email)
     path, stranger, hashed = mailed_path(), Client(), User.set_password
 

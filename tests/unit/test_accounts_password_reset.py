@@ -96,9 +96,7 @@ def test_somebody_elses_link_signs_nobody_out_by_being_opened(client: Client, al
 
 
 @contract("D8.leads-on")
-def test_the_way_back_is_kept_in_this_browser_for_an_hour_wherever_it_leads_on_this_site(
-    client: Client, alice: User, settings: Any
-) -> None:
+def test_the_way_back_is_kept_in_this_browser_for_an_hour(client: Client, alice: User, settings: Any) -> None:
     settings.RATES = {}
     for seconds, end in ((3590, AUTHORIZE), (3601, "/accounts/profile")):
         ask_for_link(browser := Client(), alice.email, next=AUTHORIZE)

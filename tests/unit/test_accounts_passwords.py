@@ -117,9 +117,7 @@ def page(request: pytest.FixtureRequest, client: Client, alice: User) -> tuple[C
     return client, client.get(mailed_path())["Location"]
 
 
-def test_the_rules_are_in_view_and_describe_the_field_and_whatever_breaks_them_gets_one_sentence(
-    page: tuple[Client, str],
-) -> None:
+def test_the_rules_are_in_view_and_what_breaks_several_gets_one_sentence(page: tuple[Client, str]) -> None:
     browser, path = page
     text = html_of(browser.get(path))
     [rules] = re.findall(r'<ul\s[^>]*id="id_password1_helptext".*?</ul>', text, re.S)
@@ -250,9 +248,7 @@ def test_a_sign_in_that_is_refused_keeps_what_was_typed_and_counts_as_no_failure
 
 
 @contract("D15.hashing")
-def test_a_form_whose_password_must_wait_can_be_sent_again(
-    page: tuple[Client, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_form_that_must_wait_can_be_sent_again(page: tuple[Client, str], monkeypatch: pytest.MonkeyPatch) -> None:
     browser, path = page
     form = {"oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
     form |= {"email": "new@example.org", "nickname": "Nia"}

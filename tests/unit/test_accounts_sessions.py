@@ -50,9 +50,7 @@ def test_a_session_ends_with_the_account_and_with_the_password(browser: Client, 
     assert Session.objects.exists() is ("is_active" in change)
 
 
-def test_a_retired_secret_key_keeps_people_signed_in_and_one_that_was_dropped_does_not(
-    browser: Client, alice: User, settings: Any
-) -> None:
+def test_a_retired_key_keeps_people_signed_in_until_it_is_dropped(browser: Client, alice: User, settings: Any) -> None:
     left = with_session(alice)
     before = key_of(browser)
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "a new key that is long enough" * 2, [settings.SECRET_KEY]
@@ -62,9 +60,7 @@ def test_a_retired_secret_key_keeps_people_signed_in_and_one_that_was_dropped_do
     assert [is_signed_in(each) for each in (browser, left)] == [True, False]
 
 
-def test_an_administrator_who_deletes_the_own_account_learns_that_the_session_has_ended(
-    admin_user: User, event_log: Log
-) -> None:
+def test_an_administrator_who_deletes_the_own_account_is_told_of_the_sign_out(admin_user: User, event_log: Log) -> None:
     browser = admin_browser()
     root = User.objects.exclude(pk=admin_user.pk).get()
     answer = browser.post(f"/admin/accounts/user/{root.pk}/delete/", {"post": "yes", "typed": root.email})

@@ -103,9 +103,7 @@ def test_the_code_of_an_account_that_was_deleted_meanwhile_leads_to_the_sign_in(
     assert User.objects.get().email_verified_at
 
 
-def test_an_account_that_is_deleted_at_the_moment_of_the_code_leads_to_the_sign_in(
-    client: Client, monkeypatch: Any
-) -> None:
+def test_an_account_deleted_at_the_moment_of_the_code_leads_to_the_sign_in(client: Client, monkeypatch: Any) -> None:
     sign_up(client)
     finish = AccountAdapter.confirm_email
     monkeypatch.setattr(AccountAdapter, "confirm_email", lambda *given: User.objects.all().delete() and finish(*given))

@@ -194,9 +194,7 @@ def by_link(person: User) -> Client:
     return browser
 
 
-def test_a_mailed_link_is_enough_for_whom_only_passkeys_of_another_host_are_left(
-    owner: Client, settings: Any, monkeypatch: Any
-) -> None:
+def test_a_link_is_enough_if_only_unusable_passkeys_are_left(owner: Client, settings: Any, monkeypatch: Any) -> None:
     person = User.objects.get()
     moved(settings, monkeypatch)
     browser = by_link(person)
@@ -238,9 +236,7 @@ def test_a_factor_that_can_be_used_is_asked_for_after_a_mailed_link(settings: An
 
 
 @pytest.mark.parametrize("right", ["is_staff", "is_superuser"])
-def test_a_mailed_link_is_never_enough_for_an_administrator(
-    owner: Client, settings: Any, monkeypatch: Any, right: str
-) -> None:
+def test_no_link_is_enough_for_an_administrator(owner: Client, settings: Any, monkeypatch: Any, right: str) -> None:
     User.objects.update(**{right: True})
     person = User.objects.get()
     moved(settings, monkeypatch)
