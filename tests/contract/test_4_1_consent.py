@@ -187,9 +187,7 @@ def test_two_tabs_keep_their_requests_at_the_sign_in(driver: OAuthDriver, applic
 
 
 @contract("D8.leads-on", "D5.pending")
-def test_after_a_sign_out_elsewhere_a_page_leads_on(
-    signed_in: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_after_sign_out_elsewhere_a_page_leads_on(signed_in: OAuthDriver, application: Registered, alice: Any) -> None:
     page = signed_in.open(signed_in.authorization_url(application, state="kept"))
     Session.objects.filter(user=alice).delete()
     answer = signed_in.decide(page)
@@ -228,7 +226,6 @@ def test_not_you_leads_to_a_new_sign_in_and_back(signed_in: OAuthDriver, applica
 @pytest.mark.integration
 @contract("D8.second-post", "D8.one", "D8.leads-on")
 def test_a_second_post_gives_a_code_and_voids_the_first(signed_in: OAuthDriver, application: Registered) -> None:
-    """Also after a refusal, and of a page that was loaded again."""
     page = signed_in.open(signed_in.authorization_url(application, state="s"))
     signed_in.decide(page, "refuse")
     page = signed_in.open(page.url)

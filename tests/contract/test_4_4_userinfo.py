@@ -14,11 +14,9 @@ REALM = 'realm="userinfo"'
 WELL_FORMED = secrets.token_urlsafe(32)
 
 
-def ask(
-    driver: OAuthDriver, authorization: str | bytes | None, method: str = "GET", path: str = "", **more: Any
-) -> Any:
+def ask(driver: OAuthDriver, authorization: str | bytes | None, path: str = "", **more: Any) -> Any:
     headers = {} if authorization is None else {"Authorization": authorization}
-    return driver.call(method, f"/oauth/userinfo{path}", headers=headers, **more)
+    return driver.call("GET", f"/oauth/userinfo{path}", headers=headers, **more)
 
 
 @contract("D17.scheme", "D17.header", "3.3", "4.4/authorization", "5.1", "7/401", "D19/invalid_token", "D19.stranger")

@@ -173,7 +173,6 @@ def applied(path: Path) -> str:
 
 
 def test_the_same_new_applications_are_registered_once_and_files_in_another_order_wait(tmp_path: Path) -> None:
-    """Each file has all names, every second one from the last to the first."""
     names = [uuid.uuid4().hex for _ in range(20)]
     rows = Application.objects.filter(client_id__in=names)
 

@@ -129,7 +129,6 @@ def test_a_redemption_under_way_leaves_no_token_that_works(
 
 
 def test_a_leak_that_is_not_committed_yet_keeps_no_exchange_waiting(postgresql: None, application: Registered) -> None:
-    """And what the exchange stores meanwhile is not valid afterwards."""
     right = by_a_secret(application)
     credentials = {"client_id": application.client_id, "client_secret": application.client_secret}
     with transaction.atomic():

@@ -60,7 +60,6 @@ def test_authorize_lets_the_victim_go_on(settings: Any) -> None:
 
 @contract("D21.token", "D22.errors", "D22.uncounted", "7/429", "8/rate", "D19/rate_limited")
 def test_token_stops_the_attacker(settings: Any, application: Registered) -> None:
-    """Each exchange of an authenticated application counts, also a failed one; preflights count nothing."""
     settings.RATES = {"token": "3/m"}
     preflight = {"origin": "https://app.example", "access-control-request-method": "POST"}
     assert {Client().options("/oauth/token", headers=preflight).status_code for _ in range(12)} == {200}
@@ -211,7 +210,6 @@ def test_ipv6_site_stops_the_attacker(settings: Any, application: Registered, li
 
 @contract("D21.site")
 def test_ipv6_site_lets_the_victim_go_on(settings: Any) -> None:
-    """In another site, and in hers while she uses one network: her rejected requests do not count for the site."""
     settings.RATES = {"authorize": "2/m", "userinfo_failures": "2/m"}
     for _ in range(20):
         authorize(site_address(2, 1))

@@ -278,7 +278,6 @@ def test_new_password_lets_the_victim_go_on(settings: Any, alice: User) -> None:
 
 
 def test_code_by_mail_stops_the_attacker() -> None:
-    """She knows the password and not the mailbox: three attempts for a code, and a code every ten seconds."""
     bob = PersonFactory(email_verified_at=None)
     hers = Client()
     assert try_password(bob.email, PASSWORD, browser=hers)["Location"] == "/accounts/confirm-email"
@@ -290,7 +289,6 @@ def test_code_by_mail_stops_the_attacker() -> None:
 
 
 def test_code_by_mail_lets_the_victim_go_on() -> None:
-    """Failures count for the attacker's session only; without the password no code is sent at all."""
     bob = PersonFactory(email_verified_at=None)
     for _ in range(5):
         try_password(bob.email, address=HERS)

@@ -58,7 +58,9 @@ def changed(answer: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return answer
 
 
-def test_a_passkey_signs_in_once_in_the_browser_that_asked(device: Device) -> None:
+def test_a_passkey_signs_in_once_in_the_browser_that_asked_and_to_no_deactivated_account(
+    device: Device, alice: User
+) -> None:
     owner, thief = Client(), Client()
     answer = {"credential": json.dumps(device.signed(request_options(owner)))}
     assert request_options(thief)["userVerification"] == "required"
@@ -66,6 +68,10 @@ def test_a_passkey_signs_in_once_in_the_browser_that_asked(device: Device) -> No
         browser.post(PASSKEY, answer)
         assert is_signed_in(browser) is is_accepted
         browser.post("/accounts/sign-out")
+    User.objects.filter(pk=alice.pk).update(is_active=False)
+    owner.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(owner)))})
+    User.objects.filter(pk=alice.pk).update(is_active=True)
+    assert not is_signed_in(owner)
 
 
 @pytest.mark.parametrize(
@@ -133,14 +139,6 @@ def test_the_passkey_of_another_person_is_not_the_second_factor(device: Device) 
     answer = device.signed(request_options(fresh, SECOND))
     assert "This passkey is not known here" in html_of(fresh.post(SECOND, {"credential": json.dumps(answer)}))
     assert not is_signed_in(fresh)
-
-
-def test_the_passkey_of_a_deactivated_account_does_not_sign_in(device: Device, alice: User) -> None:
-    User.objects.filter(pk=alice.pk).update(is_active=False)
-    browser = Client()
-    browser.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(browser)))})
-    User.objects.filter(pk=alice.pk).update(is_active=True)
-    assert not is_signed_in(browser)
 
 
 def second_page(person: User) -> str:

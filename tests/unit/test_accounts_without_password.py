@@ -155,7 +155,6 @@ def test_the_last_passkey_that_can_be_used_stays_until_there_is_a_password(
 
 
 def test_a_password_by_mail_makes_the_passkey_the_second_factor(client: Client) -> None:
-    """Also in the browser that the passkey has signed in, whose session ends with the new password."""
     device = Device()
     up_to_the_passkey(client)
     post(client, device.made(creation(client, FIRST)))
