@@ -15,7 +15,6 @@ from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registere
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
 CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"  # RFC 7636, Appendix B
 S256 = {"code_challenge": CHALLENGE, "code_challenge_method": "S256"}
-JSON = {"Accept": "*/*"}
 
 UNVERIFIED: list[dict[str, str | None]] = [
     {"client_id": None},
@@ -118,7 +117,7 @@ def test_a_later_fault_goes_to_the_callback_before_anybody_is_asked_to_sign_in(
     link = driver.authorization_url(application)
     for name in ("client_id", "redirect_uri"):
         for extra in (getattr(application, name), "https://evil.example/"):
-            answer = driver.get(f"{link}&{name}={extra}", headers=JSON)
+            answer = driver.get(f"{link}&{name}={extra}", headers={"Accept": "*/*"})
             assert name in error_of(answer, 400, "invalid_request")
 
 

@@ -66,11 +66,6 @@ def hour(settings: Any, monkeypatch: Any) -> Any:
         yield
 
 
-@pytest.fixture
-def three_mails(hour: None, settings: Any) -> None:
-    settings.RATES = {"mail": "3/h"}
-
-
 def ask_for_mails(address: str, name: str) -> list[int]:
     """One for each way in which a stranger has mails sent to others."""
     bob, hers = PersonFactory(email_verified_at=None), browser_of(PersonFactory())
@@ -85,16 +80,18 @@ def ask_for_mails(address: str, name: str) -> list[int]:
     return statuses(answers)
 
 
-@pytest.mark.usefixtures("three_mails")
-def test_mail_stops_the_attacker() -> None:
+@pytest.mark.usefixtures("hour")
+def test_mail_stops_the_attacker(settings: Any) -> None:
+    settings.RATES = {"mail": "3/h"}
     assert ask_for_mails(HERS, "mallory") == [302] * 3 + [429] * 2
     assert len(mail.outbox) == 3
     site = [ask_for_reset(f"{number}@example.org", address=site_address(8, number)) for number in range(14)]
     assert statuses(site) == [302] * 12 + [429] * 2
 
 
-@pytest.mark.usefixtures("three_mails")
-def test_mail_lets_the_victim_go_on(alice: User) -> None:
+@pytest.mark.usefixtures("hour")
+def test_mail_lets_the_victim_go_on(settings: Any, alice: User) -> None:
+    settings.RATES = {"mail": "3/h"}
     known = known_browser(alice)
     ask_for_mails(HERS, "mallory")
     assert ask_for_reset(alice.email, address=HERS).status_code == 429

@@ -42,7 +42,6 @@ from tests.pages import (
 pytestmark = pytest.mark.django_db
 
 PEOPLE = "/admin/accounts/user/"
-WEEK = 7 * 24 * 3600
 
 
 def invite(browser: Client, **fields: Any) -> tuple[str, User]:
@@ -83,7 +82,7 @@ def test_an_invited_person_is_listed_and_signs_up_with_the_mailed_link(grace: Cl
 def test_an_invitation_is_sent_again_and_dead_once_it_is_withdrawn_or_old(grace: Client) -> None:
     helper = staff("view_user", "add_user")
     _path, person = invite(helper)
-    with time_machine.travel(time.time() + WEEK + 2):
+    with time_machine.travel(time.time() + 7 * 24 * 3600 + 2):
         assert "Invitation ended" in text_of(admin_browser().get(PEOPLE))
         assert "An invitation goes to new@example.org." in text_of(act(proven(helper), person, "invite"))
         path = mailed_invitation()

@@ -35,7 +35,6 @@ from tests.pages import (
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("passkeys_over_http")]
 
-SECURITY = "/accounts/security"
 CONFIRM = "/accounts/confirm/passkey"
 NONSENSE = [1, 10**10, 10**30, [], {}, True, "\ud800", "\x00", "é", "A" * 7000, "oaGhoaE", "gYGB" * 2000]
 
@@ -120,7 +119,7 @@ def test_a_person_has_at_most_twenty_passkeys_of_which_only_one_that_answers_is_
     parse = Mock(wraps=authenticators.RegistrationResponse.from_dict)
     with monkeypatch.context() as patch:
         patch.setattr(authenticators.RegistrationResponse, "from_dict", parse)
-        for path in (SECURITY, ADD, CONFIRM):
+        for path in ("/accounts/security", ADD, CONFIRM):
             assert browser.get(path).status_code == 200
         answer = device.signed(request_options(browser, CONFIRM))
         assert browser.post(CONFIRM, {"credential": json.dumps(answer)}).status_code == 302

@@ -128,11 +128,6 @@ def test_successes_count_nothing_and_known_browsers_are_limited_as_well(alice: U
         assert [sign_in(browser, alice.email, "wrong").status_code for _ in range(3)] == [200] * 2 + [429]
 
 
-@pytest.fixture
-def known(alice: User) -> Client:
-    return known_browser(alice)
-
-
 def offered(browser: Client, query: str = "") -> str:
     """The address that the sign-in page offers, or ""."""
     context = browser.get("/accounts/sign-in" + query).context
@@ -155,8 +150,8 @@ def test_the_last_account_is_offered_and_only_the_password_is_asked_for(client: 
     assert offered(client) == "", "to use another account"
 
 
-def test_it_can_be_removed_and_the_way_back_is_kept(known: Client, alice: User, settings: Any) -> None:
-    strict = Client(enforce_csrf_checks=True)
+def test_it_can_be_removed_and_the_way_back_is_kept(alice: User, settings: Any) -> None:
+    known, strict = known_browser(alice), Client(enforce_csrf_checks=True)
     strict.cookies = known.cookies
     strict.post("/accounts/sign-in/forget")
     assert known.get("/accounts/sign-in/forget").status_code == 405
@@ -171,14 +166,16 @@ def test_it_can_be_removed_and_the_way_back_is_kept(known: Client, alice: User, 
 
 
 @pytest.mark.parametrize("end", [end_credentials, lambda person: set_active(person, False), User.delete])
-def test_it_is_not_offered_after_the_credentials_ended(known: Client, alice: User, end: Any) -> None:
+def test_it_is_not_offered_after_the_credentials_ended(alice: User, end: Any) -> None:
+    known = known_browser(alice)
     end(alice)
     assert offered(known) == ""
 
 
-def test_the_cookie_names_five_people_unreadably_for_180_days_and_works_with_an_old_key_only_as_a_fallback(
-    known: Client, alice: User, settings: Any
+def test_the_cookie_names_five_people_unreadably_for_180_days_with_a_key_or_its_fallback(
+    alice: User, settings: Any
 ) -> None:
+    known = known_browser(alice)
     for person in (*PersonFactory.create_batch(6), alice):
         sign_in(known, person.email)
         known.post("/accounts/sign-out")
