@@ -71,9 +71,7 @@ def test_who_proves_no_secret_is_told_of_the_request_alone(driver: OAuthDriver, 
 
 @contract("D12.padding", "D19.stranger", "D13.unspent")
 @pytest.mark.parametrize("name", ["client_id", "client_secret"])
-def test_white_space_around_a_client_id_or_secret_is_named_in_body_and_header_alike(
-    driver: OAuthDriver, application: Registered, name: str
-) -> None:
+def test_space_around_a_client_id_or_secret_is_named(driver: OAuthDriver, application: Registered, name: str) -> None:
     code = CodeFactory(application=application).raw
     sentences = set()
     for padded in ("{} ", "{}\r\n", " {}", "\t{}", "{}\u00a0", " "):

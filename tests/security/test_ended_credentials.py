@@ -171,9 +171,7 @@ def deactivated_by_hand_and_activated(owner: User) -> str:
         deactivated_by_hand_and_activated,
     ],
 )
-def test_a_new_password_or_address_or_a_deactivation_ends_all_that_was_given_out_before(
-    held: Held, end: Ending
-) -> None:
+def test_a_new_password_or_address_or_a_deactivation_ends_all_that_was_given_before(held: Held, end: Ending) -> None:
     assert held.lives(end(held.person)) == NOTHING
 
 

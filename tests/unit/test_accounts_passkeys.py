@@ -57,9 +57,7 @@ def changed(answer: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return answer
 
 
-def test_a_passkey_signs_in_once_in_the_browser_that_asked_and_to_no_deactivated_account(
-    device: Device, alice: User
-) -> None:
+def test_a_passkey_signs_in_once_in_the_browser_that_asked_to_an_active_account(device: Device, alice: User) -> None:
     owner, thief = Client(), Client()
     answer = {"credential": json.dumps(device.signed(request_options(owner)))}
     assert request_options(thief)["userVerification"] == "required"

@@ -172,9 +172,7 @@ def test_it_is_not_offered_after_the_credentials_ended(alice: User, end: Any) ->
     assert offered(known) == ""
 
 
-def test_the_cookie_names_five_people_unreadably_for_180_days_with_a_key_or_its_fallback(
-    alice: User, settings: Any
-) -> None:
+def test_the_cookie_names_five_people_unreadably_for_180_days_with_a_known_key(alice: User, settings: Any) -> None:
     known = known_browser(alice)
     for person in (*PersonFactory.create_batch(6), alice):
         sign_in(known, person.email)
