@@ -175,30 +175,27 @@ def test_passkey_options_lets_the_victim_go_on(settings: Any, alice: User) -> No
     assert try_password(alice.email, PASSWORD, address=HERS).status_code == 302
 
 
-@pytest.fixture
-def owner(alice: User, passkeys_over_http: None) -> Client:
-    return browser_of(alice)
-
-
-def test_new_passkey_stops_the_attacker(settings: Any, owner: Client) -> None:
+@pytest.mark.usefixtures("passkeys_over_http")
+def test_new_passkey_stops_the_attacker(settings: Any, browser: Client) -> None:
     settings.RATES = {"new_passkey": "2/h"}
     for _ in range(2):
-        assert add_many(owner, 1) == [302]
+        assert add_many(browser, 1) == [302]
         Authenticator.objects.filter(type="webauthn").delete()
-    answer = add(owner, Device().made(creation(owner)))
+    answer = add(browser, Device().made(creation(browser)))
     assert answer.status_code == 429
     assert "Try again in" in html_of(answer)
     assert 1 <= int(answer["Retry-After"]) <= 3600
 
 
-def test_new_passkey_lets_the_victim_go_on(settings: Any, owner: Client) -> None:
+@pytest.mark.usefixtures("passkeys_over_http")
+def test_new_passkey_lets_the_victim_go_on(settings: Any, browser: Client) -> None:
     settings.RATES = {"new_passkey": "1/h"}
     device = Device()
-    add(owner, device.made(creation(owner)))
-    assert add_many(owner, 1) == [429]
-    browser = Client()
-    browser.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(browser)))})
-    assert is_signed_in(browser)
+    add(browser, device.made(creation(browser)))
+    assert add_many(browser, 1) == [429]
+    fresh = Client()
+    fresh.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(fresh)))})
+    assert is_signed_in(fresh)
     another = browser_of(PersonFactory())
     assert add_many(another, 1) == [302]
 
