@@ -204,8 +204,8 @@ class OAuthDriver:
             response = self.decide(response, decision, remember=remember)
         return self.callback(response)
 
-    def token(self, application: Any, email: str, password: str) -> str:
-        callback = self.authorize(self.authorization_url(application), email, password)
+    def token(self, application: Any, email: str = "", password: str = "", *, remember: bool = False) -> str:
+        callback = self.authorize(self.authorization_url(application), email, password, remember=remember)
         answer = self.exchange(application, callback.parameters["code"])
         assert answer.status_code == 200, answer.text
         return str(answer.json()["access_token"])

@@ -95,8 +95,8 @@ def known_browser(person: User) -> Client:
     return browser
 
 
-def sign_up(browser: Client, path: str = SIGN_UP, **changes: str) -> Any:
-    return browser.post(path, NEW | changes)
+def sign_up(browser: Client, path: str = SIGN_UP, *, address: str = LOOPBACK, **changes: str) -> Any:
+    return browser.post(path, NEW | changes, REMOTE_ADDR=address)
 
 
 def is_signed_in(browser: Client) -> bool:
@@ -259,8 +259,8 @@ class Device:
         return hashlib.sha256(host.encode()).digest() + bytes([flags]) + struct.pack(">I", 0)
 
 
-def creation(browser: Client) -> dict[str, Any]:
-    [options] = re.findall(r'<script[^>]*type="application/json">(.*?)</script>', html_of(browser.get(ADD)))
+def creation(browser: Client, path: str = ADD) -> dict[str, Any]:
+    [options] = re.findall(r'<script[^>]*type="application/json">(.*?)</script>', html_of(browser.get(path)))
     return dict(json.loads(options)["publicKey"])
 
 

@@ -44,7 +44,10 @@ def _problems(answer: requests.Response, method: str, path: str) -> list[str]:
     found = [*_of_headers(response.get("headers", {}), headers)]
     if "content" in response:
         found += of_content(response["content"], headers.get("Content-Type", ""), b"" if method == "HEAD" else body)
-    return found + _of_callback(headers.get("Location", ""))
+    sent = dict(parse_qsl(urlsplit(headers.get("Location", "")).query))
+    if "error" in sent and not _is_said(sent, callback_faults()):
+        found.append(f"at the callback {sent['error']}: {sent.get('error_description')!r}")
+    return found
 
 
 @functools.cache
@@ -83,13 +86,6 @@ def of_content(wanted: Json, content_type: str, body: bytes) -> list[str]:
         faults = [FAULTS[name.upper()] for name in content["examples"]]
         found += [] if _is_said(value, faults) else [f"the sentence {value['error_description']!r}"]
     return found
-
-
-def _of_callback(location: str) -> list[str]:
-    sent = dict(parse_qsl(urlsplit(location).query))
-    if "error" not in sent or _is_said(sent, callback_faults()):
-        return []
-    return [f"at the callback {sent['error']}: {sent.get('error_description')!r}"]
 
 
 def _is_said(body: Mapping[str, str], faults: Any) -> bool:

@@ -58,7 +58,6 @@ def test_without_a_nickname_the_fallback_reveals_nothing_of_the_address(driver: 
 @pytest.mark.integration
 @contract("D16.avatar", "2.4/avatar")
 def test_the_avatar_is_an_image_at_the_api_address(signed_in: OAuthDriver, provider: Server, alice: Any) -> None:
-    """Initials at first, and then the uploaded picture."""
     upload, seen = io.BytesIO(), []
     Image.new("RGB", (640, 480), "teal").save(upload, "JPEG")
     form = next(form for form in Page(signed_in.open("/accounts/profile")).forms if "picture" in form.types)

@@ -22,9 +22,7 @@ pytestmark = pytest.mark.integration
 
 
 @contract("3.1", "2.2/use", "8/code", "D13.twice", "D13.no-row")
-def test_a_code_is_redeemed_once_only_and_an_exchange_sent_twice_leaves_its_token_alive(
-    driver: OAuthDriver, application: Registered
-) -> None:
+def test_a_code_is_redeemed_once_only_and_its_token_lives(driver: OAuthDriver, application: Registered) -> None:
     code = CodeFactory(application=application).raw
     token = driver.exchange(application, code).json()["access_token"]
     for _ in range(3):
@@ -47,9 +45,7 @@ def test_a_code_lives_ten_minutes(
 
 
 @contract("3.3", "8/token", "7/401", "D14.token")
-def test_a_token_lives_one_hour_from_its_own_issue(
-    driver: OAuthDriver, application: Registered, rewind: Rewind
-) -> None:
+def test_a_token_lives_one_hour_from_its_issue(driver: OAuthDriver, application: Registered, rewind: Rewind) -> None:
     code = CodeFactory(application=application)
     rewind(code.row, 500)
     token = driver.exchange(application, code.raw).json()["access_token"]
@@ -87,9 +83,7 @@ def test_a_replay_revokes_the_token_that_was_issued_from_the_code_and_is_recorde
 
 @contract("D13.replay")
 @pytest.mark.parametrize("kind", [Application.CLIENT_PUBLIC, Application.CLIENT_CONFIDENTIAL])
-def test_a_replay_of_a_code_with_a_challenge_revokes_with_the_right_verifier_only(
-    driver: OAuthDriver, rewind: Rewind, kind: str
-) -> None:
+def test_a_replay_of_a_challenged_code_needs_the_right_verifier(driver: OAuthDriver, rewind: Rewind, kind: str) -> None:
     """Anybody can send a public client_id, and a confidential client may have received a stolen code."""
     application = ApplicationFactory(client_type=kind)
     secret = application.client_secret or None
@@ -109,9 +103,7 @@ def test_a_replay_of_a_code_with_a_challenge_revokes_with_the_right_verifier_onl
 
 
 @contract("D13.unspent", "D11.refresh", "D19/unsupported", "4.3/grant_type")
-def test_what_the_client_or_the_grant_type_makes_fail_does_not_spend_the_code(
-    driver: OAuthDriver, application: Registered
-) -> None:
+def test_a_wrong_client_or_grant_type_does_not_spend_the_code(driver: OAuthDriver, application: Registered) -> None:
     code = CodeFactory(application=application).raw
     error_of(driver.exchange(application, code, client_secret="wrong"), 401, "invalid_client")
     error_of(driver.exchange(application, code, client_secret=None), 401, "invalid_client")
@@ -144,7 +136,6 @@ def test_a_deactivated_person_makes_codes_and_tokens_useless_and_is_signed_out_a
 def test_a_disabled_application_makes_codes_tokens_and_open_pages_useless_at_once(
     signed_in: OAuthDriver, application: Registered, alice: Any
 ) -> None:
-    """An address that was taken off the list makes open pages useless, too."""
     code = CodeFactory(application=application, user=alice).raw
     token = TokenFactory(application=application, user=alice).raw
     page = signed_in.open(signed_in.authorization_url(application))

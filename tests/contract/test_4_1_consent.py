@@ -25,15 +25,6 @@ def remember(driver: OAuthDriver, application: Registered) -> None:
     assert not is_asked(driver, application)
 
 
-def token_of(driver: OAuthDriver, application: Registered, *, remember: bool = False) -> str:
-    """The token of a sign-in of a person who is signed in here."""
-    answer = driver.open(driver.authorization_url(application))
-    if answer.status_code == 200:
-        answer = driver.decide(answer, remember=remember)
-    code = driver.callback(answer).parameters["code"]
-    return str(driver.exchange(application, code).json()["access_token"])
-
-
 def button(driver: OAuthDriver, name: str, application: Registered) -> Form | None:
     """The form with this button for the application, on the page of the person's applications."""
     forms = Page(driver.open("/accounts/applications")).forms
@@ -46,13 +37,10 @@ def press(driver: OAuthDriver, name: str, application: Registered) -> None:
     driver.submit(form, button=(name, application.client_id))
 
 
-# Asking and remembering -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.integration
 @contract("D7.asked", "D7.remembered", "1.2")
-def test_consent_is_asked_every_time_until_the_person_allows_it_with_the_box_ticked(
-    signed_in: OAuthDriver, application: Registered
+def test_consent_is_asked_every_time_until_the_person_allows_this_application_with_the_box_ticked(
+    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, alice: Any, mallory: Any
 ) -> None:
     for decision, is_ticked in (("allow", False), ("refuse", True)):
         page = signed_in.open(signed_in.authorization_url(application))
@@ -68,16 +56,8 @@ def test_consent_is_asked_every_time_until_the_person_allows_it_with_the_box_tic
     assert answer.status_code == 302
     code = signed_in.callback(answer).parameters["code"]
     assert signed_in.exchange(application, code).status_code == 200
-
-
-@contract("D7.remembered")
-def test_what_alice_remembers_counts_for_her_and_for_that_application_only(
-    signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, alice: Any, mallory: Any
-) -> None:
-    remember(signed_in, application)
     assert is_asked(signed_in, ApplicationFactory())
-    hers = OAuthDriver(signed_in.base_url).signed_in(mallory.email, PASSWORD)
-    assert is_asked(hers, application)
+    assert is_asked(OAuthDriver(signed_in.base_url).signed_in(mallory.email, PASSWORD), application)
     answer = another_driver.consent_page(application, alice.email, PASSWORD)
     assert answer.status_code == 200
     assert Page(answer).refresh, "after a password it goes on by a page of our own"
@@ -109,7 +89,7 @@ def test_a_remembered_consent_ends_when_the_application_changes_and_after_180_da
 def test_a_remembered_consent_ends_when_the_person_revokes_it(
     signed_in: OAuthDriver, another_driver: OAuthDriver, application: Registered, mallory: Any
 ) -> None:
-    token = token_of(signed_in, application, remember=True)
+    token = signed_in.token(application, remember=True)
     another_driver.signed_in(mallory.email, PASSWORD)
     remember(another_driver, application)
     press(another_driver, "ask_again", application)
@@ -130,8 +110,8 @@ def test_to_disconnect_an_application_ends_its_consent_its_codes_and_its_tokens(
     signed_in: OAuthDriver, application: Registered, is_remembered: bool
 ) -> None:
     other = ApplicationFactory()
-    kept = token_of(signed_in, other, remember=True)
-    ended = [token_of(signed_in, application, remember=is_remembered and number == 1) for number in range(2)]
+    kept = signed_in.token(other, remember=True)
+    ended = [signed_in.token(application, remember=is_remembered and number == 1) for number in range(2)]
     page = signed_in.open(signed_in.authorization_url(application))
     code = signed_in.callback(page if is_remembered else signed_in.decide(page)).parameters["code"]
 
@@ -143,7 +123,7 @@ def test_to_disconnect_an_application_ends_its_consent_its_codes_and_its_tokens(
     assert not is_asked(signed_in, other)
 
     assert is_asked(signed_in, application)
-    assert signed_in.userinfo(token_of(signed_in, application)).status_code == 200
+    assert signed_in.userinfo(signed_in.token(application)).status_code == 200
     assert button(signed_in, "disconnect", application)
 
 
@@ -189,13 +169,8 @@ def test_a_client_cannot_skip_consent_by_a_parameter(signed_in: OAuthDriver, app
     assert AuthorizationCode.objects.filter(application=application.row).count() == 0
 
 
-# Tabs and old pages ---------------------------------------------------------------------------------------------------
-
-
 @contract("D8.leads-on", "D5.state")
-def test_two_tabs_keep_their_own_requests_from_before_the_sign_in(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_two_tabs_keep_their_requests_at_the_sign_in(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     other = ApplicationFactory(redirect_uris="https://other.example/cb")
     tabs = [
         (each, state, driver.open(driver.authorization_url(each, state=state)))
@@ -212,9 +187,7 @@ def test_two_tabs_keep_their_own_requests_from_before_the_sign_in(
 
 
 @contract("D8.leads-on", "D5.pending")
-def test_after_a_sign_out_in_another_tab_the_page_leads_on_by_the_sign_in(
-    signed_in: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_after_sign_out_elsewhere_a_page_leads_on(signed_in: OAuthDriver, application: Registered, alice: Any) -> None:
     page = signed_in.open(signed_in.authorization_url(application, state="kept"))
     Session.objects.filter(user=alice).delete()
     answer = signed_in.decide(page)
@@ -226,9 +199,7 @@ def test_after_a_sign_out_in_another_tab_the_page_leads_on_by_the_sign_in(
 
 
 @contract("D8.leads-on", "D19/forbidden")
-def test_a_post_without_a_decision_or_with_an_old_csrf_token_shows_the_page_again(
-    signed_in: OAuthDriver, application: Registered
-) -> None:
+def test_a_post_with_no_decision_or_an_old_token_asks_again(signed_in: OAuthDriver, application: Registered) -> None:
     form = Page(signed_in.open(signed_in.authorization_url(application, state="s"))).consent
     assert form
     assert Page(signed_in.submit(form)).consent
@@ -239,9 +210,7 @@ def test_a_post_without_a_decision_or_with_an_old_csrf_token_shows_the_page_agai
 
 
 @contract("D8.leads-on")
-def test_not_you_leads_to_the_sign_in_of_another_person_and_back(
-    signed_in: OAuthDriver, application: Registered, mallory: Any
-) -> None:
+def test_not_you_leads_to_a_new_sign_in_and_back(signed_in: OAuthDriver, application: Registered, mallory: Any) -> None:
     page = Page(signed_in.open(signed_in.authorization_url(application, state="s")))
     switch = next(form for form in page.forms if "/accounts/sign-out" in form.action)
     answer = signed_in.submit(switch)
@@ -254,15 +223,9 @@ def test_not_you_leads_to_the_sign_in_of_another_person_and_back(
     assert signed_in.callback(signed_in.decide(answer)).parameters["state"] == "s"
 
 
-# One attempt, one code -----------------------------------------------------------------------------------------------
-
-
 @pytest.mark.integration
 @contract("D8.second-post", "D8.one", "D8.leads-on")
-def test_a_second_post_of_the_same_page_gives_a_code_that_works_and_voids_the_first(
-    signed_in: OAuthDriver, application: Registered
-) -> None:
-    """Also after a refusal, and of a page that was loaded again."""
+def test_a_second_post_gives_a_code_and_voids_the_first(signed_in: OAuthDriver, application: Registered) -> None:
     page = signed_in.open(signed_in.authorization_url(application, state="s"))
     signed_in.decide(page, "refuse")
     page = signed_in.open(page.url)

@@ -38,7 +38,6 @@ def link(driver: OAuthDriver, application: Registered, state: bytes, **changes: 
 def test_state_comes_back_byte_for_byte_with_a_code_a_refusal_and_a_fault(
     driver: OAuthDriver, application: Registered, alice: Any, state: bytes
 ) -> None:
-    """Through sign-in and consent, and where nothing is asked."""
     callback = driver.authorize(link(driver, application, state), alice.email, PASSWORD)
     assert set(callback.parameters) == {"code", "state"}
     assert driver.exchange(application, callback.parameters["code"]).status_code == 200
@@ -56,18 +55,17 @@ def test_state_comes_back_byte_for_byte_with_a_code_a_refusal_and_a_fault(
     assert [unquote_to_bytes(each.raw("state") or "") for each in (callback, refused, faulty, trusted)] == [state] * 4
 
 
-@contract("D5.state")
-def test_a_state_that_is_not_percent_encoded_is_read_as_a_form(signed_in: OAuthDriver, application: Registered) -> None:
+@contract("D5.state", "D5.absent", "4.1/state", "5.5")
+def test_a_state_may_be_absent_and_is_read_as_a_form(signed_in: OAuthDriver, application: Registered) -> None:
+    without = signed_in.authorization_url(application, state=None)
+    assert set(signed_in.authorize(without, "", "").parameters) == {"code"}
     for sent, told in (("a+b%2Bc", "a%20b%2Bc"), ("a=b", "a%3Db"), ("%c3%a9", "%C3%A9"), ("", "")):
-        page = signed_in.open(f"{signed_in.authorization_url(application, state=None)}&state={sent}")
-        assert signed_in.callback(signed_in.decide(page)).raw("state") == told
+        assert signed_in.authorize(f"{without}&state={sent}", "", "").raw("state") == told
 
 
 @contract("2.1/client_id", "2.1/client_secret", "2.1/redirect_uri", "2.2/delivery", "5.4", "D3.exact", "D6.success")
 @contract("D10.equal", "D20.no-store", "D20.referrer")
-def test_each_registered_address_is_served_with_its_query_and_the_redirect_is_kept_by_nobody(
-    signed_in: OAuthDriver,
-) -> None:
+def test_each_registered_address_is_served_with_its_query_and_kept_by_nobody(signed_in: OAuthDriver) -> None:
     addresses = ["https://client.example/cb?a=%2F&b", "https://client.example", "http://127.0.0.1:8181/cb?x="]
     application = ApplicationFactory(redirect_uris="\n".join(addresses))
     for address in addresses:

@@ -29,9 +29,7 @@ def basic_of(pair: str) -> dict[str, str]:
 
 @contract("4.3/client_secret", "D19/invalid_client", "D19/missing-secret", "D19/switched-off", "D19.stranger")
 @contract("D12.basic", "D13.unspent")
-def test_who_proves_no_secret_is_told_in_words_that_depend_on_the_request_alone(
-    driver: OAuthDriver, application: Registered
-) -> None:
+def test_who_proves_no_secret_is_told_of_the_request_alone(driver: OAuthDriver, application: Registered) -> None:
     """Whatever the code. Only who proves the secret learns that the application is switched off."""
     code, off, public = CodeFactory(application=application).raw, ApplicationFactory(), ApplicationFactory()
     new = secret_rotation.rotate(off.row, secret_rotation.REVOKE_NOW).secret
@@ -73,9 +71,7 @@ def test_who_proves_no_secret_is_told_in_words_that_depend_on_the_request_alone(
 
 @contract("D12.padding", "D19.stranger", "D13.unspent")
 @pytest.mark.parametrize("name", ["client_id", "client_secret"])
-def test_white_space_around_a_client_id_or_secret_is_named_in_body_and_header_alike(
-    driver: OAuthDriver, application: Registered, name: str
-) -> None:
+def test_space_around_a_client_id_or_secret_is_named(driver: OAuthDriver, application: Registered, name: str) -> None:
     code = CodeFactory(application=application).raw
     sentences = set()
     for padded in ("{} ", "{}\r\n", " {}", "\t{}", "{}\u00a0", " "):
@@ -93,9 +89,7 @@ def test_white_space_around_a_client_id_or_secret_is_named_in_body_and_header_al
 
 @pytest.mark.integration
 @contract("D12.basic", "D12.both", "D19/invalid_client")
-def test_http_basic_is_accepted_alone_and_beside_a_body_that_says_the_same(
-    driver: OAuthDriver, application: Registered
-) -> None:
+def test_http_basic_is_accepted_alone_and_beside_the_same_body(driver: OAuthDriver, application: Registered) -> None:
     code = CodeFactory(application=application).raw
     right = basic(application.client_id, application.client_secret)
     assert driver.exchange(application, code, headers=right, **IN_HEADER).status_code == 200
@@ -111,9 +105,7 @@ def test_http_basic_is_accepted_alone_and_beside_a_body_that_says_the_same(
 
 
 @contract("D12.empty-password", "D9.public", "D19/invalid_client")
-def test_basic_with_an_empty_password_is_as_an_empty_secret_in_the_body(
-    driver: OAuthDriver, application: Registered
-) -> None:
+def test_basic_with_an_empty_password_is_as_an_empty_secret(driver: OAuthDriver, application: Registered) -> None:
     """Libraries send it for an application without a secret. It says nothing about the one that has a secret."""
     public = ApplicationFactory(client_type=Application.CLIENT_PUBLIC)
     proof = {"client_secret": None, "code_verifier": VERIFIER}
@@ -141,9 +133,7 @@ def test_basic_with_an_empty_password_is_as_an_empty_secret_in_the_body(
 
 
 @contract("D12.basic", "D12.scheme", "D19/invalid_client", "D19.stranger")
-def test_a_header_that_is_not_basic_is_told_and_what_may_be_a_credential_is_not(
-    driver: OAuthDriver, application: Registered
-) -> None:
+def test_another_header_than_basic_is_told_without_its_credential(driver: OAuthDriver, application: Registered) -> None:
     secret = application.client_secret
     unreadable = ("Basic", "Basic ", "Basic !!!", "Basic YQ==", "Basic /w==", "Basic OgA6", "Basic Og==")
     hidden = ("{}", "{} x", "{}, x", "Basic={}", "Token:{} x", "{}{} x")
@@ -193,9 +183,7 @@ def test_header_and_body_that_differ_are_refused(driver: OAuthDriver, applicatio
 
 
 @contract("5.3", "D13.unspent")
-def test_neither_the_secret_nor_the_code_of_one_application_opens_another(
-    driver: OAuthDriver, application: Registered
-) -> None:
+def test_neither_secret_nor_code_of_an_application_opens_another(driver: OAuthDriver, application: Registered) -> None:
     hers, code = ApplicationFactory(), CodeFactory(application=application).raw
     for secret in (hers.client_secret, TokenFactory(application=application).raw):
         error_of(driver.exchange(application, code, client_secret=secret), 401, "invalid_client")

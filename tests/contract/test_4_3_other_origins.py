@@ -37,9 +37,7 @@ def preflight(driver: OAuthDriver, path: str, method: str, **headers: str) -> re
 
 
 @contract("D22.origins", "D22.errors", "D22.documents")
-def test_answers_errors_and_documents_may_be_read_from_every_origin(
-    driver: OAuthDriver, application: Registered
-) -> None:
+def test_answers_errors_and_documents_are_read_from_every_origin(driver: OAuthDriver, application: Registered) -> None:
     """Scripts look for metadata at several paths below `/.well-known/`, and read the 404 of the missing ones."""
     driver.backend.headers["Connection"] = "close"
     public = ApplicationFactory(client_type=Application.CLIENT_PUBLIC)
@@ -66,9 +64,7 @@ def test_answers_errors_and_documents_may_be_read_from_every_origin(
 
 
 @contract("D22.preflight", "D22.documents")
-def test_a_preflight_names_what_an_application_sends_and_another_options_request_is_not_allowed(
-    driver: OAuthDriver,
-) -> None:
+def test_a_preflight_names_what_applications_send_and_another_options_request_is_refused(driver: OAuthDriver) -> None:
     """Any other header too: products and tracing add `x-grafana-device-id`, `traceparent`, `MCP-Protocol-Version`."""
     methods = {
         "/oauth/token": "POST",
@@ -89,9 +85,7 @@ def test_a_preflight_names_what_an_application_sends_and_another_options_request
 
 
 @contract("D22.pages")
-def test_no_page_and_no_path_under_authorize_allows_another_origin(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_pages_and_authorize_allow_no_other_origin(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     url = driver.authorization_url(application)
     asked = {"Origin": ORIGIN}
     sign_in = driver.open(url, headers=asked)

@@ -19,7 +19,6 @@ UNKNOWN = "&resource=https%3A%2F%2Fa.example&audience=a&utm_source=%ff&x%ff=%00&
 @contract("4.3/grant_type", "4.3/code", "4.3/client_id", "7/400", "D19/invalid_request", "D20.pragma")
 @contract("D12.url", "D12.repeated", "D12.media-type", "2.1/client_secret", "4.3")
 def test_what_is_wrong_with_the_form_is_named_and_spends_nothing(driver: OAuthDriver, application: Registered) -> None:
-    """A missing or a repeated parameter, parameters in the URL, another media type."""
     secret, code = application.client_secret, CodeFactory(application=application).raw
     sent = {"grant_type": "authorization_code", "code": code, "client_id": application.client_id}
     sent |= {"client_secret": secret, "redirect_uri": application.redirect_uri, "code_verifier": "v" * 43}
@@ -59,7 +58,7 @@ def test_unknown_parameters_are_ignored_however_often_they_are_sent(driver: OAut
     sent = {"grant_type": "authorization_code", "code": callback.parameters["code"]}
     exchanged = driver.post_token(f"{proof}&{urlencode(sent)}{many}")
     assert set(exchanged.json()) == {"access_token", "token_type", "expires_in"}
-    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    form = {"Content-Type": FORM}
     body = f"{proof}&token={exchanged.json()['access_token']}{many}"
     assert driver.call("POST", "/oauth/introspect", data=body, headers=form).json()["active"] is True
     read = driver.call("POST", "/oauth/userinfo", data=body.replace("&token=", "&access_token="), headers=form)

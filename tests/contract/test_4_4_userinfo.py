@@ -14,17 +14,13 @@ REALM = 'realm="userinfo"'
 WELL_FORMED = secrets.token_urlsafe(32)
 
 
-def ask(
-    driver: OAuthDriver, authorization: str | bytes | None, method: str = "GET", path: str = "", **more: Any
-) -> Any:
+def ask(driver: OAuthDriver, authorization: str | bytes | None, path: str = "", **more: Any) -> Any:
     headers = {} if authorization is None else {"Authorization": authorization}
-    return driver.call(method, f"/oauth/userinfo{path}", headers=headers, **more)
+    return driver.call("GET", f"/oauth/userinfo{path}", headers=headers, **more)
 
 
 @contract("D17.scheme", "D17.header", "3.3", "4.4/authorization", "5.1", "7/401", "D19/invalid_token", "D19.stranger")
-def test_what_is_no_valid_token_is_told_apart_and_without_bearer_the_challenge_names_no_error(
-    driver: OAuthDriver, rewind: Any
-) -> None:
+def test_what_is_no_valid_token_is_told_apart_and_no_error_without_bearer(driver: OAuthDriver, rewind: Any) -> None:
     """Of another credential only its shape is looked at, so whether it was issued here is not told."""
     token, expired, revoked = TokenFactory().raw, TokenFactory(), TokenFactory()
     rewind(expired.row, 3601)
@@ -59,9 +55,7 @@ def test_what_is_no_valid_token_is_told_apart_and_without_bearer_the_challenge_n
 
 
 @contract("D17.header", "5.1", "5.2")
-def test_a_token_in_the_query_the_body_or_a_cookie_counts_for_nothing_nor_does_a_session(
-    driver: OAuthDriver, signed_in: OAuthDriver
-) -> None:
+def test_a_token_elsewhere_and_a_session_count_for_nothing(driver: OAuthDriver, signed_in: OAuthDriver) -> None:
     error_of(signed_in.get("/oauth/userinfo"), 401, "invalid_token")
     token = TokenFactory().raw
     in_url = ask(driver, None, path=f"?access_token={token}")

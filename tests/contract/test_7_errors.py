@@ -41,9 +41,7 @@ def test_an_unknown_path_is_a_404_as_json_or_as_a_page(driver: OAuthDriver) -> N
 # PostgreSQL takes no NUL and no text that is not UTF-8.
 @pytest.mark.integration
 @contract("7/400", "D19/invalid_request", "D19/invalid_grant", "D19.large", "D19.sentence")
-def test_odd_bytes_are_never_a_500_and_never_break_out_of_the_description(
-    driver: OAuthDriver, application: Registered
-) -> None:
+def test_odd_bytes_never_make_a_500_or_leave_the_description(driver: OAuthDriver, application: Registered) -> None:
     code = CodeFactory(application=application).raw
     pairs = {
         "grant_type": "authorization_code",
@@ -74,9 +72,7 @@ def test_odd_bytes_are_never_a_500_and_never_break_out_of_the_description(
 
 
 @contract("7/500", "D19/server_error", "D19.page", "D20.framing", "D22.errors")
-def test_a_fault_of_ours_is_a_500_with_a_reference_that_is_in_the_log(
-    launch: Launch, application: Registered, alice: Any
-) -> None:
+def test_our_fault_is_a_500_with_a_reference_in_the_log(launch: Launch, application: Registered, alice: Any) -> None:
     server = launch(wsgi="tests.wsgi.broken")
     driver = OAuthDriver(server.base_url, server.auth_url).signed_in(alice.email, PASSWORD)
     page = driver.get(driver.authorization_url(ApplicationFactory(is_trusted=True)))

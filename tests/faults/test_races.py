@@ -40,21 +40,10 @@ from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, digest_of
 from tests.faults.races import at_once, begin, wait_until_it_waits, waiting
-from tests.pages import (
-    CODE_PAGE,
-    SECOND,
-    SIGN_UP,
-    code_of,
-    mailed_code,
-    proven,
-    sign_in,
-    with_session,
-)
+from tests.pages import CODE_PAGE, SECOND, SIGN_UP, code_of, mailed_code, proven, sign_in, with_session
 from tests.server import PATIENCE_SECONDS, wait_until
 
 pytestmark = pytest.mark.usefixtures("postgresql")
-
-# Second factors. D21, L7 ----------------------------------------------------------------------------------------------
 
 
 def test_one_of_ten_that_send_a_code_at_once_is_the_first() -> None:
@@ -84,9 +73,6 @@ def test_of_guesses_at_once_no_more_than_the_limit_are_checked(settings: Any) ->
     answers = at_once(*[guess] * 30)
     assert (len(checked), answers.count("wrong"), answers.count("throttled")) == (5, 5, 25)
     assert FailedFactor.objects.filter(user=person).count() == 5
-
-
-# The last two administrators remove each other, or themselves. P16 ----------------------------------------------------
 
 
 def administrators() -> list[User]:
@@ -137,9 +123,6 @@ def test_while_an_account_is_deleted_no_administrator_waits() -> None:
         begin(sign_in).result(timeout=PATIENCE_SECONDS)  # a lock time-out would be raised here
 
 
-# Two posts of one sign-up form, as after a double click without script ------------------------------------------------
-
-
 @pytest.fixture
 def sign_up_form(fresh_counters: None, settings: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     monkeypatch.setattr(hashing, "places", threading.Semaphore(2))
@@ -171,7 +154,6 @@ def test_both_posts_lead_to_a_page_that_takes_the_code_of_its_mail(sign_up_form:
 
 
 def test_with_another_password_only_one_post_leads_to_a_page_that_takes_a_code(sign_up_form: dict[str, str]) -> None:
-    """Mallory posts the address at the same moment."""
     browsers = [Client(), Client()]
     post_both(browsers, sign_up_form, sign_up_form | {"password1": "another phrase of hers"})
     subjects = [str(each.subject) for each in mail.outbox]
@@ -179,9 +161,6 @@ def test_with_another_password_only_one_post_leads_to_a_page_that_takes_a_code(s
     code = mailed_code(1 - told)
     typed = [browser.post(CODE_PAGE, {"code": code}).status_code for browser in browsers]
     assert sorted(typed) == [200, 302]
-
-
-# Applications ---------------------------------------------------------------------------------------------------------
 
 
 def applied(path: Path) -> str:
@@ -194,7 +173,6 @@ def applied(path: Path) -> str:
 
 
 def test_the_same_new_applications_are_registered_once_and_files_in_another_order_wait(tmp_path: Path) -> None:
-    """Each file has all names, every second one from the last to the first."""
     names = [uuid.uuid4().hex for _ in range(20)]
     rows = Application.objects.filter(client_id__in=names)
 
@@ -252,7 +230,6 @@ def test_of_two_rotations_at_the_same_moment_one_secret_is_left() -> None:
 
 
 def test_rotations_of_keys_at_once_leave_one_signer_after_another() -> None:
-    """Ten rotations wait for each other; none deadlocks, and from now on some key always signs."""
     signing_keys.signer("ES256")
     made = at_once(*[partial(signing_keys.rotate, "ES256")] * 10)
     assert len({row.kid for row in made}) == 10
@@ -260,8 +237,6 @@ def test_rotations_of_keys_at_once_leave_one_signer_after_another() -> None:
     with time_machine.travel(timezone.now() + signing_keys.PUBLISHED_BEFORE + timedelta(seconds=1), tick=False):
         assert signing_keys.signer("ES256").kid == last.kid
 
-
-# A new SECRET_KEY -----------------------------------------------------------------------------------------------------
 
 SECRET = base64.b32encode(b"a secret of twenty b").decode()
 PROFILE = "/accounts/profile"

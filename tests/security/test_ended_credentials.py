@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
@@ -39,7 +40,7 @@ from tests.pages import (
 
 pytestmark = pytest.mark.django_db
 
-Ending = Callable[[User, pytest.MonkeyPatch], str]
+Ending = Callable[[User], str]
 
 
 def issued(browser: Client, application: Registered) -> Issued:
@@ -101,26 +102,26 @@ def account(action: str, owner: User, *options: str) -> None:
     call_command("account", action, owner.email, *options, stdout=io.StringIO())
 
 
-def reset_by_mail(owner: User, _patch: pytest.MonkeyPatch) -> str:
-    browser = Client()
+def reset_by_mail(owner: User, browser: Client | None = None) -> str:
+    browser = browser or Client()
     ask_for_link(browser, owner.email)
     choose(browser, mailed_path())
     return NEW_PASSWORD
 
 
-def changed_on_the_page(owner: User, _patch: pytest.MonkeyPatch) -> str:
+def changed_on_the_page(owner: User) -> str:
     form = {"oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
     assert browser_of(owner).post("/accounts/password/change", form).status_code == 302
     return NEW_PASSWORD
 
 
-def set_by_operator(owner: User, patch: pytest.MonkeyPatch) -> str:
-    patch.setattr("sys.stdin", io.StringIO(f"{NEW_PASSWORD}\n"))
-    account("set-password", owner, "--password-stdin")
+def set_by_operator(owner: User) -> str:
+    with patch("sys.stdin", io.StringIO(f"{NEW_PASSWORD}\n")):
+        account("set-password", owner, "--password-stdin")
     return NEW_PASSWORD
 
 
-def address_changed(owner: User, _patch: pytest.MonkeyPatch) -> str:
+def address_changed(owner: User) -> str:
     browser = browser_of(owner)
     browser.post("/accounts/email", {"email": f"new-{owner.email}"})
     assert type_code(browser, mailed_code()).status_code == 302
@@ -128,7 +129,7 @@ def address_changed(owner: User, _patch: pytest.MonkeyPatch) -> str:
     return PASSWORD
 
 
-def address_corrected(owner: User, _patch: pytest.MonkeyPatch) -> str:
+def address_corrected(owner: User) -> str:
     path = f"/admin/accounts/user/{owner.pk}/?act=correct-address"
     assert admin_browser().post(path, {"email": f"new-{owner.email}"}).status_code == 302
     owner.refresh_from_db()
@@ -136,20 +137,20 @@ def address_corrected(owner: User, _patch: pytest.MonkeyPatch) -> str:
     return PASSWORD
 
 
-def activated_by_operator(owner: User, _patch: pytest.MonkeyPatch) -> str:
+def activated_by_operator(owner: User) -> str:
     account("deactivate", owner)
     account("activate", owner)
     return PASSWORD
 
 
-def activated_in_the_admin(owner: User, _patch: pytest.MonkeyPatch) -> str:
+def activated_in_the_admin(owner: User) -> str:
     office = admin_browser()
     for act in ("deactivate", "activate"):
         assert office.post(f"/admin/accounts/user/{owner.pk}/?act={act}").status_code == 302
     return PASSWORD
 
 
-def deactivated_by_hand_and_activated(owner: User, _patch: pytest.MonkeyPatch) -> str:
+def deactivated_by_hand_and_activated(owner: User) -> str:
     User.objects.filter(pk=owner.pk).update(is_active=False)
     account("activate", owner)
     return PASSWORD
@@ -170,10 +171,8 @@ def deactivated_by_hand_and_activated(owner: User, _patch: pytest.MonkeyPatch) -
         deactivated_by_hand_and_activated,
     ],
 )
-def test_a_new_password_or_address_or_a_deactivation_ends_all_that_was_given_out_before(
-    held: Held, monkeypatch: pytest.MonkeyPatch, end: Ending
-) -> None:
-    assert held.lives(end(held.person, monkeypatch)) == NOTHING
+def test_a_new_password_or_address_or_a_deactivation_ends_all_that_was_given_before(held: Held, end: Ending) -> None:
+    assert held.lives(end(held.person)) == NOTHING
 
 
 def test_nothing_else_ends_it_and_what_is_given_out_after_an_end_lives(held: Held) -> None:
@@ -189,10 +188,8 @@ def test_nothing_else_ends_it_and_what_is_given_out_after_an_end_lives(held: Hel
 
 
 @contract("D17.password")
-def test_the_browser_that_chose_the_new_password_is_known_again(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{__name__}.Client", lambda: held.browser)
-    reset_by_mail(held.person, monkeypatch)
-    monkeypatch.undo()
+def test_the_browser_that_chose_the_new_password_is_known_again(held: Held) -> None:
+    reset_by_mail(held.person, held.browser)
     assert held.browser.get("/accounts/profile").status_code == 200
     assert held.is_known(NEW_PASSWORD)
 
@@ -204,12 +201,8 @@ def test_somebody_elses_sign_in_does_not_make_an_ended_browser_known_again(held:
     assert not held.is_known(PASSWORD)
 
 
-# Requests in progress at the end --------------------------------------------------------------------------------------
-
-
 @contract("D17.password", "D17.activated")
 def test_what_is_given_to_somebody_who_was_let_in_before_the_end_is_void(alice: User, application: Registered) -> None:
-    """The end of the person's credentials, or of those of the application."""
     let_in = User.objects.get(pk=alice.pk)
     row = registry.find(application.client_id)
     assert row
@@ -238,25 +231,21 @@ def test_a_code_that_takes_the_place_of_one_from_before_the_end_lives(alice: Use
     assert read(token).status_code == 200
 
 
-def test_an_account_that_was_deactivated_while_it_chose_a_password_stays_so(
-    alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_is_deactivated_while_choosing_a_password_stays_so(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     def set_password(person: User, password: str) -> None:
         set_active(User.objects.get(pk=person.pk), False)
         original(person, password)
 
     original = User.set_password
     monkeypatch.setattr(User, "set_password", set_password)
-    reset_by_mail(alice, monkeypatch)
+    reset_by_mail(alice)
     alice.refresh_from_db()
     assert not alice.is_active
 
 
 @contract("D17.password")
-def test_a_save_in_the_administration_keeps_a_password_that_was_set_meanwhile(
-    alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(PersonForm, "clean", lambda _form: set_by_operator(alice, monkeypatch) and None)
+def test_a_save_of_a_person_keeps_a_password_set_meanwhile(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PersonForm, "clean", lambda _form: set_by_operator(alice) and None)
     form = {"nickname": "Alice B."}
     assert admin_browser().post(f"/admin/accounts/user/{alice.pk}/change/", form).status_code == 302
     alice.refresh_from_db()
@@ -275,22 +264,17 @@ def test_a_reset_link_ends_when_the_person_is_deactivated(alice: User) -> None:
 
 @contract("D17.password", "D17.activated")
 @pytest.mark.parametrize("end", [set_by_operator, activated_by_operator])
-def test_a_sign_in_that_waits_for_a_code_ends_too(end: Ending, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sign_in_that_waits_for_a_code_ends_too(end: Ending) -> None:
     owner, browser = PersonFactory(email_verified_at=None), Client()
     assert sign_in(browser, owner.email)["Location"] == "/accounts/confirm-email"
     code = mailed_code()
-    end(owner, monkeypatch)
+    end(owner)
     assert type_code(browser, code)["Location"] == "/accounts/sign-in"
     assert escape(AccountFault.SIGN_IN_ENDED.translate()) in browser.get("/accounts/sign-in").text
     assert browser.get("/accounts/profile").status_code == 302
 
 
-# Of an application ---------------------------------------------------------------------------------------------------
-
-
-def test_a_save_of_an_application_brings_back_nothing_that_ended_meanwhile(
-    application: Registered, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_save_of_an_application_brings_nothing_back(application: Registered, monkeypatch: pytest.MonkeyPatch) -> None:
     clean = ApplicationForm.clean
 
     def disabled_meanwhile(form: ApplicationForm) -> Any:

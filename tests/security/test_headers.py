@@ -1,15 +1,22 @@
-"""The security headers of every kind of response. D20."""
+"""The security headers of every kind of response (D20), and the flags of every cookie that a person gets."""
 
 from __future__ import annotations
 
+from http.cookies import Morsel
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
+import pytest
 import requests
+from django.test import Client
 
+from accounts.models import User
+from tests import grants
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
 from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registered, TokenFactory
+from tests.pages import html_of
+from tests.unit.test_config_environment import settings_with
 
 
 def policy(response: requests.Response) -> dict[str, list[str]]:
@@ -37,7 +44,6 @@ def check_page(response: requests.Response, *, leaves: bool = False, referrer: s
 
 @contract("D20.no-store", "D20.referrer", "D20.framing")
 def test_pages_for_strangers(driver: OAuthDriver, application: Registered, alice: Any) -> None:
-    """With the page that goes on after the sign-in, which begins a session with another key."""
     page = driver.open(driver.authorization_url(application))
     unknown_post = driver.browser.post(f"{driver.auth_url}/oauth/authorize", allow_redirects=False, timeout=10)
     assert Page(unknown_post).forms == []
@@ -56,17 +62,10 @@ def test_pages_for_strangers(driver: OAuthDriver, application: Registered, alice
 
 
 @contract("D20.no-store", "D20.referrer", "D20.framing", "D20.form-action")
-def test_pages_of_the_person(signed_in: OAuthDriver) -> None:
-    paths = ("/accounts/profile", "/accounts/applications", "/accounts/password/change", "/accounts/sign-out")
-    for path in (*paths, "/oauth/logout"):
-        check_page(signed_in.open(path))
-
-
-@contract("D20.no-store", "D20.referrer", "D20.framing", "D20.form-action")
-def test_a_page_whose_form_leads_to_an_application_does_not_limit_where_the_application_leads_on(
-    signed_in: OAuthDriver,
-) -> None:
-    """The consent page, the page that posts an answer, and the question of a sign-out."""
+def test_a_page_limits_where_its_forms_lead_unless_one_leads_to_an_application(signed_in: OAuthDriver) -> None:
+    for page in ("profile", "applications", "password/change", "sign-out"):
+        check_page(signed_in.open(f"/accounts/{page}"))
+    check_page(signed_in.open("/oauth/logout"))
     for address in ("https://client.example/cb", "http://[::1]:8181/cb", "com.example.app:/cb"):
         application = ApplicationFactory(redirect_uris=address, post_logout_redirect_uris=address)
         check_page(signed_in.open(signed_in.authorization_url(application)), leaves=True)
@@ -94,3 +93,38 @@ def test_machine_answers(driver: OAuthDriver, application: Registered) -> None:
         assert policy(answer) == {"default-src": ["'none'"], "frame-ancestors": ["'none'"]}
         assert "Set-Cookie" not in answer.headers
     assert all(answer.headers["Pragma"] == "no-cache" for answer in answers[:3])
+
+
+PURPOSES = ("session", "csrf", "known", "language", "ui-locales")
+OF_ORIGINS = {"BASE_URL", "AUTH_URL", "ALLOWED_HOSTS", "IS_HTTPS", "CSRF_TRUSTED_ORIGINS", "SECURE_HSTS_SECONDS"}
+
+
+@contract("O.cookies")
+@pytest.mark.django_db
+@pytest.mark.parametrize(("url", "prefix"), [("https://auth.example", "__Host-"), ("http://localhost", "delegated_")])
+def test_each_cookie_is_for_its_host_alone_and_secure_with_https(
+    url: str, prefix: str, settings: Any, monkeypatch: pytest.MonkeyPatch, application: Registered, alice: User
+) -> None:
+    for name, value in settings_with(monkeypatch, BASE_URL=url, AUTH_URL=url).items():
+        if name in OF_ORIGINS or "COOKIE" in name:
+            setattr(settings, name, value)
+    browser, cookies = Client(headers={"host": urlsplit(url).netloc}), list[Morsel[str]]()
+
+    def noted(response: Any) -> Any:
+        cookies.extend(response.cookies.values())
+        return response
+
+    sign_in = noted(browser.get(grants.link_of(application, ui_locales="de"), headers=grants.PAGE))["Location"]
+    page = noted(browser.get(sign_in))
+    consent = noted(browser.post(sign_in, {"login": alice.email, "password": PASSWORD}))["Location"]
+    noted(grants.answer(browser, html_of(noted(browser.get(consent)))))
+    noted(browser.post("/accounts/language", {"next": "/accounts/profile", "language": "fr"}))
+    noted(browser.post("/accounts/sign-out"))
+    is_https = prefix == "__Host-"
+    purposes = PURPOSES if is_https else [each.replace("-", "_") for each in PURPOSES]
+    assert {each.key for each in cookies} == {f"{prefix}{each}" for each in purposes}
+    for each in cookies:
+        assert (each["path"], each["samesite"], each["domain"], bool(each["secure"])) == ("/", "Lax", "", is_https)
+        # A cookie without a value deletes the one that the browser has.
+        assert each["httponly"] or (each.value, str(each["max-age"])) == ("", "0"), each.key
+    assert page.has_header("Strict-Transport-Security") is is_https

@@ -43,9 +43,6 @@ def public() -> Registered:
     return application
 
 
-# Authorize ------------------------------------------------------------------------------------------------------------
-
-
 @contract("D21.authorize", "8/rate", "D19.page")
 def test_authorize_stops_the_attacker(settings: Any) -> None:
     settings.RATES = {"authorize": "3/m"}
@@ -61,12 +58,8 @@ def test_authorize_lets_the_victim_go_on(settings: Any) -> None:
     assert authorize(ANOTHER) == 400
 
 
-# Token ----------------------------------------------------------------------------------------------------------------
-
-
 @contract("D21.token", "D22.errors", "D22.uncounted", "7/429", "8/rate", "D19/rate_limited")
 def test_token_stops_the_attacker(settings: Any, application: Registered) -> None:
-    """Each exchange of an authenticated application counts, also a failed one; preflights count nothing."""
     settings.RATES = {"token": "3/m"}
     preflight = {"origin": "https://app.example", "access-control-request-method": "POST"}
     assert {Client().options("/oauth/token", headers=preflight).status_code for _ in range(12)} == {200}
@@ -99,7 +92,6 @@ def test_token_of_a_public_client_stops_the_attacker(settings: Any, public: Regi
 
 @contract("D21.allowance", "D21.token")
 def test_token_of_a_public_client_lets_the_victim_go_on(settings: Any, public: Registered) -> None:
-    """Also from the attacker's address: only failures count by address. Successes count by application."""
     settings.RATES = {"token": "3/m", "token_failures": "3/m"}
     for _ in range(10):
         exchange(public, address=HERS, code="nonsense")
@@ -112,7 +104,6 @@ def test_token_of_a_public_client_lets_the_victim_go_on(settings: Any, public: R
 
 @contract("D21.token-failures", "D19/missing-secret", "8/rate")
 def test_token_failures_stops_the_attacker(settings: Any, application: Registered) -> None:
-    """A missing secret is a failed authentication too."""
     settings.RATES = {"token_failures": "3/m"}
     answers = [exchange(application, address=HERS, client_secret=each) for each in ("wrong", "", "wrong", "wrong", "")]
     assert statuses(answers) == [401] * 3 + [429] * 2
@@ -142,9 +133,6 @@ def test_token_failures_of_an_address_lets_the_victim_go_on(settings: Any, appli
         exchange(application, address=HERS, client_id=f"invented{number}")
     assert exchange(application, address=HERS).status_code == 200
     assert exchange(application, address=ANOTHER, client_secret="wrong").status_code == 401
-
-
-# User info ------------------------------------------------------------------------------------------------------------
 
 
 @contract("D21.userinfo", "8/rate")
@@ -190,9 +178,6 @@ def test_userinfo_failures_lets_the_victim_go_on(settings: Any) -> None:
     assert userinfo("bad", ANOTHER) == 401
 
 
-# Logout ---------------------------------------------------------------------------------------------------------------
-
-
 def test_logout_stops_the_attacker(settings: Any) -> None:
     settings.RATES = {"logout": "3/m"}
     assert [logout(HERS) for _ in range(5)] == [400] * 3 + [429] * 2
@@ -206,13 +191,9 @@ def test_logout_lets_the_victim_go_on(settings: Any) -> None:
     assert logout(ANOTHER) == authorize(HERS) == 400
 
 
-# IPv6 -----------------------------------------------------------------------------------------------------------------
-
-
 @contract("D21.site")
 @pytest.mark.parametrize("limit", ["authorize", "token_failures", "userinfo_failures", "sign_in_address"])
 def test_ipv6_site_stops_the_attacker(settings: Any, application: Registered, limit: str) -> None:
-    """She has a /48, which contains 65,536 networks that each count as one address."""
     settings.RATES = {limit: "1/m"}
     send = {
         "authorize": authorize,
@@ -229,7 +210,6 @@ def test_ipv6_site_stops_the_attacker(settings: Any, application: Registered, li
 
 @contract("D21.site")
 def test_ipv6_site_lets_the_victim_go_on(settings: Any) -> None:
-    """In another site, and in hers while she uses one network: her rejected requests do not count for the site."""
     settings.RATES = {"authorize": "2/m", "userinfo_failures": "2/m"}
     for _ in range(20):
         authorize(site_address(2, 1))
@@ -237,9 +217,6 @@ def test_ipv6_site_lets_the_victim_go_on(settings: Any) -> None:
     for neighbour in (site_address(2, 2), site_address(3, 1)):
         assert authorize(neighbour) == 400
         assert userinfo("bad", neighbour) == 401
-
-
-# All of them ----------------------------------------------------------------------------------------------------------
 
 
 @contract("D21.off")
@@ -251,9 +228,6 @@ def test_off_switches_off_every_one_of_them(settings: Any, application: Register
     assert {authorize(HERS) for _ in range(125)} == {400}
     assert {ask_for_reset("nobody@example.com").status_code for _ in range(25)} == {302}
     assert len(mail.outbox) == 25
-
-
-# Revocation and introspection -----------------------------------------------------------------------------------------
 
 
 @contract("I8.rate")

@@ -53,6 +53,7 @@ from tests.pages import (
     known_browser,
     mailed_code,
     proven,
+    sign_up,
     text_of,
     type_code,
     with_session,
@@ -78,9 +79,6 @@ def test_the_rates_are_those_of_the_table(settings: Any) -> None:
     assert rates["new_browser_mail"] == [f"{settings.NEW_BROWSER_MAILS_PER_DAY}/d"]
 
 
-# Sign-in --------------------------------------------------------------------------------------------------------------
-
-
 @contract("D21.sign-in-account")
 def test_sign_in_account_stops_the_attacker(settings: Any, alice: User) -> None:
     settings.RATES = {"sign_in_account": "2/15m"}
@@ -90,7 +88,6 @@ def test_sign_in_account_stops_the_attacker(settings: Any, alice: User) -> None:
 
 @contract("D21.sign-in-account", "D21.known")
 def test_sign_in_account_lets_the_victim_go_on(settings: Any, alice: User) -> None:
-    """In a new browser, and during the attack in a browser where she signed in before."""
     settings.RATES = {"sign_in_account": "2/15m"}
     known = known_browser(alice)
     for _ in range(4):
@@ -105,9 +102,8 @@ def test_a_password_is_guessed_no_more_often_at_sign_up(settings: Any) -> None:
     for verified_at in (timezone.now(), None):
         bob = PersonFactory(email_verified_at=verified_at)
         for each, password in enumerate(["a guessed phrase", "another guessed phrase", PASSWORD]):
-            form = {"email": bob.email, "nickname": "Mallory", "password1": password}
             with time_machine.travel(time.time() + 11 * each, tick=False):
-                answer = Client().post("/accounts/sign-up", form, REMOTE_ADDR=HERS)
+                answer = sign_up(Client(), email=bob.email, password1=password, address=HERS)
             assert (answer.status_code, answer["Location"]) == (302, "/accounts/confirm-email")
         assert {each.subject[:16] for each in mail.outbox} == {"You already have"}
         assert try_password(bob.email, PASSWORD, address=HERS).status_code == 429
@@ -170,7 +166,6 @@ def test_sign_in_of_all_stops_the_attacker(settings: Any) -> None:
 
 @contract("D21.all-sign-ins", "D21.known")
 def test_sign_in_of_all_lets_the_victim_go_on(settings: Any, alice: User) -> None:
-    """A known browser is not limited; a new one keeps her input, and a reset by mail signs her in."""
     settings.RATES = {"sign_in": "1/m"}
     known = known_browser(alice)
     try_password("person@example.com", address=HERS)
@@ -182,7 +177,6 @@ def test_sign_in_of_all_lets_the_victim_go_on(settings: Any, alice: User) -> Non
 
 @contract("D21.sign-in-done")
 def test_sign_in_done_stops_the_attacker(settings: Any, alice: User) -> None:
-    """Wherever they come from, and in a known browser too."""
     settings.RATES = {"sign_in_done": "2/15m"}
     answers = [try_password(alice.email, PASSWORD, address=f"192.0.2.{number}") for number in range(4)]
     assert statuses(answers) == [302] * 2 + [429] * 2
@@ -197,7 +191,6 @@ def test_sign_in_done_stops_the_attacker(settings: Any, alice: User) -> None:
 
 @contract("D21.sign-in-done", "D21.known")
 def test_sign_in_done_lets_the_victim_go_on(settings: Any, alice: User) -> None:
-    """In a known browser, and in a new one with a reset by mail, which begins a new count."""
     known = known_browser(alice)
     settings.RATES = {"sign_in_done": "3/15m"}
     for number in range(5):
@@ -224,9 +217,6 @@ def test_sign_in_begun_lets_the_victim_go_on(settings: Any, alice: User) -> None
     assert try_password(alice.email, PASSWORD, address=HERS, browser=known).status_code == 302
 
 
-# Reset ----------------------------------------------------------------------------------------------------------------
-
-
 def test_reset_stops_the_attacker(settings: Any) -> None:
     settings.RATES = {"reset": "3/m"}
     answers = [ask_for_reset(f"person{number}@example.com", address=HERS) for number in range(5)]
@@ -244,7 +234,6 @@ def test_reset_lets_the_victim_go_on(settings: Any, alice: User) -> None:
 
 
 def ask_for_many_mails(email: str) -> None:
-    """From one address she sends five mails, from any number of them fifteen."""
     for _ in range(8):
         ask_for_reset(email, address=HERS)
     assert len(mail.outbox) == 5
@@ -261,16 +250,12 @@ def test_reset_mail_stops_the_attacker(alice: User) -> None:
 
 @contract("D21.known")
 def test_reset_mail_lets_the_victim_go_on(alice: User) -> None:
-    """She gets a mail in a known browser in any case; in a new one she gets a mail or an earlier link works."""
     known = known_browser(alice)
     ask_for_many_mails(alice.email)
     ask_for_reset(alice.email, browser=known)
     assert len(mail.outbox) == 16
     mail.outbox[15:] = []
     choose_password_by_mail(alice, Client(), HERS)
-
-
-# New passwords and codes ----------------------------------------------------------------------------------------------
 
 
 def post_password(address: str) -> Any:
@@ -293,7 +278,6 @@ def test_new_password_lets_the_victim_go_on(settings: Any, alice: User) -> None:
 
 
 def test_code_by_mail_stops_the_attacker() -> None:
-    """She knows the password and not the mailbox: three attempts for a code, and a code every ten seconds."""
     bob = PersonFactory(email_verified_at=None)
     hers = Client()
     assert try_password(bob.email, PASSWORD, browser=hers)["Location"] == "/accounts/confirm-email"
@@ -305,7 +289,6 @@ def test_code_by_mail_stops_the_attacker() -> None:
 
 
 def test_code_by_mail_lets_the_victim_go_on() -> None:
-    """Failures count for the attacker's session only; without the password no code is sent at all."""
     bob = PersonFactory(email_verified_at=None)
     for _ in range(5):
         try_password(bob.email, address=HERS)
@@ -313,9 +296,6 @@ def test_code_by_mail_lets_the_victim_go_on() -> None:
     his = Client()
     assert try_password(bob.email, PASSWORD, browser=his)["Location"] == "/accounts/confirm-email"
     assert type_code(his, mailed_code())["Location"] == "/accounts/profile"
-
-
-# A new address --------------------------------------------------------------------------------------------------------
 
 
 def ask_for_codes(person: User, number: int) -> list[int]:
@@ -337,9 +317,6 @@ def send_picture(browser: Client, content: bytes) -> Any:
     return browser.post("/accounts/profile", {"nickname": "N", "picture": upload(content)})
 
 
-# Pictures -------------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(params=[{"picture": "2/m"}, {"picture_hour": "2/h"}], ids=["minute", "hour"])
 def two_pictures(settings: Any, request: Any) -> None:
     settings.RATES = request.param
@@ -357,7 +334,6 @@ def test_picture_stops_the_attacker(browser: Client) -> None:
 def test_picture_lets_the_victim_go_on(
     settings: Any, browser: Client, alice: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another person, and the same one without a picture. What was not decoded does not count."""
     settings.RATES = {"picture": "1/m"}
     hers = browser_of(PersonFactory())
     assert statuses([send_picture(hers, b"not a picture") for _ in range(2)]) == [200, 429]
@@ -386,11 +362,7 @@ def test_a_picture_that_takes_too_much_work_counts_as_six(browser: Client, monke
     assert statuses([send_picture(browser, picture()) for _ in range(2)]) == [200, 429]
 
 
-# A new browser --------------------------------------------------------------------------------------------------------
-
-
 def told_of_new_browsers(person: User) -> int:
-    """The owner's mails after she has signed in eight times, each time in a new browser."""
     for _ in range(8):
         assert try_password(person.email, PASSWORD).status_code == 302
     deliver_all()
@@ -402,15 +374,11 @@ def test_new_browser_mail_stops_the_attacker() -> None:
 
 
 def test_new_browser_mail_lets_the_victim_go_on() -> None:
-    """Other people are told as always, and the owner is the next day."""
     bob = PersonFactory(last_login=timezone.now())
     told_of_new_browsers(bob)
     assert told_of_new_browsers(PersonFactory(last_login=timezone.now())) == 10
     with time_machine.travel(timezone.now() + timedelta(days=1)):
         assert told_of_new_browsers(bob) == 15
-
-
-# Notices --------------------------------------------------------------------------------------------------------------
 
 
 def told(*kinds: str, to: User) -> Counter[str]:
@@ -423,7 +391,6 @@ def told(*kinds: str, to: User) -> Counter[str]:
 
 
 def test_notice_stops_the_attacker(settings: Any, alice: User) -> None:
-    """Whatever makes the notices: here the pages of recovery codes, of a consent and of a password."""
     assert told("recovery_codes_generated", to=alice) == {"recovery_codes_generated": 5}
     mallory = PersonFactory()
     browser, application = proven(with_session(mallory)), ApplicationFactory()
@@ -438,7 +405,6 @@ def test_notice_stops_the_attacker(settings: Any, alice: User) -> None:
 
 
 def test_notice_lets_the_victim_go_on(alice: User) -> None:
-    """The first mails of each kind come, and the next hour's; so do other people's, and those before a secret ends."""
     assert told("application_allowed", to=alice) == {"application_allowed": 5}
     assert told("totp_deactivated", "webauthn_added", to=alice) == {"totp_deactivated": 5, "webauthn_added": 5}
     assert told("application_allowed", to=PersonFactory()) == {"application_allowed": 5}
@@ -451,9 +417,6 @@ def test_notice_lets_the_victim_go_on(alice: User) -> None:
     assert OutgoingMail.objects.filter(kind="secret_ends").count() == 12
     with time_machine.travel(timezone.now() + timedelta(hours=1, minutes=1)):
         assert told("application_allowed", to=alice) == {"application_allowed": 5}
-
-
-# The administration ---------------------------------------------------------------------------------------------------
 
 
 def renamed(browser: Client, application: Application, number: int, address: str = "") -> Any:
@@ -485,7 +448,6 @@ def test_administration_stops_the_attacker(settings: Any) -> None:
 
 
 def test_administration_lets_the_victim_go_on(settings: Any) -> None:
-    """Others go on, the page keeps what was typed and says when to send it again; commands have no such limit."""
     settings.RATES = {"administration": "2/h"}
     browser, application = admin_browser(), ApplicationFactory().row
     refused = [renamed(browser, application, number) for number in range(3)][-1]

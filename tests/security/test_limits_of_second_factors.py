@@ -22,6 +22,7 @@ from oauth_bridge.management import purging
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import ANOTHER, HERS, site_address, statuses, try_password
 from tests.pages import (
+    PASSKEY,
     SECOND,
     Account,
     Device,
@@ -69,7 +70,6 @@ def test_second_factor_stops_the_attacker(account: Account) -> None:
 
 
 def test_second_factor_lets_the_victim_go_on(account: Account) -> None:
-    """In her own browser at the attacker's address, and elsewhere in a new one."""
     for _ in range(3):
         guess(account.browser_before_code(address=HERS))
     fresh = account.browser_before_code(address=ANOTHER)
@@ -150,22 +150,18 @@ def test_failures_are_bounded_and_purged_and_name_no_address(account: Account) -
     assert not FailedFactor.objects.exists()
 
 
-# Passkeys -------------------------------------------------------------------------------------------------------------
-
-OPTIONS = "/accounts/sign-in/passkey"
 BAD = '{"id": "AA", "rawId": "AA", "type": "public-key", "response": {"clientDataJSON": "e30"}}'
 
 
 def ask_for_options(address: str) -> Any:
-    return Client().get(OPTIONS, REMOTE_ADDR=address)
+    return Client().get(PASSKEY, REMOTE_ADDR=address)
 
 
 def answer_badly(address: str) -> Any:
-    return Client().post(OPTIONS, {"credential": BAD}, REMOTE_ADDR=address)
+    return Client().post(PASSKEY, {"credential": BAD}, REMOTE_ADDR=address)
 
 
 def test_passkey_options_stops_the_attacker(settings: Any) -> None:
-    """Requests for the options and answers count together."""
     settings.RATES = {"passkey_options": "4/m"}
     assert statuses([ask_for_options(HERS), ask_for_options(HERS)]) == [200] * 2
     assert statuses([answer_badly(HERS), answer_badly(HERS)]) == [302] * 2
@@ -179,37 +175,29 @@ def test_passkey_options_lets_the_victim_go_on(settings: Any, alice: User) -> No
     assert try_password(alice.email, PASSWORD, address=HERS).status_code == 302
 
 
-@pytest.fixture
-def owner(alice: User, passkeys_over_http: None) -> Client:
-    return browser_of(alice)
-
-
-def test_new_passkey_stops_the_attacker(settings: Any, owner: Client) -> None:
-    """Also when she removes those that she has added."""
+@pytest.mark.usefixtures("passkeys_over_http")
+def test_new_passkey_stops_the_attacker(settings: Any, browser: Client) -> None:
     settings.RATES = {"new_passkey": "2/h"}
     for _ in range(2):
-        assert add_many(owner, 1) == [302]
+        assert add_many(browser, 1) == [302]
         Authenticator.objects.filter(type="webauthn").delete()
-    answer = add(owner, Device().made(creation(owner)))
+    answer = add(browser, Device().made(creation(browser)))
     assert answer.status_code == 429
     assert "Try again in" in html_of(answer)
     assert 1 <= int(answer["Retry-After"]) <= 3600
 
 
-def test_new_passkey_lets_the_victim_go_on(settings: Any, owner: Client) -> None:
-    """The passkeys that are there go on working, and so do other people's."""
+@pytest.mark.usefixtures("passkeys_over_http")
+def test_new_passkey_lets_the_victim_go_on(settings: Any, browser: Client) -> None:
     settings.RATES = {"new_passkey": "1/h"}
     device = Device()
-    add(owner, device.made(creation(owner)))
-    assert add_many(owner, 1) == [429]
-    browser = Client()
-    browser.post(OPTIONS, {"credential": json.dumps(device.signed(request_options(browser)))})
-    assert is_signed_in(browser)
+    add(browser, device.made(creation(browser)))
+    assert add_many(browser, 1) == [429]
+    fresh = Client()
+    fresh.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(fresh)))})
+    assert is_signed_in(fresh)
     another = browser_of(PersonFactory())
     assert add_many(another, 1) == [302]
-
-
-# The mail to the owner ------------------------------------------------------------------------------------------------
 
 
 def mails() -> list[Any]:
@@ -217,9 +205,7 @@ def mails() -> list[Any]:
     return [each for each in mail.outbox if each.subject.startswith("Somebody may know your password")]
 
 
-def test_from_the_third_failure_of_an_unknown_browser_the_owner_is_told_once_a_day(
-    settings: Any, account: Account
-) -> None:
+def test_from_the_third_failure_in_a_new_browser_the_owner_is_told_once_a_day(settings: Any, account: Account) -> None:
     settings.RATES = {"second_factor": "10/15m"}
     User.objects.update(language="en")
     told = []
@@ -236,9 +222,7 @@ def test_from_the_third_failure_of_an_unknown_browser_the_owner_is_told_once_a_d
         assert len(mails()) == 2
 
 
-def test_nobody_is_told_of_failures_in_a_known_browser_or_where_a_signed_in_person_confirms(
-    settings: Any, account: Account
-) -> None:
+def test_nobody_is_told_of_failures_in_a_known_browser_or_at_a_confirmation(settings: Any, account: Account) -> None:
     settings.RATES = {"second_factor": "10/15m"}
     for _ in range(3):
         account.browser.post(CONFIRM, {"code": "000000"})

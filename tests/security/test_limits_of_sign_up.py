@@ -15,29 +15,26 @@ from django.test import Client
 from accounts.models import User
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import ANOTHER, HERS, ask_for_reset, choose_password_by_mail, site_address, statuses, try_password
-from tests.pages import browser_of, known_browser
+from tests.pages import NEW, browser_of, known_browser, sign_up
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment")]
 
-NEW_ACCOUNT = {"nickname": "Mallory", "password1": "a long enough phrase"}
-
 
 def ask_for_accounts(addresses: list[str], name: str) -> list[int]:
-    people = (NEW_ACCOUNT | {"email": f"{name}-{number}@example.net"} for number in range(len(addresses)))
-    pairs = zip(people, addresses, strict=True)
-    return statuses([Client().post("/accounts/sign-up", form, REMOTE_ADDR=address) for form, address in pairs])
+    emails = (f"{name}-{number}@example.net" for number in range(len(addresses)))
+    pairs = zip(emails, addresses, strict=True)
+    return statuses([sign_up(Client(), email=email, address=address) for email, address in pairs])
 
 
 @pytest.mark.usefixtures("sign_up_is_open")
 def test_sign_up_stops_the_attacker(settings: Any) -> None:
-    """In a minute, also with all addresses of an IPv6 site, and in a day."""
     settings.RATES = {"sign_up": "3/m", "sign_up_day": "5/d"}
     before = User.objects.count()
     assert ask_for_accounts([HERS] * 5, "one") == [302] * 3 + [429] * 2
     assert ask_for_accounts([site_address(6, number) for number in range(14)], "site") == [302] * 12 + [429] * 2
     with time_machine.travel(time.time() + 60, tick=False):
         assert ask_for_accounts([HERS] * 3, "later") == [302] * 2 + [429]
-        answer = Client().post("/accounts/sign-up", NEW_ACCOUNT | {"email": "last@example.net"}, REMOTE_ADDR=HERS)
+        answer = sign_up(Client(), email="last@example.net", address=HERS)
     assert int(answer["Retry-After"]) > 7200
     assert "Try again in 24 hours." in answer.content.decode()
     assert User.objects.count() == before + 17
@@ -45,25 +42,19 @@ def test_sign_up_stops_the_attacker(settings: Any) -> None:
 
 @pytest.mark.usefixtures("sign_up_is_open")
 def test_sign_up_lets_the_victim_go_on(settings: Any, alice: User) -> None:
-    """She signs up from another network; who has an account signs in there and here."""
     settings.RATES = {"sign_up": "3/m"}
     ask_for_accounts([HERS] * 4, "hers")
     assert ask_for_accounts([ANOTHER], "victim") == [302]
     assert try_password(alice.email, PASSWORD, address=HERS).status_code == 302
 
 
-def sign_up(email: str, number: int) -> list[Any]:
+def sign_up_often(email: str, number: int) -> list[Any]:
     """The answers of so many sign-ups, each from another address and 11 seconds after the one before."""
     answers = []
     for each in range(number):
         with time_machine.travel(time.time() + 11 * each, tick=False):
-            answers.append(
-                Client().post("/accounts/sign-up", NEW_ACCOUNT | {"email": email}, REMOTE_ADDR=f"192.0.2.{each}")
-            )
+            answers.append(sign_up(Client(), email=email, address=f"192.0.2.{each}"))
     return answers
-
-
-# Mails ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -73,11 +64,6 @@ def hour(settings: Any, monkeypatch: Any) -> Any:
     monkeypatch.setattr("django_ratelimit.core.zlib", SimpleNamespace(crc32=lambda _key: 0))
     with time_machine.travel(datetime(2026, 1, 1, 12, 0, 30, tzinfo=UTC), tick=False):
         yield
-
-
-@pytest.fixture
-def three_mails(hour: None, settings: Any) -> None:
-    settings.RATES = {"mail": "3/h"}
 
 
 def ask_for_mails(address: str, name: str) -> list[int]:
@@ -94,17 +80,18 @@ def ask_for_mails(address: str, name: str) -> list[int]:
     return statuses(answers)
 
 
-@pytest.mark.usefixtures("three_mails")
-def test_mail_stops_the_attacker() -> None:
+@pytest.mark.usefixtures("hour")
+def test_mail_stops_the_attacker(settings: Any) -> None:
+    settings.RATES = {"mail": "3/h"}
     assert ask_for_mails(HERS, "mallory") == [302] * 3 + [429] * 2
     assert len(mail.outbox) == 3
     site = [ask_for_reset(f"{number}@example.org", address=site_address(8, number)) for number in range(14)]
     assert statuses(site) == [302] * 12 + [429] * 2
 
 
-@pytest.mark.usefixtures("three_mails")
-def test_mail_lets_the_victim_go_on(alice: User) -> None:
-    """In a known browser at the same address, and from another address."""
+@pytest.mark.usefixtures("hour")
+def test_mail_lets_the_victim_go_on(settings: Any, alice: User) -> None:
+    settings.RATES = {"mail": "3/h"}
     known = known_browser(alice)
     ask_for_mails(HERS, "mallory")
     assert ask_for_reset(alice.email, address=HERS).status_code == 429
@@ -122,7 +109,7 @@ def test_addresses_with_a_tag_count_as_one_mailbox_for_mails_and_for_nothing_els
     ask_for_reset(f"x{name}@{host}", address=HERS)
     assert len(mail.outbox) == 6
     for number in range(12):
-        sign_up(f"{name}+{number}@{host}", 1)
+        sign_up_often(f"{name}+{number}@{host}", 1)
     assert len(mail.outbox) == 16
     for _ in range(10):
         try_password(f"{name}+1@{host}")
@@ -131,7 +118,7 @@ def test_addresses_with_a_tag_count_as_one_mailbox_for_mails_and_for_nothing_els
 
 @pytest.mark.usefixtures("hour")
 def test_taken_mail_stops_the_attacker(alice: User) -> None:
-    answers = sign_up(alice.email, 8)
+    answers = sign_up_often(alice.email, 8)
     assert statuses(answers) == [302] * 8
     assert len({each["Location"] for each in answers}) == 1
     assert len(mail.outbox) == 5
@@ -139,17 +126,17 @@ def test_taken_mail_stops_the_attacker(alice: User) -> None:
 
 @pytest.mark.usefixtures("hour")
 def test_taken_mail_lets_the_victim_go_on(alice: User) -> None:
-    sign_up(alice.email, 8)
+    sign_up_often(alice.email, 8)
     assert try_password(alice.email, PASSWORD).status_code == 302
     choose_password_by_mail(alice, Client())
 
 
 def take(victim: str) -> Any:
     """Mallory signs up with the address of somebody else, and then signs in again and again."""
-    sign_up(victim, 1)
+    sign_up_often(victim, 1)
     for each in range(1, 13):
         with time_machine.travel(time.time() + 11 * each, tick=False):
-            answer = try_password(victim, NEW_ACCOUNT["password1"])
+            answer = try_password(victim, NEW["password1"])
     return answer
 
 
@@ -163,7 +150,6 @@ def test_code_mail_stops_the_attacker() -> None:
 
 @pytest.mark.usefixtures("hour")
 def test_code_mail_lets_the_victim_go_on() -> None:
-    """The owner takes the account over by a reset link, and codes to a new address are counted apart."""
     take("victim@example.org")
     choose_password_by_mail(User.objects.get(email="victim@example.org"), Client())
     browser = browser_of(PersonFactory())

@@ -70,9 +70,7 @@ def test_only_a_few_paths_store_something_for_a_stranger(sign_up_is_open: None, 
     assert stored == {key: labels for key, labels in STORED.items() if key[0] == method}
 
 
-def test_a_session_of_a_person_lasts_for_two_weeks_and_a_sign_in_that_waits_for_its_code_for_an_hour(
-    alice: User,
-) -> None:
+def test_a_session_of_a_person_lasts_two_weeks_and_one_that_waits_for_its_code_an_hour(alice: User) -> None:
     """allauth asks for two weeks as soon as the password is right."""
     for verified_at, age in ((timezone.now(), settings.SESSION_COOKIE_AGE), (None, settings.ANONYMOUS_SESSION_AGE)):
         Session.objects.all().delete()

@@ -20,12 +20,11 @@ from accounts.sessions import store
 from tests.contract_coverage import contract
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import add_second_factor, example_paths, try_password
-from tests.pages import browser_of, is_signed_in, known_browser
+from tests.pages import PASSKEY, browser_of, is_signed_in, known_browser
 from tests.security.test_rows_of_strangers import FIELDS
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("one_moment", "sign_up_is_open")]
 
-PASSKEY = "/accounts/sign-in/passkey"
 PROFILE = "/accounts/profile"
 FEW = 8  # requests, more than a session keeps messages
 
@@ -86,9 +85,6 @@ def test_somebody_with_the_password_alone_ends_no_session(alice: User, settings:
     assert try_password(alice.email, PASSWORD).status_code == 302
 
 
-# Sizes and lifetimes --------------------------------------------------------------------------------------------------
-
-
 def stranger() -> Client:
     """Somebody who is not signed in and has a session."""
     browser = Client()
@@ -109,10 +105,6 @@ def late_holder() -> Client:
     return browser
 
 
-def size() -> int:
-    return max((len(row) for row in Session.objects.values_list("session_data", flat=True)), default=0)
-
-
 @contract("D21.sessions")
 @pytest.mark.parametrize("sender", [stranger, holder, late_holder])
 def test_no_number_of_requests_to_any_path_makes_a_session_grow(sender: Callable[[], Client], settings: Any) -> None:
@@ -124,7 +116,7 @@ def test_no_number_of_requests_to_any_path_makes_a_session_grow(sender: Callable
         for number in range(2 * FEW):
             post = {**FIELDS, "nickname": f"Mallory {number:02}", "remove_picture": "1", "padding": "x" * 5000}
             browser.post(f"{path}?next=/accounts/profile", post)
-            sizes.append(size())
+            sizes.append(max((len(row) for row in Session.objects.values_list("session_data", flat=True)), default=0))
         if sizes[-1] > sizes[FEW] or sizes[-1] > 4000:
             grown[path] = sizes
         Session.objects.all().delete()

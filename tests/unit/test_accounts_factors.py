@@ -29,7 +29,6 @@ from tests.pages import (
     deliver_all,
     html_of,
     is_signed_in,
-    sign_in,
     with_session,
 )
 
@@ -51,9 +50,6 @@ def test_a_right_code_is_right_once_however_a_keyboard_or_a_copy_spells_it(accou
             assert account.browser_before_code().post(SECOND, {"code": spelled}).status_code == status, "once"
 
 
-# Signing in ----------------------------------------------------------------------------------------------------------
-
-
 def test_the_code_signs_in_after_the_password_and_leads_on(client: Client, account: Account) -> None:
     for answer in (client.get(SECOND), client.post(SECOND, {"code": account.codes[0]})):
         assert answer["Location"].startswith("/accounts/sign-in"), "the password comes first"
@@ -64,9 +60,6 @@ def test_the_code_signs_in_after_the_password_and_leads_on(client: Client, accou
     answer = client.post(SECOND, {"code": code_of(account.secret)})
     assert answer["Location"] == "/oauth/authorize?pending=x"
     assert is_signed_in(client)
-
-
-# The page "Security" -------------------------------------------------------------------------------------------------
 
 
 def test_each_sensitive_page_asks_for_a_proof_unless_a_sign_in_is_new(client: Client, account: Account) -> None:
@@ -89,20 +82,10 @@ def test_each_sensitive_page_asks_for_a_proof_unless_a_sign_in_is_new(client: Cl
         assert account.browser.get(CODES).status_code == 200
 
 
-def test_recovery_codes_are_shown_once_and_replaced_by_new_ones(alice: User) -> None:
-    browser = browser_of(alice)
-    browser.post(APP, {"code": code_of(codes_on(browser.get(APP))[0])})
-    codes = codes_on(browser.get(CODES))
-    assert len(codes) == 10
-    page = html_of(browser.get(CODES))
-    assert not any(code in page for code in codes)
-    browser.post(f"{CODES}/new")
-    sign_in(client := Client(), alice.email)
-    assert client.post(SECOND, {"code": codes[0]}).status_code == 200
-
-
-def test_recovery_codes_are_downloaded_by_whoever_has_seen_them(account: Account) -> None:
+def test_recovery_codes_are_shown_once_replaced_and_downloaded_by_whoever_has_seen_them(account: Account) -> None:
+    assert (len(account.codes), codes_on(account.browser.get(CODES))) == (10, [])
     page = account.browser.get(account.browser.post(f"{CODES}/new").headers["Location"])
+    assert account.browser_before_code().post(SECOND, {"code": account.codes[0]}).status_code == 200
     [signed] = re.findall(r'name="codes" value="([^"]+)"', html_of(page))
     answer = account.browser.post(CODES, {"codes": signed})
     assert answer["Content-Disposition"] == 'attachment; filename="recovery-codes.txt"'
@@ -122,9 +105,6 @@ def test_switched_off_the_password_is_enough_again_and_both_is_told_by_mail(acco
         ("The authenticator app was switched off", [account.person.email]),
     ]
     assert is_signed_in(browser_of(account.person))
-
-
-# What is stored ------------------------------------------------------------------------------------------------------
 
 
 def test_neither_the_database_nor_the_file_with_the_persons_data_holds_a_readable_secret(account: Account) -> None:
@@ -155,19 +135,9 @@ def test_mallory_does_not_touch_the_passkey_of_another_person(alice: User) -> No
     assert Authenticator.objects.get().data["name"] == "Telephone"
 
 
-# Codes of the app -----------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def period() -> int:
-    """When the present period of codes began, in Unix time."""
-    return int(time.time()) // 30 * 30
-
-
 @pytest.mark.parametrize(("late_by", "expected"), [(-60, 200), (-1, 302), (0, 302), (59, 302), (60, 200)])
-def test_a_code_of_the_app_is_valid_in_its_period_and_beside_it(
-    account: Account, period: int, late_by: int, expected: int
-) -> None:
+def test_a_code_is_valid_in_and_beside_its_period(account: Account, late_by: int, expected: int) -> None:
+    period = int(time.time()) // 30 * 30
     with time_machine.travel(period, tick=False):
         code = code_of(account.secret)
     with time_machine.travel(period + late_by, tick=False):
@@ -175,7 +145,8 @@ def test_a_code_of_the_app_is_valid_in_its_period_and_beside_it(
         assert browser.post(SECOND, {"code": code}).status_code == expected
 
 
-def test_each_code_of_the_app_works_once_that_of_the_set_up_too(account: Account, period: int) -> None:
+def test_each_code_of_the_app_works_once_that_of_the_set_up_too(account: Account) -> None:
+    period = int(time.time()) // 30 * 30
     with time_machine.travel(period, tick=False):
         account.browser.post("/accounts/confirm", {"password": PASSWORD})
         account.browser.post(f"{APP}/off")
@@ -192,9 +163,6 @@ def test_each_code_of_the_app_works_once_that_of_the_set_up_too(account: Account
                 assert (answer.status_code, "was used before" in html_of(answer)) == (200, True)
 
 
-# Administrators -------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def administrator(alice: User, settings: Any) -> User:
     settings.STAFF_SECOND_FACTOR = True
@@ -203,9 +171,7 @@ def administrator(alice: User, settings: Any) -> User:
     return alice
 
 
-def test_an_administrator_without_a_factor_adds_one_and_is_led_back_after_the_recovery_codes(
-    administrator: User,
-) -> None:
+def test_an_administrator_without_a_factor_adds_one_and_is_led_back_after_the_codes(administrator: User) -> None:
     browser = browser_of(administrator)
     answer = browser.get("/admin/accounts/user/", follow=True)
     assert answer.redirect_chain[-1][0] == "/accounts/security"
@@ -223,8 +189,6 @@ def test_an_administrator_enters_with_the_second_factor_and_not_after_its_remova
     for path, browser in ((asked, account.browser), (SECOND, account.browser_before_code(next="/admin/"))):
         assert browser.post(path, {"code": account.codes.pop()})["Location"] == "/admin/"
         assert browser.get("/admin/").status_code == 200
-    for model in ("mfa/authenticator", "account/emailaddress"):
-        assert browser.get(f"/admin/{model}/").status_code == 404
     Authenticator.objects.all().delete()
     assert browser.get("/admin/").status_code == 302
 

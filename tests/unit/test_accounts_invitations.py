@@ -42,11 +42,9 @@ from tests.pages import (
 pytestmark = pytest.mark.django_db
 
 PEOPLE = "/admin/accounts/user/"
-WEEK = 7 * 24 * 3600
 
 
 def invite(browser: Client, **fields: Any) -> tuple[str, User]:
-    """The path of the mailed link, and who is invited."""
     answer = browser.post(f"{PEOPLE}add/", {"email": "New@Example.org", **fields}, follow=True)
     assert "An invitation goes to new@example.org." in text_of(answer)
     return mailed_invitation(), User.objects.get(email="new@example.org")
@@ -63,7 +61,6 @@ def act(browser: Client, person: User, name: str, **form: str) -> Any:
 
 
 def test_an_invited_person_is_listed_and_signs_up_with_the_mailed_link(grace: Client) -> None:
-    """Also while SIGN_UP is closed."""
     group = Group.objects.create(name="Readers")
     path, person = invite(grace, nickname="Ada", groups=str(group.pk))
     assert mail.outbox[-1].to == ["new@example.org"]
@@ -85,7 +82,7 @@ def test_an_invited_person_is_listed_and_signs_up_with_the_mailed_link(grace: Cl
 def test_an_invitation_is_sent_again_and_dead_once_it_is_withdrawn_or_old(grace: Client) -> None:
     helper = staff("view_user", "add_user")
     _path, person = invite(helper)
-    with time_machine.travel(time.time() + WEEK + 2):
+    with time_machine.travel(time.time() + 7 * 24 * 3600 + 2):
         assert "Invitation ended" in text_of(admin_browser().get(PEOPLE))
         assert "An invitation goes to new@example.org." in text_of(act(proven(helper), person, "invite"))
         path = mailed_invitation()
@@ -98,9 +95,7 @@ def test_an_invitation_is_sent_again_and_dead_once_it_is_withdrawn_or_old(grace:
     assert list(actions) == ["account_invited", "account_invited", "invitation_withdrawn"]
 
 
-def test_an_address_that_is_invited_twice_at_the_same_moment_gets_one_invitation(
-    grace: Client, monkeypatch: Any
-) -> None:
+def test_an_address_that_is_invited_twice_at_one_moment_gets_one_invitation(grace: Client, monkeypatch: Any) -> None:
     PersonFactory(email="new@example.org")
     checks = iter([lambda _person, **_options: None, User.validate_constraints])
     monkeypatch.setattr(User, "validate_constraints", lambda person, **options: next(checks)(person, **options))
@@ -134,9 +129,7 @@ def test_a_second_use_of_the_link_ends_the_first(grace: Client) -> None:
 
 
 @pytest.mark.parametrize("is_withdrawn", [False, True])
-def test_a_password_is_stored_only_if_the_invitation_still_waits_after_hashing(
-    grace: Client, monkeypatch: Any, is_withdrawn: bool
-) -> None:
+def test_a_password_is_stored_only_if_the_invitation_waits(grace: Client, monkeypatch: Any, is_withdrawn: bool) -> None:
     """Mallory, who has the link too, posts it at the moment when the owner accepts it or an administrator withdraws."""
     (path, invited), hashed = invite(grace), User.set_password
 
@@ -168,9 +161,6 @@ def test_whoever_is_signed_in_learns_how_to_accept_the_invitation_of_another_acc
     assert "The invitation is for another account. Sign out, then open its link again." in text_of(page)
     invited.delete()
     assert "The invitation is for" not in text_of(other.get(path, follow=True))
-
-
-# Corrected addresses --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -205,9 +195,7 @@ def test_a_code_for_the_old_address_does_not_bring_it_back(office: Client) -> No
     assert (person.email, person.email_verified_at, is_signed_in(stranger)) == ("ada@example.org", None, False)
 
 
-def test_a_link_to_the_old_address_sets_no_password_while_the_address_is_corrected(
-    alice: User, monkeypatch: Any
-) -> None:
+def test_a_link_to_the_old_address_sets_no_password_while_it_is_corrected(alice: User, monkeypatch: Any) -> None:
     ask_for_link(Client(), alice.email)
     path, stranger, hashed = mailed_path(), Client(), User.set_password
 

@@ -35,7 +35,6 @@ from tests.pages import (
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("passkeys_over_http")]
 
-SECURITY = "/accounts/security"
 CONFIRM = "/accounts/confirm/passkey"
 NONSENSE = [1, 10**10, 10**30, [], {}, True, "\ud800", "\x00", "é", "A" * 7000, "oaGhoaE", "gYGB" * 2000]
 
@@ -58,7 +57,7 @@ def changed(answer: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
     return answer
 
 
-def test_a_passkey_signs_in_once_in_the_browser_that_asked(device: Device) -> None:
+def test_a_passkey_signs_in_once_in_the_browser_that_asked_to_an_active_account(device: Device, alice: User) -> None:
     owner, thief = Client(), Client()
     answer = {"credential": json.dumps(device.signed(request_options(owner)))}
     assert request_options(thief)["userVerification"] == "required"
@@ -66,6 +65,10 @@ def test_a_passkey_signs_in_once_in_the_browser_that_asked(device: Device) -> No
         browser.post(PASSKEY, answer)
         assert is_signed_in(browser) is is_accepted
         browser.post("/accounts/sign-out")
+    User.objects.filter(pk=alice.pk).update(is_active=False)
+    owner.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(owner)))})
+    User.objects.filter(pk=alice.pk).update(is_active=True)
+    assert not is_signed_in(owner)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +117,7 @@ def test_a_person_has_at_most_twenty_passkeys_of_which_only_one_that_answers_is_
     parse = Mock(wraps=authenticators.RegistrationResponse.from_dict)
     with monkeypatch.context() as patch:
         patch.setattr(authenticators.RegistrationResponse, "from_dict", parse)
-        for path in (SECURITY, ADD, CONFIRM):
+        for path in ("/accounts/security", ADD, CONFIRM):
             assert browser.get(path).status_code == 200
         assert 'href="/accounts/confirm"' in html_of(browser.get(CONFIRM)), "the password is the other way"
         answer = device.signed(request_options(browser, CONFIRM))
@@ -136,19 +139,7 @@ def test_the_passkey_of_another_person_is_not_the_second_factor(device: Device) 
     assert not is_signed_in(fresh)
 
 
-def test_the_passkey_of_a_deactivated_account_does_not_sign_in(device: Device, alice: User) -> None:
-    User.objects.filter(pk=alice.pk).update(is_active=False)
-    browser = Client()
-    browser.post(PASSKEY, {"credential": json.dumps(device.signed(request_options(browser)))})
-    User.objects.filter(pk=alice.pk).update(is_active=True)
-    assert not is_signed_in(browser)
-
-
-# The page of the second factor ----------------------------------------------------------------------------------------
-
-
 def second_page(person: User) -> str:
-    """The page after the password, without its head."""
     return html_of(browser_of(person).get(SECOND)).partition("<main")[2]
 
 

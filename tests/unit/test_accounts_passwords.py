@@ -105,9 +105,6 @@ def test_no_password_makes_its_estimate_take_long(owner: User, monkeypatch: pyte
     assert max(len(set(text) & set("@({[<!|$+/%")) for text in estimated) <= 2
 
 
-# The pages -----------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(params=["sign-up", "reset", "change"])
 def page(request: pytest.FixtureRequest, client: Client, alice: User) -> tuple[Client, str]:
     """A browser, and the path of a form for a new password."""
@@ -120,7 +117,7 @@ def page(request: pytest.FixtureRequest, client: Client, alice: User) -> tuple[C
     return client, client.get(mailed_path())["Location"]
 
 
-def test_the_rules_are_in_view_and_describe_the_field(page: tuple[Client, str]) -> None:
+def test_the_rules_are_in_view_and_what_breaks_several_gets_one_sentence(page: tuple[Client, str]) -> None:
     browser, path = page
     text = html_of(browser.get(path))
     [rules] = re.findall(r'<ul\s[^>]*id="id_password1_helptext".*?</ul>', text, re.S)
@@ -130,10 +127,6 @@ def test_the_rules_are_in_view_and_describe_the_field(page: tuple[Client, str]) 
     # Password managers learn whose password it is.
     [name] = re.findall(r'<input type="email"[^>]*autocomplete="username"[^>]*>', text)
     assert ("hidden" in name) == (path != SIGN_UP)
-
-
-def test_a_password_that_breaks_several_rules_gets_one_sentence(page: tuple[Client, str]) -> None:
-    browser, path = page
     typed = {"email": "alice.new@example.org", "nickname": "Alice", "oldpassword": PASSWORD}
     answer = browser.post(path, typed | dict.fromkeys(("password1", "password2"), "alice"))
     assert len(answer.context["form"].errors["password1"]) == 1
@@ -144,9 +137,6 @@ def test_a_nickname_that_is_typed_with_it_is_no_password(client: Client) -> None
     answer = client.post(SIGN_UP, typed | {"nickname": "Nordwind Wanderer"})
     assert "password1" in answer.context["form"].errors
     assert client.post(SIGN_UP, typed | {"nickname": "Nia"}).status_code == 302
-
-
-# The page of security, and the password that is typed again -----------------------------------------------------------
 
 
 CONFIRM = "/accounts/confirm"
@@ -195,11 +185,6 @@ def test_the_password_is_typed_again_and_the_way_goes_on(browser: Client) -> Non
     assert browser.post(path, {"password": PASSWORD})["Location"] == "/accounts/security"
     away = browser.post(f"{CONFIRM}?next=https://mallory.example/", {"password": PASSWORD})
     assert away["Location"] == "/accounts/profile"
-
-
-# What a hash costs, how many are made at once, and what people see when that is too many ------------------------------
-
-OF_TODAY = "argon2$argon2id$v=19$m=19456,t=2,p=1$"
 
 
 @pytest.fixture
@@ -260,9 +245,7 @@ def test_a_sign_in_that_is_refused_keeps_what_was_typed_and_counts_as_no_failure
 
 
 @contract("D15.hashing")
-def test_a_form_whose_password_must_wait_can_be_sent_again(
-    page: tuple[Client, str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_form_that_must_wait_can_be_sent_again(page: tuple[Client, str], monkeypatch: pytest.MonkeyPatch) -> None:
     browser, path = page
     form = {"oldpassword": PASSWORD, "password1": NEW_PASSWORD, "password2": NEW_PASSWORD}
     form |= {"email": "new@example.org", "nickname": "Nia"}
@@ -276,12 +259,8 @@ def test_a_form_whose_password_must_wait_can_be_sent_again(
     assert browser.post(path, form).status_code == 302
 
 
-# Hashes of an earlier release -----------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def bob() -> Any:
-    """Whose password was hashed with other parameters."""
     return PersonFactory(nickname="Bob", password=Argon2PasswordHasher().encode(PASSWORD, get_random_string(22)))
 
 
@@ -299,7 +278,7 @@ def test_a_sign_in_upgrades_an_old_hash_and_ends_no_session(client: Client, bob:
         assert sign_in(Client(), bob.email).status_code == 302
     assert stored(bob) == before, "what would have to wait is left to the next sign-in"
     assert sign_in(client, bob.email).status_code == 302
-    assert stored(bob).startswith(OF_TODAY)
+    assert stored(bob).startswith("argon2$argon2id$v=19$m=19456,t=2,p=1$")
     assert [is_signed_in(browser) for browser in (client, elsewhere)] == [True, True]
 
 
@@ -309,9 +288,6 @@ def test_an_upgrade_does_not_undo_a_password_that_was_set_meanwhile(bob: User) -
     meanwhile.save()
     assert bob.check_password(PASSWORD)
     assert stored(bob) == meanwhile.password
-
-
-# Nobody learns who has an account (the times themselves: `make fuzz`) -------------------------------------------------
 
 
 @contract("D15.unknown")

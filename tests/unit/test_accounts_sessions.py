@@ -28,13 +28,6 @@ def key_of(browser: Client) -> str:
     return browser.cookies[settings.SESSION_COOKIE_NAME].value
 
 
-def test_session_and_person_are_read_in_one_statement(browser: Client) -> None:
-    for reader, number in ((browser, 1), (Client(), 0)):
-        with CaptureQueriesContext(connection) as statements:
-            reader.get("/accounts/sign-in")
-        assert len(statements) == number
-
-
 @pytest.mark.parametrize("made_up", ["", "x", "\\000", "é" * 40, "a" * 4000, "%00" * 20, "b" * 32])
 def test_nothing_is_stored_under_a_key_that_mallory_made_up(alice: User, made_up: str) -> None:
     victim = Client()
@@ -50,9 +43,7 @@ def test_a_session_ends_with_the_account_and_with_the_password(browser: Client, 
     assert Session.objects.exists() is ("is_active" in change)
 
 
-def test_a_retired_secret_key_keeps_people_signed_in_and_one_that_was_dropped_does_not(
-    browser: Client, alice: User, settings: Any
-) -> None:
+def test_a_retired_key_keeps_people_signed_in_until_it_is_dropped(browser: Client, alice: User, settings: Any) -> None:
     left = with_session(alice)
     before = key_of(browser)
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "a new key that is long enough" * 2, [settings.SECRET_KEY]
@@ -62,12 +53,7 @@ def test_a_retired_secret_key_keeps_people_signed_in_and_one_that_was_dropped_do
     assert [is_signed_in(each) for each in (browser, left)] == [True, False]
 
 
-# Forms that are refused, and a form whose session ends meanwhile ------------------------------------------------------
-
-
-def test_an_administrator_who_deletes_the_own_account_learns_that_the_session_has_ended(
-    admin_user: User, event_log: Log
-) -> None:
+def test_an_administrator_who_deletes_the_own_account_is_told_of_the_sign_out(admin_user: User, event_log: Log) -> None:
     browser = admin_browser()
     root = User.objects.exclude(pk=admin_user.pk).get()
     answer = browser.post(f"/admin/accounts/user/{root.pk}/delete/", {"post": "yes", "typed": root.email})
@@ -112,44 +98,33 @@ def test_a_database_that_is_away_ends_no_session(alice: User, monkeypatch: pytes
     assert browser.post("/accounts/profile", {"nickname": "Alice"}).status_code == 503
 
 
-# The page of signed-in browsers ---------------------------------------------------------------------------------------
-
 BROWSERS = "/accounts/browsers"
 SAFARI = "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Mobile/15E148 Safari/604.1"
 CHROME = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/141.0.0.0 Safari/537.36"
 
 
-def test_this_browser_comes_first_and_those_that_are_signed_in_follow(alice: User) -> None:
-    here, there = browser_of(alice), browser_of(alice, SAFARI)
-    browser_of(alice, CHROME)
-    browser_of(PersonFactory())
+def test_this_browser_is_listed_first_and_the_others_are_signed_out_one_by_one_or_at_once(alice: User) -> None:
+    here, lost, kept = browser_of(alice), browser_of(alice, SAFARI), browser_of(alice, CHROME)
+    his = browser_of(PersonFactory())
     browser_of(alice).post("/accounts/sign-out")
     page = here.get(BROWSERS)
     first, *others = page.context["browsers"]
     assert (first["name"], first["is_this"]) == ("Firefox on Linux", True)
-    assert {each["name"] for each in others} == {"Safari on iPhone", "Chrome on Windows"}
+    marks = {each["name"]: each["digest"] for each in others}
+    assert set(marks) == {"Safari on iPhone", "Chrome on Windows"}
     text, rows = html_of(page), str(list(Session.objects.values()))
     assert len(re.findall(r'name="browser" value="\w+"', text)) == 2, "this browser has no button"
-    assert re.findall(f"Mozilla|AppleWebKit|{key_of(here)}|{key_of(there)}", text + rows) == []
-    Session.objects.filter(user=alice, browser="Safari/iPhone").update(expire_date="2026-01-01T00:00Z")
-    assert [each["name"] for each in here.get(BROWSERS).context["browsers"]] == [
-        "Firefox on Linux",
-        "Chrome on Windows",
-    ]
-    assert not is_signed_in(there)
-
-
-def test_one_browser_is_signed_out_and_then_all_others(alice: User) -> None:
-    here, lost, kept = browser_of(alice), browser_of(alice, SAFARI), browser_of(alice, CHROME)
-    his = browser_of(PersonFactory())
-    marks = {each["name"]: each["digest"] for each in here.get(BROWSERS).context["browsers"]}
+    assert re.findall(f"Mozilla|AppleWebKit|{key_of(here)}|{key_of(lost)}", text + rows) == []
     page = here.post(BROWSERS, {"browser": marks["Safari on iPhone"]}, follow=True)
     assert b"That browser is signed out" in page.content
     assert [is_signed_in(each) for each in (here, lost, kept, his)] == [True, False, True, True]
-    here.post(BROWSERS, {"browser": marks["Firefox on Linux"]})
+    here.post(BROWSERS, {"browser": first["digest"]})
     assert is_signed_in(here), "it is not ended by its own mark"
+    Session.objects.filter(user=alice, browser="Chrome/Windows").update(expire_date="2026-01-01T00:00Z")
+    assert [each["name"] for each in here.get(BROWSERS).context["browsers"]] == ["Firefox on Linux"]
+    another = browser_of(alice, CHROME)
     here.post(BROWSERS, {"others": "1"})
-    assert [is_signed_in(each) for each in (here, kept, his)] == [True, False, True]
+    assert [is_signed_in(each) for each in (here, kept, another, his)] == [True, False, False, True]
 
 
 def test_neither_mallory_nor_a_forged_form_ends_a_session_of_alice(client: Client, alice: User) -> None:

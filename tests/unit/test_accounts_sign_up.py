@@ -21,7 +21,7 @@ from accounts.models import User
 from accounts.passwords import hashing
 from accounts.sessions.credential_changes import set_active
 from accounts.sign_in.adapter import AccountAdapter
-from accounts.sign_in.sign_up import SignUpForm, invite
+from accounts.sign_in.sign_up import invite
 from tests.factories import PASSWORD, PersonFactory
 from tests.grants import choose_password_by_mail
 from tests.pages import (
@@ -56,15 +56,6 @@ def test_a_person_signs_up_confirms_the_address_and_goes_on(client: Client) -> N
     assert is_signed_in(client)
     assert client.get(SIGN_UP)["Location"] == "/accounts/profile"
     assert deliver_all() == 0, "the first sign-in is not one of a new browser"
-
-
-@pytest.mark.integration
-def test_an_address_that_is_taken_at_the_same_moment_looks_the_same(
-    client: Client, alice: User, monkeypatch: Any
-) -> None:
-    monkeypatch.setattr(SignUpForm, "validate_unique_email", lambda _form, email: email)
-    assert sign_up(client, email=alice.email)["Location"].startswith(CODE_PAGE)
-    assert mail.outbox[-1].subject.startswith("You already have an account")
 
 
 def test_a_form_that_is_posted_again_leads_to_a_page_that_takes_its_code(client: Client) -> None:
@@ -112,17 +103,12 @@ def test_the_code_of_an_account_that_was_deleted_meanwhile_leads_to_the_sign_in(
     assert User.objects.get().email_verified_at
 
 
-def test_an_account_that_is_deleted_at_the_moment_of_the_code_leads_to_the_sign_in(
-    client: Client, monkeypatch: Any
-) -> None:
+def test_an_account_deleted_at_the_moment_of_the_code_leads_to_the_sign_in(client: Client, monkeypatch: Any) -> None:
     sign_up(client)
     finish = AccountAdapter.confirm_email
     monkeypatch.setattr(AccountAdapter, "confirm_email", lambda *given: User.objects.all().delete() and finish(*given))
     assert client.post(CODE_PAGE, {"code": mailed_code()})["Location"] == "/accounts/sign-in"
     assert not User.objects.exists()
-
-
-# Closed, by invitation ------------------------------------------------------------------------------------------------
 
 
 def test_without_an_invitation_of_the_last_seven_days_nobody_signs_up(client: Client, settings: Any) -> None:
@@ -157,9 +143,6 @@ def test_only_a_nickname_that_an_operator_gave_survives_a_password_by_mail() -> 
         assert User.objects.get(email=email).nickname == nickname
     call_command("deliver", "--once")
     assert not any("Free money" in f"{each.subject} {each.body}" for each in mail.outbox)
-
-
-# A wrong address is corrected on the page of the code -----------------------------------------------------------------
 
 
 def begin_again(browser: Client) -> Any:

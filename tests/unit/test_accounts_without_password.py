@@ -27,7 +27,6 @@ from tests.pages import (
     ADD,
     AUTHORIZE,
     CODE_PAGE,
-    NEW,
     NEW_PASSWORD,
     SECOND,
     Account,
@@ -48,25 +47,21 @@ from tests.pages import (
     proven,
     request_options,
     sign_in,
+    sign_up,
     text_of,
+    type_code,
     with_session,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("sign_up_is_open", "passkeys_over_http")]
 
 SIGN_UP = "/accounts/sign-up/passkey"
-FIRST = "/accounts/sign-up/passkey/add"
+FIRST = f"{SIGN_UP}/add"
 
 
-def options(browser: Client) -> dict[str, Any]:
-    found = re.search(r'<script[^>]*type="application/json">(.*?)</script>', html_of(browser.get(FIRST)))
-    assert found
-    return dict(json.loads(found[1])["publicKey"])
-
-
-def up_to_the_passkey(browser: Client, **changes: str) -> None:
-    browser.post(SIGN_UP, NEW | changes)
-    assert browser.post(CODE_PAGE, {"code": mailed_code()})["Location"].partition("?")[0] == FIRST
+def up_to_the_passkey(browser: Client, path: str = SIGN_UP) -> None:
+    sign_up(browser, path)
+    assert type_code(browser, mailed_code())["Location"].partition("?")[0] == FIRST
 
 
 def post(browser: Client, answer: dict[str, Any]) -> Any:
@@ -77,20 +72,20 @@ def post(browser: Client, answer: dict[str, Any]) -> Any:
 def owner(client: Client) -> Client:
     """A person has signed up with a passkey, and is signed in."""
     up_to_the_passkey(client)
-    assert post(client, Device().made(options(client))).status_code == 302
+    assert post(client, Device().made(creation(client, FIRST))).status_code == 302
     return client
 
 
 def test_a_person_signs_up_with_a_passkey_and_goes_on(client: Client) -> None:
     there = pending_path()
-    answer = client.post(return_path.url_of("/accounts/sign-up/passkey", there), NEW | {"next": there})
+    answer = sign_up(client, return_path.url_of(SIGN_UP, there), next=there)
     assert "Photo Printer" in html_of(client.get(answer["Location"]))
     assert client.get(FIRST, follow=True).redirect_chain[-1][0].startswith(CODE_PAGE), "the address comes first"
     answer = client.post(answer["Location"], {"code": mailed_code(), "next": there})
     assert "Photo Printer" in html_of(client.get(answer["Location"]))
     assert post(client, {}).status_code == 200
     assert not is_signed_in(client)
-    offer = post(client, Device().made(options(client)))["Location"]
+    offer = post(client, Device().made(creation(client, FIRST)))["Location"]
     page = client.get(offer)
     assert "If you lose it, a recovery code replaces it" in text_of(page)
     assert f'href="{escape(there)}">Continue without' in html_of(page)
@@ -105,10 +100,9 @@ def test_a_passkey_takes_the_invitation_along(client: Client, settings: Any) -> 
     settings.SIGN_UP = "invitation"
     link = invite(User(email="new@example.org"))
     [action] = re.findall(r'formaction="([^"]+)"', html_of(client.get(link)))
-    client.post(SIGN_UP, NEW)
+    sign_up(client, SIGN_UP)
     assert mail.outbox == []
-    client.post(unescape(action), NEW)
-    assert client.post(CODE_PAGE, {"code": mailed_code()})["Location"].partition("?")[0] == FIRST
+    up_to_the_passkey(client, unescape(action))
 
 
 def test_where_passkeys_are_not_possible_none_is_offered(client: Client, monkeypatch: Any) -> None:
@@ -124,7 +118,7 @@ def test_where_passkeys_are_not_possible_none_is_offered(client: Client, monkeyp
 def test_an_open_sign_up_adds_no_passkey_once_the_credentials_have_ended(client: Client, end: Any) -> None:
     """Mallory finds the open page on a shared computer, after the owner has ended the credentials elsewhere."""
     up_to_the_passkey(client)
-    answer = Device().made(options(client))
+    answer = Device().made(creation(client, FIRST))
     end(User.objects.get())
     for response in (post(client, answer), client.get(FIRST)):
         assert response.status_code == 302
@@ -161,10 +155,9 @@ def test_the_last_passkey_that_can_be_used_stays_until_there_is_a_password(
 
 
 def test_a_password_by_mail_makes_the_passkey_the_second_factor(client: Client) -> None:
-    """Also in the browser that the passkey has signed in, whose session ends with the new password."""
     device = Device()
     up_to_the_passkey(client)
-    post(client, device.made(options(client)))
+    post(client, device.made(creation(client, FIRST)))
     assert is_signed_in(client)
     ask_for_link(client, "new@example.org", next=AUTHORIZE)
     answer = choose(client, mailed_path(), PASSWORD)
@@ -183,8 +176,6 @@ def test_a_session_is_not_enough_for_a_change(owner: Client) -> None:
     assert stolen.get("/accounts/password/change")["Location"] == "/accounts/password/reset"
 
 
-# The host of AUTH_URL changes -----------------------------------------------------------------------------------------
-
 ELSEWHERE = "Your passkeys were made for testserver, an earlier address of this service. They can't be used here."
 HELP = "https://help.example.org/sign-in"
 
@@ -202,9 +193,7 @@ def by_link(person: User) -> Client:
     return browser
 
 
-def test_a_mailed_link_is_enough_for_whom_only_passkeys_of_another_host_are_left(
-    owner: Client, settings: Any, monkeypatch: Any
-) -> None:
+def test_a_link_is_enough_if_only_unusable_passkeys_are_left(owner: Client, settings: Any, monkeypatch: Any) -> None:
     person = User.objects.get()
     moved(settings, monkeypatch)
     browser = by_link(person)
@@ -246,9 +235,7 @@ def test_a_factor_that_can_be_used_is_asked_for_after_a_mailed_link(settings: An
 
 
 @pytest.mark.parametrize("right", ["is_staff", "is_superuser"])
-def test_a_mailed_link_is_never_enough_for_an_administrator(
-    owner: Client, settings: Any, monkeypatch: Any, right: str
-) -> None:
+def test_no_link_is_enough_for_an_administrator(owner: Client, settings: Any, monkeypatch: Any, right: str) -> None:
     User.objects.update(**{right: True})
     person = User.objects.get()
     moved(settings, monkeypatch)
