@@ -1,8 +1,4 @@
-"""Store, check and end the consents of people, and list a person's applications.
-
-"Don't ask again" lasts at most REMEMBERED_FOR; `models.Consent` says what ends it earlier. `registry.end_access` also
-deletes consents.
-"""
+"""Store, check and end the consents of people, and list a person's applications."""
 
 from __future__ import annotations
 
@@ -37,10 +33,7 @@ FIND_REMEMBERED = f"""
 
 
 class Connection(NamedTuple):
-    """An application to which the person has given a consent, or to which the person has lately signed in.
-
-    `consent` or `sign_ins` may be None, but not both. `is_remembered`: "don't ask again" was chosen and is still valid.
-    """
+    """An application that the person has allowed, or to which the person has lately signed in."""
 
     application: Application
     consent: Consent | None
@@ -54,19 +47,13 @@ class Connection(NamedTuple):
 
 
 def fingerprint(application: Application) -> str:
-    """Return the SHA-256 digest (in hexadecimal) of the application's name, homepage and callback addresses.
-
-    When one of these details changes, earlier consents no longer cover the application.
-    """
+    """Return a digest of the application's details. If a detail changes, earlier consents no longer apply."""
     agreed = [application.name, application.homepage, sorted(application.callback_addresses)]
     return hashlib.sha256(json.dumps(agreed).encode()).hexdigest()
 
 
 def covers(agreed: tuple[str, str | None] | None, application: Application, facts: Sequence[str]) -> bool:
-    """Return whether an earlier consent covers these `facts` and the application's present details.
-
-    `agreed`: the fingerprint of the consent and its facts (None: PLAIN_FACTS); or None if there is no consent.
-    """
+    """Return whether a consent covers the application and the facts. `agreed`: the consent's fingerprint and facts."""
     if agreed is None or agreed[0] != fingerprint(application):
         return False
     known = PLAIN_FACTS if agreed[1] is None else agreed[1].split()
@@ -74,18 +61,14 @@ def covers(agreed: tuple[str, str | None] | None, application: Application, fact
 
 
 def is_remembered(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> bool:
-    """Return whether a valid "don't ask again" of the person covers these facts. Runs one SQL statement."""
+    """Return whether a valid "don't ask again" of the person covers these facts."""
     values = {"person_id": person.pk, "version": person.credentials_version, "now": timezone.now()}
     row = fetch_one(FIND_REMEMBERED, **values, application_id=application.pk)
     return covers(row, application, facts)
 
 
 def is_asked(person: User, application: Application, facts: Sequence[str], redirect_uri: str) -> bool:
-    """Return whether the consent page is necessary, apart from `prompt` and notices.
-
-    False for a trusted application, and after a valid "don't ask again". If the port of `redirect_uri` is not
-    registered, always True.
-    """
+    """Return whether the consent page is necessary, apart from `prompt` and notices."""
     # Another program on the person's machine may listen at a port that is not registered (RFC 8252 §8.6).
     if application.has_own_port(redirect_uri):
         return True
@@ -105,7 +88,6 @@ def record(person: User, application: Application, facts: Sequence[str] = PLAIN_
 
 
 def remember(person: User, application: Application, facts: Sequence[str] = PLAIN_FACTS) -> None:
-    """Store a consent with "don't ask again", valid for at most REMEMBERED_FOR."""
     _store(person, application, facts, timezone.now() + REMEMBERED_FOR)
 
 
@@ -146,7 +128,7 @@ def disconnect(person: User, application: Application) -> None:
 
 
 def connections(person: User) -> list[Connection]:
-    """Return the person's connections, ordered by the application's name. Runs at most three SQL statements."""
+    """Return the person's connections, ordered by the application's name."""
     sign_ins, now = code_history.sign_ins(person), timezone.now()
     given = {consent.application_id: consent for consent in Consent.objects.filter(user=person)}
     found = []

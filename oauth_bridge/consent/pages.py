@@ -59,10 +59,7 @@ def authorize_path(pending: PendingRequest, **more: str) -> str:
 
 
 def ask_again(pending: PendingRequest, cause: str = "") -> HttpResponse:
-    """Redirect to the consent page, even if the consent is remembered. The page shows a notice.
-
-    `cause`: a key of NOTICES; any other text means OUTDATED.
-    """
+    """Redirect to the consent page, even if the consent is remembered. The page shows the notice for `cause`."""
     return HttpResponseRedirect(authorize_path(pending, **{NOTICE: cause or OUTDATED}), status=303)
 
 
@@ -72,17 +69,13 @@ def sign_in_url(pending: PendingRequest) -> str:
 
 
 def _switch_account(path: str) -> dict[str, str]:
-    """Return template variables for a form that signs the person out and continues at `path`."""
     return {"switch_account_url": return_path.url_of(reverse("account_logout"), path), "switch_next": path}
 
 
 def consent(
     request: HttpRequest, application: Application, pending: PendingRequest, facts: Sequence[str], notice: str
 ) -> HttpResponse:
-    """Render the consent page. The page is shorter if the person allows PLAIN_FACTS once more.
-
-    `notice`: a key of NOTICES, or "" for no notice; any other text means OUTDATED.
-    """
+    """Render the consent page. The page is shorter if the person allows PLAIN_FACTS once more."""
     person = cast("User", request.user)
     notice = notice and (notice if notice in NOTICES else OUTDATED)
     again, path = consents.has_allowed_before(person, application, facts), authorize_path(pending)
@@ -117,10 +110,7 @@ def _new(application: Application) -> str:
 
 
 def shown_facts(person: User, application: Application, facts: Sequence[str]) -> list[dict[str, str]]:
-    """Return the facts that the application receives: name, label, value and note of each.
-
-    Raises RequestError: the person's e-mail address is not confirmed.
-    """
+    """Return name, label, value and note of each fact. Raises RequestError: the e-mail address is not confirmed."""
     values = claims.values(person, facts, application.pk)
     shown = [claim | {"value": values[claim["name"]]} for claim in shown_claims(person) if claim["name"] in facts]
     if "groups" in facts:
@@ -143,7 +133,7 @@ def already_signed_in(request: HttpRequest, application: Application) -> HttpRes
 
 
 def address_not_confirmed(request: HttpRequest, application: Application, pending: PendingRequest) -> HttpResponse:
-    """Render the page that offers to mail a code, which confirms the e-mail address. The status is 403."""
+    """Render the page that offers to mail a code, which confirms the e-mail address."""
     send_code_url = return_path.url_of(reverse("send_code"), authorize_path(pending))
     context = {"application": application, "send_code_url": send_code_url}
     return render(request, "oauth_bridge/address_not_confirmed.html", context, status=403)
@@ -152,10 +142,7 @@ def address_not_confirmed(request: HttpRequest, application: Application, pendin
 def wrong_account(
     request: HttpRequest, template: str, application: Application, pending: PendingRequest, url: str, status: int
 ) -> HttpResponse:
-    """Render `template` for a person who may not use the application, or whom the application does not expect.
-
-    `url`: the callback address with the error, for the link back to the application.
-    """
+    """Render `template` for a person who may not use the application, or whom the application does not expect."""
     path = authorize_path(pending)
     context = {
         "application": application,
@@ -168,7 +155,7 @@ def wrong_account(
 
 
 def asking_application(request: HttpRequest) -> Application | None:
-    """Return the application to which the request's return path leads, or None."""
+    """Return the application to which the request's return path leads."""
     pending = PendingRequest.of_path(return_path.found(request))
     return registry.find(pending.client_id) if pending else None
 
@@ -216,10 +203,7 @@ _OF_A_RECORD = ("at", "client_id", "step", "outcome", "cause", "reference", "add
 
 
 def stored_about(person: User, entries: int) -> dict[str, list[dict[str, Any]]]:
-    """Return the person's newest consents, codes, tokens and activity records, at most `entries` of each.
-
-    The digests of codes and tokens are left out.
-    """
+    """Return the person's newest consents, codes, tokens and activity, at most `entries` of each, without digests."""
     found = {}
     for name, (model, columns) in _COLUMNS.items():
         rows = model._default_manager.filter(user_id=person.pk).order_by(f"-{columns[0]}")

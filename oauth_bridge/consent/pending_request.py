@@ -1,7 +1,6 @@
 """The authorization request between the application's link and the answer on the consent page.
 
-URLs and forms contain the signed request, so requests in several tabs are independent. On a consent page, the request
-is bound to the person and the browser session.
+URLs and forms contain the signed request, so requests in several tabs are independent.
 """
 
 from __future__ import annotations
@@ -34,8 +33,7 @@ PAGE_LIFETIME_SECONDS = 3600
 class PendingRequest(AuthorizationRequest):
     """An authorization request with the values that its pages need.
 
-    `attempt`: the UUID of the attempt to sign in. `opened_at`: the Unix time in seconds at which the link or the
-    consent page was opened. `bound_to`: the person and browser session of a consent page; empty for other pages.
+    `opened_at`: the Unix time of the link or consent page. `bound_to`: the consent page's person and browser session.
     """
 
     attempt: str
@@ -44,20 +42,14 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def of_link(cls, query: Parameters) -> PendingRequest:
-        """Return the signed request in the parameter `pending`. Without this parameter, begin a new request.
-
-        Raises RequestError: as `unseal`, or as `from_query` for a new request.
-        """
+        """Return the request in `pending`, or begin a new request. Raises RequestError: as `unseal` or `from_query`."""
         if sealed := query.text(FIELD_NAME):
             return replace(cls.unseal(sealed), repeated=query.repeated((FIELD_NAME,)))
         return cls.from_query(query, attempt=new_attempt(), opened_at=int(time.time()))
 
     @classmethod
     def of_path(cls, path: str) -> PendingRequest | None:
-        """Return the request in a return path.
-
-        None: the path is not of `authorize`, or `unseal` refuses its request.
-        """
+        """Return the request in a return path; None if the path has no valid request."""
         url = urlsplit(path)
         if url.path != paths.AUTHORIZE:
             return None
@@ -68,10 +60,7 @@ class PendingRequest(AuthorizationRequest):
 
     @classmethod
     def unseal(cls, sealed: str) -> PendingRequest:
-        """Verify and read a signed request.
-
-        Raises RequestError: its signature is missing or wrong, or a value is missing.
-        """
+        """Verify and read a signed request. Raises RequestError: the signature is wrong, or a value is missing."""
         # During an upgrade, another release may have signed a request with more fields, which are ignored.
         try:
             values, known = signing.loads(sealed, salt=SALT), {each.name for each in fields(cls)}
@@ -82,7 +71,6 @@ class PendingRequest(AuthorizationRequest):
             raise RequestError(OAuthFault.REQUEST_DAMAGED).about(cause=cause) from None
 
     def seal(self) -> str:
-        """Return the signed text of the request. The text does not contain `repeated`."""
         # `authorization.check` refuses a request with a repeated parameter.
         values = {each.name: getattr(self, each.name) for each in fields(self) if each.name != "repeated"}
         return signing.dumps(values, salt=SALT, compress=True)
@@ -109,15 +97,12 @@ class PendingRequest(AuthorizationRequest):
 
     @property
     def person_id(self) -> UUID | None:
-        """The ID of the person to whom the consent page was shown; None for other pages."""
+        """The ID of the person to whom the consent page was shown."""
         return UUID(self.bound_to.partition(" ")[0]) if self.bound_to else None
 
 
 def new_attempt() -> str:
-    """Return a UUID of version 7 (RFC 9562 §5.7) as 32 hexadecimal digits.
-
-    Such a UUID begins with its time, so new entries of an index of attempts are next to each other, which is fast.
-    """
+    """Return a UUID of version 7 (RFC 9562 §5.7): the time comes first, so new index entries are next to each other."""
     milliseconds = time.time_ns() // 1_000_000
     number = milliseconds << 80 | secrets.randbits(80)
     return f"{number & ~(0xF << 76 | 0b11 << 62) | 7 << 76 | 0b10 << 62:032x}"

@@ -1,7 +1,6 @@
 """Who may use an application: everybody or, if its `is_restricted` is true, only the people in its groups.
 
-The rule is checked whenever a code is redeemed or a token is read. So the codes and tokens of a person who has left the
-groups are invalid. When all groups are deleted, `is_restricted` stays true, and nobody may use the application.
+Each redemption and each read of a token checks this rule. A restricted application without groups admits nobody.
 """
 
 from __future__ import annotations
@@ -23,10 +22,7 @@ MEMBERS = get_user_model().groups.through
 
 
 def admits(person_id: str) -> str:
-    """Return the SQL condition that the application with the alias `a` admits the person.
-
-    `person_id`: a column with its table, such as `u.id`. A bare `user_id` would mean the column of the subquery.
-    """
+    """Return the SQL condition that application `a` admits `person_id`: a column with its table, such as `u.id`."""
     return f"""(NOT a.is_restricted OR EXISTS (
                 SELECT 1 FROM {CHOSEN._meta.db_table} chosen
                   JOIN {MEMBERS._meta.db_table} member ON member.group_id = chosen.group_id
@@ -34,11 +30,9 @@ def admits(person_id: str) -> str:
 
 
 def shared_groups(person_id: UUID, application_id: int) -> QuerySet[Group]:
-    """Return the application's groups to which the person belongs."""
     chosen = CHOSEN._default_manager.filter(application_id=application_id).values("group_id")
     return Group.objects.filter(user=person_id, pk__in=chosen)
 
 
 def is_admitted(person: User, application: Application) -> bool:
-    """Return whether the person may use the application. For a restricted application, runs one SQL statement."""
     return not application.is_restricted or shared_groups(person.pk, application.pk).exists()

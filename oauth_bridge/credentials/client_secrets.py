@@ -1,7 +1,4 @@
-"""Authenticate an application by its client secret, or as a public client. Specification 5.1, 5.3.
-
-`secret_rotation` makes and ends the secrets.
-"""
+"""Authenticate an application by its client secret, or as a public client. Specification 5.1, 5.3."""
 
 from __future__ import annotations
 
@@ -58,10 +55,7 @@ class Client(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """A secret in a row of FIND_SECRETS. If there is no secret, `pk` is None and `digest` is NO_DIGEST.
-
-    `is_expired`: expired or revoked. `is_noted`: a use was stored within USE_NOTED_EVERY. None means False.
-    """
+    """A secret in a row of FIND_SECRETS. `is_expired`: expired or revoked. `is_noted`: a recent use is stored."""
 
     pk: int
     digest: bytes
@@ -70,11 +64,9 @@ class Secret(NamedTuple):
 
 
 def authenticate(form: dict[str, str], public_field: str | None = "code_verifier") -> Client:
-    """Authenticate the client by its secret, or a public client by the field `public_field` of the form.
+    """Authenticate the client by its secret, or a public client by the form field `public_field`.
 
-    If `public_field` is None, public clients are refused. Runs one SQL statement; a refusal runs one more, and so does
-    storing the use of a secret, about once a minute. Raises RequestError: the client is unknown or switched off, its
-    proof is missing, wrong or expired, or a public client sends a secret.
+    If None, public clients are refused. Raises RequestError: the client is unknown or disabled, or has no valid proof.
     """
     secret = form.get("client_secret", "")
     now = timezone.now()
@@ -101,8 +93,7 @@ def _refusal(
 ) -> RequestError:
     """Return the error for a client that is not authenticated. All failures run the same SQL statement.
 
-    Only a caller with a secret of the application may learn that the application is switched off or that the secret has
-    expired. All other messages depend only on the request, so they do not reveal whether the client exists.
+    Without a secret of the application, the message does not reveal whether the client exists.
     """
     secret = form.get("client_secret", "")
     # Only an unknown client_id can be the client_id of a deleted application. For a known application the statement

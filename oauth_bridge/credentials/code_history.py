@@ -51,10 +51,7 @@ class SignIns(NamedTuple):
 
 
 def sign_ins(person: User) -> dict[int, SignIns]:
-    """Return the person's sign-ins within REDEEMED_KEPT_FOR, by the primary key of the application.
-
-    Runs one SQL statement.
-    """
+    """Return the person's sign-ins within REDEEMED_KEPT_FOR, by the primary key of the application."""
     redeemed = AuthorizationCode.objects.filter(user=person, redeemed_at__gt=timezone.now() - REDEEMED_KEPT_FOR)
     rows = redeemed.values_list("application").annotate(last_at=Max("redeemed_at"), number=Count("pk"))
     return {application_id: SignIns(last_at, number) for application_id, last_at, number in rows}
@@ -77,19 +74,14 @@ def _newest_codes() -> QuerySet[AuthorizationCode]:
 def presented(digest: bytes, named: str) -> tuple[UUID | None, UUID | None, str]:
     """Return the attempt, the person and the client_id of the unredeemed code with this digest.
 
-    If there is no such code, attempt and person are None. If the application `named` exists, only a code of this
-    application counts, and the client_id is `named`. Otherwise, the client_id is that of the code's application, or
-    empty.
+    If the application `named` exists, only a code of this application counts, and the client_id is `named`.
     """
     attempt, person_id, client_id = fetch_one(FIND_PRESENTED, digest=digest, named=named)
     return attempt and as_uuid(attempt), person_id and as_uuid(person_id), client_id
 
 
 def last_redeemed(applications: Collection[int]) -> dict[int, datetime]:
-    """Return the time of each application's last sign-in, by its primary key.
-
-    Applications without a sign-in are left out. Only the newest MOST_LOOKED_THROUGH codes of all applications count.
-    """
+    """Return the time of each application's last sign-in, among the newest MOST_LOOKED_THROUGH codes."""
     redeemed = _newest_codes().filter(application__in=applications, redeemed_at__isnull=False)
     return dict(redeemed.values_list("application").annotate(Max("redeemed_at")))
 
@@ -116,10 +108,7 @@ def newest(
     before: datetime,
     limit: int,
 ) -> list[AuthorizationCode]:
-    """Return the newest codes that fit the filters, at most `limit`. A filter that is "" or None accepts all codes.
-
-    For `client_id` and `client_ids`, only the newest MOST_LOOKED_THROUGH codes that fit the other filters are searched.
-    """
+    """Return the newest codes that fit the filters. A filter that is "" or None accepts all codes."""
     codes = AuthorizationCode.objects.filter(issued_at__lt=before, issued_at__gte=since or LONG_AGO)
     if person_id:
         codes = codes.filter(user=person_id)
@@ -142,10 +131,9 @@ def _with_client_id(codes: QuerySet[AuthorizationCode]) -> list[AuthorizationCod
 
 
 def claim_never_exchanged(since: datetime, limit: int) -> tuple[int, list[AuthorizationCode]]:
-    """Mark at most `limit` codes that were issued after `since` and expired unredeemed.
+    """Mark at most `limit` codes that expired unredeemed. No other worker gets these codes. Call this in a transaction.
 
-    No other worker gets these codes. Returns the number of the marked codes, and the marked codes without a record of
-    an unsuccessful exchange. Call this in a transaction.
+    Return the number of the marked codes, and the marked codes without a record of an unsuccessful exchange.
     """
     now = timezone.now()
     # `expires_at` has no index, so `issued_at` narrows the search.

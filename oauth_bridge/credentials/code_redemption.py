@@ -1,8 +1,4 @@
-"""Redeem an authorization code, or explain why it was not redeemed. Specification 3; RFC 7636 (PKCE).
-
-`redeem` checks all CONDITIONS in one SQL statement. If it redeems nothing, `explain` finds the reason. The module
-`codes` issues the codes.
-"""
+"""Redeem an authorization code, or explain why it was not redeemed. Specification 3; RFC 7636 (PKCE)."""
 
 from __future__ import annotations
 
@@ -87,7 +83,7 @@ FIND_CODE = f"""
 
 
 def challenge_of(verifier: str) -> str:
-    """Return the S256 challenge of a PKCE verifier (RFC 7636 §4.2); empty for an empty verifier."""
+    """Return the S256 challenge of a PKCE verifier. RFC 7636 §4.2."""
     if not verifier:
         return ""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
@@ -104,10 +100,7 @@ def _values(form: dict[str, str], application_id: int) -> dict[str, Any]:
 
 
 def redeem(form: dict[str, str], application_id: int, token: str) -> Redemption | None:
-    """Redeem the code in the form, and store the access token `token` in the same transaction.
-
-    None: the code is unknown, or one of CONDITIONS is not met. Specification 3.1, 3.2; RFC 7636 §4.6.
-    """
+    """Redeem the code, and store `token` in the same transaction. Specification 3.1, 3.2; RFC 7636 §4.6."""
     values = _values(form, application_id)
     values |= {"token_digest": digest_of(token), "token_expires_at": values["now"] + tokens.lifetime()}
     if is_postgresql():
@@ -123,11 +116,7 @@ def redeem(form: dict[str, str], application_id: int, token: str) -> Redemption 
 
 
 def explain(form: dict[str, str], application_id: int) -> tuple[RequestError, AuthorizationCode | None]:
-    """Return the error for a code that `redeem` did not redeem, and the code or its replacement.
-
-    The second value is None if neither is found. If all conditions are met by now, the cause is `reason_unknown`, and
-    the second value is None too.
-    """
+    """Return the error for a code that `redeem` did not redeem, and the code, the code's replacement or None."""
     row = fetch_one(FIND_CODE, **_values(form, application_id))
     if row is None:
         cause, successor = codes.ended(form["code"])

@@ -1,7 +1,4 @@
-"""Issue and withdraw authorization codes, and explain why a code has no row. Specification 2.2, 3.
-
-The module `code_redemption` redeems the codes.
-"""
+"""Issue and withdraw authorization codes, and explain why a code has no row. Specification 2.2, 3."""
 
 from __future__ import annotations
 
@@ -56,9 +53,7 @@ def issue(
 ) -> str:
     """Issue a code, which replaces an earlier unredeemed code of the person's attempt. Specification 2.2.
 
-    `openid`: `openid.request.Granted` as JSON; None for plain OAuth 2.0. `received_at`: when the service received the
-    request (by default now). The code expires 600 seconds later. Raises AlreadyRedeemed: the attempt's code was
-    redeemed, is of another application, or is for a request that was received later.
+    Raises AlreadyRedeemed: the attempt's code was redeemed, is of another application, or is for a later request.
     """
     code = f"{OPENID_MARK if openid else ''}{new_credential()}"
     now = received_at or timezone.now()
@@ -83,16 +78,12 @@ def issue(
 
 
 def refuse_redeemed(attempt_id: UUID, person_id: UUID | None) -> None:
-    """Raise AlreadyRedeemed if a code of the person's attempt was redeemed: the attempt is finished."""
     if AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at__isnull=False).exists():
         raise AlreadyRedeemed
 
 
 def discard(attempt_id: UUID, person_id: UUID | None) -> None:
-    """Delete the unredeemed code, if any, of a person's attempt that is now refused.
-
-    Raises AlreadyRedeemed: as `refuse_redeemed`.
-    """
+    """Delete the unredeemed code of a refused attempt. Raises AlreadyRedeemed: a code of the attempt was redeemed."""
     withdraw(AuthorizationCode.objects.filter(attempt=attempt_id, user=person_id, redeemed_at=None))
     refuse_redeemed(attempt_id, person_id)  # after the deletion, so that nobody can redeem the code between the two
 
@@ -108,10 +99,7 @@ def withdraw(codes: QuerySet[AuthorizationCode]) -> None:
 
 
 def ended(code: str) -> tuple[str, AuthorizationCode | None]:
-    """Explain why `code` has no row: return the cause for the activity log, and the code that replaced it.
-
-    The cause is "" if the reason is unknown. The second value is None if no code replaced it.
-    """
+    """Explain why `code` has no row: return the cause for the activity log, and the code that replaced it."""
     if not CREDENTIAL.fullmatch(code):
         return "code_misshapen", None
     digest = digest_of(code)

@@ -17,5 +17,4 @@ def new_credential() -> str:
 
 
 def digest_of(credential: str) -> bytes:
-    """Return the SHA-256 digest, 32 bytes."""
     return hashlib.sha256(credential.encode()).digest()

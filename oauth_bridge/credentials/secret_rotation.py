@@ -1,8 +1,4 @@
-"""Make, list and end client secrets. After a rotation, older secrets stay valid for an overlap.
-
-`rotate` and `revoke` call `lock` first, so simultaneous changes of an application's secrets wait for each other.
-Exchanges do not wait.
-"""
+"""Make, list and end client secrets. Changes of an application's secrets wait for each other; exchanges do not wait."""
 
 from __future__ import annotations
 
@@ -52,11 +48,7 @@ class UnknownSecret(Exception):
 def rotate(
     application: Application, overlap: timedelta = DEFAULT_OVERLAP, *, name: str = "", maker: User | None = None
 ) -> Rotation:
-    """Make a secret. Older secrets stay valid for at most `overlap`; with REVOKE_NOW they end at once.
-
-    An older secret that ends earlier keeps its end. `name`: a note. `maker`: None for a command. Raises TooManySecrets:
-    at least MOST_WORKING older secrets would stay valid.
-    """
+    """Make a secret. Older secrets stay valid for at most `overlap`; with REVOKE_NOW they end at once."""
     number = lock(application) + 1
     now = timezone.now()
     ends_at = now + overlap
@@ -94,15 +86,12 @@ def rotate(
 
 
 def states(application: Application) -> list[ApplicationSecret]:
-    """Return the application's secrets, the latest first, with `is_still_used` set. Runs one SQL statement."""
+    """Return the application's secrets, the latest first, with `is_still_used` set."""
     return states_of([application.pk]).get(application.pk, [])
 
 
 def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret]]:
-    """Return the secrets of several applications as `states` does, by the primary key of the application.
-
-    Applications without a secret are left out.
-    """
+    """Return the secrets as `states` does, by the primary key of the application."""
     found: dict[int, list[ApplicationSecret]] = {}
     for row in ApplicationSecret.objects.filter(application__in=applications):
         newer = found.setdefault(row.application_id, [])
@@ -112,10 +101,6 @@ def states_of(applications: Collection[int]) -> dict[int, list[ApplicationSecret
 
 
 def _is_still_used(row: ApplicationSecret, newer: list[ApplicationSecret]) -> bool:
-    """Return whether the secret was used after the first of the `newer` valid secrets was made.
-
-    False if one of `newer` was last used at least QUIET_FOR later than this secret.
-    """
     if row.last_used_at is None or not newer:
         return False
     used_instead = [each for each in newer if each.last_used_at and each.last_used_at >= row.last_used_at + QUIET_FOR]
@@ -130,11 +115,7 @@ def lock(application: Application) -> int:
 
 @transaction.atomic
 def revoke(application: Application, number: int, *, is_leaked: bool = False) -> ApplicationSecret:
-    """End one secret at once. With `is_leaked`, all codes and tokens of the application end too.
-
-    If the secret is already revoked, only its first report as leaked has an effect. Raises UnknownSecret: the
-    application has no secret with this number.
-    """
+    """End one secret at once. With `is_leaked`, all codes and tokens of the application end too."""
     lock(application)
     secret, now = application.secrets.filter(number=number).first(), timezone.now()
     if secret is None:

@@ -1,7 +1,6 @@
 """Access tokens: store, read, revoke. Specification 2.3, 3.3, 3.4.
 
-`code_redemption` runs the statements that store a token. The SQL statements about codes and tokens get the time as a
-parameter, because the service's clock decides, not the database's clock.
+The SQL statements get the time as a parameter, because the service's clock decides, not the database's clock.
 """
 
 from __future__ import annotations
@@ -84,11 +83,7 @@ def lifetime() -> timedelta:
 
 
 def read(token: str) -> Bearer:
-    """Return the owner, the application and the scope of a valid token. Specification 3.3, 3.4.
-
-    Runs one SQL statement; a refusal runs one more. Raises RequestError: the token is unknown, expired or revoked, or
-    one of CONDITIONS is not met.
-    """
+    """Return the bearer of a valid token. Specification 3.3, 3.4. Raises RequestError: the token is not valid."""
     now = timezone.now()
     row = fetch_one(READ, digest=digest_of(token), now=now)
     if row is None:
@@ -99,7 +94,7 @@ def read(token: str) -> Bearer:
 
 
 def read_own(token: str, application_id: int) -> AccessToken | None:
-    """Return the application's valid token with the columns of OWN; None for any other text. Runs one SQL statement."""
+    """Return the application's valid token with the columns of OWN."""
     row = fetch_one(READ_OWN, digest=digest_of(token), now=timezone.now(), application_id=application_id)
     return None if row is None else OWN.instance(row)
 
@@ -121,16 +116,12 @@ def revoke(digest: bytes) -> None:
 
 
 def revoke_own(digest: bytes, application_id: int) -> bool:
-    """Revoke the application's token with this digest.
-
-    Return whether the application has such a token, valid or not.
-    """
+    """Revoke the application's token, and return whether the application has such a token, valid or not."""
     _revoke(None, digest=digest, application=application_id)
     return AccessToken.objects.filter(digest=digest, application=application_id).exists()
 
 
 def revoke_all(person: User, application: Application) -> None:
-    """Revoke the application's tokens for the person, because the application is disconnected."""
     _revoke("token_ended_consent", user=person, application=application)
 
 

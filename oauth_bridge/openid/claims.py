@@ -1,8 +1,4 @@
-"""The claims about a person: which claims a request asks for, and their values. Specification 2.4.
-
-A request without the scope `openid` asks for the four claims in PLAIN. A request with `openid` asks for the claims of
-its scopes and of the parameter `claims`. OpenID Connect Core 1.0 §5.1, §5.4, §5.5.
-"""
+"""The claims about a person, and their values. Specification 2.4; OpenID Connect Core 1.0 §5.1, §5.4, §5.5."""
 
 from __future__ import annotations
 
@@ -65,12 +61,10 @@ def is_nearly_openid(scope: str) -> bool:
 
 
 def granted_scopes(scope: str) -> list[str]:
-    """Return the known scopes in `scope`, in the order of SCOPES."""
     return [name for name in SCOPES if name in scope.split()]
 
 
 def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
-    """Return the claims of these scopes and the claims in `more`, in the order of NAMES."""
     wanted = {name for scope in scopes for name in SCOPES[scope]} | set(more)
     return [name for name in NAMES if name in wanted]
 
@@ -78,8 +72,7 @@ def of_scopes(scopes: Collection[str], more: Collection[str] = ()) -> list[str]:
 def asked_by_parameter(parameter: str, where: str) -> list[str]:
     """Return the known claims in the member `where` of the parameter `claims`. §5.5.
 
-    `where`: "userinfo" or "id_token". Raises ValueError: the parameter is not a JSON object, or the member is neither
-    an object nor null. Raises RecursionError: the JSON is nested too deeply.
+    Raises ValueError: the JSON or the member is malformed. Raises RecursionError: the JSON is nested too deeply.
     """
     if not parameter:
         return []
@@ -90,10 +83,9 @@ def asked_by_parameter(parameter: str, where: str) -> list[str]:
 
 
 def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
-    """Return the values that a request wants for the claim `name`, and whether the claim is essential.
+    """Return the values that a request wants for the claim `name`, and whether the claim is essential. §5.5.1.
 
-    `parameter`: the parameter `claims`, which `asked_by_parameter` must accept. Only its member `id_token` is read. An
-    empty list: any value is accepted. §5.5.1.
+    `parameter`: the parameter `claims`, which `asked_by_parameter` must accept. An empty list: any value is accepted.
     """
     asked = (json.loads(parameter).get("id_token") or {}).get(name) if parameter else None
     if not isinstance(asked, dict):
@@ -103,11 +95,9 @@ def wanted_values(parameter: str, name: str) -> tuple[list[str], bool]:
 
 
 def values(person: User, names: Collection[str] = PLAIN, application_id: int | None = None) -> dict[str, Any]:
-    """Return the values of the claims `names`, by name. An unknown `updated_at` is left out.
+    """Return the values of the claims `names`. `groups`: those groups of the application that the person is in.
 
-    `groups` are those groups of the application `application_id` that the person is in; without an application,
-    `groups` is left out. Runs one SQL statement for `groups`. Raises RequestError: the person's e-mail address is not
-    confirmed.
+    Raises RequestError: the person's e-mail address is not confirmed.
     """
     if person.email_verified_at is None:
         subject().person = person.pk
@@ -122,7 +112,6 @@ def values(person: User, names: Collection[str] = PLAIN, application_id: int | N
 
 
 def facts(names: Collection[str]) -> list[str]:
-    """Return the facts (FACTS) that these claims disclose, in the order of NAMES."""
     return list(dict.fromkeys(FACTS[name] for name in NAMES if name in names))
 
 

@@ -1,7 +1,6 @@
-"""The metadata of the service, from which programs configure themselves.
+"""The metadata of the service. OpenID Connect Discovery 1.0 §3; RFC 8414 §2.
 
-OpenID Connect Discovery 1.0 §3; RFC 8414 §2. `authorization_response_iss_parameter_supported` is absent: with this
-member, clients refuse a callback without `iss`, and the callback of a plain OAuth 2.0 request has no `iss`.
+`authorization_response_iss_parameter_supported` is absent, because plain OAuth 2.0 callbacks have no `iss`.
 """
 
 from __future__ import annotations
@@ -21,10 +20,7 @@ SECRET_METHODS = ["client_secret_basic", "client_secret_post"]
 
 
 def document() -> dict[str, Any]:
-    """Return the metadata document.
-
-    Both metadata paths serve this document, because clients of RFC 8414 ignore unknown members.
-    """
+    """Return the document of both metadata paths. Clients of RFC 8414 ignore unknown members."""
     return {
         "issuer": settings.BASE_URL,
         "authorization_endpoint": settings.AUTH_URL + paths.AUTHORIZE,

@@ -32,10 +32,7 @@ def make(
     now: int,
     person_claims: Mapping[str, Any],
 ) -> str:
-    """Return a signed ID token.
-
-    `now`: the Unix time in seconds. `person_claims`: the values of the claims that `granted.id_token` names.
-    """
+    """Return a signed ID token. `now`: the Unix time in seconds. `person_claims`: the claims of `granted.id_token`."""
     half_digest = hashlib.sha256(access_token.encode()).digest()[:16]  # §3.1.3.6
     content: dict[str, Any] = {
         **person_claims,
@@ -68,10 +65,7 @@ class NotOurs(Exception):
 
 
 def verified(token: str) -> dict[str, Any]:
-    """Return the claims of an ID token of this service, even if the token is expired.
-
-    Raises NotOurs: the text is no ID token of this service, or its key is revoked or deleted.
-    """
+    """Return the claims of an ID token of this service, even if the token is expired."""
     token = token[:MAX_LENGTH]  # a text that is cut has a wrong signature
     try:
         # Before the signature is verified, the header is used only to find the key, which determines the algorithm.

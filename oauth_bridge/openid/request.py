@@ -1,6 +1,6 @@
-"""A request with the scope `openid`: its parameters, and what the person must prove. OpenID Connect Core 1.0 §3.1.2.1.
+"""Requests with the scope `openid`, and what the person must prove. OpenID Connect Core 1.0 §3.1.2.1.
 
-A request without this scope is plain OAuth 2.0. For plain OAuth 2.0, the values of the parameters in NAMES are ignored.
+Without this scope (plain OAuth 2.0), the values of the parameters in NAMES are ignored.
 """
 
 from __future__ import annotations
@@ -34,11 +34,7 @@ MAX_AGE = re.compile(r"[0-9]{1,9}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The claims to send, and how the person signed in. Stored as JSON with the code and the access token.
-
-    `userinfo` and `id_token`: the names of the person's claims in user info and in the ID token. `auth_time`: a Unix
-    time in seconds.
-    """
+    """The claims to send, and how the person signed in. Stored with the code and token. `auth_time`: a Unix time."""
 
     userinfo: list[str]
     id_token: list[str]
@@ -57,11 +53,9 @@ class Granted:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The requirements of a request on the person and the sign-in. `max_age` is in seconds.
+    """The requirements of a request. `max_age` is in seconds. The person's `sub` must equal each of `subs`.
 
-    `subs`: the person's `sub` must equal each of these values, from `id_token_hint` and `claims`. `wants_two_factors`:
-    a person who has a second factor must use it. `needs_two_factors`: without two factors, the application gets an
-    error (OpenID Connect Core 1.0 §5.5.1.1).
+    `wants_two_factors`: a person who has a second factor must use it. `needs_two_factors`: everybody must (§5.5.1.1).
     """
 
     prompts: frozenset[str] = frozenset()
@@ -105,11 +99,7 @@ class Need(Enum):
 
 
 def need(request: HttpRequest, asked: Asked, asked_at: float) -> Need | None:
-    """Return what the request needs next from the signed-in person; None if it needs nothing.
-
-    `asked_at`: the Unix time in seconds at which the link was opened. A proof of identity after this time satisfies
-    `prompt=login` and `max_age`, so the person is asked only once.
-    """
+    """Return what the request needs next. A proof after `asked_at` (Unix time) meets `prompt=login` and `max_age`."""
     if asked is NOTHING:  # a plain OAuth 2.0 request needs no proof
         return None
     person, proof = cast("User", request.user), reauthentication.proof_of(request)
@@ -128,29 +118,20 @@ def need(request: HttpRequest, asked: Asked, asked_at: float) -> Need | None:
 
 
 def proof_url(request: HttpRequest, what: Need, return_to: str) -> str:
-    """Return the URL of a page that asks for the need `what`, PROOF or SECOND_FACTOR, and then opens `return_to`.
-
-    For PROOF, a person who has neither a password nor a passkey gets the page that mails a reset link.
-    """
+    """Return the URL of a page that asks for PROOF or SECOND_FACTOR, and then opens `return_to`."""
     if what is Need.SECOND_FACTOR:
         return return_path.url_of(factors.confirm_path(request.user), return_to)
     return reauthentication.proof_url(request, return_to)
 
 
 def is_posted(parameters: Mapping[str, str]) -> bool:
-    """Return whether a form posts the answer. OAuth 2.0 Form Post Response Mode.
-
-    The request has `response_mode=form_post`, and its callback address is http or https.
-    """
+    """Return whether a form posts the answer to an http or https address. OAuth 2.0 Form Post Response Mode."""
     is_web = parameters.get("redirect_uri", "").startswith(("https:", "http:"))
     return is_web and parameters.get("response_mode") == "form_post"
 
 
 def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
-    """Return the first fault in the parameters of OpenID Connect, or None.
-
-    Without the scope `openid`, only `request`, `request_uri`, `response_mode` and `scope` are checked.
-    """
+    """Return the first fault in the parameters of OpenID Connect."""
     scope = parameters.get("scope", "")
     if "request" in parameters:
         return OAuthFault.REQUEST_OBJECT
@@ -179,7 +160,7 @@ def fault(parameters: Mapping[str, str]) -> OAuthFault | None:
 
 
 def facts(parameters: Mapping[str, str]) -> list[str]:
-    """Return the facts to which the person agrees, as `claims.facts`."""
+    """Return the facts to which the person agrees."""
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):
         return claims.PLAIN_FACTS
@@ -190,10 +171,7 @@ def facts(parameters: Mapping[str, str]) -> list[str]:
 def granted(
     parameters: Mapping[str, str], read_proof: Callable[[], Proof], *, profile_in_id_token: bool
 ) -> Granted | None:
-    """Return the grant that is stored with the code; None for plain OAuth 2.0, without a call of `read_proof`.
-
-    `profile_in_id_token`: the ID token also contains the claims of the scopes, as user info always does.
-    """
+    """Return the grant to store. With `profile_in_id_token`, the ID token also contains the claims of the scopes."""
     scope, asked = parameters.get("scope", ""), parameters.get("claims", "")
     if not claims.is_openid(scope):
         return None

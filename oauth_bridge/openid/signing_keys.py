@@ -1,7 +1,6 @@
 """The keys that sign ID tokens: make, read, rotate, revoke. OpenID Connect Core 1.0 §10.1; RFC 7517, RFC 7638.
 
-Applications cache the published keys, so `rotate` publishes a key before the key signs. A key that is not revoked stays
-published until the last ID token with its signature has expired.
+Applications cache the published keys, so `rotate` publishes a key before the key signs.
 """
 
 from __future__ import annotations
@@ -55,10 +54,7 @@ class Signer(NamedTuple):
 
 
 def signer(algorithm: str) -> Signer:
-    """Return the key that signs now. If no such key can be read, make a key.
-
-    Runs one SQL statement unless a key is made.
-    """
+    """Return the key that signs now. If no such key can be read, make a key."""
     for row_id, kid, sealed in fetch_all(SIGNERS, algorithm=algorithm, now=timezone.now()):
         key = _loaded.get(kid) or _load(kid, algorithm, as_uuid(row_id).bytes, bytes(sealed))
         if key:
@@ -68,10 +64,7 @@ def signer(algorithm: str) -> Signer:
 
 
 def published() -> list[dict[str, Any]]:
-    """Return the public keys as JWKs. RFC 7517 §5.
-
-    If an algorithm has no key to publish, make a key for the algorithm.
-    """
+    """Return the public keys as JWKs, at least one for each algorithm. RFC 7517 §5."""
     is_needed = Q(signs_until=None) | Q(signs_until__gt=timezone.now() - PUBLISHED_AFTER)
     rows = list(SigningKey.objects.filter(is_needed, revoked_at=None))
     missing = set(ALGORITHMS) - {row.algorithm for row in rows}
@@ -80,17 +73,13 @@ def published() -> list[dict[str, Any]]:
 
 
 def verification_key(kid: str) -> tuple[str, Key] | None:
-    """Return the algorithm and the public key for this kid; None if the key is revoked or unknown."""
     row = SigningKey.objects.filter(kid=kid, revoked_at=None).first()
     return (row.algorithm, cast(Key, JWKRegistry.import_key(json.loads(row.public)))) if row else None
 
 
 @transaction.atomic
 def rotate(algorithm: str) -> SigningKey:
-    """Make a key for the algorithm, and publish the key now.
-
-    Ten minutes later (PUBLISHED_BEFORE), the new key signs, and the older keys no longer sign.
-    """
+    """Make and publish a key. After PUBLISHED_BEFORE, the new key signs, and the older keys no longer sign."""
     signs_from = timezone.now() + PUBLISHED_BEFORE
     older = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None)
     list(older.select_for_update().order_by("made_at"))  # wait for another rotation, so that its key ends too
@@ -101,10 +90,7 @@ def rotate(algorithm: str) -> SigningKey:
 
 @transaction.atomic
 def revoke(kid: str) -> SigningKey:
-    """End a key at once: the key no longer signs, is not published, and verifies nothing.
-
-    Raises SigningKey.DoesNotExist: no key has this kid.
-    """
+    """End a key at once: the key no longer signs, is not published, and verifies nothing."""
     row = SigningKey.objects.select_for_update().get(kid=kid)
     if row.revoked_at is None:
         row.revoked_at, row.private = timezone.now(), None
@@ -115,18 +101,12 @@ def revoke(kid: str) -> SigningKey:
 
 
 def revoke_all() -> int:
-    """Revoke all keys, and return the number of keys that were not revoked before.
-
-    For a restored backup, which may contain keys that were revoked later.
-    """
+    """Revoke all keys. For a restored backup, which may contain keys that were revoked later."""
     return SigningKey.objects.filter(revoked_at=None).update(revoked_at=timezone.now(), private=None)
 
 
 def tidy(now: datetime) -> None:
-    """Rotate the keys of each algorithm whose newest key is older than REPLACED_AFTER.
-
-    Delete the private halves of keys that no longer sign. Delete keys that ended KEPT_FOR ago or earlier.
-    """
+    """Rotate keys older than REPLACED_AFTER, and delete the keys and private halves that are no longer needed."""
     for algorithm in ALGORITHMS:
         newest = SigningKey.objects.filter(algorithm=algorithm, revoked_at=None).first()
         if newest and newest.made_at <= now - REPLACED_AFTER:
