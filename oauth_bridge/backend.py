@@ -32,8 +32,7 @@ Response = tuple[str | None, dict[str, str], str, int]  # URL, headers, body, st
 class VerifiedRequest:
     """An authorization request whose client and callback address are verified.
 
-    `form`: the fields of a posted consent page, otherwise empty. Before a code is issued, `authorization.check` must
-    accept the other parameters.
+    Before a code is issued, `authorization.check` must accept the other parameters.
     """
 
     application: Application
@@ -44,20 +43,13 @@ class VerifiedRequest:
 
 
 class Backend:
-    """Replaces `OAuthLibCore`, the toolkit's backend.
-
-    Errors of a request are RequestErrors instead of the toolkit's exceptions.
-    """
+    """Replaces `OAuthLibCore`, the toolkit's backend. Errors are RequestErrors instead of the toolkit's exceptions."""
 
     def __init__(self, server: object) -> None:
         pass  # the toolkit passes an oauthlib server
 
     def validate_authorization_request(self, request: HttpRequest) -> tuple[list[str], VerifiedRequest]:
-        """Return an empty list, where the toolkit expects scopes, and the verified request.
-
-        The view then calls `authorization.check`, whose errors go to the callback address. Raises RequestError: the
-        form or the link is malformed, or as `authorization.verify`.
-        """
+        """Return an empty list, where the toolkit expects scopes, and the request. `authorization.check` follows."""
         is_post = request.method == "POST"
         form = parameters.read_form(request, has_been_read=True).texts() if is_post else {}
         query = parameters.of_query(request)
@@ -69,10 +61,7 @@ class Backend:
     def create_authorization_response(
         self, request: HttpRequest, _scopes: list[str], verified: VerifiedRequest, allow: bool
     ) -> Response:
-        """Return the callback address with a code or, if `allow` is false, with the error `access_denied`.
-
-        Raises AlreadyRedeemed: as `codes.issue` and `codes.discard`.
-        """
+        """Return the callback address with a code or an error. Raises AlreadyRedeemed: the code was redeemed."""
         pending = verified.pending
         if not allow:
             # Use the person who saw the page. The browser session may have ended since, or belong to another person.

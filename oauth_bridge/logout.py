@@ -1,8 +1,7 @@
 """Logout: an application sends a person here to sign out. OpenID Connect RP-Initiated Logout 1.0.
 
-If the request contains an ID token of the signed-in person, the view signs the person out at once. Otherwise, a page
-asks a signed-in person to confirm, so that a link from a stranger cannot sign the person out. The browser is sent to a
-`post_logout_redirect_uri` only if the address is registered for the application.
+Without an ID token of the signed-in person, a page asks this person to confirm, so that a link from a stranger cannot
+sign the person out.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ FIELD_NAME = "leaving"
 
 
 class LogoutRequest(NamedTuple):
-    """A verified logout request. `application` may be None, and `address` may be empty.
-
-    `state` is percent-encoded; None: not sent. `person_id`: the `sub` of `id_token_hint`; empty without a hint.
-    """
+    """A verified logout request. `state` is percent-encoded. `person_id`: the `sub` of `id_token_hint`."""
 
     application: Application | None
     address: str
@@ -46,17 +42,13 @@ class LogoutRequest(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The `address`, with the `state` if a `state` was sent. Empty without an `address`."""
         if not self.address or self.state is None:
             return self.address
         return f"{self.address}{'&' if '?' in self.address else '?'}state={self.state}"
 
     @property
     def path(self) -> str:
-        """The path to which the confirmation page posts.
-
-        The query has the client_id of `application`, `address` and `state`. A missing value is left out.
-        """
+        """The path to which the confirmation page posts."""
         client_id = self.application.client_id if self.application else ""
         sent = {"client_id": client_id, "post_logout_redirect_uri": self.address}
         query = urlencode({name: value for name, value in sent.items() if value})
@@ -65,10 +57,7 @@ class LogoutRequest(NamedTuple):
 
 
 def verified_request(query: Parameters) -> LogoutRequest:
-    """Return the logout request in the query, after a check of hint, client_id and address.
-
-    Raises RequestError: a parameter is repeated, missing or wrong, or the application is disabled.
-    """
+    """Return the logout request in the query. Its address, if any, is registered for the application."""
     if name := query.repeated(NAMES):
         raise RequestError(OAuthFault.REPEATED, name=name)
     client_id, address, person_id = query.text("client_id"), query.text("post_logout_redirect_uri"), ""

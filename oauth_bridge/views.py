@@ -1,7 +1,4 @@
-"""The views of the OAuth operations except logout. Specification 4.
-
-Authorize, token, revocation and user info use the views of Django OAuth Toolkit with other checks.
-"""
+"""The views of the OAuth operations except logout. Specification 4."""
 
 from __future__ import annotations
 
@@ -124,10 +121,7 @@ class AuthorizeView(BaseAuthorizationView):
         return pages.consent(request, self.application, self.pending, self.facts, query.text(pages.NOTICE))
 
     def post(self, request: HttpRequest) -> HttpResponse:
-        """Handle the answer of a consent page.
-
-        Accept "Allow" only from the person and the browser session for which the page was made.
-        """
+        """Accept "Allow" only from the person and the browser session for which the consent page was made."""
         form = self.verified.form
         decision = form.get("decision")
         if decision == "refuse":  # also an outdated page, and without a sign-in: a refusal discloses nothing
@@ -163,10 +157,7 @@ class AuthorizeView(BaseAuthorizationView):
         return HttpResponseRedirect(openid_request.proof_url(self.request, need, pages.authorize_path(self.pending)))
 
     def _turn_away(self) -> HttpResponse:
-        """Delete the person's unredeemed code, and show the page for a person who may not use the application.
-
-        Raises AlreadyRedeemed: the code of this attempt was redeemed.
-        """
+        """Delete the person's unredeemed code, and show the refusal. Raises AlreadyRedeemed: the code was redeemed."""
         codes.discard(self.verified.attempt, self.person.pk)
         errors.subject().step = Step.CONSENT
         return self._ask_for_another(OAuthFault.NOT_ADMITTED, "not_admitted", status=403)
@@ -198,10 +189,7 @@ class TokenView(ToolkitTokenView):
 
 
 def answer_introspection(request: HttpRequest) -> HttpResponse:
-    """Answer whether an access token of the application is valid. RFC 7662.
-
-    The toolkit's view would answer for the tokens of all applications.
-    """
+    """Answer only for tokens of the application. RFC 7662. The toolkit's view would answer for all applications."""
     form = authentication.of_request(request, parameters.read_form(request).texts())
     return JsonResponse(revocation_introspection.introspect(form, client_address(request)), headers=NO_STORE)
 

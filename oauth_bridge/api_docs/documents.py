@@ -57,10 +57,7 @@ def page(request: HttpRequest, name: str = INDEX) -> HttpResponse:
 
 @functools.cache  # the settings are part of the key, so that a test may change a setting
 def _rendered(name: str, *_settings: str) -> dict[str, Any]:
-    """Return the title, the body as HTML, and the headings of a document.
-
-    The first line is the title, which the body omits. Each heading gets an anchor.
-    """
+    """Return the title (the first line), the rest as HTML, and the headings of a document."""
     from markdown_it import MarkdownIt  # only a worker that serves a document needs the library
 
     text = openapi.reference() if name == "reference" else source(name)
@@ -89,10 +86,7 @@ def anchor(words: str) -> str:
 
 
 def _table(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
-    """Return the HTML at the beginning of a table.
-
-    A table with more than FITTING_COLUMNS columns scrolls on a narrow screen, also by keyboard.
-    """
+    """Return the HTML at the beginning of a table. On a narrow screen, a wide table scrolls, also by keyboard."""
     columns = [token.type for token in tokens[index : index + 4 * FITTING_COLUMNS + 4]].count("th_open")
     if columns <= FITTING_COLUMNS:
         return "<div><table>\n"
@@ -102,7 +96,6 @@ def _table(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _
 
 
 def _picture(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _environment: Any) -> str:
-    """Return the HTML of a picture. Dark pages show NAME-dark.png instead of NAME.png."""
     name = str(tokens[index].attrGet("src"))
     return format_html(
         '<picture><source srcset="{}" media="(prefers-color-scheme: dark)"><img src="{}" alt="{}"></picture>',
@@ -124,15 +117,11 @@ def _fence(_renderer: Any, tokens: Sequence[Token], index: int, _options: Any, _
 
 
 def source(name: str) -> str:
-    """Return the Markdown of the document docs/NAME.md."""
     return (settings.BASE_DIR / "docs" / f"{name}.md").read_text(encoding="utf-8")
 
 
 def blocks(name: str, language: str = "") -> dict[str, str]:
-    """Return the named code blocks of the document, by name. Blocks with the same name are joined.
-
-    `language`: return only the blocks whose language begins with this text.
-    """
+    """Return the named code blocks of the document, by name. Blocks with the same name are joined."""
     found: dict[str, str] = {}
     for match in NAMED_BLOCK.finditer(source(name)):
         if match[0].startswith(f"```{language}"):
@@ -141,10 +130,7 @@ def blocks(name: str, language: str = "") -> dict[str, str]:
 
 
 def fill_for(text: str, application: Application) -> str:
-    """Return the sample code with the client_id and callback address of the application, but never with a secret.
-
-    For a public client, lines with `CLIENT_SECRET` are removed.
-    """
+    """Return the sample code with the client_id and callback address of the application, but never with a secret."""
     callback = (application.callback_addresses or [EXAMPLE_CALLBACK])[0]
     if application.is_public:
         text = "".join(line for line in text.splitlines(keepends=True) if "CLIENT_SECRET" not in line)

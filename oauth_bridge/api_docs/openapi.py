@@ -1,15 +1,7 @@
 """Serve openapi.json with the addresses of this service and the errors of each operation. Specification 4, 7.
 
-In the file, members `x-…` say what to insert. They are not served.
-
-- `x-faults`: the errors of an operation, as names of faults or of lists of faults. The lists are at the end of the
-  file.
-- `x-callback`: marks a response to which a table of the errors for the callback address is added.
-- `x-examples`: example values for the placeholders in error sentences.
-- `x-headers`: the headers of every response. A response with `x-cacheable` gets only `X-Content-Type-Options`.
-- `x-challenge`: the description of `WWW-Authenticate`.
-
-The reference is Markdown made from the served document.
+The members `x-…` of the file are not served. They say what to insert: errors (`x-faults`, `x-callback`), example values
+(`x-examples`) and headers (`x-headers`, `x-challenge`).
 """
 
 from __future__ import annotations
@@ -59,7 +51,6 @@ def _served(*_settings: str) -> str:
 
 
 def fill(text: str, **values: str) -> str:
-    """Return the text with values for {AUTH_URL}, {BASE_URL}, {SERVICE_NAME} and each {NAME} in `values`."""
     filled = {
         "AUTH_URL": settings.AUTH_URL,
         "BASE_URL": settings.BASE_URL,
@@ -70,10 +61,7 @@ def fill(text: str, **values: str) -> str:
 
 
 def source() -> Json:
-    """Return openapi.json with the addresses, name and version of this service.
-
-    The members `x-…` are still in the document.
-    """
+    """Return openapi.json with the addresses, name and version of this service, and with the members `x-…`."""
     described: Json = json.loads(fill(FILE.read_text(encoding="utf-8")))
     described["info"] |= {"title": settings.SERVICE_NAME, "version": settings.VERSION}
     return described
@@ -93,10 +81,7 @@ def document() -> Json:
 
 
 def errors_of(described: Json, marks: Json) -> Iterator[tuple[Fault, str]]:
-    """Yield each fault in the `x-faults` of `marks`, and the sentence of the fault with example values.
-
-    `marks`: an operation, or the list of the errors for the callback address.
-    """
+    """Yield each fault in the `x-faults` of `marks`, and the sentence of the fault with example values."""
     lists, common = described["x-faults"], described["x-examples"]
     for name in dict.fromkeys(name for each in marks["x-faults"] for name in lists.get(each, [each])):
         values = {**common, **marks.get("x-examples", {}), **common.get(name, {})}
@@ -104,10 +89,7 @@ def errors_of(described: Json, marks: Json) -> Iterator[tuple[Fault, str]]:
 
 
 def _complete(described: Json, marks: Json, *, for_browsers: bool) -> None:
-    """Add headers and errors to the responses of the operation `marks`.
-
-    `for_browsers`: errors may be pages, and scripts of other origins cannot read the responses.
-    """
+    """Add headers and errors to the responses of the operation `marks`."""
     responses, common = marks["responses"], described["x-headers"]
     for response in responses.values():
         if "x-callback" in response:
@@ -125,10 +107,7 @@ def _complete(described: Json, marks: Json, *, for_browsers: bool) -> None:
 
 
 def _failure(marks: Json, status: int, same: list[tuple[Fault, str]], headers: Json, *, for_browsers: bool) -> Json:
-    """Return the response with this error status for the operation `marks`.
-
-    `same`: the errors with this status. Each error is an example.
-    """
+    """Return the response with this error status for the operation `marks`. Each error in `same` is an example."""
     names = list(dict.fromkeys(fault.error for fault, _sentence in same))
     description = f"{' or '.join(f'`{name}`' for name in names)}. The examples are all that is said."
     examples = {}

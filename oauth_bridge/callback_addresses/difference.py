@@ -1,7 +1,6 @@
 """Say how a sent callback address differs from the registered addresses. RFC 8252.
 
-The results of `compare` and `reason` are for administrators. `likely_differences` is for public answers: it compares
-only a loopback address with registered addresses.
+The results of `compare` and `reason` are for administrators, and `likely_differences` is for public answers.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ _QUOTATION_MARKS = "\"'`‘’‚“”„‹›«»"
 
 
 class _Address(NamedTuple):
-    """The parts of an address, with their separators. A missing part is empty. The joined parts are the address."""
+    """The parts of an address, with their separators. A missing part is empty."""
 
     scheme: str
     slashes: str
@@ -105,11 +104,7 @@ def _parsed(address: str) -> _Address:
 
 
 def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) -> tuple[str, list[str]]:
-    """Return the registered address that is nearest to `sent`, and the differences as keys of REASONS.
-
-    If no registered address is near, return "" and `["another_host"]`. `is_public`: the application is public, so a
-    registered loopback address without a port allows any port.
-    """
+    """Return the nearest registered address, and the differences as keys of REASONS."""
     if sent in registered:
         return sent, []
     for each in registered:
@@ -136,15 +131,11 @@ def compare(sent: str, registered: Sequence[str], *, is_public: bool = False) ->
 
 
 def reason(differs: Iterable[str]) -> str:
-    """Return the sentences of REASONS for these differences, in the active language."""
     return " ".join(gettext(REASONS[name]) for name in differs if name in REASONS)
 
 
 def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
-    """Return pieces of both addresses as triples: the sent piece, the registered piece, whether both are equal.
-
-    Only the first MAX_QUOTED_LENGTH characters of each address are compared.
-    """
+    """Return pieces of both addresses as triples: the sent piece, the registered piece, whether both are equal."""
     ours, theirs = (_WORDS.findall(address[:MAX_QUOTED_LENGTH]) for address in (sent, registered))
     matcher = SequenceMatcher(None, ours, theirs, autojunk=False)
     return [
@@ -154,10 +145,7 @@ def side_by_side(sent: str, registered: str) -> list[tuple[str, str, bool]]:
 
 
 def _cleaned(sent: str) -> tuple[set[str], str]:
-    """Return the names of the faults that were removed, and the address without the faults.
-
-    White space, quotation marks and angle brackets are removed at both ends. A second percent-encoding is decoded.
-    """
+    """Return the names of the faults that were removed, and the address without the faults."""
     stripped = sent.strip(_UNSEEN)
     unquoted = stripped.strip(f"{_QUOTATION_MARKS}<>{_UNSEEN}")
     found = {
@@ -208,11 +196,9 @@ def _host_difference(sent: str, wanted: str) -> str:
 def likely_differences(
     address: str, registered: Sequence[str], *, is_public: bool = False, is_cut: bool = False
 ) -> list[str]:
-    """Return words for the parts of a sent address that are probably wrong, such as "the port".
+    """Return words for the parts that are probably wrong, such as "the port". The caller translates the words.
 
-    A loopback address is compared with the registered loopback addresses. For any other address, the words reveal
-    nothing about the registered addresses. `is_public`: as for `compare`. `is_cut`: the link had the address without
-    percent-encoding, so a part of the address is missing. The caller translates the words.
+    Only loopback addresses are compared, so the words reveal nothing about other registered addresses.
     """
     parts = _parsed(address)
     if is_cut:

@@ -25,10 +25,9 @@ _VALUE_IN_QUERY = re.compile(r"([?&;](?:[^&;=]*=)?)[^&;]*")
 
 
 def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
-    """Return the address for an `error_description`: percent-encoded, and cut after 300 characters.
+    """Return the address for an `error_description`, percent-encoded, without the credentials in `without`.
 
-    `...` replaces each credential in `without`. A value that does not begin with a scheme is not quoted, because the
-    value may be a credential.
+    A value that does not begin with a scheme is not quoted, because the value may be a credential.
     """
     if ENCODED_SCHEME.match(address):
         return "percent-encoded twice"
@@ -41,11 +40,7 @@ def quoted_for_description(address: str, *, without: Iterable[str] = ()) -> str:
 
 
 def masked(address: str) -> str:
-    """Mask possible credentials in the address: user name, password, values in path and query, the fragment.
-
-    A malformed address is masked too, so no URL parser is used. The result has at most 500 characters. "?" replaces a
-    character that is not printable.
-    """
+    """Mask possible credentials in the address. A malformed address is masked too, so no URL parser is used."""
     text = address[:MOST_COMPARED]
     if ENCODED_SCHEME.match(text):
         text = unquote(text, errors="replace")

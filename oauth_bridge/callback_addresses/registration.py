@@ -29,10 +29,7 @@ INVALID_CHARACTERS = set('<>"{}|\\^`')
 
 
 def without_loopback_port(uri: str) -> str:
-    """Return an http loopback address without its port. RFC 8252 §7.3.
-
-    Return "" for any other address, and for an address without a valid port.
-    """
+    """Return an http loopback address without its port, or "" for any other address. RFC 8252 §7.3."""
     found = LOOPBACK_WITH_PORT.match(uri)
     return found[1] + uri[found.end() :] if found and is_port(found[2]) else ""
 
@@ -43,27 +40,18 @@ def is_port(text: str) -> bool:
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of a text field without surrounding white space and without empty lines."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def validate_lines(text: str) -> None:
-    """Validate a text field with one callback address per line.
-
-    Raises ValidationError: there is no address, more than MAX_COUNT addresses, or a repeated address. Also raised for
-    an address with a `registration_problem`.
-    """
+    """Validate a text field with one callback address per line."""
     if not text.strip():
         raise ValidationError(_("Enter at least one callback address."))
     _validate_each(split_lines(text), RESPONSE_PARAMETERS)
 
 
 def validate_after_sign_out(text: str) -> None:
-    """Validate a text field with one address per line, to which people return after a sign-out.
-
-    The field may be empty. Raises ValidationError: there are more than MAX_COUNT addresses, or a repeated address. Also
-    raised for an address with a `registration_problem`.
-    """
+    """Validate a text field with one address per line, to which people return after a sign-out."""
     _validate_each(split_lines(text), {"state"})
 
 
@@ -81,10 +69,7 @@ def _validate_each(uris: list[str], taken: set[str]) -> None:
 
 
 def registration_problem(uri: str, taken: set[str] = RESPONSE_PARAMETERS) -> str | None:
-    """Return why the address cannot be registered, as text that follows a colon; None if it can be registered.
-
-    `taken`: parameters that this service adds to the address. The query of the address must not contain them.
-    """
+    """Return why the address cannot be registered, or None. `taken`: parameters that this service adds."""
     if len(uri) > MAX_LENGTH:
         return _("it is longer than %(limit)d characters.") % {"limit": MAX_LENGTH}
     if not VISIBLE_ASCII.fullmatch(uri):
@@ -163,10 +148,7 @@ def _is_private(host: str) -> bool:
 
 
 def validate_page(address: str) -> None:
-    """Validate the http or https address of a web page, such as the homepage.
-
-    Raises ValidationError: the address is malformed, or contains a user name or a control character.
-    """
+    """Validate the http or https address of a web page, such as the homepage."""
     refuse_control_characters(address)
     URLValidator(["https", "http"])(address)
     if "@" in urlsplit(address).netloc:
@@ -176,10 +158,7 @@ def validate_page(address: str) -> None:
 
 
 def validate_sign_in_start(address: str) -> None:
-    """Validate the address where an application starts sign-ins.
-
-    Raises ValidationError: as `validate_page`, or the scheme is http and the host is not loopback.
-    """
+    """Validate the address where an application starts sign-ins."""
     validate_page(address)
     parts = urlsplit(address)
     if parts.scheme.lower() != "https" and parts.hostname not in LOOPBACK_HOSTS:
@@ -189,8 +168,8 @@ def validate_sign_in_start(address: str) -> None:
 def shown_host(address: str) -> str:
     """Return the host of the address, and the port if there is one. Empty: the address cannot be read.
 
-    A non-ASCII name is shown in punycode (`xn--`, by UTS #46 as in browsers), because letters of several alphabets look
-    alike. The user name is left out, because it could look like the host.
+    The host is in punycode (UTS #46), because letters of several alphabets look alike. The user name is left out,
+    because it could look like the host.
     """
     try:
         parts = urlsplit(address)

@@ -1,7 +1,4 @@
-"""The tables of the activity log, and of the last purge and the last proof that the database can be written.
-
-A record must not contain a credential, a `state` or a typed login name.
-"""
+"""The activity log and related tables. A record must not contain a credential, a `state` or a typed login name."""
 
 from __future__ import annotations
 
@@ -75,10 +72,7 @@ class ActivityRecord(models.Model):
 
 
 class ActivityCount(models.Model):
-    """How often a step had the same client_id, outcome and cause in one hour.
-
-    Steps without an ActivityRecord count too.
-    """
+    """How often a step had the same client_id, outcome and cause in one hour, with or without an ActivityRecord."""
 
     hour = models.DateTimeField()
     client_id = models.CharField(max_length=255, blank=True)

@@ -126,7 +126,6 @@ class Application(AbstractApplication):
 
     @property
     def callback_addresses(self) -> list[str]:
-        """The registered redirect_uris."""
         return split_lines(self.redirect_uris)
 
     def is_callback(self, uri: str) -> bool:
@@ -134,10 +133,9 @@ class Application(AbstractApplication):
         return uri in self.callback_addresses or self.has_own_port(uri)
 
     def has_own_port(self, uri: str) -> bool:
-        """Return whether the redirect_uri is a loopback address that is registered only without its port.
+        """Return whether a loopback address is registered only without its port. RFC 8252 §7.3.
 
-        RFC 8252 §7.3. Always False for a confidential application. Another program on the person's machine may listen
-        at the port, so the person is always asked for consent (§8.6).
+        Another program may listen at the port, so the person is always asked for consent (§8.6).
         """
         if not self.is_public or not (registered := without_loopback_port(uri)):
             return False
@@ -157,12 +155,11 @@ class Application(AbstractApplication):
 
     @property
     def logo_url(self) -> str:
-        """The absolute URL of the logo, or an empty string."""
         return f"{settings.BASE_URL}{reverse('logo', args=[self.logo])}" if self.logo else ""
 
     @property
     def initial(self) -> str:
-        """The first character of the name, in upper case. Pages show it if the application has no logo."""
+        """The upper-case first character of the name. Pages show it if the application has no logo."""
         return first_grapheme(self.name).upper()
 
     def clean(self) -> None:

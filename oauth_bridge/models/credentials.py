@@ -1,11 +1,7 @@
 """The tables of codes, access tokens and consents. Codes and tokens are stored only as SHA-256 digests.
 
-The references from codes and tokens to people and applications have no database constraint, because a constraint would
-lock the rows of people and applications at every insert. Instead, the statements that redeem a code or read a token
-check both rows. Codes and tokens have no index by application, because one application may own nearly all rows.
-
-A code and its token store the `credentials_version` of the person and of the application. A change of either version
-ends the codes and tokens without an update of their rows.
+Foreign key constraints of codes and tokens would lock people and applications at every insert. Instead, the statements
+that redeem a code or read a token check both rows. A new `credentials_version` in either row ends codes and tokens.
 """
 
 from __future__ import annotations
@@ -17,13 +13,10 @@ from django.db import models
 
 
 def _application() -> models.ForeignKey[Any, Any]:
-    """Return a foreign key to the application, without a constraint and without an index.
-
-    After the deletion of an application, its codes and tokens are invalid. The purge deletes the rows later.
-    """
+    """Return a foreign key without an index, because one application may own nearly all rows."""
     return models.ForeignKey(
         settings.OAUTH2_PROVIDER_APPLICATION_MODEL,
-        on_delete=models.DO_NOTHING,
+        on_delete=models.DO_NOTHING,  # the purge deletes the rows later
         related_name="+",
         db_constraint=False,
         db_index=False,
@@ -31,7 +24,6 @@ def _application() -> models.ForeignKey[Any, Any]:
 
 
 def version_of_credentials() -> models.IntegerField[int, int]:
-    """Return a column for the `credentials_version` of the person or of the application."""
     return models.IntegerField(default=0, db_default=0, editable=False)
 
 
@@ -78,10 +70,7 @@ class AuthorizationCode(models.Model):
 
 
 class WithdrawnCode(models.Model):
-    """The digest of a code that `codes.withdraw` deleted before the code expired.
-
-    With this digest, `codes.ended` explains why the code is refused.
-    """
+    """The digest of a code that `codes.withdraw` deleted, so that `codes.ended` explains why the code is refused."""
 
     digest = models.BinaryField(max_length=32, unique=True, editable=False)
     expires_at = models.DateTimeField()
@@ -131,8 +120,7 @@ class IDToken(models.Model):
 class Consent(models.Model):
     """The consent of a person to an application. The row is deleted when the person disconnects the application.
 
-    `given_at`: the time of the first consent. "Don't ask again" ends at `expires_at` (null: not chosen). "Don't ask
-    again" also ends when the fingerprint or the person's `credentials_version` changes.
+    "Don't ask again" ends at `expires_at`, or when the fingerprint or the person's `credentials_version` changes.
     """
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -140,8 +128,8 @@ class Consent(models.Model):
     fingerprint = models.CharField(max_length=64)  # of the application's name, homepage and callback addresses
     # The names of the agreed facts (see `openid.claims`), in order; null for the four facts of plain OAuth 2.0.
     agreed = models.TextField(null=True, editable=False)  # noqa: DJ001 - null: see above
-    given_at = models.DateTimeField()
-    expires_at = models.DateTimeField(null=True)
+    given_at = models.DateTimeField()  # the first consent
+    expires_at = models.DateTimeField(null=True)  # null: "Don't ask again" was not chosen
     person_version = version_of_credentials()
 
     class Meta:

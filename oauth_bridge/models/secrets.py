@@ -25,10 +25,7 @@ class State(StrEnum):
 
 
 class ApplicationSecret(models.Model):
-    """A client secret. The row contains only its digest and its first PREFIX_LENGTH characters.
-
-    An expired secret is kept for a time (`secret_rotation.EXPIRED_KEPT_FOR`), so that its use is recognised.
-    """
+    """A client secret, stored as digest and prefix. An expired secret is kept, so that its use is recognised."""
 
     application = models.ForeignKey("oauth_bridge.Application", on_delete=models.CASCADE, related_name="secrets")
     digest = models.BinaryField(max_length=32, editable=False)
@@ -75,10 +72,9 @@ class ApplicationSecret(models.Model):
 
 
 class SigningKey(models.Model):
-    """A key pair for ID tokens. The key may sign from `signs_from` until `signs_until`, and later only verifies.
+    """A key pair for ID tokens. After `signs_until`, the key only verifies, and the purge sets `private` to null.
 
-    After `signs_until`, the purge sets `private` to null. A revoked key has no `private`, is not published, and
-    verifies nothing.
+    A revoked key has no `private`, is not published, and verifies nothing.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

@@ -1,7 +1,4 @@
-"""Read the credentials of a client from the form or the `Authorization` header. Specification 5; RFC 6749 §2.3.1, §5.2.
-
-`credentials.client_secrets.authenticate` compares the secret.
-"""
+"""Read a client's credentials from the form or the `Authorization` header. Specification 5; RFC 6749 §2.3.1, §5.2."""
 
 from __future__ import annotations
 
@@ -22,12 +19,10 @@ SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9-]{0,15}) +[^ ]")
 
 
 def header_of(request: HttpRequest) -> str:
-    """Return the header `Authorization` without surrounding spaces, or an empty string."""
     return str(request.META.get("HTTP_AUTHORIZATION", "")).strip()
 
 
 def scheme_of(header: str) -> str:
-    """Return "the scheme NAME" for an error sentence, or "no scheme" if SCHEME does not match the header."""
     found = SCHEME.match(header)
     return f"the scheme {found[1]}" if found else "no scheme"
 
@@ -39,9 +34,7 @@ def is_basic(header: str) -> bool:
 def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
     """Return the form, with the client_id and client_secret of an HTTP Basic header.
 
-    Raises RequestError: a Basic header is malformed or differs from the form. Also raised for a header with another
-    scheme if the form has neither `client_secret` nor `code_verifier`. No SQL statement runs, so an error reveals
-    nothing about the clients.
+    No SQL statement runs, so an error reveals nothing about the clients.
     """
     header = header_of(request)
     if not is_basic(header):
@@ -58,11 +51,7 @@ def of_request(request: HttpRequest, form: dict[str, str]) -> dict[str, str]:
 
 
 def named_client(request: HttpRequest, sent: Parameters) -> str:
-    """Return the client_id that a refused request names, or an empty string.
-
-    `sent`: the parameters of the form, or of the URL if the form cannot be read. If they name no client_id, the Basic
-    header is read, then a JSON body. The client is not authenticated, so the client_id is only for the activity log.
-    """
+    """Return the client_id that a refused request names. For the activity log only: the client is not authenticated."""
     header, named = header_of(request), sent.text("client_id")
     if not named and is_basic(header):
         with suppress(ValueError):
@@ -76,10 +65,7 @@ def _decoded(header: str, *, is_strict: bool = True) -> list[str]:
 
 
 def _basic(header: str) -> tuple[str, str]:
-    """Return client_id and client_secret of a Basic header, form-decoded. RFC 6749 §2.3.1.
-
-    Raises RequestError: the header is malformed, or one of the two values begins or ends with white space.
-    """
+    """Return client_id and client_secret of a Basic header, form-decoded. RFC 6749 §2.3.1."""
     try:
         client_id, secret = (unquote_plus(part, errors="strict") for part in _decoded(header))
     except ValueError:
@@ -92,10 +78,9 @@ def _basic(header: str) -> tuple[str, str]:
 
 
 def add_basic(request: HttpRequest, error: RequestError) -> None:
-    """Add `WWW-Authenticate: Basic` to `invalid_client`, if the error is about the `Authorization` header.
+    """Add `WWW-Authenticate: Basic` if the error is about the `Authorization` header. RFC 6749 §5.2.
 
-    RFC 6749 §5.2. Some libraries, such as oauth4webapi, read no body beside `WWW-Authenticate`. So the header repeats
-    the error.
+    The header repeats the error, because some libraries, such as oauth4webapi, then do not read the body.
     """
     tried = is_basic(header_of(request))
     if error.fault is OAuthFault.CLIENT_SCHEME or (tried and error.fault.error == "invalid_client"):

@@ -1,7 +1,4 @@
-"""Read and verify authorization requests, and refuse prefetched and embedded requests.
-
-Specification 4.1, 5.4; RFC 6749 §4.1.1; RFC 7636 §4.3.
-"""
+"""Read and verify authorization requests. Specification 4.1, 5.4; RFC 6749 §4.1.1; RFC 7636 §4.3."""
 
 from __future__ import annotations
 
@@ -55,10 +52,7 @@ class AuthorizationRequest:
 
     @classmethod
     def from_query(cls, query: Parameters, **more: Any) -> Self:
-        """Return the request in a query. `more`: fields of a subclass.
-
-        Raises UnverifiedRequest: client_id is missing or repeated, or redirect_uri is repeated.
-        """
+        """Return the request in a query. `more`: fields of a subclass."""
         if name := query.repeated(("client_id", "redirect_uri")):
             raise UnverifiedRequest(OAuthFault.REPEATED, name=name)
         if not query.text("client_id"):
@@ -81,17 +75,13 @@ class AuthorizationRequest:
 
     @property
     def posted_to(self) -> str:
-        """The callback address if a form posts the answer, otherwise an empty string.
-
-        See `openid.request.is_posted`.
-        """
+        """The callback address if a form posts the answer, otherwise an empty string."""
         return self.redirect_uri if openid_request.is_posted(self.parameters) else ""
 
     def url(self, **parameters: str) -> str:
         """Return the callback address with `state` and these parameters. Their values must be percent-encoded.
 
-        Call `verify` first, because it checks the address. A request with the scope `openid` also gets `iss` (RFC
-        9207).
+        Call `verify` first, because `verify` checks the address. `iss`: RFC 9207.
         """
         iss = quote(settings.BASE_URL, safe="") if claims.is_openid(self.parameters.get("scope", "")) else None
         sent = {**parameters, "state": self.state, "iss": iss}
@@ -105,10 +95,7 @@ class AuthorizationRequest:
 
 
 class UnverifiedRequest(RequestError):
-    """The client_id or the redirect_uri cannot be used, so the browser is not redirected to the application.
-
-    The error page shows the redirect_uri (`sent_address`) and the application, if the caller passes them.
-    """
+    """The client_id or the redirect_uri cannot be used, so the browser is not redirected to the application."""
 
     def __init__(
         self, fault: Fault, sent_address: str = "", *, application: Application | None = None, **details: object
@@ -119,11 +106,7 @@ class UnverifiedRequest(RequestError):
 
 
 def verify(request: AuthorizationRequest, query: Parameters) -> Application:
-    """Return the application of the request after a check of the redirect_uri. Call `check` afterwards.
-
-    `query`: the query of the URL, to explain a wrong address. Raises UnverifiedRequest: the application is unknown or
-    disabled, or the redirect_uri is missing or not registered.
-    """
+    """Return the application of the request after a check of the redirect_uri. Call `check` afterwards."""
     application = registry.find(request.client_id)
     if application is None:
         unknown = UnverifiedRequest(OAuthFault.CLIENT_UNKNOWN, request.redirect_uri)
@@ -146,10 +129,7 @@ def verify(request: AuthorizationRequest, query: Parameters) -> Application:
 
 
 def check(request: AuthorizationRequest, application: Application) -> None:
-    """Check the parameters other than client_id and redirect_uri.
-
-    Raises RequestError: a parameter is missing, repeated or wrong. The view sends this error to the callback address.
-    """
+    """Check all but client_id and redirect_uri. The view sends a RequestError to the callback address."""
     sent = request.parameters
     if request.repeated:
         raise RequestError(OAuthFault.REPEATED, name=request.repeated)
@@ -174,8 +154,7 @@ def check(request: AuthorizationRequest, application: Application) -> None:
 def refuse_speculation(request: HttpRequest) -> None:
     """Raise RequestError if the browser prefetches the page, or does not load it as a document.
 
-    A silent request in a frame is accepted (`is_silent_in_frame`). The status is 503: browsers discard a prefetched
-    response with this status, so a click sends a new request.
+    Browsers discard a prefetched response with the status 503, so a click sends a new request.
     """
     sent = request.META
     purposes = sent.get("HTTP_SEC_PURPOSE", "") + sent.get("HTTP_PURPOSE", "")
@@ -188,10 +167,7 @@ def refuse_speculation(request: HttpRequest) -> None:
 
 
 def is_silent_in_frame(request: HttpRequest) -> bool:
-    """Return whether an iframe sends an authorization request with the scope `openid` and `prompt=none`.
-
-    OpenID Connect Core 1.0 §3.1.2.1.
-    """
+    """Return whether an iframe sends an OpenID request with `prompt=none`. OpenID Connect Core 1.0 §3.1.2.1."""
     if request.path != paths.AUTHORIZE or request.META.get("HTTP_SEC_FETCH_DEST") != "iframe":
         return False
     query = of_query(request)

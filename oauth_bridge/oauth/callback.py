@@ -16,10 +16,7 @@ WEB_SCHEMES = ("http:", "https:")  # registered addresses contain the scheme in 
 
 
 def redirect_to_callback(request: HttpRequest, url: str) -> HttpResponse:
-    """Return a redirect to `url`, which stays unchanged.
-
-    Django's HttpResponseRedirect rewrites the URL and refuses private schemes.
-    """
+    """Return a redirect to `url`. Django's HttpResponseRedirect rewrites the URL and refuses private schemes."""
     status = HTTPStatus.SEE_OTHER if request.method == "POST" else HTTPStatus.FOUND
     return HttpResponse(status=status, headers={"Location": url, "Referrer-Policy": "no-referrer"})
 
@@ -35,9 +32,7 @@ def leave(
 ) -> HttpResponse:
     """Send the browser to `url`, an address of the application with parameters.
 
-    `posted_to`: a page posts the parameters to this address as a form; empty: no form. `by_page`: without a form, show
-    a page with a link, because a browser may block a redirect. None: show this page only for a private scheme.
-    `is_refusal`: the page with the link says that the person refused.
+    `posted_to`: where a form posts the parameters. `by_page`: show a link, because a browser may block a redirect.
     """
     if by_page is None:
         by_page = not url.startswith(WEB_SCHEMES)

@@ -1,7 +1,4 @@
-"""Answer an error with JSON for programs or with a page for people. Specification 7.
-
-A page has a title and a sentence for people, and the sentence of the error for developers.
-"""
+"""Answer an error with JSON for programs or with a page for people. Specification 7."""
 
 from __future__ import annotations
 
@@ -99,7 +96,7 @@ APPLICATION_WORDS: dict[Fault, str] = {
 
 
 def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
-    """Report the error (`errors.report`), and return a page or JSON. Specification 7."""
+    """Report the error, and return a page or JSON. Specification 7."""
     errors.report(error)
     if wants_page(request):
         response = _page(request, error)
@@ -112,7 +109,6 @@ def error_response(request: HttpRequest, error: RequestError) -> HttpResponse:
 
 
 def wants_page(request: HttpRequest) -> bool:
-    """Return whether an error is answered with a page: `Accept` names text/html, and the path is not for programs."""
     if paths.kind_of(request.path).is_for_programs:
         return False
     accepted = request.META.get("HTTP_ACCEPT", "").split(",")
@@ -120,10 +116,7 @@ def wants_page(request: HttpRequest) -> bool:
 
 
 def not_found(request: HttpRequest) -> HttpResponse:
-    """Answer 404 with the address of the documents.
-
-    If the path resembles the path of an operation, the answer also names the right address.
-    """
+    """Answer 404 with the address of the documents, and the right address if the path resembles an operation's."""
     return error_response(request, RequestError(SiteFault.NOT_FOUND, hint=_hint(request.path)))
 
 

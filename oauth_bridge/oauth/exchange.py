@@ -27,9 +27,7 @@ VERIFIER = re.compile(r"[A-Za-z0-9._~-]{43,128}")  # RFC 7636 §4.1
 def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
     """Exchange the code in the form for an access token. Return the members of the JSON answer.
 
-    On PostgreSQL, success without `openid` usually takes two SQL statements. A failed authentication counts for the
-    network address `address`. So does a failed redemption by a public client. Raises RequestError: the form, the client
-    or the code is refused, or a limit is reached.
+    A failed authentication counts for the network address `address`, and so does a public client's failed redemption.
     """
     require(form, "grant_type", "client_id")
     if form["grant_type"] != "authorization_code":
@@ -53,10 +51,7 @@ def exchange_code(form: dict[str, str], address: str) -> dict[str, str | int]:
 def authenticated_client(
     form: dict[str, str], address: str, public_field: str | None = "code_verifier"
 ) -> client_secrets.Client:
-    """Return the client as `client_secrets.authenticate`. Count a failure for the network address `address`.
-
-    Raises RequestError: the client is not authenticated, or a limit is reached.
-    """
+    """Return the client as `client_secrets.authenticate`. Count a failure for the network address `address`."""
     try:
         return client_secrets.authenticate(form, public_field)
     except RequestError as error:
@@ -109,10 +104,7 @@ def _openid_members(
     token: str,
     signer: signing_keys.Signer | None,
 ) -> dict[str, str]:
-    """Return `id_token` and `scope` for the answer; nothing without the scope `openid`.
-
-    OpenID Connect Core 1.0 §3.1.3.3.
-    """
+    """Return `id_token` and `scope`, or nothing without the scope `openid`. OpenID Connect Core 1.0 §3.1.3.3."""
     if redemption.openid is None or signer is None:
         return {}
     granted = Granted.from_json(redemption.openid)

@@ -1,8 +1,4 @@
-"""The wrapper of the operations' views. It checks the method, and answers errors and preflights.
-
-`config.http.response_headers` adds `Access-Control-Allow-Origin` to the responses that scripts of other origins may
-read.
-"""
+"""The wrapper of the operations' views. It checks the method, and answers errors and preflights."""
 
 from __future__ import annotations
 
@@ -30,8 +26,7 @@ def operation(
 ) -> View:
     """Return a view that accepts only `methods`. It answers preflights, and each RequestError with a page or JSON.
 
-    `step`: the step of errors in the activity log; empty: errors are not recorded. The view may set another step.
-    `challenge`: adds headers or private facts to an error.
+    `step`: the step of recorded errors; empty: errors are not recorded. `challenge`: adds headers or facts to an error.
     """
 
     @csrf_exempt  # the view itself checks the CSRF token later

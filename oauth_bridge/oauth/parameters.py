@@ -63,32 +63,22 @@ class Parameters:
         return list(self._values)
 
     def repeated(self, names: Iterable[str]) -> str:
-        """Return the first of `names` that was sent more than once, or an empty string."""
         return next((name for name in names if name in self._repeated), "") if self._repeated else ""
 
     def text(self, name: str) -> str:
-        """Return the first value, or an empty string if the parameter was not sent.
-
-        An empty value counts as omitted. RFC 6749 §3.1.
-        """
+        """Return the first value. An empty value counts as omitted. RFC 6749 §3.1."""
         return self._values.get(name, b"").decode("utf-8", "replace")
 
     def texts_of(self, names: Collection[str]) -> dict[str, str]:
-        """Return the first values of the parameters `names`, by name. Parameters without a value are left out."""
         found = {name: value.decode("utf-8", "replace") for name, value in self._values.items() if name in names}
         return {name: text for name, text in found.items() if text}
 
     def percent_encoded(self, name: str) -> str | None:
-        """Return the bytes of the first value, percent-encoded for a URL; None if the parameter was not sent."""
         value = self._values.get(name)
         return None if value is None else quote_from_bytes(value, safe="")
 
     def lost(self, name: str, known: Collection[str]) -> bool:
-        """Return whether the value was probably sent without percent-encoding, so that a part of it is lost.
-
-        Either the value has a "?", and the next parameter is not in `known`. Or the value has a "+" between other
-        characters.
-        """
+        """Return whether the value was probably sent without percent-encoding, so that a part is lost."""
         pairs = self._encoded.split(b"&")
         places = [place for place, pair in enumerate(pairs) if pair.startswith(f"{name}=".encode())]
         if not places:
@@ -100,11 +90,7 @@ class Parameters:
         )
 
     def texts(self) -> dict[str, str]:
-        """Return the values of FORM_FIELDS, by name. Fields without a value are left out.
-
-        Raises RequestError: a field is repeated, is not UTF-8, or contains one of CONTROL_CHARACTERS. Also raised for
-        white space around one of PASTED_PARAMETERS.
-        """
+        """Return the values of FORM_FIELDS, by name. Fields without a value are left out."""
         if name := self.repeated(FORM_FIELDS):
             raise RequestError(OAuthFault.REPEATED, name=name)
         texts = {}
@@ -136,10 +122,7 @@ def _is_form(request: HttpRequest) -> bool:
 
 
 def refuse_padding(name: str, value: str) -> None:
-    """Raise RequestError if the value begins or ends with white space.
-
-    No client_id or client_secret of this service contains white space.
-    """
+    """Raise RequestError for white space at either end: no client_id or client_secret contains white space."""
     if value != value.strip():
         raise RequestError(OAuthFault.PADDED, name=name)
 
@@ -150,14 +133,10 @@ def of_query(request: HttpRequest) -> Parameters:
 
 
 def as_link(request: HttpRequest, *, unless: str, needs: str = "") -> HttpResponse | None:
-    """Return a redirect that repeats a posted request as a link, or None.
+    """Return a redirect that repeats a posted request as a link, or None. OpenID Connect Core 1.0 §3.1.2.1.
 
-    Applications may post a request (OpenID Connect Core 1.0 §3.1.2.1). Browsers send no cookies with a form that
-    another site posts, so nobody would appear signed in.
-
-    None: the request posts no form, its body cannot be read, or its URL has a query. Also None: the form has the field
-    `unless` (a form of this service), or lacks the field `needs`. Raises RequestError: the link would be longer than
-    POSTED_LIMIT_BYTES.
+    Browsers send no cookies with a form that another site posts, so nobody would appear signed in. `unless`: a field
+    of this service's own forms.
     """
     if request.method != "POST" or request.META.get("QUERY_STRING") or not _is_form(request):
         return None
@@ -183,11 +162,7 @@ def has_body(request: HttpRequest) -> bool:
 
 
 def read_form(request: HttpRequest, *, has_been_read: bool = False) -> Parameters:
-    """Return the parameters of a form body. `Parameters.texts` checks them.
-
-    `has_been_read`: Django's CSRF check has read the body, so `request.body` contains it. Raises RequestError: the URL
-    has a query, or the body is no form, cannot be read, or is longer than BODY_LIMIT_BYTES.
-    """
+    """Return the parameters of a form body. `has_been_read`: Django's CSRF check has read the body."""
     if request.META.get("QUERY_STRING"):
         raise RequestError(OAuthFault.IN_URL)
     if not _is_form(request):
@@ -211,10 +186,7 @@ def _read(request: HttpRequest, most: int) -> bytes:
 
 
 def client_id_of_json(request: HttpRequest) -> str:
-    """Return the `client_id` in a JSON body, or an empty string. At most JSON_LIMIT_BYTES are read.
-
-    For the activity log: the token operation refuses a JSON body.
-    """
+    """Return the `client_id` in a JSON body. For the activity log: the token operation refuses a JSON body."""
     if _media_type(request) != "application/json":
         return ""
     try:
@@ -225,7 +197,6 @@ def client_id_of_json(request: HttpRequest) -> str:
 
 
 def require(form: dict[str, str], *names: str) -> None:
-    """Raise RequestError if the form lacks one of `names`. The error names the first missing parameter."""
     for name in names:
         if name not in form:
             cause = "client_id_not_in_form" if name == "client_id" else f"{name}_missing"

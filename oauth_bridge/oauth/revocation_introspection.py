@@ -14,10 +14,7 @@ from oauth_bridge.oauth.parameters import require
 
 
 def revoke(form: dict[str, str], address: str) -> None:
-    """Revoke the token in the form if the token belongs to the application. Any other text is no error. RFC 7009 §2.2.
-
-    Raises RequestError: a parameter is missing, the client is not authenticated, or a limit is reached.
-    """
+    """Revoke the token in the form if the application owns the token. Any other text is no error. RFC 7009 §2.2."""
     require(form, "client_id", "token")
     client = authenticated_client(form, address, public_field="token")
     if not client.is_public:
@@ -28,10 +25,7 @@ def revoke(form: dict[str, str], address: str) -> None:
 
 
 def introspect(form: dict[str, str], address: str) -> dict[str, Any]:
-    """Return the facts about a valid token of the application; for any other text `{"active": False}`. RFC 7662 §2.2.
-
-    Raises RequestError: a parameter is missing, the client is public or not authenticated, or a limit is reached.
-    """
+    """Return the facts about a valid token of the application, otherwise `{"active": False}`. RFC 7662 §2.2."""
     require(form, "client_id", "token")
     client = authenticated_client(form, address, public_field=None)
     throttling.token_state("introspect", client.pk)

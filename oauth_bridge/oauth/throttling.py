@@ -1,8 +1,4 @@
-"""The rate limits of the OAuth operations. `config.infrastructure.rate_limits` counts the requests.
-
-Each function except `exchange_of_public` raises RequestError when its limit is reached: 429 `rate_limited` with
-`Retry-After`.
-"""
+"""The rate limits of the OAuth operations. A reached limit raises RequestError (429) with `Retry-After`."""
 
 from __future__ import annotations
 
@@ -29,9 +25,7 @@ def page(limit: str, request: HttpRequest) -> None:
 def before_exchange(application_id: int, *, is_public: bool) -> None:
     """Limit the exchanges of one application, before the code is redeemed: RATE_TOKEN.
 
-    Every exchange of a confidential client counts. Anybody can send the client_id of a public client, so only
-    successful exchanges count for a public client (`exchange_of_public`). The failures of a public client count by
-    network address (`token_failure`).
+    For a public client, only successes count (`exchange_of_public`), because anybody can send the client_id.
     """
     counter = Counter("token", str(application_id))
     _raise_if("token", rate_limits.exceeded(counter) if is_public else rate_limits.count(counter))
@@ -44,8 +38,7 @@ def exchange_of_public(application_id: int) -> None:
 def token_failure(address: str, client_id: str) -> None:
     """Limit failures from one network address for one client_id: RATE_TOKEN_FAILURES.
 
-    Anybody can invent client_ids. So a second limit, ten times as high, counts the failures from the address for all
-    client_ids.
+    Anybody can invent client_ids, so a second limit, ten times as high, counts the failures for all client_ids.
     """
     of_all = rate_limits.by_address("token_failures", address, rate_limits.ROTATING)
     of_client = Counter("token_failures", f"{address} {digest_of(client_id).hex()}")
@@ -58,10 +51,7 @@ def token_state(operation: str, application_id: int) -> None:
 
 
 def userinfo(application_id: int, person_id: UUID, *, is_public: bool) -> None:
-    """Limit the profile requests of one application: RATE_USERINFO.
-
-    Of a public application's limit, one person may use SHARE_OF_ONE_PERSON.
-    """
+    """Limit profile requests by application, and at a public application also by person: RATE_USERINFO."""
     counters = [Counter("userinfo", str(application_id))]
     if is_public:
         counters.insert(0, Counter("userinfo", f"{application_id} {person_id}", SHARE_OF_ONE_PERSON))

@@ -21,11 +21,7 @@ JWT = re.compile(r"eyJ[A-Za-z0-9_-]*(?:\.[A-Za-z0-9_-]*){2,4}")
 
 
 def token_of(request: HttpRequest) -> str:
-    """Return the access token in the `Authorization` header or in a form. RFC 6750 §2.1, §2.2.
-
-    Raises RequestError: the request has no bearer token, or has both the header and a token in the form. Also raised
-    for a malformed form, and for a text that cannot be an access token of this service, such as a JWT.
-    """
+    """Return the access token in the `Authorization` header or in a form. RFC 6750 §2.1, §2.2."""
     header = authentication.header_of(request)
     scheme, _, value = header.partition(" ")
     form = parameters.read_form(request).texts() if parameters.has_body(request) else {}
@@ -47,11 +43,7 @@ def token_of(request: HttpRequest) -> str:
 
 
 def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
-    """Return the facts about the request's access token, if the token is valid.
-
-    A token of plain OAuth 2.0 must have all of `scopes`. A token of OpenID Connect needs none of them. Raises
-    RequestError: as `token_of` and `tokens.read`, or a scope is missing, or a limit is reached.
-    """
+    """Return the facts about a valid access token. Only a token of plain OAuth 2.0 must have all of `scopes`."""
     try:
         bearer = tokens.read(token_of(request))
     except RequestError:
@@ -67,19 +59,13 @@ def verify(request: HttpRequest, scopes: Sequence[str]) -> tokens.Bearer:
 
 
 def profile_of(bearer: tokens.Bearer) -> dict[str, Any]:
-    """Return the claims about the person of the token.
-
-    Raises RequestError: the person's e-mail address is not confirmed.
-    """
+    """Return the claims about the person. Raises RequestError: the person's e-mail address is not confirmed."""
     names = claims.PLAIN if bearer.openid is None else Granted.from_json(bearer.openid).userinfo
     return claims.values(bearer.user, names, bearer.application_id)
 
 
 def add_bearer(_request: HttpRequest, error: RequestError) -> None:
-    """Add `WWW-Authenticate: Bearer` to an error with the status 401 or 403. RFC 6750 §3.
-
-    Without a bearer token in the `Authorization` header or a form, `WWW-Authenticate` has no error code (§3.1).
-    """
+    """Add `WWW-Authenticate: Bearer`, without an error code if no token is in header or form. RFC 6750 §3, §3.1."""
     if error.fault in (OAuthFault.TOKEN_MISSING, OAuthFault.TOKEN_IN_URL, OAuthFault.TOKEN_SCHEME):
         error.headers["WWW-Authenticate"] = 'Bearer realm="userinfo"'
     elif error.fault.status in (401, 403):
