@@ -79,9 +79,7 @@ def test_each_page_is_right_in_each_look(administrator: Page, driver: OAuthDrive
     assert wrong == []
 
 
-def test_the_board_ticks_each_step_as_it_happens(
-    administrator: Page, driver: OAuthDriver, application: Registered
-) -> None:
+def test_the_board_ticks_each_step_at_once(administrator: Page, driver: OAuthDriver, application: Registered) -> None:
     page = administrator
     page.goto(driver.auth_url + reverse("admin:application", args=[application.row.pk]))
     expect(page.get_by_role("heading", name="Waiting for")).to_be_visible()

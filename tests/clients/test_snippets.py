@@ -44,7 +44,7 @@ def run(code: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("client_type", ["confidential", "public"])
-def test_the_python_client_of_the_guide(
+def test_the_guides_python_client(
     answer: Answer, alice: Any, monkeypatch: pytest.MonkeyPatch, client_type: str
 ) -> None:
     application = ApplicationFactory(client_type=client_type)
@@ -63,7 +63,7 @@ def test_the_python_client_of_the_guide(
         client["profile_of"](answer(url, "refuse").url, kept)
 
 
-def test_the_python_client_of_the_guide_runs_as_a_program(
+def test_the_guides_python_client_runs_as_a_program(
     answer: Answer, alice: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     application = ApplicationFactory(redirect_uris=documents.EXAMPLE_CALLBACK)

@@ -80,9 +80,7 @@ def test_the_id_token_says_who_signed_in_and_how(driver: OAuthDriver, alice: Any
 
 
 @contract("D6.iss", "D7.claims")
-def test_the_callback_names_the_issuer_and_the_consent_page_what_is_sent(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_the_issuer_is_named_and_what_is_sent_shown(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     consent = driver.consent_page(application, alice.email, PASSWORD, scope="openid email")
     text = Page(consent).text
     assert ["E-mail address" in text, "User ID" in text, "Nickname" in text] == [True, True, False]
@@ -117,9 +115,7 @@ def test_user_info_and_id_token_answer_what_the_scopes_and_the_parameter_claims_
 
 
 @contract("D25", "I4.groups")
-def test_where_an_administrator_wants_it_the_id_token_has_what_user_info_has_and_no_more(
-    driver: OAuthDriver, alice: Any
-) -> None:
+def test_where_an_administrator_wants_it_the_id_token_has_what_user_info_has(driver: OAuthDriver, alice: Any) -> None:
     application = ApplicationFactory(profile_in_id_token=True)
     readers, others = (Group.objects.create(name=f"{name} {uuid4().hex[:8]}") for name in ("Readers", "Others"))
     alice.groups.set([readers, others])
@@ -154,9 +150,7 @@ def test_changing_it_ends_no_consent_and_no_name_that_is_not_unique_is_told(driv
 
 
 @contract("D7.claims")
-def test_a_remembered_consent_covers_what_was_agreed_to(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_a_remembered_consent_covers_what_was_agreed(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     driver.signed_in(alice.email, PASSWORD)
     driver.authorize(driver.authorization_url(application, scope="openid email"), "", "", remember=True)
     again = driver.open(driver.authorization_url(application, scope="openid email"))
@@ -253,9 +247,6 @@ def test_requests_of_the_plans_are_answered_in_both_response_modes(
     assert first["auth_time"] == again["auth_time"]
 
 
-# Revocation and introspection of access tokens, RFC 7009, RFC 7662 ----------------------------------------------------
-
-
 def send(driver: OAuthDriver, operation: str, application: Registered, token: str, **more: str) -> Any:
     form = {"client_id": application.client_id, "client_secret": application.client_secret, "token": token, **more}
     return driver.call("POST", f"/oauth/{operation}", data={name: value for name, value in form.items() if value})
@@ -282,9 +273,7 @@ def test_an_application_ends_its_own_token_and_no_other(driver: OAuthDriver, ali
 
 @pytest.mark.integration
 @contract("I8.introspect", "I8.others")
-def test_a_valid_token_is_told_as_active_and_every_other_alike(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_a_valid_token_is_active_and_all_others_alike(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     told = send(driver, "introspect", application, token_of(application, alice)).json()
     named = {"active": True, "sub": str(alice.pk), "client_id": application.client_id, "iss": driver.base_url}
     assert told.items() >= (named | {"exp": told["iat"] + 3600}).items()

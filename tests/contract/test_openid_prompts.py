@@ -34,7 +34,7 @@ def error(driver: OAuthDriver, answer: Any) -> str:
 
 @pytest.mark.integration
 @contract("I7.silent")
-def test_a_silent_request_needs_a_consent_that_is_remembered_and_a_session(
+def test_a_silent_request_needs_consent_and_session(
     signed_in: OAuthDriver, application: Registered, alice: Any
 ) -> None:
     stranger, before = OAuthDriver(signed_in.base_url), Session.objects.count()
@@ -54,9 +54,7 @@ def test_a_silent_request_needs_a_consent_that_is_remembered_and_a_session(
 
 
 @contract("I7.silent")
-def test_a_silent_request_of_a_trusted_application_answers_unless_a_page_is_needed(
-    signed_in: OAuthDriver, alice: Any
-) -> None:
+def test_a_silent_trusted_request_is_answered_unless_a_page_is_needed(signed_in: OAuthDriver, alice: Any) -> None:
     """`hint`, the name under which a verified hint is kept, says nothing in a link."""
     trusted = ApplicationFactory(is_trusted=True)
     hint = f"{trusted.client_id} {PersonFactory().pk}"
@@ -110,9 +108,7 @@ def test_consent_is_asked_even_of_people_who_need_not_be(signed_in: OAuthDriver,
 
 
 @contract("I7.account")
-def test_a_hint_or_a_wanted_sub_gives_a_code_to_its_person_and_to_nobody_else(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_a_hint_or_wanted_sub_is_for_its_person_only(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     """OpenID Connect Core 1.0 §3.1.2.2: the `sub` that `claims` wants counts beside the hint of the right person."""
 
     def wanted(**asked: Any) -> dict[str, str | None]:
@@ -213,9 +209,7 @@ def test_user_info_takes_a_token_in_a_form_once_and_never_in_the_url(driver: OAu
 
 
 @contract("I6.form-post")
-def test_errors_are_posted_too_but_to_no_address_that_is_no_web_page(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_errors_are_posted_too_but_to_web_pages_only(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     silent = ask(driver, application, response_mode="form_post", prompt="none")
     faulty = ask(driver, application, response_mode="form_post", request="x")
     consent = driver.sign_in(ask(driver, application, response_mode="form_post"), alice.email, PASSWORD)

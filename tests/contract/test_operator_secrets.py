@@ -85,9 +85,7 @@ def test_old_and_new_secret_work_until_the_overlap_is_over_and_an_expired_one_is
 
 
 @contract("O.application.rotate-secret", "O.application.rotate-again")
-def test_the_overlap_is_as_long_as_it_was_asked_for_and_never_lengthens_the_life_of_an_older_secret(
-    manage: Manage, application: Registered
-) -> None:
+def test_the_overlap_is_as_asked_for_and_lengthens_no_older_life(manage: Manage, application: Registered) -> None:
     rotated(manage, application, "--overlap", "720h")
     assert overlap(manage, application) == timedelta(days=30)
     rotated(manage, application, "--overlap", "36h")
@@ -117,7 +115,7 @@ def test_what_is_no_overlap_and_no_name_is_refused_in_one_sentence(manage: Manag
 
 
 @contract("O.application.rotate-secret", "O.application.rotate-now")
-def test_an_eleventh_working_secret_is_refused_and_now_ends_all_others_at_once(
+def test_ten_secrets_work_at_most_and_now_ends_all(
     manage: Manage, driver: OAuthDriver, application: Registered
 ) -> None:
     second, *_others = [rotated(manage, application)["client_secret"] for _ in range(9)]
@@ -134,9 +132,7 @@ def test_an_eleventh_working_secret_is_refused_and_now_ends_all_others_at_once(
 
 
 @contract("O.application.secrets", "D15.digests")
-def test_each_secret_is_told_with_its_times_number_name_and_maker_and_never_shown_again(
-    manage: Manage, driver: OAuthDriver, application: Registered
-) -> None:
+def test_each_secret_is_told_of_and_never_shown(manage: Manage, driver: OAuthDriver, application: Registered) -> None:
     (secret,) = shown(manage, application)
     told = {"number", "name", "maker", "maker_sub", "prefix", "state", "warning"}
     assert set(secret) == {"id", "created", "last_used", "expires", "works"} | told

@@ -60,9 +60,7 @@ READ_ONLY = {"postgresql": "SET default_transaction_read_only = on", "sqlite": "
 
 
 @contract("D19/temporarily_unavailable")
-def test_a_connection_that_may_only_read_is_given_up_for_another(
-    application: Registered, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_connection_that_may_only_read_is_given_up(application: Registered, caplog: pytest.LogCaptureFixture) -> None:
     code, browser = CodeFactory(application=application), Client(raise_request_exception=False)
     with connection.cursor() as cursor:
         cursor.execute(READ_ONLY[connection.vendor])

@@ -58,9 +58,7 @@ def test_a_pooler_without_prepared_statements_is_supported(postgresql: None, red
 
 
 @contract("D19/temporarily_unavailable", "D19.page")
-def test_while_the_disk_is_full_nothing_is_written_and_afterwards_all_goes_on(
-    sqlite_template: Path, tmp_path: Path, launch: Launch
-) -> None:
+def test_a_full_disk_takes_no_write_and_then_all_goes_on(sqlite_template: Path, tmp_path: Path, launch: Launch) -> None:
     command = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", tmp_path]
     if (mounted := subprocess.run(command, capture_output=True, text=True, check=False)).returncode:
         pytest.skip(f"needs the right to mount a small disk: {mounted.stderr.strip()}")
@@ -90,9 +88,7 @@ def dumped(path: Path) -> list[str]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_everything_is_copied_by_the_documented_commands_and_new_rows_get_new_numbers(
-    own_postgresql: Cluster, tmp_path: Path
-) -> None:
+def test_the_documented_commands_copy_all_and_new_rows_get_new_numbers(own_postgresql: Cluster, tmp_path: Path) -> None:
     name = f"moved_{uuid4().hex}"
     own_postgresql.administer(f"CREATE DATABASE {name} OWNER service")
     target, source = own_postgresql.url_of(name), f"sqlite:///{tmp_path / 'service.sqlite3'}"

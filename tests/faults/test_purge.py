@@ -41,9 +41,7 @@ def deleted(process: subprocess.Popen[str]) -> int:
 
 
 @contract("O.purge")
-def test_two_purges_at_once_beside_live_redemptions_delete_each_row_once_and_disturb_nobody(
-    launch: Launch, tmp_path: Path
-) -> None:
+def test_two_purges_at_once_delete_each_row_once_and_disturb_nobody(launch: Launch, tmp_path: Path) -> None:
     list(purging.batches(timezone.now()))  # what other tests left
     finished_before = purging.last_finished()
     old, server = ApplicationFactory(), launch()

@@ -63,9 +63,7 @@ SPENT = 480
 
 
 @contract("D21.userinfo", "D21.redis", "D21.blocks")
-def test_no_more_than_the_limit_is_admitted_and_a_killed_worker_loses_less_than_a_block(
-    launch: Launch, redis_server: OwnRedis
-) -> None:
+def test_the_limit_holds_and_a_killed_worker_loses_less_than_a_block(launch: Launch, redis_server: OwnRedis) -> None:
     rates = {"RATE_LIMITS": "on", "RATE_USERINFO": f"{LIMIT}/m"}
     server = launch(WEB_CONCURRENCY=str(WORKERS), REDIS_URL=redis_server.url, **rates)
     # Its window, which django-ratelimit places by a checksum of its key, lasts for another 50 seconds.
@@ -105,9 +103,7 @@ def test_no_more_than_the_limit_is_admitted_and_a_killed_worker_loses_less_than_
 ROUTE = "/oauth/userinfo"
 
 
-def test_the_counts_of_all_workers_outlive_a_death_and_end_with_the_service(
-    redis_server: OwnRedis, committed: None, tmp_path: Path
-) -> None:
+def test_counts_outlive_workers_but_not_the_service(redis_server: OwnRedis, committed: None, tmp_path: Path) -> None:
     port = free_port()
     variables = {"REDIS_URL": redis_server.url, "METRICS_BIND": f"127.0.0.1:{port}", "TMPDIR": str(tmp_path)}
 

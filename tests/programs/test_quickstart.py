@@ -75,9 +75,7 @@ def sign_in_to_demo(quickstart: Quickstart, email: str, password: str) -> str:
 
 @needs_demo
 @contract("O.quickstart")
-def test_it_serves_a_demo_from_nothing_and_runs_again_with_the_same_passwords(
-    quickstart: Quickstart, manage: Any
-) -> None:
+def test_it_serves_a_demo_from_nothing_and_runs_again_with_its_passwords(quickstart: Quickstart, manage: Any) -> None:
     first = quickstart.start()
     assert f"http://127.0.0.1:{quickstart.demo_port}\n" in first
     assert f"{quickstart.folder}/mail\n" in first
@@ -110,9 +108,7 @@ def test_it_serves_a_demo_from_nothing_and_runs_again_with_the_same_passwords(
 
 
 @needs_demo
-def test_a_port_that_cannot_be_used_and_another_machine_are_refused(
-    monkeypatch: pytest.MonkeyPatch, settings: Any
-) -> None:
+def test_an_unusable_port_and_another_machine_are_refused(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     settings.AUTH_URL = settings.BASE_URL = "http://localhost:8000"
     monkeypatch.setattr(quickstart_command, "prepare", lambda *_: pytest.fail("it goes on"))
     port, another = free_port(), free_port()

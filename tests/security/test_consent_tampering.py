@@ -98,9 +98,7 @@ def test_a_page_of_another_browser_is_worth_nothing_in_that_of_alice(
 
 @contract("D5.pending", "D19/forbidden", "D5.repeated", "D12.repeated")
 @pytest.mark.parametrize("decision", ["allow", "refuse"])
-def test_a_form_that_is_not_as_the_page_posts_it_is_refused_and_nothing_is_redirected(
-    signed_in: OAuthDriver, application: Registered, decision: str
-) -> None:
+def test_a_form_of_another_shape_is_refused(signed_in: OAuthDriver, application: Registered, decision: str) -> None:
     form = consent_form(signed_in, application)
     fields = {**form.fields, "decision": decision, "remember": "on"}
     token = {"X-CSRFToken": fields["csrfmiddlewaretoken"]}

@@ -131,9 +131,7 @@ def test_she_sees_the_activity_and_the_records_of_her_own(browser: Client, hers:
     assert "1 application turns people away" in text_of(browser.get("/admin/"))
 
 
-def test_she_adds_a_refused_address_to_her_own_and_learns_nothing_of_others(
-    browser: Client, hers: Registered, alice: User
-) -> None:
+def test_she_adds_a_refused_address_and_learns_of_no_other(browser: Client, hers: Registered, alice: User) -> None:
     ApplicationFactory(redirect_uris=WRONG)
     record = record_of(tried(hers, alice))
     add = reverse("admin:add_address", args=[record.pk])
@@ -186,9 +184,7 @@ def test_she_neither_registers_nor_deletes_nor_switches_nor_acts_on_an_applicati
     assert not other.row.owners.exists()
 
 
-def test_she_changes_her_own_but_no_right_and_makes_and_ends_its_secrets(
-    browser: Client, hers: Registered, mallory: User
-) -> None:
+def test_she_changes_her_own_and_its_secrets_but_no_right(browser: Client, hers: Registered, mallory: User) -> None:
     group = Group.objects.create(name="Readers")
     change = admin_page(hers.row, "change")
     for name in ("is_trusted", "is_restricted", "groups", "owners", "is_enabled"):
@@ -227,7 +223,7 @@ def test_no_list_and_no_search_has_another_application(browser: Client, hers: Re
         assert {browser.get(address).status_code, browser.post(address).status_code} == {404}
 
 
-def test_the_attempt_of_a_code_that_another_sent_shows_only_her_own(
+def test_an_attempt_shows_only_her_own_events(
     browser: Client, hers: Registered, other: Registered, alice: User
 ) -> None:
     """Her application sent another's code: the record is hers, the rest of the attempt is not."""
@@ -248,9 +244,7 @@ def test_the_attempt_of_a_code_that_another_sent_shows_only_her_own(
         assert [each for each in hidden if each in text_of(answer)] == []
 
 
-def test_a_deleted_or_a_trusted_application_is_named_to_those_who_may_see_it(
-    hers: Registered, mallory: User, other: Registered
-) -> None:
+def test_a_deleted_or_trusted_application_is_named_by_right(hers: Registered, mallory: User, other: Registered) -> None:
     """Pages and refused forms name it, and who deleted it, by the same rights."""
     grace = PersonFactory(nickname="Grace Hopper", is_staff=True, is_superuser=True)
     ApplicationFactory(name="Trusty", is_trusted=True)

@@ -77,7 +77,7 @@ def test_a_refused_exchange_is_told_with_the_attempt_and_the_person_of_its_code(
         ("throttled_token_failures", "/oauth/token", f"grant_type=authorization_code&client_secret={WRONG}"),
     ],
 )
-def test_a_malformed_or_limited_exchange_is_told_with_the_attempt_of_its_code(
+def test_a_malformed_or_limited_exchange_has_the_codes_attempt(
     settings: Any, cause: str, path: str, added: str
 ) -> None:
     settings.RATES = {"token_failures": "1/m"}
@@ -118,9 +118,7 @@ def test_whoever_finds_a_code_does_not_make_a_sign_in_look_refused_or_use_up_its
 
 @pytest.mark.integration
 @pytest.mark.parametrize("is_full", [False, True])
-def test_the_same_statements_run_whether_the_code_exists_and_few_beyond_the_budget(
-    monkeypatch: Any, is_full: bool
-) -> None:
+def test_the_same_statements_run_if_the_code_exists_and_few_beyond_the_budget(monkeypatch: Any, is_full: bool) -> None:
     tried = Tried()
     code = tried.callback()
     if is_full:

@@ -187,9 +187,7 @@ def test_who_fails_forty_times_in_an_hour_finds_each_of_the_forty() -> None:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("without", ["nothing", "limits", "redis"])
-def test_a_flood_is_bounded_and_takes_no_record_from_others(
-    settings: Any, without: str, request: pytest.FixtureRequest
-) -> None:
+def test_a_flood_takes_no_record_from_others(settings: Any, without: str, request: pytest.FixtureRequest) -> None:
     """Many addresses may hide records of strangers, one address hides nobody's."""
     settings.RATES_OF_RECORDS = {"records_of_caller": "6/h", "records_of_kind": "10/h"}
     if without == "limits":

@@ -270,9 +270,7 @@ def test_each_fault_of_an_operation_is_a_cause_or_has_finer_ones() -> None:
     assert {name for name in OAuthFault.__members__ if name.lower() not in CAUSES} == {"SPECULATIVE", *finer.split()}
 
 
-def test_the_overview_has_failures_and_what_somebody_must_look_at(
-    grace: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_overview_has_failures_and_what_to_look_at(grace: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     said = text_of(grace.get("/admin/"))
     assert "No application turns people away" in said
     assert "No application is registered yet" in said

@@ -184,9 +184,7 @@ def test_find_lists_the_records_that_have_one_reference_together(grace: Client) 
     ],
     ids=["the callback", "two swapped and one wrong", "two missing", "three wrong", "the beginning of a callback"],
 )
-def test_an_unknown_client_id_names_the_application_that_is_meant(
-    grace: Client, sent: str, callback: str, said_of_it: str
-) -> None:
+def test_an_unknown_client_id_names_the_one_meant(grace: Client, sent: str, callback: str, said_of_it: str) -> None:
     given = Attempt(name="Reading List", client_id="12" + "3a" * 15, redirect_uris="https://r.test/cb/back")
     named("Kiosk")
     given.browser.get(given.link(client_id=sent, redirect_uri=callback, state="x" * 12), **HTML)

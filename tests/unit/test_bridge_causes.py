@@ -55,9 +55,6 @@ def says(answer: Any, fault: Fault) -> bool:
     return bool(answer.json()["error_description"].startswith(fault.problem.partition("{")[0]))
 
 
-# Steps of each kind ---------------------------------------------------------------------------------------------------
-
-
 def sent_as_json(tried: Tried) -> Any:
     sent = {"grant_type": "authorization_code", "client_id": tried.application.client_id, "code": "x"}
     return Client().post("/oauth/token", sent, "application/json")
@@ -137,8 +134,6 @@ def test_a_json_body_that_names_no_application_is_recorded_without_one(sent: str
     check(Client().post("/oauth/token", sent, "application/json"), "exchange", "media_type", "")
 
 
-# Clients --------------------------------------------------------------------------------------------------------------
-
 CLIENTS: list[tuple[str, Fault, str | None, dict[str, Any], dict[str, str]]] = [
     # the cause, the fault, the secret that is sent, columns of the application or its secret, what else is sent
     ("client_unknown", Fault.CLIENT_NOT_AUTHENTICATED, WRONG, {}, {"client_id": "feed" * 8}),
@@ -177,9 +172,6 @@ def test_a_failed_authentication_has_its_cause_and_reads_the_same_for_all(
         assert ["LEFT JOIN (" in query["sql"] for query in captured][:2] == [False, True]
     if cause == "secret_of_another":
         assert detail["secret_of"] == another.row.pk
-
-
-# Codes ----------------------------------------------------------------------------------------------------------------
 
 
 def change(row: Any, **changes: Any) -> None:
@@ -234,8 +226,6 @@ def test_a_code_for_whose_refusal_no_reason_is_left_has_a_cause_too(monkeypatch:
     check(answer, "exchange", "reason_unknown", tried.application.client_id, code.row.user_id)
     assert says(answer, Fault.CODE_RACED)
 
-
-# Tokens ---------------------------------------------------------------------------------------------------------------
 
 TOKENS: dict[str, tuple[Fault, Callable[[Issued], object]]] = {
     "token_expired": (Fault.TOKEN_EXPIRED, lambda it: change(it.row, expires_at=ago(seconds=1))),

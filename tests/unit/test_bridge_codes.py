@@ -49,9 +49,7 @@ def test_a_code_that_is_used_again_revokes_its_token_except_within_3_seconds(lat
 
 @contract("D5.pending", "D8.leads-on")
 @pytest.mark.parametrize(("later", "is_answered"), [(-60, True), (60, True), (3599, True), (3600, False)])
-def test_nobody_is_signed_out_and_a_consent_page_is_believed_for_an_hour_and_then_asks_again(
-    later: int, is_answered: bool
-) -> None:
+def test_a_consent_page_is_believed_for_an_hour_and_nobody_is_signed_out(later: int, is_answered: bool) -> None:
     start, application, client = timezone.now().replace(microsecond=0), ApplicationFactory(), browser_at_pages()
     with time_machine.travel(start, tick=False) as clock:
         client.force_login(PersonFactory())

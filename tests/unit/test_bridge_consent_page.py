@@ -127,9 +127,7 @@ def test_an_app_on_this_device_is_called_so_and_who_refuses_it_is_not_told_to_be
     assert "signed in" not in said
 
 
-def test_an_open_page_goes_on_after_a_new_key_with_the_former_as_fallback(
-    alice: Any, application: Registered, settings: Any
-) -> None:
+def test_an_open_page_goes_on_with_a_former_key_as_fallback(alice: Any, application: Registered, settings: Any) -> None:
     browser = with_session(alice)
     page = html_of(browser.get(link_of(application), headers=PAGE, follow=True))
     settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "n" * 60, ["m" * 60, settings.SECRET_KEY]

@@ -138,9 +138,7 @@ def test_the_mail_names_application_number_end_last_use_and_page(made: Applicati
     assert [each for each in (*named, new) if each not in said()] == [new]
 
 
-def test_nobody_is_told_of_a_secret_that_is_of_no_use_or_that_another_purge_tells_of(
-    made: Application, clock: time_machine.Coordinates
-) -> None:
+def test_nobody_is_told_of_a_useless_secret_or_twice_of_one(made: Application, clock: time_machine.Coordinates) -> None:
     secret_rotation.rotate(made, DAY)
     for change in ({"is_enabled": False}, {"is_enabled": True}):
         Application.objects.filter(pk=made.pk).update(**change)

@@ -131,9 +131,6 @@ def test_after_a_restore_all_credentials_end_and_what_else_is_back_is_listed(ali
         assert text in out.getvalue()
 
 
-# The values of `create` and `set` -------------------------------------------------------------------------------------
-
-
 def test_each_field_is_set_or_emptied_and_the_rest_stays() -> None:
     row = ApplicationFactory(name="Photo Printer").row
     before = described("show", row.client_id)
@@ -184,9 +181,6 @@ def test_what_is_wrong_names_the_option_and_changes_nothing() -> None:
         assert str(error.value).isprintable(), arguments
     assert described("list") == before
     assert not Group.objects.exists()
-
-
-# `export` and `apply` -------------------------------------------------------------------------------------------------
 
 
 def test_export_has_each_field_and_nothing_else(registered: Registered) -> None:
@@ -298,9 +292,7 @@ def test_no_name_looks_like_a_trusted_one_in_the_file_or_outside() -> None:
     assert "People could take “Reading”" in apply([GOOD | {"name": "reading"}])[1], "a warning"
 
 
-def test_a_file_that_is_no_list_of_applications_is_a_sentence_and_standard_input_is_a_file(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_file_without_a_list_is_a_sentence_and_standard_input_is_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     for content in (b"", b"{}", b"[{]", b"\xff[]"):
         assert re.fullmatch("FILE: .*", refused(content))
     for path in ("/nowhere/applications.json", "/"):

@@ -180,9 +180,7 @@ def saved(browser: Client, application: Registered, **fields: Any) -> Any:
     return [] if page.status_code == 302 else list(page.context["adminform"].form.errors)
 
 
-def test_the_form_chooses_the_groups_and_half_a_change_is_refused(
-    admin_client: Client, application: Registered, readers: Group
-) -> None:
+def test_the_form_takes_no_half_choice_of_groups(admin_client: Client, application: Registered, readers: Group) -> None:
     pk = readers.pk
     assert "Choose at least one group" in text_of(admin_client.post(ADD, NEW | {"is_restricted": "on"}))
     admin_client.post(ADD, NEW | {"is_restricted": "on", "groups": [pk]})
@@ -219,9 +217,7 @@ def test_a_new_group_is_made_on_the_form_by_those_who_may_add_groups(application
     assert groups_of(application, name="Both") == (True, ["Readers", "Writers"])
 
 
-def test_the_page_of_a_group_lists_the_applications_that_it_opens(
-    admin_client: Client, application: Registered, readers: Group
-) -> None:
+def test_a_group_lists_the_applications_it_opens(admin_client: Client, application: Registered, readers: Group) -> None:
     path, name, pages = f"/admin/auth/group/{readers.pk}/", application.row.name, []
     for groups, browser in (([], admin_client), ([readers], admin_client), ([readers], staff("view_group"))):
         registry.set_groups(application.row, groups)

@@ -55,9 +55,7 @@ def test_a_late_answer_does_not_use_the_consent_of_the_person_who_is_signed_in_n
     assert not AuthorizationCode.objects.exists()
 
 
-def test_a_post_leads_on_when_another_tab_has_signed_out_meanwhile(
-    alice: User, link: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_post_after_a_sign_out_elsewhere_leads_on(alice: User, link: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **_named: object) -> None:
         raise SessionInterrupted
 
@@ -67,9 +65,7 @@ def test_a_post_leads_on_when_another_tab_has_signed_out_meanwhile(
     assert answer(browser, page)["Location"].startswith("/oauth/authorize?pending=")
 
 
-def test_a_link_of_ours_is_sent_once_and_takes_unknown_parameters(
-    alice: User, application: Registered, link: str
-) -> None:
+def test_our_link_is_sent_once_and_takes_unknown_parameters(alice: User, application: Registered, link: str) -> None:
     browser, sealed = with_session(alice), onward(link)
     for more in ("", "&utm_source=1&utm_source=2", "&client_id=x&client_id=y"):
         assert "asks who you are" in opened(browser, sealed + more)
@@ -79,9 +75,7 @@ def test_a_link_of_ours_is_sent_once_and_takes_unknown_parameters(
     assert callback[1].endswith("&amp;state=s")
 
 
-def test_two_people_who_open_one_link_have_an_attempt_each(
-    alice: User, mallory: User, application: Registered, link: str
-) -> None:
+def test_each_person_of_a_link_has_an_attempt(alice: User, mallory: User, application: Registered, link: str) -> None:
     query = f"?{urlsplit(Client().get(link, headers=PAGE)['Location']).query}"
 
     def events() -> set[tuple[Any, int]]:
@@ -97,8 +91,6 @@ def test_two_people_who_open_one_link_have_an_attempt_each(
     assert events() == {(alice.pk, 1), (mallory.pk, 2), (None, 1)}
     assert [entry["outcome"] for entry in stored_about(mallory, 100)["activity"]] == ["succeeded", "refused"]
 
-
-# Several tabs ---------------------------------------------------------------------------------------------------------
 
 CODE, FACTOR, SIGN_IN = "Enter the code from the mail", "Confirm that it is you", "Sign in to continue to"
 SWITCHED_OFF = "is switched off"

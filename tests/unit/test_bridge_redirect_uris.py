@@ -94,8 +94,6 @@ def test_lines_are_read_without_what_surrounds_them_and_every_bad_one_gets_its_o
         validate_lines(" ")
 
 
-# A sent address that is not registered, for administrators ------------------------------------------------------------
-
 APP = "https://app.example.org/oauth/callback"
 LOCAL = "http://localhost:3000/cb"
 OWN = "com.example.app:/callback"

@@ -55,9 +55,7 @@ def test_a_number_is_never_given_again(made: Made, clock: time_machine.Coordinat
     assert application.secrets.get().number == 3
 
 
-def test_all_codes_and_tokens_of_the_application_end_with_a_leaked_secret(
-    made: Made, clock: time_machine.Coordinates
-) -> None:
+def test_all_codes_and_tokens_end_with_a_leaked_secret(made: Made, clock: time_machine.Coordinates) -> None:
     application, first = made
     second = secret_rotation.rotate(application, HOUR).secret
     ended = [exchanged(application, each) for each in (first, second)]
@@ -76,9 +74,7 @@ def test_all_codes_and_tokens_of_the_application_end_with_a_leaked_secret(
     assert secret_rotation.states(application)[1].state is State.LEAKED
 
 
-def test_an_older_secret_is_still_used_until_a_newer_one_is_used_in_its_place(
-    made: Made, clock: time_machine.Coordinates
-) -> None:
+def test_an_older_secret_is_still_used_until_a_newer_one_is_used(made: Made, clock: time_machine.Coordinates) -> None:
     """For an hour, because a part of the application may use the old one."""
     application, _ = made
     clock.move_to(START + MINUTE)
@@ -95,9 +91,6 @@ def test_an_older_secret_is_still_used_until_a_newer_one_is_used_in_its_place(
         assert secret_rotation.states(application)[-1].is_still_used is is_still_used, (first, second)
     secret_rotation.revoke(application, 1)
     assert not secret_rotation.states(application)[-1].is_still_used, "it has ended"
-
-
-# Rotation, use and the end of each -----------------------------------------------------------------------------------
 
 
 def fault_of(application, secret):

@@ -91,9 +91,7 @@ READ_VARIABLES = {
 
 
 @pytest.mark.parametrize("name", sorted(MALFORMED.keys() | {each for each in READ_VARIABLES if each[:5] != "RATE_"}))
-def test_a_malformed_value_is_refused_by_a_sentence_naming_its_variable(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_malformed_value_is_refused_by_a_sentence_with_its_name(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     values = MALFORMED[name]  # each variable has an entry
     for value in values.split() if isinstance(values, str) else values:
         with monkeypatch.context() as patch, pytest.raises(ImproperlyConfigured) as refusal:
@@ -152,9 +150,7 @@ def test_a_variable_becomes_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
             assert settings_with(patch, **{name: value}).items() >= expected.items()
 
 
-def test_a_database_is_found_as_libpq_finds_it_and_sqlite_waits_for_its_turn_to_write(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_database_is_found_as_libpq_finds_it_and_sqlite_waits_for_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     def entry(url: str) -> Any:
         monkeypatch.setenv("DATABASE_URL", url)
         return env.database("DATABASE_URL", "")
@@ -219,9 +215,7 @@ def test_a_secret_is_read_from_a_file_unless_it_is_set_too(monkeypatch: pytest.M
         settings_with(monkeypatch, SECRET_KEY="hidden", SECRET_KEY_FILE=str(tmp_path / "empty"))
 
 
-def test_a_name_that_is_almost_one_of_ours_stops_the_start_unless_ours_is_set(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_name_like_ours_stops_the_start_unless_ours_is_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("DATABASE_URI", "TRUSTED_PROXYS", "SIGNUP", "SECRET_KEYS"):
         with monkeypatch.context() as patch, pytest.raises(ImproperlyConfigured) as refusal:
             settings_with(patch, **{name: "hidden", "DATABASE_URL": ""})
@@ -231,9 +225,7 @@ def test_a_name_that_is_almost_one_of_ours_stops_the_start_unless_ours_is_set(
     settings_with(monkeypatch, DATABASE_URI="x", DATABASE_URL_FILE=str(tmp_path / "url"))
 
 
-def test_other_names_are_left_alone_and_no_variable_of_ours_is_taken_for_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_other_names_are_left_alone_and_none_of_ours_is_taken_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     others = "REDIS_TLS_URL WEB_SERVICE_HOST SERVICE_PORT PGHOST HOSTNAME PICTURES MEDIA_ROOT AWS_SECRET_ACCESS_KEY "
     others += "RATE_LIMIT_SERVICE_HOST RATE_LIMIT_SERVICE_PORT_HTTP RATE_LIMIT_PORT_80_TCP_ADDR"  # of Kubernetes
     settings_with(monkeypatch, **dict.fromkeys(others.split(), "x"))

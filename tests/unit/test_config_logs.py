@@ -74,9 +74,7 @@ TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
 
 
 @pytest.mark.django_db
-def test_the_line_of_the_request_has_the_well_formed_ids_of_a_trusted_proxy(
-    client: Client, rf: RequestFactory, settings: Any, caplog: Any
-) -> None:
+def test_a_line_has_well_formed_ids_of_a_proxy(client: Client, rf: RequestFactory, settings: Any, caplog: Any) -> None:
     caplog.set_level(logging.INFO, "config.access")
     settings.TRUSTED_PROXIES = [ip_network("127.0.0.1")]
     ids = {"HTTP_X_REQUEST_ID": "a1-B2", "HTTP_TRACEPARENT": TRACEPARENT}

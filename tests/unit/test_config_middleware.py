@@ -38,9 +38,7 @@ def test_a_page_takes_pictures_of_the_api_host_too(rf: RequestFactory, two_origi
     assert f"img-src 'self' {API}; " in ResponseHeadersMiddleware(page)(rf.get("/"))["Content-Security-Policy"]
 
 
-def test_a_strange_address_survives_the_move_to_the_pages_and_does_not_leave_the_service(
-    rf: RequestFactory, two_origins: None
-) -> None:
+def test_a_strange_address_survives_the_move_and_stays_with_us(rf: RequestFactory, two_origins: None) -> None:
     for path, query, location in (
         ("/oauth/authorize", "state=é ".encode().decode("latin-1"), "/oauth/authorize?state=%C3%A9%20"),
         ("/oauth/authorize", "state=" + "%00" * 8192, "/oauth/authorize?state=" + "%00" * 8192),
@@ -50,9 +48,7 @@ def test_a_strange_address_survives_the_move_to_the_pages_and_does_not_leave_the
         assert OriginMiddleware(page)(request)["Location"] == PAGES + location
 
 
-def test_machines_are_served_without_cookies_at_the_api_and_operations_everywhere(
-    rf: RequestFactory, two_origins: None
-) -> None:
+def test_machines_get_no_cookies_at_the_api_and_operations_nowhere(rf: RequestFactory, two_origins: None) -> None:
     def view(request: HttpRequest) -> HttpResponse:
         response = HttpResponse(f"{request.COOKIES}")
         response.set_cookie("session", "x")

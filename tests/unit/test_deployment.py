@@ -105,9 +105,7 @@ def test_mail_servers(
     assert (found.status, said in found.message, "hidden" in found.message) == (status, True, False), found
 
 
-def test_a_refused_greeting_is_told_from_a_refused_sender(
-    mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refused_greeting_and_sender(mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.EMAIL_BACKEND = "accounts.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail_server.port
     for refused, code, said in (("rcpt", 504, "greets it (504)"), ("mail", 550, "sender (550)")):

@@ -122,9 +122,7 @@ def test_a_sentence_on_a_page_is_translated_with_the_words_in_it() -> None:
         assert OAuthFault.MISSING.translate(name='"\n<') == OAuthFault.MISSING.translate(name="??<")
 
 
-def test_pages_of_errors_are_translated(
-    client: Client, application: Registered, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_error_pages_are_translated(client: Client, application: Registered, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = client.get(link_of(application, client_id="unknown", ui_locales="de"), headers=PAGE)
     assert spoken(answer) == "de"
     assert "Diese Anmeldung kann nicht fortgesetzt werden" in answer.text
@@ -161,9 +159,7 @@ def test_each_language_is_named_in_itself_and_a_choice_lasts(client: Client) -> 
     assert client.get(SIGN_IN)["Content-Language"] == "de"
 
 
-def test_a_choice_on_the_page_of_a_link_ends_its_wish_and_changes_nothing_else(
-    client: Client, application: Registered
-) -> None:
+def test_a_choice_on_the_page_of_a_link_ends_its_wish_alone(client: Client, application: Registered) -> None:
     client.force_login(PersonFactory())
     for more in ({"state": "ü" * 4096}, {"client_id": "unknown"}):  # the first link is longer than a redirect can be
         page = client.get(link_of(application, ui_locales="ar", **more), headers=PAGE, follow=True)

@@ -119,9 +119,6 @@ def test_the_event_names_client_and_person_and_no_other_private_detail(event_log
     assert not {"what", "age"} & line.keys()
 
 
-# The reference -------------------------------------------------------------------------------------------------------
-
-
 def test_the_alphabet_has_no_look_alikes_and_no_two_references_are_equal() -> None:
     seen = {network.new_reference() for _ in range(2000)}
     assert len(seen) == 2000
