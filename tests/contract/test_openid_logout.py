@@ -199,7 +199,6 @@ def test_what_is_refused_leads_nowhere(driver: OAuthDriver, leaving: Registered,
 
 
 def assert_refused(driver: OAuthDriver, answer: Any, why: str) -> None:
-    """A page that leads nowhere but to the service's own page for signing out, and the person is still signed in."""
     assert (answer.status_code, answer.headers.get("Location")) == (400, None)
     page = Page(answer)
     assert "This sign-out can't go on" in page.text

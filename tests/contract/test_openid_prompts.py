@@ -70,7 +70,6 @@ def test_a_silent_trusted_request_is_answered_unless_a_page_is_needed(signed_in:
 
 
 def older(driver: OAuthDriver, seconds: int) -> None:
-    """Makes the proof of the person's session so much older. The browser's key opens the session."""
     session = SessionStore(driver.browser.cookies["delegated_session"])
     session["account_authentication_methods"][-1]["at"] -= seconds
     session.modified = True

@@ -24,7 +24,6 @@ def group(committed: None) -> Group:
 
 @pytest.fixture
 def restricted(application: Registered, group: Group) -> Registered:
-    """An application for the people in the group. Alice is not in it."""
     registry.set_groups(application.row, [group])
     return application
 

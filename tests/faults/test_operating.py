@@ -47,7 +47,6 @@ def back_up_and_restore(kind: str, url: str, launch: Launch, folders: dict[str, 
     variables = {"DATABASE_URL": url, "SECRET_KEY": key, "BASE_URL": f"http://localhost:{port}"}
 
     def run(*headings: str) -> None:
-        """Run the commands of these sections of docs/operations.md."""
         folders["/etc/sign-in.env"].write_text("".join(f"{name}='{value}'\n" for name, value in variables.items()))
         commands = "\n".join(block for heading in headings for block in documented.commands(heading, "operations.md"))
         for path, own in (*folders.items(), (".venv/bin/python", sys.executable)):

@@ -31,7 +31,6 @@ def start(folder: Path) -> subprocess.Popen[str]:
 
 
 def deleted(process: subprocess.Popen[str]) -> int:
-    """The number in the last line of the log, which is the sum of all batches."""
     output, log = process.communicate(timeout=600)
     assert (output, process.returncode) == ("", 0)
     lines = list(map(json.loads, log.splitlines()))

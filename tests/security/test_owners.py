@@ -60,7 +60,6 @@ def alice() -> User:
 
 @pytest.fixture
 def other(alice: User) -> Registered:
-    """Another's application, with a secret that ends, a refused link, a sign-in, and a code that nobody exchanged."""
     return tried(ApplicationFactory(name="Sunflower"), alice)
 
 

@@ -24,7 +24,6 @@ CAUSE = "address_unconfirmed"
 
 
 def signed_up(tried: Attempt) -> tuple[User, str]:
-    """The person, and the page that asks for the code."""
     page = tried.browser.get(tried.browser.get(tried.link(), **HTML)["Location"])
     code_page = sign_up(tried.browser, next=page.context["return_to"])["Location"]
     return User.objects.get(email="new@example.org"), code_page

@@ -32,7 +32,6 @@ class Tried(Attempt):
     """The steps of a sign-in. A method that sends a request returns the answer."""
 
     def callback(self) -> str:
-        """Allow, and return the code."""
         location: str = self.answer(decision="allow")["Location"]
         return location.partition("code=")[2].partition("&")[0]
 
@@ -47,7 +46,6 @@ class Tried(Attempt):
         return self
 
     def signed_in(self, **changes: Any) -> Tried:
-        """Sign the person in, after these changes of the account."""
         User.objects.filter(pk=self.person.pk).update(**changes)
         self.browser.force_login(self.person)
         return self

@@ -30,7 +30,6 @@ def application(**fields: Any) -> Application:
 
 
 def listed(browser: Client) -> tuple[list[str], ...]:
-    """The names under "You are not asked again" and under "You are asked every time"."""
     context = browser.get(PAGE).context
     return tuple([each.application.name for each in context[part]] for part in ("unasked", "asked"))
 

@@ -42,7 +42,6 @@ def opened(person: Any, application: Registered, **more: str) -> str:
 
 
 def allowed_once(person: Any, application: Registered) -> None:
-    """The consent is no longer remembered, so the person is asked."""
     fingerprint = consents.fingerprint(application.row)
     ConsentFactory(user=person, application=application.row, fingerprint=fingerprint, expires_at=timezone.now())
 

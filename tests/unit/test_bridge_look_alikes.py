@@ -46,7 +46,6 @@ def test_only_names_that_look_alike_have_one_skeleton() -> None:
 
 
 def create(name: str) -> str:
-    """Return the warning."""
     return run("create", name, "--redirect-uri", CALLBACK)[1]
 
 

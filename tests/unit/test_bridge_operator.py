@@ -39,7 +39,6 @@ GOOD = {"client_id": NEW, "name": "New", "redirect_uris": [URI]}
 
 
 def run(*arguments: str) -> tuple[str, str]:
-    """Return standard output and standard error."""
     out, errors = io.StringIO(), io.StringIO()
     call_command("application", *arguments, stdout=out, stderr=errors)
     return out.getvalue(), errors.getvalue()

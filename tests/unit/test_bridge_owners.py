@@ -173,7 +173,6 @@ def groups_of(application: Registered, **of: str) -> tuple[bool, list[str]]:
 
 
 def saved(browser: Client, application: Registered, **fields: Any) -> Any:
-    """The errors of the form, if any."""
     row = application.row
     form = {"name": row.name, "homepage": row.homepage, "redirect_uris": row.redirect_uris, **ALG}
     page = browser.post(admin_page(row, "change"), {**form, **fields})

@@ -55,7 +55,6 @@ def test_a_row_goes_at_the_second_its_use_ends_and_not_before(monkeypatch: pytes
 
 
 def sign_up(client: Client, **fields: Any) -> User:
-    """Sign up 30 days ago, without a confirmation of the address."""
     email = PersonFactory.build().email
     client.post("/accounts/sign-up", {"email": email, "password1": "a long enough phrase"})
     User.objects.filter(email=email).update(**({"created_at": NOW - timedelta(days=30)} | fields))

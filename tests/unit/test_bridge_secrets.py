@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 import time_machine
@@ -18,24 +17,18 @@ from oauth_bridge.models.secrets import State
 from oauth_bridge.oauth import exchange
 from tests.factories import CodeFactory, Registered, TokenFactory, registered
 from tests.grants import read, redeem
-from tests.pages import admin_page, html_of, proven, secret_on, text_of
+from tests.pages import admin_page, html_of, secret_on, text_of
+from tests.unit.conftest import START
 
-pytestmark = [pytest.mark.django_db, pytest.mark.integration]
+pytestmark = [pytest.mark.django_db, pytest.mark.integration, pytest.mark.usefixtures("clock")]
 
-START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 Made = tuple[Application, str]
 
 
 @pytest.fixture
-def clock() -> Iterator[time_machine.Coordinates]:
-    with time_machine.travel(START, tick=False) as clock:
-        yield clock
-
-
-@pytest.fixture
-def made(clock: time_machine.Coordinates) -> Made:
+def made() -> Made:
     return registered()
 
 
@@ -148,12 +141,6 @@ def test_the_use_of_the_secret_that_was_sent_and_let_in_is_noted_once_a_minute(m
 def test_what_holds_a_secret_does_not_show_it(made):
     rotation = secret_rotation.rotate(made[0])
     assert rotation.secret not in repr(rotation)
-
-
-@pytest.fixture
-def admin_client(clock, admin_client):
-    """The administrator typed the password at START."""
-    return proven(admin_client)
 
 
 def working(application):

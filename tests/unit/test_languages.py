@@ -25,12 +25,11 @@ from accounts.templatetags.times import ago, moment, moments
 from config.infrastructure.errors import TranslatableText
 from oauth_bridge.errors import OAuthFault
 from tests.factories import CodeFactory, PersonFactory, Registered
-from tests.grants import exchange, link_of
+from tests.grants import PAGE, exchange, link_of
 from tests.pages import deliver_all, sign_in, sign_up
 
 pytestmark = pytest.mark.django_db
 
-PAGE = {"accept": "text/html"}
 SIGN_IN = "/accounts/sign-in"
 
 
@@ -240,10 +239,3 @@ def test_the_time_since_is_in_the_right_case() -> None:
         with translation.override(language):
             for since, text in zip((timedelta(seconds=61), timedelta(hours=5, minutes=59)), texts, strict=True):
                 assert f">{text}</time>" in ago(timezone.now() - since)
-
-
-def test_date_and_time_stand_apart_in_each_language_as_the_script_expects() -> None:
-    ends = tuple(f"{before}17:05 UTC</time>" for before in ("2026, ", "2026، ", "日，"))
-    for code, _name in settings.LANGUAGES:
-        with translation.override(code):
-            assert moment(AT).endswith(ends), code

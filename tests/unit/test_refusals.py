@@ -12,7 +12,7 @@ from django.test import Client
 
 from accounts.models import User
 from accounts.pictures.current_picture import avatar_url
-from config.infrastructure import network, paths
+from config.infrastructure import paths
 from config.infrastructure.errors import RequestError, SiteFault, Subject, of_subject, write
 from tests.factories import PersonFactory, TokenFactory
 from tests.grants import HTML, Attempt, Log, example_paths
@@ -117,13 +117,6 @@ def test_the_event_names_client_and_person_and_no_other_private_detail(event_log
     wanted = ("bad_request", 400, "queue_too_slow", given.application.client_id, str(given.person.pk))
     assert tuple(line[name] for name in members) == wanted
     assert not {"what", "age"} & line.keys()
-
-
-def test_the_alphabet_has_no_look_alikes_and_no_two_references_are_equal() -> None:
-    seen = {network.new_reference() for _ in range(2000)}
-    assert len(seen) == 2000
-    assert all(REFERENCE.fullmatch(each) for each in seen)
-    assert set("".join(seen)) == set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 
 
 @pytest.mark.parametrize(("is_signed_in", "method"), [(True, "get"), (False, "head")])
