@@ -28,6 +28,7 @@ from django.utils import timezone
 from accounts.pictures import reencoder_runner
 from config.infrastructure import rate_limits
 from oauth_bridge.activity import counts
+from oauth_bridge.models import SigningKey
 from tests import factories, pages
 from tests.contract import openapi_responses
 from tests.databases import Cluster, OwnRedis, in_use, migrate, postgresql_programs
@@ -341,6 +342,14 @@ def mallory(committed: None) -> Any:
 @pytest.fixture
 def application(committed: None) -> Registered:
     return ApplicationFactory()
+
+
+@pytest.fixture
+def only_keys_of_the_service(committed: None) -> Iterator[None]:
+    """Delete the signing keys of the test: another process, with another SECRET_KEY, can't open them."""
+    before = set(SigningKey.objects.values_list("pk", flat=True))
+    yield
+    SigningKey.objects.exclude(pk__in=before).filter(private__isnull=False).delete()
 
 
 @pytest.fixture

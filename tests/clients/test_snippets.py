@@ -44,9 +44,7 @@ def run(code: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("client_type", ["confidential", "public"])
-def test_the_guides_python_client(
-    answer: Answer, alice: Any, monkeypatch: pytest.MonkeyPatch, client_type: str
-) -> None:
+def test_the_guides_python_code(answer: Answer, alice: Any, monkeypatch: pytest.MonkeyPatch, client_type: str) -> None:
     application = ApplicationFactory(client_type=client_type)
     monkeypatch.setenv("CLIENT_SECRET", application.secret)
     client = run(documents.fill_for(documents.blocks("guide", "python")["client"], application.row))
@@ -63,9 +61,7 @@ def test_the_guides_python_client(
         client["profile_of"](answer(url, "refuse").url, kept)
 
 
-def test_the_guides_python_client_runs_as_a_program(
-    answer: Answer, alice: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_python_client_runs_as_a_program(answer: Answer, alice: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     application = ApplicationFactory(redirect_uris=documents.EXAMPLE_CALLBACK)
     monkeypatch.setenv("CLIENT_SECRET", application.secret)
     blocks = documents.blocks("guide", "python")

@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl, quote
 from uuid import uuid4
@@ -17,7 +16,7 @@ import pytest
 from django.contrib.auth.models import Group
 
 from oauth_bridge.consent import consents
-from oauth_bridge.models import AuthorizationCode, SigningKey
+from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.openid import signing_keys
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
@@ -36,16 +35,8 @@ def exchanged(driver: OAuthDriver, application: Registered, person: Any, **chang
     return dict(answer.json())
 
 
-@pytest.fixture
-def only_keys_of_the_service(committed: None) -> Iterator[None]:
-    """The service can't open a key that `remade` has made: it has another SECRET_KEY."""
-    before = set(SigningKey.objects.values_list("pk", flat=True))
-    yield
-    SigningKey.objects.exclude(pk__in=before).filter(private__isnull=False).delete()
-
-
 def remade(token: str, **changes: Any) -> str:
-    """The same ID token with other claims, signed by the service's own key."""
+    """The same ID token with other claims, signed by the service's own key. For tests with only_keys_of_the_service."""
     claims = jwt.decode(token, options={"verify_signature": False}) | changes
     signer = signing_keys.signer("RS256")
     return jwt.encode(claims, signer.key.as_pem(private=True), "RS256", {"kid": signer.kid})

@@ -10,12 +10,11 @@ import pytest
 from joserfc.jwk import RSAKey
 
 from oauth_bridge.openid import signing_keys
-from tests.contract.test_openid import exchanged, only_keys_of_the_service, remade
+from tests.contract.test_openid import exchanged, remade
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, Registered
 
-__all__ = ["only_keys_of_the_service"]  # a fixture
 pytestmark = pytest.mark.usefixtures("only_keys_of_the_service")
 
 BACK = "https://app.example/after?from=sign-out"
@@ -49,9 +48,15 @@ def token_of(driver: OAuthDriver, application: Registered, person: Any) -> str:
 
 
 @pytest.mark.integration
-@contract("I9.hint", "I9.back")
+@contract("I9.speculation", "I9.hint", "I9.back")
 def test_a_hint_signs_out_and_leads_straight_back(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
+    """No prefetch, no image and no HEAD signs out."""
     token = token_of(driver, leaving, alice)
+    link = f"/oauth/logout?id_token_hint={token}"
+    for headers in ({"Sec-Purpose": "prefetch"}, {"Sec-Fetch-Dest": "image"}):
+        assert driver.get(link, headers=headers).status_code == 503
+    driver.browser.head(f"{driver.auth_url}{link}")
+    assert is_signed_in(driver)
     answer = logout(driver, id_token_hint=token, post_logout_redirect_uri=BACK, state="a b&c=ü")
     assert (answer.status_code, answer.headers["Location"]) == (302, f"{BACK}&state=a%20b%26c%3D%C3%BC")
     assert answer.headers["Referrer-Policy"] == "no-referrer"
@@ -83,15 +88,6 @@ def test_an_expired_hint_counts_but_none_of_a_revoked_key(driver: OAuthDriver, l
     assert_refused(driver, logout(driver, id_token_hint=token), NOT_OURS)
 
 
-@contract("I9.speculation")
-def test_no_prefetch_no_image_and_no_head_signs_out(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
-    link = f"/oauth/logout?id_token_hint={token_of(driver, leaving, alice)}"
-    for headers in ({"Sec-Purpose": "prefetch"}, {"Sec-Fetch-Dest": "image"}):
-        assert driver.get(link, headers=headers).status_code == 503
-    driver.browser.head(f"{driver.auth_url}{link}")
-    assert is_signed_in(driver)
-
-
 @contract("I9.post")
 def test_a_post_of_another_site_works_as_a_link(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
     def post(**sent: str) -> Any:
@@ -110,6 +106,7 @@ def test_a_post_of_another_site_works_as_a_link(driver: OAuthDriver, leaving: Re
 
 @contract("I9.asked", "I9.address")
 def test_without_a_hint_the_person_is_asked(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
+    """Nothing but the fields of the page is believed."""
     driver.signed_in(alice.email, PASSWORD)
     answer = logout(driver, client_id=leaving.client_id, post_logout_redirect_uri=BACK, state="a b")
     assert is_signed_in(driver)
@@ -126,10 +123,6 @@ def test_without_a_hint_the_person_is_asked(driver: OAuthDriver, leaving: Regist
     driver.signed_in(alice.email, PASSWORD)
     assert "You are signed out" in Page(driver.submit(question(logout(driver, state="s")))).text
     assert not is_signed_in(driver)
-
-
-@contract("I9.asked")
-def test_nothing_but_the_fields_of_its_page_is_believed(driver: OAuthDriver, leaving: Registered, alice: Any) -> None:
     driver.signed_in(alice.email, PASSWORD)
     form = question(logout(driver, client_id=leaving.client_id, post_logout_redirect_uri=BACK))
     assert driver.submit(form, csrfmiddlewaretoken="x" * 64, follow=False).status_code == 403

@@ -16,12 +16,10 @@ from accounts.models import Session
 from accounts.sessions.store import SessionStore
 from oauth_bridge.consent import consents
 from oauth_bridge.openid import signing_keys
-from tests.contract.test_openid import exchanged, only_keys_of_the_service, remade
+from tests.contract.test_openid import exchanged, remade
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered, TokenFactory
-
-__all__ = ["only_keys_of_the_service"]  # a fixture
 
 
 def ask(driver: OAuthDriver, application: Registered, **parameters: str | None) -> Any:
@@ -34,9 +32,7 @@ def error(driver: OAuthDriver, answer: Any) -> str:
 
 @pytest.mark.integration
 @contract("I7.silent")
-def test_a_silent_request_needs_consent_and_session(
-    signed_in: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_a_silent_request_needs_consent_and_login(signed_in: OAuthDriver, application: Registered, alice: Any) -> None:
     stranger, before = OAuthDriver(signed_in.base_url), Session.objects.count()
     answer = ask(stranger, application, prompt="none")
     told = (error(stranger, answer), Session.objects.count(), answer.headers.get("Set-Cookie"))
@@ -69,20 +65,16 @@ def test_a_silent_trusted_request_is_answered_unless_a_page_is_needed(signed_in:
     )
 
 
-def older(driver: OAuthDriver, seconds: int) -> None:
-    session = SessionStore(driver.browser.cookies["delegated_session"])
-    session["account_authentication_methods"][-1]["at"] -= seconds
-    session.modified = True
-    session.save()
-
-
 @contract("I7.fresh", "I7.once")
 @pytest.mark.parametrize("parameters", [{"prompt": "login"}, {"max_age": "0"}, {"max_age": "3600"}], ids=str)
 def test_a_fresh_sign_in_is_asked_for_once(
     signed_in: OAuthDriver, application: Registered, alice: Any, parameters: dict[str, str]
 ) -> None:
     assert Page(ask(signed_in, application, max_age="3600")).consent, "it is young enough"
-    older(signed_in, 3601)
+    session = SessionStore(signed_in.browser.cookies["delegated_session"])
+    session["account_authentication_methods"][-1]["at"] -= 3601
+    session.modified = True
+    session.save()
     asked = ask(signed_in, application, **parameters)
     assert "/accounts/confirm" in asked.url
     [form] = [form for form in Page(asked).forms if form.of_type("password")]

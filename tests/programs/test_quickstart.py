@@ -21,7 +21,7 @@ from django.core.management import CommandError, call_command
 from oauth_bridge.management.commands import quickstart as quickstart_command
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
-from tests.server import ROOT, children_of, free_port, is_open, wait_until
+from tests.server import ROOT, children_of, free_port, is_open, wait_until_up
 
 needs_demo = pytest.mark.skipif(
     not all(map(find_spec, ("authlib", "flask"))), reason="needs config/requirements/quickstart.txt"
@@ -42,12 +42,7 @@ class Quickstart:
         env |= {"DATABASE_URL": self.database, "EMAIL_URL": f"filemail://{self.folder}/mail"}
         with self.output.open("w") as output:
             self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=output)
-
-        def is_up() -> bool:
-            assert self.process.poll() is None, self.output.read_text()
-            return "Ctrl-C" in self.output.read_text()
-
-        wait_until(is_up, seconds=180)
+        wait_until_up(self.process, lambda: "Ctrl-C" in self.output.read_text(), self.output)
         return self.output.read_text()
 
     def stop(self) -> int:

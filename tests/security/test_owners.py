@@ -119,7 +119,9 @@ def test_ownership_ends_with_the_right_it_was_given_under(hers: Registered, mall
         assert ("Owner of Hers" in text_of(grace.get(reverse("admin:person", args=[mallory.pk])))) is is_kept
 
 
-def test_she_sees_the_activity_and_the_records_of_her_own(browser: Client, hers: Registered, alice: User) -> None:
+def test_she_sees_the_records_of_her_own_and_adds_the_refused_address_and_learns_of_no_other(
+    browser: Client, hers: Registered, alice: User
+) -> None:
     tried(hers, alice)
     record = record_of(hers)
     said = text_of(browser.get("/admin/activity/"))
@@ -128,11 +130,7 @@ def test_she_sees_the_activity_and_the_records_of_her_own(browser: Client, hers:
     assert browser.get("/admin/find/", {"q": record.reference})["Location"].endswith(f"/{record.pk}/")
     assert browser.get("/admin/find/", {"q": hers.client_id})["Location"] == admin_page(hers.row)
     assert "1 application turns people away" in text_of(browser.get("/admin/"))
-
-
-def test_she_adds_a_refused_address_and_learns_of_no_other(browser: Client, hers: Registered, alice: User) -> None:
     ApplicationFactory(redirect_uris=WRONG)
-    record = record_of(tried(hers, alice))
     add = reverse("admin:add_address", args=[record.pk])
     for address in (add, reverse("admin:record", args=[record.pk])):
         said = text_of(browser.get(address))
@@ -222,9 +220,7 @@ def test_no_list_and_no_search_has_another_application(browser: Client, hers: Re
         assert {browser.get(address).status_code, browser.post(address).status_code} == {404}
 
 
-def test_an_attempt_shows_only_her_own_events(
-    browser: Client, hers: Registered, other: Registered, alice: User
-) -> None:
+def test_an_attempt_shows_her_own_events(browser: Client, hers: Registered, other: Registered, alice: User) -> None:
     """Her application sent another's code: the record is hers, the rest of the attempt is not."""
     attempt = uuid4()
     CodeFactory(application=other, user=alice, attempt=attempt, redirect_uri="https://secret.example/callback")
@@ -283,7 +279,7 @@ def test_a_deleted_or_trusted_application_is_named_by_right(hers: Registered, ma
     assert "Trusty" not in said
 
 
-def test_she_learns_nothing_of_a_person(browser: Client, hers: Registered, alice: User, mallory: User) -> None:
+def test_she_learns_nothing_of_people(browser: Client, hers: Registered, alice: User, mallory: User) -> None:
     tried(hers, alice)
     grace = PersonFactory(nickname="Grace Hopper", is_staff=True)
     registry.set_owners(hers.row, [mallory, grace])
@@ -304,10 +300,6 @@ def test_she_learns_nothing_of_a_person(browser: Client, hers: Registered, alice
         for hidden in ("Alice", "liddell", str(alice.pk), "Grace", grace.email):
             assert hidden not in said.replace(f"who={alice.email}", ""), (address, hidden)
     assert reasons
-
-
-def test_she_finds_no_person(browser: Client, hers: Registered, alice: User) -> None:
-    tried(hers, alice)
     assert "Location" not in browser.get("/admin/find/", {"q": alice.email})
     filtered, unfiltered = (
         [each["at"] for each in browser.get("/admin/activity/", {"days": "30", "who": who}).context["attempts"]]

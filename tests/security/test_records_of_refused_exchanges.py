@@ -77,9 +77,7 @@ def test_a_refused_exchange_is_told_with_the_attempt_and_the_person_of_its_code(
         ("throttled_token_failures", "/oauth/token", f"grant_type=authorization_code&client_secret={WRONG}"),
     ],
 )
-def test_a_malformed_or_limited_exchange_has_the_codes_attempt(
-    settings: Any, cause: str, path: str, added: str
-) -> None:
+def test_a_bad_or_limited_exchange_has_the_codes_attempt(settings: Any, cause: str, path: str, added: str) -> None:
     settings.RATES = {"token_failures": "1/m"}
     tried = Tried()
     tried.exchange(client_secret=WRONG)

@@ -144,7 +144,7 @@ def listing(*arguments: str) -> Any:
     return described("activity", *arguments)
 
 
-def test_the_command_lists_the_newest_first_and_filters_and_names_what_is_wrong() -> None:
+def test_the_command_lists_the_newest_first_and_filters_and_names_what_is_wrong(grace: Client) -> None:
     tried, other = Tried(), Tried()
     tried.get(redirect_uri="http://client.example/callback?state=hidden")
     other.exchange(client_secret="wrong")
@@ -163,9 +163,6 @@ def test_the_command_lists_the_newest_first_and_filters_and_names_what_is_wrong(
     for wrong, *arguments in (("client_id", "feed"), ("--since", "--since", "soon"), ("--limit", "--limit=-1")):
         with pytest.raises(CommandError, match=wrong):
             listing(*arguments)
-
-
-def test_a_reference_without_a_record_is_answered_with_where_it_is(grace: Client) -> None:
     _nothing, told = run("activity", "--reference", "7K3M9QXT")
     for text in (told, text_of(grace.get("/admin/find/", {"q": "7K3M9QXT"}))):
         assert "every reference" in text

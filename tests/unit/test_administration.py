@@ -57,7 +57,7 @@ def record_page() -> str:
     return reverse("admin:record", args=[ActivityRecord.objects.get().pk])
 
 
-def test_the_record_shows_what_differs_what_to_change_and_what_was_asked(tried: Attempt, grace: Client) -> None:
+def test_the_record_shows_what_differs_what_was_asked_and_what_mends_it(tried: Attempt, grace: Client) -> None:
     page = grace.get(record_page())
     said, html = text_of(page), html_of(page)
     assert "add-address" not in html_of(staff(ACTIVITY, VIEW).get(record_page()))
@@ -66,9 +66,6 @@ def test_the_record_shows_what_differs_what_to_change_and_what_was_asked(tried: 
     told = "One has www. and the other has not.", "Not yet mended. Fix:", "state masked, 11 characters"
     assert [each for each in told if each not in said] == []
     assert "secretstate" not in html
-
-
-def test_a_record_is_mended_once_the_address_is_added(tried: Attempt, grace: Client) -> None:
     record = record_page()
     add = f"{record}add-address/"
     stale = with_session(User.objects.get(is_superuser=True))
@@ -148,6 +145,8 @@ def test_what_is_not_found_is_said_and_leads_on(grace: Client) -> None:
     sign_in(Client(), "stranger@example.org")
     page = grace.get("/admin/find/", {"q": "stranger@example.org"}, follow=True)
     assert "No account has this address" in text_of(page), "it leads to the records of the address"
+    kind, key = ContentType.objects.get_for_model(User).pk, User.objects.values_list("pk", flat=True)[0]
+    assert grace.get(f"/admin/r/{kind}/{key}/").status_code == 404, "Django's link to a person"
 
 
 def test_an_administrator_gets_from_the_error_page_to_the_record(tried: Attempt) -> None:
@@ -156,11 +155,6 @@ def test_an_administrator_gets_from_the_error_page_to_the_record(tried: Attempt)
     (url,) = re.findall(r'href="(/admin/find/[^"]+)"', html_of(page))
     assert browser.get(url)["Location"] == reverse("admin:record", args=[ActivityRecord.objects.latest("id").pk])
     assert "/admin/" not in html_of(tried.browser.get(tried.link(redirect_uri=WWW), **HTML))
-
-
-def test_an_address_of_django_that_leads_nowhere_is_a_404(grace: Client) -> None:
-    kind, key = ContentType.objects.get_for_model(User).pk, User.objects.values_list("pk", flat=True)[0]
-    assert grace.get(f"/admin/r/{kind}/{key}/").status_code == 404
 
 
 def test_each_act_on_a_person_does_what_its_page_says(grace: Client) -> None:
@@ -256,14 +250,11 @@ def test_names_are_shown_as_text_and_a_credential_in_the_link_nowhere(grace: Cli
         assert (script in page, secret in page) == (False, False), url
 
 
-def test_each_cause_has_a_title_and_a_fix() -> None:
+def test_each_cause_has_a_title_and_a_fix_and_each_fault_of_an_operation_is_one_or_has_finer_ones() -> None:
     for cause in CAUSES:
         assert not title_of(cause).endswith(".")
         assert fix_of(cause)
         assert not re.search(r"[{}]|%\(", title_of(cause) + fix_of(cause)), cause
-
-
-def test_each_fault_of_an_operation_is_a_cause_or_has_finer_ones() -> None:
     # The functions that raise these name the cause.
     finer = "CHALLENGE_METHOD LOGOUT_HINT CLIENT_SECRET_MISSING CLIENT_SWITCHED_OFF CLIENT_SECRET_EXPIRED"
     finer += " CODE_PERSON_AWAY CODE_REVOKED REQUEST_DAMAGED"

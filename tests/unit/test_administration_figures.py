@@ -136,16 +136,13 @@ def check(client_id: str) -> tuple[int, list[tuple[str, bool]]]:
     return status, [(each["code"], each["would_fail"]) for each in found["findings"]]
 
 
-def test_without_a_secret_that_works_it_would_fail(application: Registered) -> None:
+def test_without_a_secret_that_works_or_a_person_it_would_fail(application: Registered) -> None:
     for change in ({"expires_at": timezone.now() - timedelta(minutes=1)}, {"expires_at": None, "is_revoked": True}):
         ApplicationSecret.objects.update(**change)
         assert check(application.client_id) == (1, [("no_secret", True)])
     secret_rotation.rotate(application.row)
     for client_id in (application.client_id, ApplicationFactory(client_type="public").client_id):
         assert check(client_id) == (0, [])
-
-
-def test_for_groups_without_anybody_who_can_sign_in_it_would_fail(application: Registered) -> None:
     group = Group.objects.create(name="readers")
     registry.set_groups(application.row, [group])
     PersonFactory(is_active=False).groups.add(group)

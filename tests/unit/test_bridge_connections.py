@@ -16,12 +16,10 @@ from accounts.sessions.credential_changes import end_credentials
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.models import Application, Consent
-from oauth_bridge.models.application import NAME_MAX_LENGTH
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, TokenFactory
 
 pytestmark = pytest.mark.django_db
 PAGE = "/accounts/applications"
-AWKWARD_NAMES = ["👩‍👩‍👧 Familie & <b>Söhne</b> ".ljust(NAME_MAX_LENGTH, "x"), "%(name)s %s {{ name }}"]
 
 
 def application(**fields: Any) -> Application:
@@ -132,13 +130,3 @@ def test_what_is_switched_off_can_be_disconnected_and_what_is_deleted_is_gone(br
     consents.remember(alice, row)
     Application.objects.filter(pk=row.pk).delete()
     assert listed(browser) == ([kept.name], [])
-
-
-def test_any_name_is_shown_as_it_is(browser: Client, alice: User) -> None:
-    for name in AWKWARD_NAMES:
-        row = application(name=name)
-        consents.remember(alice, row)
-        assert name in text(browser)
-        for button, said in (("ask_again", f"{name} will ask again."), ("disconnect", f"{name} is disconnected.")):
-            answer = browser.post(PAGE, {button: row.client_id}, follow=True)
-            assert [str(each) for each in answer.context["messages"]] == [said]

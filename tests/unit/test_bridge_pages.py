@@ -31,11 +31,6 @@ def link(application: Registered) -> str:
     return link_of(application, state="s")
 
 
-def onward(link: str) -> str:
-    """The link behind the sign-in page, with the pending request."""
-    return parse_qs(urlsplit(Client().get(link, headers=PAGE)["Location"]).query)["next"][0]
-
-
 def opened(browser: Client, link: str) -> str:
     return html_of(browser.get(link, headers=PAGE, follow=True))
 
@@ -66,7 +61,8 @@ def test_a_post_after_a_sign_out_elsewhere_leads_on(alice: User, link: str, monk
 
 
 def test_our_link_is_sent_once_and_takes_unknown_parameters(alice: User, application: Registered, link: str) -> None:
-    browser, sealed = with_session(alice), onward(link)
+    browser, sign_in_page = with_session(alice), Client().get(link, headers=PAGE)["Location"]
+    sealed = parse_qs(urlsplit(sign_in_page).query)["next"][0]
     for more in ("", "&utm_source=1&utm_source=2", "&client_id=x&client_id=y"):
         assert "asks who you are" in opened(browser, sealed + more)
     callback = re.search(r'content="0; url=([^"]+)"', opened(browser, f"{sealed}&pending=other"))

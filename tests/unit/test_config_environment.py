@@ -215,7 +215,7 @@ def test_a_secret_is_read_from_a_file_unless_it_is_set_too(monkeypatch: pytest.M
         settings_with(monkeypatch, SECRET_KEY="hidden", SECRET_KEY_FILE=str(tmp_path / "empty"))
 
 
-def test_a_name_like_ours_stops_the_start_unless_ours_is_set(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_name_like_ours_and_no_other_stops_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("DATABASE_URI", "TRUSTED_PROXYS", "SIGNUP", "SECRET_KEYS"):
         with monkeypatch.context() as patch, pytest.raises(ImproperlyConfigured) as refusal:
             settings_with(patch, **{name: "hidden", "DATABASE_URL": ""})
@@ -223,9 +223,6 @@ def test_a_name_like_ours_stops_the_start_unless_ours_is_set(monkeypatch: pytest
         assert "hidden" not in str(refusal.value)
     (tmp_path / "url").write_text("sqlite:///:memory:")
     settings_with(monkeypatch, DATABASE_URI="x", DATABASE_URL_FILE=str(tmp_path / "url"))
-
-
-def test_other_names_are_left_alone_and_none_of_ours_is_taken_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     others = "REDIS_TLS_URL WEB_SERVICE_HOST SERVICE_PORT PGHOST HOSTNAME PICTURES MEDIA_ROOT AWS_SECRET_ACCESS_KEY "
     others += "RATE_LIMIT_SERVICE_HOST RATE_LIMIT_SERVICE_PORT_HTTP RATE_LIMIT_PORT_80_TCP_ADDR"  # of Kubernetes
     settings_with(monkeypatch, **dict.fromkeys(others.split(), "x"))

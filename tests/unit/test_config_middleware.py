@@ -20,6 +20,7 @@ from tests.contract_coverage import contract
 from tests.factories import PersonFactory
 from tests.pages import admin_browser, browser_of, html_of
 
+pytestmark = pytest.mark.django_db
 API, PAGES = "https://api.example.com", "https://auth.example.com"
 
 
@@ -78,7 +79,7 @@ def test_other_spellings_of_the_page_address_and_other_ports_lead_to_it(rf: Requ
 
 
 @contract("D1.hosts")
-def test_the_health_paths_and_nothing_else_answer_at_any_host(client: Client, db: None, two_origins: None) -> None:
+def test_the_health_paths_and_nothing_else_answer_at_any_host(client: Client, two_origins: None) -> None:
     hosts = ("10.0.0.7:8000", "[fd00::1]", "evil.example", "a b", "", "auth.example.com")
     asked = [*({"HTTP_HOST": host} for host in hosts), {"SERVER_NAME": "10.0.0.7", "SERVER_PROTOCOL": "HTTP/1.0"}]
     for headers, path, ask in itertools.product(asked, ("live", "ready"), (client.get, client.head)):
@@ -115,7 +116,6 @@ def test_where_a_proxy_changes_the_host_no_page_is_redirected_to_itself(
 
 
 @contract("D19/discovery", "D19/not_found", "7/404")
-@pytest.mark.django_db
 def test_a_near_miss_of_a_path_is_told_what_to_use_and_who_registers_applications(two_origins: None) -> None:
     token, authorize = f"{API}/oauth/token", f"{PAGES}/oauth/authorize"
     discovery = ("/.well-known/oauth-authorization-server/oauth", "/.well-known/jwks.json", "/oauth/keys")
@@ -154,7 +154,6 @@ def test_a_header_above_its_limit_and_no_other_is_refused_by_name(client: Client
 
 
 @contract("D2.pages", "D2.post")
-@pytest.mark.django_db
 def test_a_page_is_found_with_the_wrong_slash(client: Client) -> None:
     for path, led_to in (
         ("/admin?q=%C3%A9", "/admin/?q=%C3%A9"),
@@ -172,14 +171,11 @@ def test_a_page_is_found_with_the_wrong_slash(client: Client) -> None:
         assert browser.get(path).status_code == 404
 
 
-@pytest.mark.django_db
 def test_a_password_manager_finds_the_page_that_changes_the_password() -> None:
     shown = browser_of(PersonFactory()).get("/.well-known/change-password", follow=True)
     assert shown.request["PATH_INFO"] == "/accounts/password/change"
     assert 'autocomplete="new-password"' in html_of(shown)
 
-
-pytestmark = pytest.mark.django_db
 
 CONTENT_TYPE = "multipart/form-data; boundary=b"
 DESCRIPTION = "The body is multipart/form-data. Send the parameters as application/x-www-form-urlencoded."

@@ -96,9 +96,7 @@ def test_the_description_and_a_page_join_the_two_sentences_as_their_language_doe
     assert SiteFault.CSRF.translate() == "表单已过期。请重新打开页面。"
 
 
-def test_a_value_of_the_request_is_reduced_to_allowed_characters_and_no_exception_shows_it():
-    said = RequestError(OAuthFault.REPEATED, name='st"ate\\\n\x00é').description
-    assert (bool(ALLOWED.fullmatch(said)), "st?ate" in said) == (True, True)
+def test_no_exception_shows_a_value_of_the_request():
     refused = UnverifiedRequest(OAuthFault.MALFORMED, name="value-of-a-stranger")
     assert "value-of-a-stranger" not in repr(refused) + str(refused)
 

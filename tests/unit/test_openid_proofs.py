@@ -34,18 +34,18 @@ def ask(browser: Client, application: Registered, **parameters: str) -> Any:
     return browser.get(link_of(application, scope="openid", **parameters), headers=PAGE)
 
 
-def claims_of(application: Registered, location: str) -> dict[str, Any]:
-    code = parse_qs(urlsplit(location).query)["code"][0]
-    token = redeem(application, Issued(code, None)).json()["id_token"]
-    return dict(jwt.decode(token, options={"verify_signature": False}))
-
-
-@contract("I5.acr", "I5.amr")
-def test_a_code_of_an_app_is_a_second_factor(account: Account, trusted: Registered) -> None:
+@contract("I5.acr", "I5.amr", "I7.acr")
+def test_a_second_factor_is_asked_for_where_the_application_wants_it(account: Account, trusted: Registered) -> None:
     browser = account.browser_before_code()
     assert browser.post(SECOND, {"code": code_of(account.secret)}).status_code == 302
-    claims = claims_of(trusted, ask(browser, trusted, **STRONG)["Location"])
+    code = parse_qs(urlsplit(ask(browser, trusted, **STRONG)["Location"]).query)["code"][0]
+    token = redeem(trusted, Issued(code, None)).json()["id_token"]
+    claims = jwt.decode(token, options={"verify_signature": False})
     assert (claims["acr"], claims["amr"]) == ("2", ["pwd", "otp", "mfa"])
+    assert ask(account.browser, trusted, **STRONG)["Location"].startswith("/accounts/")
+    assert "code=" in ask(account.browser, trusted, acr_values="1 2")["Location"]
+    silent = parse_qs(urlsplit(ask(account.browser, trusted, prompt="none", **STRONG)["Location"]).query)
+    assert silent["error"] == ["login_required"]
 
 
 @contract("I5.acr", "I5.amr")
@@ -62,14 +62,6 @@ def test_a_code_of_an_app_is_a_second_factor(account: Account, trusted: Register
 def test_what_a_session_proves(records: list[dict[str, Any]], acr: str, amr: list[str]) -> None:
     proof = reauthentication._proof(records)
     assert (proof.acr, proof.amr, proof.at) == (acr, amr, 9.5 if records else None)
-
-
-@contract("I7.acr")
-def test_the_second_factor_is_asked_for_where_the_application_wants_it(account: Account, trusted: Registered) -> None:
-    assert ask(account.browser, trusted, **STRONG)["Location"].startswith("/accounts/")
-    assert "code=" in ask(account.browser, trusted, acr_values="1 2")["Location"]
-    silent = parse_qs(urlsplit(ask(account.browser, trusted, prompt="none", **STRONG)["Location"]).query)
-    assert silent["error"] == ["login_required"]
 
 
 @contract("I7.acr")

@@ -36,14 +36,6 @@ def not_confirmed(given: Attempt) -> Any:
     return given.browser.get(given.link(), **HTML)
 
 
-def without_csrf_token(given: Attempt) -> Any:
-    return given.post("/oauth/authorize", {"login": "x"}, Client(enforce_csrf_checks=True))
-
-
-def without_the_permission(given: Attempt) -> Any:
-    return with_session(PersonFactory(is_staff=True)).get("/admin/activity/", **HTML)
-
-
 def too_many_sign_ins(given: Attempt) -> Any:
     return [given.browser.post("/accounts/sign-in", {"login": "a@b.example", "password": "x"}) for _ in range(11)][-1]
 
@@ -60,8 +52,8 @@ WAYS: list[tuple[str, bool, Callable[[Attempt], Any]]] = [
     ("refused", False, lambda given: given.answer(decision="refuse")),
     ("consent_page_outdated", False, of_another_session),
     ("no_verified_email", True, not_confirmed),
-    ("csrf_no_cookie", False, without_csrf_token),
-    ("forbidden", True, without_the_permission),
+    ("csrf_no_cookie", False, lambda given: given.post("/oauth/authorize", {}, Client(enforce_csrf_checks=True))),
+    ("forbidden", True, lambda _: with_session(PersonFactory(is_staff=True)).get("/admin/activity/", **HTML)),
     ("not_found", True, get("/nothing", **HTML)),
     ("not_found", False, get("/oauth/nothing")),
     ("method", False, lambda given: given.browser.put("/oauth/token")),
