@@ -168,18 +168,15 @@ def test_an_end_of_a_secret_and_three_months_without_a_sign_in_are_told(applicat
     assert check(application.client_id) == (0, [("old_secret_used", False)])
 
 
-@pytest.mark.parametrize(
-    ("address", "is_trusted", "codes"),
-    [
+def test_addresses_are_looked_at(application: Registered) -> None:
+    for address, is_trusted, codes in (
         ("http://app.example/cb", False, ["address_refused_today"]),
         ("http://127.0.0.1:9000/cb", True, ["trusted_without_https"]),
         ("http://127.0.0.1/cb", False, ["address_hint"]),
         ("https://intranet:443/", False, ["address_hint"] * 3),
-    ],
-)
-def test_addresses_are_looked_at(application: Registered, address: str, is_trusted: bool, codes: list[str]) -> None:
-    Application.objects.update(redirect_uris=address, is_trusted=is_trusted)
-    assert check(application.client_id) == (0, [(code, False) for code in codes])
+    ):
+        Application.objects.update(redirect_uris=address, is_trusted=is_trusted)
+        assert check(application.client_id) == (0, [(code, False) for code in codes]), address
 
 
 def test_failures_of_the_last_day_are_told_with_cause_and_fix_to_who_may_see_the_activity() -> None:

@@ -226,7 +226,7 @@ def test_a_group_lists_the_applications_it_opens(admin_client: Client, applicati
         assert f'href="{path}"' in html_of(admin_client.get(page))
 
 
-def test_a_person_in_two_of_the_groups_learns_them_and_gets_one_profile(
+def test_who_is_in_two_groups_learns_them_and_who_is_in_none_confirms_no_address_first(
     alice: User, application: Registered, readers: Group
 ) -> None:
     chosen = [readers, Group.objects.create(name="writers")]
@@ -237,9 +237,5 @@ def test_a_person_in_two_of_the_groups_learns_them_and_gets_one_profile(
     page = browser.get(f"{link_of(application)}&scope=openid+groups", headers=PAGE, follow=True)
     assert "readers, writers" in text_of(page)
     assert browser.post("/accounts/export").json()["groups"] == ["readers", "writers"]
-
-
-def test_who_may_not_use_it_need_not_confirm_an_address_first(application: Registered, readers: Group) -> None:
-    registry.set_groups(application.row, [readers])
     browser = with_session(PersonFactory(email_verified_at=None))
     assert "is for certain people only" in html_of(browser.get(link_of(application), headers=PAGE))

@@ -90,15 +90,12 @@ def test_ui_locales_is_read_as_it_is_written_and_never_fails(client: Client, app
         assert settings.UI_LOCALES_COOKIE_NAME not in answer.cookies, value
 
 
-def test_other_answers_have_no_language(client: Client, application: Registered) -> None:
+def test_answers_for_programs_are_english_and_have_no_language(client: Client, application: Registered) -> None:
     for path in ("/health/live", "/openapi.json", "/oauth/userinfo", link_of(application), "/static/css/site.css"):
         headers = client.get(path, headers={"accept-language": "de"}).headers
         assert "Content-Language" not in headers, path
         assert "Accept-Language" not in headers.get("Vary", ""), path
-
-
-def test_json_and_an_error_at_the_callback_are_english(application: Registered) -> None:
-    client, german = Client(), Client(headers={"accept": "application/json", "accept-language": "de"})
+    german = Client(headers={"accept": "application/json", "accept-language": "de"})
     german.cookies[settings.LANGUAGE_COOKIE_NAME] = "de"
     for path in ("/accounts/nowhere", "/oauth/nowhere", "/oauth/token", "/oauth/token/", "/nowhere"):
         answers = german.get(path), client.get(path)
@@ -229,12 +226,9 @@ def test_a_time_is_in_utc_with_that_word_and_its_seconds_in_the_title() -> None:
 
 
 @time_machine.travel(AT + timedelta(hours=23, minutes=59, seconds=59), tick=False)
-def test_the_time_since_is_shown_under_a_day() -> None:
+def test_the_time_since_is_shown_under_a_day_in_the_right_case() -> None:
     assert ago(AT) == ELEMENT.format("23 hours ago")
     assert ago(AT - timedelta(seconds=1)) == moment(AT - timedelta(seconds=1))
-
-
-def test_the_time_since_is_in_the_right_case() -> None:
     for language, *texts in (("de", "vor 1 Minute", "vor 5 Stunden"), ("ar", "قبل دقيقة واحدة", "قبل 5 ساعات")):
         with translation.override(language):
             for since, text in zip((timedelta(seconds=61), timedelta(hours=5, minutes=59)), texts, strict=True):
