@@ -130,11 +130,17 @@ def story(settings: Any) -> Story:
 def test_a_real_request_writes_each_event_once(name: str, story: Story, event_log: Log) -> None:
     event = Event[name.upper()]
     WAYS[name](story)
-    (line,) = event_log.of(name)
-    assert (line["levelno"], line["msg"]) == (event.level, event.message)
-    assert not event.members - line.keys() - ({"client_id", "person"} if event is Event.REFUSED else {"fields"})
-    assert (line["reference"] and line["address"] == "127.0.0.1") or event is Event.SIGNING_KEY_REVOKED
+    line = only_line(event, event_log, is_in_request=event is not Event.SIGNING_KEY_REVOKED)
     if "person" in event.members and "person" in line and event not in {Event.SIGNED_UP, Event.ADDRESS_CONFIRMED}:
         assert line["person"] == str(story.person.pk)
     if "client_id" in line:
         assert line["client_id"] == story.application.client_id
+
+
+def only_line(event: Event, event_log: Log, *, is_in_request: bool = True) -> dict[str, Any]:
+    """Return the only line of the event. It must have the members of the table."""
+    (line,) = event_log.of(event.name.lower())
+    assert (line["levelno"], line["msg"]) == (event.level, event.message)
+    assert not event.members - line.keys() - ({"client_id", "person"} if event is Event.REFUSED else {"fields"})
+    assert (line["reference"] and line["address"] == "127.0.0.1") or not is_in_request
+    return line
