@@ -26,8 +26,7 @@ NOT_OURS = "is no ID token that this service issued"
 
 @pytest.fixture
 def leaving(committed: None) -> Registered:
-    application: Registered = ApplicationFactory(post_logout_redirect_uris=f"{BACK}\n{PRIVATE}")
-    return application
+    return ApplicationFactory(post_logout_redirect_uris=f"{BACK}\n{PRIVATE}")
 
 
 def logout(driver: OAuthDriver, **parameters: str) -> Any:

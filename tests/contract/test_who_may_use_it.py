@@ -18,8 +18,7 @@ from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registere
 
 @pytest.fixture
 def group(committed: None) -> Group:
-    made: Group = Group.objects.create(name=f"readers {uuid4().hex[:8]}")
-    return made
+    return Group.objects.create(name=f"readers {uuid4().hex[:8]}")
 
 
 @pytest.fixture

@@ -1,26 +1,46 @@
-"""Workers, PostgreSQL or Redis fail or are replaced: codes, limits and metrics stay right. D13, D19, D21, L9."""
+"""Workers, PostgreSQL or Redis fail or a purge runs: codes, limits and metrics stay right. D13, D19, D21, L9."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from zlib import crc32
 
+import pytest
 import requests
+from django.utils import timezone
 from redis import Redis
 from urllib3.exceptions import HTTPError
 
+from oauth_bridge.management import purging
+from oauth_bridge.models import AuthorizationCode
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import Cluster, OwnRedis
 from tests.factories import ApplicationFactory, TokenFactory
-from tests.faults.load import Caller, Redemptions
-from tests.server import PATIENCE_SECONDS, Server, eventually, free_port, is_open, scrape, serve, value, wait_until
+from tests.faults.load import Caller, Redemptions, codes_for
+from tests.server import (
+    PATIENCE_SECONDS,
+    ROOT,
+    Server,
+    environment,
+    eventually,
+    free_port,
+    is_open,
+    scrape,
+    serve,
+    value,
+    wait_until,
+)
 
 # The limits are counted, and reached by bad tokens only.
 MANY = "1000000/d"
@@ -142,3 +162,37 @@ def test_counts_outlive_workers_but_not_the_service(redis_server: OwnRedis, comm
         assert server.process.wait(PATIENCE_SECONDS) == 0
     assert list(tmp_path.glob("sign-in-metrics-*")) == []
     assert not is_open(port)
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    command, pipes = [sys.executable, "manage.py", "purge"], {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=ROOT, env=environment(folder), text=True, **pipes)  # type: ignore[call-overload]
+
+
+def deleted(process: subprocess.Popen[str]) -> int:
+    output, log = process.communicate(timeout=600)
+    assert (output, process.returncode) == ("", 0)
+    lines = list(map(json.loads, log.splitlines()))
+    assert lines[-1]["message"] == "The purge is finished."
+    assert lines[-1]["total"] == sum(line["rows"] for line in lines if line["message"] == "A batch was deleted.")
+    return int(lines[-1]["total"])
+
+
+@pytest.mark.usefixtures("postgresql")
+@contract("O.purge")
+def test_two_purges_at_once_delete_each_row_once_and_disturb_nobody(launch: Launch, tmp_path: Path) -> None:
+    list(purging.batches(timezone.now()))  # what other tests left
+    finished_before = purging.last_finished()
+    old, server = ApplicationFactory(), launch()
+    number, long_ago = 10_000, timezone.now() - timedelta(days=2)  # more than a batch
+    codes_for(old, number, issued_at=long_ago, expires_at=long_ago)
+    redemptions = Redemptions(server, ApplicationFactory())
+
+    def purge() -> None:
+        both = [start(tmp_path), start(tmp_path)]
+        assert sum(map(deleted, both)) == number
+
+    redemptions.run_during(purge)
+    redemptions.check_that_none_failed()
+    assert not AuthorizationCode.objects.filter(application=old.row).exists()
+    assert purging.last_finished() != finished_before

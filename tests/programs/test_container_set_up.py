@@ -33,8 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def compose(folder: Path) -> dict[str, Any]:
     text = (folder / "compose.yaml").read_text(encoding="utf-8")
-    document: dict[str, Any] = yaml.safe_load(re.sub(r"(?<!\$)\$\{\w+:-([^}]+)\}", r"\1", text))
-    return document
+    return yaml.safe_load(re.sub(r"(?<!\$)\$\{\w+:-([^}]+)\}", r"\1", text))
 
 
 def test_secrets_are_random_private_and_stay(folder: Path, tmp_path: Path) -> None:

@@ -41,8 +41,7 @@ def page_of(cause: str, step: Step = Step.EXCHANGE, **fields: Any) -> str:
 
 
 def named(name: str, **fields: Any) -> Application:
-    row: Application = ApplicationFactory(name=name, **fields).row
-    return row
+    return ApplicationFactory(name=name, **fields).row
 
 
 def person_page(person: User, act: str = "") -> str:

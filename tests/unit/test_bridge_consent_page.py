@@ -39,8 +39,7 @@ def alice(db: None) -> Any:
 
 @pytest.fixture
 def application(db: None) -> Registered:
-    registered: Registered = ApplicationFactory(name="Reading List", homepage="https://reading.example/")
-    return registered
+    return ApplicationFactory(name="Reading List", homepage="https://reading.example/")
 
 
 def opened(person: Any, application: Registered, **more: str) -> str:
@@ -142,8 +141,7 @@ APPLICATIONS = "/accounts/applications"
 
 
 def row_of(**fields: Any) -> Application:
-    row: Application = ApplicationFactory(**fields).row
-    return row
+    return ApplicationFactory(**fields).row
 
 
 def listed(browser: Client) -> tuple[list[str], ...]:

@@ -27,8 +27,7 @@ def formatted(**attributes: Any) -> dict[str, Any]:
     record = logging.makeLogRecord({"name": "oauth_bridge", "levelname": "ERROR", "msg": "it broke", **attributes})
     text = logs.JsonFormatter().format(record)
     assert "\n" not in text
-    line: dict[str, Any] = json.loads(text)
-    return line
+    return json.loads(text)
 
 
 def test_a_line_names_its_request() -> None:

@@ -36,8 +36,7 @@ PASSWORD: dict[str, Any] = {"method": "password", "at": 1.5}
 
 @pytest.fixture
 def trusted() -> Registered:
-    application: Registered = ApplicationFactory(is_trusted=True)
-    return application
+    return ApplicationFactory(is_trusted=True)
 
 
 def ask(browser: Client, application: Registered, **parameters: str) -> Any:
