@@ -27,15 +27,7 @@ from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import Cluster, OwnRedis, in_use, migrate, pooler
 from tests.driver import OAuthDriver, Page, away_of, away_page_of
-from tests.factories import (
-    PASSWORD,
-    ApplicationFactory,
-    CodeFactory,
-    ConsentFactory,
-    PersonFactory,
-    Registered,
-    TokenFactory,
-)
+from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory
 from tests.faults.load import Redemptions
 from tests.grants import redeem
 from tests.server import ROOT, environment, eventually, wait_until
@@ -77,7 +69,7 @@ READ_ONLY = {"postgresql": "SET default_transaction_read_only = on", "sqlite": "
 
 
 @contract("D19/temporarily_unavailable")
-def test_a_connection_that_may_only_read_is_given_up(application: Registered, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_connection_that_may_only_read_is_given_up(application: Any, caplog: pytest.LogCaptureFixture) -> None:
     code, browser = CodeFactory(application=application), Client(raise_request_exception=False)
     with connection.cursor() as cursor:
         cursor.execute(READ_ONLY[connection.vendor])

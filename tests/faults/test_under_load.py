@@ -28,19 +28,7 @@ from tests.contract_coverage import contract
 from tests.databases import Cluster, OwnRedis
 from tests.factories import ApplicationFactory, TokenFactory
 from tests.faults.load import Caller, Redemptions, codes_for
-from tests.server import (
-    PATIENCE_SECONDS,
-    ROOT,
-    Server,
-    environment,
-    eventually,
-    free_port,
-    is_open,
-    scrape,
-    serve,
-    value,
-    wait_until,
-)
+from tests.server import ROOT, Server, environment, eventually, free_port, is_open, scrape, serve, value, wait_until
 
 # The limits are counted, and reached by bad tokens only.
 MANY = "1000000/d"
@@ -159,7 +147,7 @@ def test_counts_outlive_workers_but_not_the_service(redis_server: OwnRedis, comm
         eventually(2.0, lambda: (ask(server, 1, "/health/ready"), value(port, "delegated_redis_away_workers"))[1])
         assert requests.get(f"{server.base_url}/metrics", timeout=60).status_code == 404
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(PATIENCE_SECONDS) == 0
+        assert server.process.wait(60) == 0
     assert list(tmp_path.glob("sign-in-metrics-*")) == []
     assert not is_open(port)
 

@@ -24,18 +24,8 @@ from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory
-from tests.grants import HTML, Attempt
-from tests.pages import (
-    admin_browser,
-    admin_page,
-    deliver_all,
-    html_of,
-    is_signed_in,
-    sign_in,
-    staff,
-    text_of,
-    with_session,
-)
+from tests.grants import HTML, Attempt, try_password
+from tests.pages import admin_browser, admin_page, deliver_all, html_of, is_signed_in, staff, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
@@ -142,7 +132,7 @@ def test_what_is_not_found_is_said_and_leads_on(grace: Client) -> None:
     assert "Nothing is found" in text_of(page)
     assert "You can look through these: Overview Applications People Activity Audit trail" in text_of(page)
     assert grace.get(reverse("admin:record", args=[1])).status_code == 404
-    sign_in(Client(), "stranger@example.org")
+    try_password("stranger@example.org")
     page = grace.get("/admin/find/", {"q": "stranger@example.org"}, follow=True)
     assert "No account has this address" in text_of(page), "it leads to the records of the address"
     kind, key = ContentType.objects.get_for_model(User).pk, User.objects.values_list("pk", flat=True)[0]

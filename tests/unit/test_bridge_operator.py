@@ -19,14 +19,7 @@ from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.models import Application, ApplicationSecret
 from tests.contract_coverage import contract
-from tests.factories import (
-    ApplicationFactory,
-    CodeFactory,
-    ConsentFactory,
-    PersonFactory,
-    Registered,
-    TokenFactory,
-)
+from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered, TokenFactory
 from tests.grants import Log, read, redeem
 from tests.pages import browser_of
 

@@ -16,20 +16,13 @@ from django.utils import timezone
 
 from accounts.models import Session, User
 from oauth_bridge.credentials import codes
+from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.management import purging
 from oauth_bridge.management.purging import RANGES
 from oauth_bridge.models import AccessToken, AuthorizationCode, WithdrawnCode
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.contract_coverage import contract
-from tests.factories import (
-    ApplicationFactory,
-    CodeFactory,
-    ConsentFactory,
-    PersonFactory,
-    TokenFactory,
-    digest_of,
-    issue,
-)
+from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, TokenFactory, issue
 from tests.grants import PAGE, answer, browser_at_pages, consent_page, read, redeem
 from tests.pages import html_of, sign_in
 
