@@ -141,29 +141,22 @@ FRAME = {"HTTP_SEC_FETCH_DEST": "iframe", "HTTP_SEC_FETCH_MODE": "navigate"}
 PREFLIGHT = {"HTTP_ORIGIN": "https://client.example", "HTTP_ACCESS_CONTROL_REQUEST_METHOD": "GET"}
 
 
-@pytest.mark.parametrize(
-    ("headers", "cause", "method", "status", "host"),
-    [
-        (FETCH, "called_by_script", "GET", 503, "testserver"),
-        (PREFLIGHT, "called_by_script", "OPTIONS", 405, "testserver"),
-        (FRAME, "framed", "GET", 503, "testserver"),
-        (FETCH, "called_by_script", "GET", 503, "api.example.com"),
-        (PREFLIGHT, "called_by_script", "OPTIONS", 405, "api.example.com"),
-    ],
-)
-def test_what_the_browser_stops_is_recorded_each_time(
-    settings: Any, headers: dict[str, str], cause: str, method: str, status: int, host: str
-) -> None:
-    if host != "testserver":
+@pytest.mark.parametrize("host", ["testserver", "api.example.com"])
+def test_what_the_browser_stops_is_recorded_each_time(settings: Any, host: str) -> None:
+    stopped = [(FETCH, "called_by_script", "GET", 503), (PREFLIGHT, "called_by_script", "OPTIONS", 405)]
+    if host == "testserver":
+        stopped.append((FRAME, "framed", "GET", 503))
+    else:
         settings.BASE_URL, settings.AUTH_URL = "https://api.example.com", "https://auth.example.com"
         settings.ORIGINS_ARE_SET, settings.ALLOWED_HOSTS = True, ["api.example.com", "auth.example.com"]
-    tried = Attempt()
-    answers = [Client().generic(method, tried.link(), HTTP_HOST=host, **headers) for _ in range(5)]
-    assert {(answer.status_code, "Access-Control-Allow-Origin" in answer.headers) for answer in answers} == {
-        (status, False)
-    }
-    found = ActivityRecord.objects.filter(step="authorize", cause=cause, client_id=tried.application.client_id)
-    assert {record.reference for record in found} == {answer["X-Reference"] for answer in answers}
+    for headers, cause, method, status in stopped:
+        tried = Attempt()
+        answers = [Client().generic(method, tried.link(), HTTP_HOST=host, **headers) for _ in range(5)]
+        assert {(each.status_code, "Access-Control-Allow-Origin" in each.headers) for each in answers} == {
+            (status, False)
+        }
+        found = ActivityRecord.objects.filter(step="authorize", cause=cause, client_id=tried.application.client_id)
+        assert {record.reference for record in found} == {answer["X-Reference"] for answer in answers}
     if host != "testserver":
         assert Client().get(tried.link(), HTTP_HOST=host).status_code == 302
         assert Client().get("/accounts/sign-in", HTTP_HOST=host, **FETCH).status_code == 302

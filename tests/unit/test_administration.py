@@ -18,7 +18,7 @@ from django.utils import timezone
 from accounts import admin_site
 from accounts.models import AuditEntry, User
 from oauth_bridge.activity import counts
-from oauth_bridge.activity.causes import CAUSES, fix_of, title_of
+from oauth_bridge.activity.causes import CAUSES, fix_of, title_of, words_of
 from oauth_bridge.administration import overview
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Consent
@@ -32,6 +32,8 @@ pytestmark = pytest.mark.django_db
 WWW = "https://www.client.example/callback"
 ACTIVITY, VIEW, PEOPLE = "view_activityrecord", "view_application", "view_user"
 USERS = "/admin/accounts/user/"
+# What only developers know.
+TERMS = re.compile("(?i)PKCE|verifier|challenge|grant type|scope|response type|OpenID|token|callback address")
 
 
 @pytest.fixture
@@ -245,6 +247,9 @@ def test_each_cause_has_a_title_and_a_fix_and_each_fault_of_an_operation_is_one_
         assert not title_of(cause).endswith(".")
         assert fix_of(cause)
         assert not re.search(r"[{}]|%\(", title_of(cause) + fix_of(cause)), cause
+        assert words_of(cause) or not TERMS.search(title_of(cause)), cause
+    assert words_of("verifier_wrong")[0].startswith("PKCE: a proof that")
+    assert words_of("password_wrong") == words_of("a_cause_of_a_later_release") == []
     # The functions that raise these name the cause.
     finer = "CHALLENGE_METHOD LOGOUT_HINT CLIENT_SECRET_MISSING CLIENT_SWITCHED_OFF CLIENT_SECRET_EXPIRED"
     finer += " CODE_PERSON_AWAY CODE_REVOKED REQUEST_DAMAGED"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -17,7 +16,6 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts import audit_trail
-from oauth_bridge.activity.causes import CAUSES, words_of
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.credentials import code_redemption, tokens
@@ -266,12 +264,3 @@ def test_a_refused_sign_out_has_its_cause_and_its_client(cause: str, is_named: b
     check(
         Client().get("/oauth/logout", ({"client_id": client_id} if is_named else {}) | sent), "logout", cause, client_id
     )
-
-
-def test_each_term_that_only_developers_know_is_explained() -> None:
-    term = re.compile(
-        "PKCE|verifier|challenge|grant type|scope|response type|OpenID|token|callback address", re.IGNORECASE
-    )
-    assert [name for name, cause in CAUSES.items() if term.search(cause.title) and not words_of(name)] == []
-    assert words_of("verifier_wrong")[0].startswith("PKCE: a proof that")
-    assert words_of("password_wrong") == words_of("a_cause_of_a_later_release") == []

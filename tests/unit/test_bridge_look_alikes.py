@@ -86,24 +86,21 @@ def test_another_duplicate_is_registered_and_warned_of(admin_client: Client) -> 
     assert "People could take" not in posted(admin_client, first, name=first.name, operator="Ltd")
 
 
-@pytest.mark.parametrize(
-    ("address", "shown"),
-    [
-        ("https://READING.example:8443/a", "reading.example:8443"),
-        ("http://[::1]:3000/", "[::1]:3000"),
-        (CYRILLIC, "xn--l-7sba6dbr.example"),
-        (WHOLLY_CYRILLIC, "xn--80ak6aa92e.example"),
-        ("https://fa\u00df.example/", "xn--fa-hia.example"),  # as browsers do; IDNA 2003 would lead to fass.example
-        ("https://\uff52eading.example/", "reading.example"),  # a wide letter is the same name to a browser
-        ("https://bank.example@evil.example/", "evil.example"),
-        ("https://evil.example\u2044bank.example/", ""),
-        ("https://a\u202eb.example/", ""),
-        ("https://reading.example:x/", ""),
-        ("", ""),
-    ],
-)
-def test_a_host_is_shown_as_browsers_send_it(address: str, shown: str) -> None:
-    assert shown_host(address) == shown
+HOSTS = {
+    "https://READING.example:8443/a": "reading.example:8443",
+    "http://[::1]:3000/": "[::1]:3000",
+    CYRILLIC: "xn--l-7sba6dbr.example",
+    WHOLLY_CYRILLIC: "xn--80ak6aa92e.example",
+    "https://fa\u00df.example/": "xn--fa-hia.example",  # as browsers do; IDNA 2003 would lead to fass.example
+    "https://\uff52eading.example/": "reading.example",  # a wide letter is the same name to a browser
+    "https://bank.example@evil.example/": "evil.example",
+    **dict.fromkeys(("https://evil.example\u2044bank.example/", "https://a\u202eb.example/"), ""),
+    **dict.fromkeys(("https://reading.example:x/", ""), ""),
+}
+
+
+def test_a_host_is_shown_as_browsers_send_it() -> None:
+    assert {address: shown_host(address) for address in HOSTS} == HOSTS
 
 
 @pytest.mark.parametrize("address", [CYRILLIC, WHOLLY_CYRILLIC])

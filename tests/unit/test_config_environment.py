@@ -230,32 +230,30 @@ def test_a_name_like_ours_and_no_other_stops_the_start(monkeypatch: pytest.Monke
         assert not difflib.get_close_matches(name, READ_VARIABLES - {name}, 1, env.ALIKE)
 
 
-SVG = (
-    b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 1"><script>alert(1)</script></svg>'
-)
 PNG = b"\x89PNG\r\n\x1a\n rest"
-WEBP = b"RIFF\x10\n\x00\x00WEBPVP8 "
+LOGOS = {
+    "image/svg+xml": b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>',
+    "image/png": PNG,
+    "image/webp": b"RIFF\x10\n\x00\x00WEBPVP8 ",
+}
 
 
-@pytest.mark.parametrize(
-    ("content", "content_type"), [(SVG, "image/svg+xml"), (PNG, "image/png"), (WEBP, "image/webp")]
-)
-def test_the_logo_is_in_place_of_the_mark_and_served_by_the_service(
-    client: Client, db: None, settings: Any, monkeypatch: Any, tmp_path: Path, content: bytes, content_type: str
-) -> None:
+@pytest.mark.django_db
+def test_the_logo_is_in_place_of_the_mark(client: Client, settings: Any, monkeypatch: Any, tmp_path: Path) -> None:
     assert client.get("/accounts/sign-in").text.count("/static/img/mark.svg") == 2
-    (tmp_path / "logo").write_bytes(content)
     monkeypatch.setenv("SERVICE_LOGO", str(tmp_path / "logo"))
-    settings.SERVICE_LOGO = branding.logo("SERVICE_LOGO")
-    page = client.get("/accounts/sign-in").text
-    [url] = set(re.findall(r'"(/brand/[^"]+)"', page))
-    assert f'<link rel="icon" href="{url}" type="{content_type}">' in page
-    assert f'<img class="own" src="{url}" alt="" height="24">' in page
-    assert "mark.svg" not in page
-    answer = client.get(url, HTTP_COOKIE="a=" + "x" * 9000)
-    assert (answer.content, answer["Content-Type"]) == (content, content_type)
-    assert "immutable" in answer["Cache-Control"]
-    assert "Cookie" not in answer.get("Vary", "")
+    for content_type, content in LOGOS.items():
+        (tmp_path / "logo").write_bytes(content)
+        settings.SERVICE_LOGO = branding.logo("SERVICE_LOGO")
+        page = client.get("/accounts/sign-in").text
+        [url] = set(re.findall(r'"(/brand/[^"]+)"', page))
+        assert f'<link rel="icon" href="{url}" type="{content_type}">' in page
+        assert f'<img class="own" src="{url}" alt="" height="24">' in page
+        assert "mark.svg" not in page
+        answer = client.get(url, HTTP_COOKIE="a=" + "x" * 9000)
+        assert (answer.content, answer["Content-Type"]) == (content, content_type)
+        assert "immutable" in answer["Cache-Control"]
+        assert "Cookie" not in answer.get("Vary", "")
     # A drawing that is opened by itself runs no script.
     assert re.fullmatch(r"default-src 'none'; (?!.*script).*; sandbox", answer["Content-Security-Policy"])
     assert client.get(f"/brand/{'0' * 32}.svg").status_code == 404

@@ -90,28 +90,24 @@ def test_the_health_paths_and_nothing_else_answer_at_any_host(client: Client, tw
 
 
 @contract("D1.hosts")
-@pytest.mark.parametrize(
-    ("auth_url", "sent", "headers"),
-    [
+def test_where_a_proxy_changes_the_host_no_page_is_redirected_to_itself(rf: RequestFactory, settings: Any) -> None:
+    settings.ALLOWED_HOSTS, settings.ORIGINS_ARE_SET = ["auth.example.com", "[::1]", "10.0.0.7"], True
+    sent_to = (
         ("https://auth.example.com:8443", "auth.example.com", {}),
         ("https://auth.example.com", "auth.example.com:99999", {}),
         ("http://[::1]:9000", "[::1]", {}),
         ("https://auth.example.com", "10.0.0.7:8000", {"X-Forwarded-Host": "auth.example.com"}),
-    ],
-)
-def test_where_a_proxy_changes_the_host_no_page_is_redirected_to_itself(
-    rf: RequestFactory, settings: Any, auth_url: str, sent: str, headers: Any
-) -> None:
-    settings.BASE_URL, settings.AUTH_URL, settings.ORIGINS_ARE_SET = auth_url, auth_url, True
-    settings.ALLOWED_HOSTS = ["auth.example.com", "[::1]", "10.0.0.7"]
-    for ask, path in itertools.product((rf.get, rf.post), ("/oauth/authorize?client_id=x", "/admin/")):
+    )
+    asked = itertools.product(sent_to, (rf.get, rf.post), ("/oauth/authorize?client_id=x", "/admin/"))
+    for (auth_url, sent, headers), ask, path in asked:
+        settings.BASE_URL = settings.AUTH_URL = auth_url
         answer = OriginMiddleware(page)(ask(path, headers={"Host": sent, "Accept": "application/json", **headers}))
         assert answer.status_code == 400
         said = json.loads(answer.content)["error_description"]
         assert f"arrived for the host {sent}, but AUTH_URL is {auth_url}. The proxy must pass the Host header" in said
         answer = OriginMiddleware(page)(ask(path, headers={"Host": sent, "Accept": "text/html", **headers}))
         assert "<h1>The service is not set up for this address</h1>" in answer.content.decode()
-    assert OriginMiddleware(page)(rf.post("/oauth/token", headers={"Host": sent})).status_code == 200
+        assert OriginMiddleware(page)(rf.post("/oauth/token", headers={"Host": sent})).status_code == 200
 
 
 @contract("D19/discovery", "D19/not_found", "7/404")

@@ -82,32 +82,23 @@ def test_purges() -> None:
         assert deployment_checks.purge().status == status
 
 
-@pytest.mark.parametrize(
-    ("url", "mode", "status", "said"),
-    [
-        ("smtp://127.0.0.1:{port}", "takes", "ok", "needs no login"),
-        ("smtp://user:hidden@127.0.0.1:{port}", "takes", "failed", "no login"),
-        ("smtp+tls://127.0.0.1:{port}", "takes", "failed", "no TLS"),
-        ("smtp://127.0.0.1:{port}", HANGS, "failed", "does not answer"),
+def test_mail_servers(mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deployment_checks, "WAIT_SECONDS", 1)
+    settings.IS_HTTPS, own = True, f"127.0.0.1:{mail_server.port}"
+    for url, mode, status, said in (
+        (f"smtp://user:hidden@{own}", "takes", "failed", "no login"),
+        (f"smtp+tls://{own}", "takes", "failed", "no TLS"),
+        (f"smtp://{own}", HANGS, "failed", "does not answer"),
         ("smtp://127.0.0.1:1", "takes", "failed", "Connection refused"),
         ("filemail:///var/mail", "takes", "failed", "written"),
-    ],
-)
-def test_mail_servers(
-    url: str, mode: str, status: str, said: str, mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("EMAIL_URL", url.format(port=mail_server.port))
-    monkeypatch.setattr(deployment_checks, "WAIT_SECONDS", 1)
-    for name, value in env.email("EMAIL_URL", "").items():
-        setattr(settings, name, value)
-    settings.IS_HTTPS, mail_server.mode = True, mode
-    found = deployment_checks.mail()
-    assert (found.status, said in found.message, "hidden" in found.message) == (status, True, False), found
-
-
-def test_a_refused_greeting_and_sender(mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings.EMAIL_BACKEND = "accounts.mail.smtp.EmailBackend"
-    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail_server.port
+        (f"smtp://{own}", "takes", "ok", "needs no login"),
+    ):
+        monkeypatch.setenv("EMAIL_URL", url)
+        for name, value in env.email("EMAIL_URL", "").items():
+            setattr(settings, name, value)
+        mail_server.mode = mode
+        found = deployment_checks.mail()
+        assert (found.status, said in found.message, "hidden" in found.message) == (status, True, False), found
     for refused, code, said in (("rcpt", 504, "greets it (504)"), ("mail", 550, "sender (550)")):
         monkeypatch.setattr(f"smtplib.SMTP.{refused}", lambda *_given, code=code: (code, b""))
         assert said in deployment_checks.mail().message
@@ -140,9 +131,8 @@ PRODUCTION = {
 
 @contract("O.deploy")
 @pytest.mark.filterwarnings("ignore:Overriding setting DATABASES")  # the checks read the setting, no connection
-@pytest.mark.parametrize(
-    ("changes", "number"),
-    [
+def test_a_bad_deployment_is_refused_by_number(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for changes, number in (
         ({"AUTH_URL": "http://auth.example.com"}, "config.E001"),
         ({"BASE_URL": "http://api.example.com"}, "config.E002"),
         ({"SECRET_KEY": ""}, "config.E003"),
@@ -154,15 +144,10 @@ PRODUCTION = {
         ({"AUTH_URL": "https://192.0.2.1"}, "config.W002"),
         ({"DATABASE_URL": ""}, "config.W003"),
         ({"SERVICE_COLOR": "#777777"}, "config.E008"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_a_bad_deployment_is_refused_by_number(
-    changes: dict[str, str], number: str, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_settings(settings, settings_with(monkeypatch, **{**PRODUCTION, **changes}))
-    with pytest.raises(SystemCheckError, match=number):
-        call_command("check", deploy=True, fail_level="WARNING")
+    ):
+        use_settings(settings, settings_with(monkeypatch, **{**PRODUCTION, **changes}))
+        with pytest.raises(SystemCheckError, match=number):
+            call_command("check", deploy=True, fail_level="WARNING")
 
 
 def test_an_empty_database_is_refused_and_one_that_does_not_answer_is_a_warning(committed: None) -> None:
