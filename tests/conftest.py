@@ -99,9 +99,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         report.longrepr = f"skipped, but CI is set: {report.longrepr}"
 
 
-# The database ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="session")
 def sqlite_template(
     django_test_environment: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
@@ -236,9 +233,6 @@ def rewind() -> Callable[..., None]:
     return factories.rewind
 
 
-# The service ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="session")
 def provider(
     django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
@@ -355,9 +349,6 @@ def only_keys_of_the_service(committed: None) -> Iterator[None]:
 @pytest.fixture
 def signed_in(driver: OAuthDriver, alice: Any) -> OAuthDriver:
     return driver.signed_in(alice.email, PASSWORD)
-
-
-# Programs that may be missing -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
