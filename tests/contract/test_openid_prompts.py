@@ -41,28 +41,23 @@ def test_a_silent_request_needs_consent_and_login(signed_in: OAuthDriver, applic
     consents.remember(alice, application.row, ["sub"])
     assert "code" in signed_in.callback(ask(signed_in, application, prompt="none")).parameters
     assert error(signed_in, ask(signed_in, application, prompt="none", scope="openid email")) == "consent_required"
-    Session.objects.filter(user=alice).update(expire_date=timezone.now())
-    before = Session.objects.count()
-    answer = ask(signed_in, application, prompt="none")
-    assert error(signed_in, answer) == "login_required"
-    assert 'delegated_session=""' in answer.headers["Set-Cookie"]
-    assert Session.objects.count() <= before
-
-
-@contract("I7.silent")
-def test_a_silent_trusted_request_is_answered_unless_a_page_is_needed(signed_in: OAuthDriver, alice: Any) -> None:
-    """`hint`, the name under which a verified hint is kept, says nothing in a link."""
     trusted = ApplicationFactory(is_trusted=True)
+    # The name under which a verified hint is kept says nothing in a link.
     hint = f"{trusted.client_id} {PersonFactory().pk}"
     assert "code" in signed_in.callback(ask(signed_in, trusted, prompt="none", hint=hint)).parameters
     type(trusted.row).objects.filter(pk=trusted.row.pk).update(is_restricted=True)
     assert error(signed_in, ask(signed_in, trusted, prompt="none")) == "interaction_required"
     silent = ask(signed_in, trusted, prompt="none", max_age="0")
     assert error(signed_in, silent) == "login_required", "whoever must sign in is told of nothing else"
+    trusted = ApplicationFactory(is_trusted=True)
     type(alice).objects.filter(pk=alice.pk).update(email_verified_at=None)
-    assert (
-        error(signed_in, ask(signed_in, ApplicationFactory(is_trusted=True), prompt="none")) == "interaction_required"
-    )
+    assert error(signed_in, ask(signed_in, trusted, prompt="none")) == "interaction_required"
+    Session.objects.filter(user=alice).update(expire_date=timezone.now())
+    before = Session.objects.count()
+    answer = ask(signed_in, application, prompt="none")
+    assert error(signed_in, answer) == "login_required"
+    assert 'delegated_session=""' in answer.headers["Set-Cookie"]
+    assert Session.objects.count() <= before
 
 
 @contract("I7.fresh", "I7.once")

@@ -156,6 +156,27 @@ def test_another_application_seems_not_to_exist(browser: Client, hers: Registere
         assert browser.post(address, form).status_code == 404
     assert Application.objects.filter(pk=other.row.pk).values().get() == before
     assert list(other.row.secrets.values()) == secrets
+    record = record_of(other)
+    client_id = other.row.client_id
+    for address in (
+        "/admin/",
+        "/admin/oauth_bridge/application/",
+        "/admin/oauth_bridge/application/?q=Another",
+        "/admin/activity/?days=30",
+        f"/admin/activity/?days=30&reference={record.reference}",
+        f"/admin/activity/?days=30&who={record.address}",
+        f"/admin/find/?q={record.reference}",
+        f"/admin/find/?q={client_id}",
+    ):
+        answer = browser.get(address)
+        assert answer.status_code == 200, address
+        said = html_of(answer).replace(f'value="{client_id}"', "")
+        for hidden in ("Sunflower", admin_page(other.row), "isn’t registered", "redirect_uri_mismatch"):
+            assert hidden not in said, (address, hidden)
+    assert browser.get(f"/admin/activity/?client_id={client_id}").status_code == 404
+    for name in ("record", "add_address"):
+        address = reverse(f"admin:{name}", args=[record.pk])
+        assert {browser.get(address).status_code, browser.post(address).status_code} == {404}
 
 
 def test_she_neither_registers_nor_deletes_nor_switches_nor_acts_on_an_application_as_a_whole(
@@ -194,30 +215,6 @@ def test_she_changes_her_own_and_its_secrets_but_no_right(browser: Client, hers:
     assert secret_on(browser.get(browser.post(secrets, {"overlap": "24"})["Location"]))
     browser.post(admin_page(hers.row, "secret_act", "1", "end"))
     assert not hers.row.secrets.get(number=1).works
-
-
-def test_no_list_and_no_search_has_another_application(browser: Client, hers: Registered, other: Registered) -> None:
-    record = record_of(other)
-    client_id = other.row.client_id
-    for address in (
-        "/admin/",
-        "/admin/oauth_bridge/application/",
-        "/admin/oauth_bridge/application/?q=Another",
-        "/admin/activity/?days=30",
-        f"/admin/activity/?days=30&reference={record.reference}",
-        f"/admin/activity/?days=30&who={record.address}",
-        f"/admin/find/?q={record.reference}",
-        f"/admin/find/?q={client_id}",
-    ):
-        answer = browser.get(address)
-        assert answer.status_code == 200, address
-        said = html_of(answer).replace(f'value="{client_id}"', "")
-        for hidden in ("Sunflower", admin_page(other.row), "isn’t registered", "redirect_uri_mismatch"):
-            assert hidden not in said, (address, hidden)
-    assert browser.get(f"/admin/activity/?client_id={client_id}").status_code == 404
-    for name in ("record", "add_address"):
-        address = reverse(f"admin:{name}", args=[record.pk])
-        assert {browser.get(address).status_code, browser.post(address).status_code} == {404}
 
 
 def test_an_attempt_shows_her_own_events(browser: Client, hers: Registered, other: Registered, alice: User) -> None:

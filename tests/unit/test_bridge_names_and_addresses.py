@@ -274,14 +274,11 @@ def test_a_port_that_a_public_application_may_choose_is_no_difference() -> None:
     assert compare("http://localhost:3001/cb", [LOCAL], is_public=True)[1] == ["loopback_port"]
 
 
-def test_the_nearest_of_several_is_meant() -> None:
+def test_the_nearest_of_several_is_meant_and_each_difference_has_its_advice() -> None:
     both = [APP, "https://app.example.org/oauth/callback/google", "https://staging.example.org/oauth/callback"]
     assert compare("https://app.example.org/oauth/callback/gogle", both)[0] == both[1]
     assert compare("https://staging.example.org/oauth/callback/", both)[0] == both[2]
     assert compare("anything", []) == ("", ["another_host"])
-
-
-def test_each_difference_that_must_be_mended_has_its_advice() -> None:
     assert {name for *_, classes in PAIRS for name in classes.split()} == REASONS.keys()
     assert reason(["port", "slash"]) == f"{REASONS['port']} {REASONS['slash']}"
 

@@ -256,16 +256,13 @@ WRONG: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("entry", "sentence"), WRONG)
-def test_what_is_wrong_names_application_and_field(entry: Any, sentence: str) -> None:
-    if entry:
-        entry = {"client_id": OTHER, "name": "Other", "redirect_uris": [URI]} | entry
-        entry = {name: value for name, value in entry.items() if value is not ...}
-    nothing, said = refused([GOOD, entry]).splitlines()
-    assert (nothing, sentence in said, "hunter2" in said) == ("Nothing was changed.", True, False)
-
-
-def test_all_problems_are_named_and_the_client_type_is_fixed() -> None:
+def test_everything_that_is_wrong_names_application_and_field() -> None:
+    for entry, sentence in WRONG:
+        if entry:
+            entry = {"client_id": OTHER, "name": "Other", "redirect_uris": [URI]} | entry
+            entry = {name: value for name, value in entry.items() if value is not ...}
+        nothing, said = refused([GOOD, entry]).splitlines()
+        assert (nothing, sentence in said, "hunter2" in said) == ("Nothing was changed.", True, False), entry
     row = ApplicationFactory().row
     said = refused([{"client_id": row.client_id, "client_type": "public"}, GOOD | {"name": ""}])
     assert "client_type: it is fixed" in said

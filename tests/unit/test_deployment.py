@@ -50,15 +50,12 @@ def test_everything_is_said_at_once_and_a_failure_ends_with_1(settings: Any, cap
         assert bool(each["fix"]) == (each["status"] in ("warning", "failed"))
 
 
-def test_clocks_and_proxies(settings: Any) -> None:
+def test_clocks_proxies_and_the_audit_log_in_which_nothing_is_written(tmp_path: Path, settings: Any) -> None:
     for seconds, status in {0: "ok", -0.9: "ok", 5: "warning", -60: "failed"}.items():
         assert deployment_checks.clock("clock_redis", "Redis", seconds).status == status
     for trusted, status in {"10.0.0.0/8": "ok", "0.0.0.0/0": "failed", "::/0": "failed"}.items():
         settings.TRUSTED_PROXIES = [ip_network(trusted)]
         assert deployment_checks.proxies().status == status
-
-
-def test_the_check_of_the_audit_log_writes_nothing(tmp_path: Path, settings: Any) -> None:
     for status, options in (
         ("ok", {}),
         ("ok", {"path": str(tmp_path / "audit.log")}),
@@ -148,6 +145,9 @@ def test_a_bad_deployment_is_refused_by_number(settings: Any, monkeypatch: pytes
         use_settings(settings, settings_with(monkeypatch, **{**PRODUCTION, **changes}))
         with pytest.raises(SystemCheckError, match=number):
             call_command("check", deploy=True, fail_level="WARNING")
+    settings.AUTH_URL, settings.BASE_URL = "http://localhost:8000", "http://[::1]:8000"
+    found = {each.id for each in checks.deployment_is_safe(None)}
+    assert not {"config.E001", "config.E002"} & found, "this machine needs no encryption"
 
 
 def test_an_empty_database_is_refused_and_one_that_does_not_answer_is_a_warning(committed: None) -> None:
@@ -155,11 +155,6 @@ def test_an_empty_database_is_refused_and_one_that_does_not_answer_is_a_warning(
         with in_use(url):
             [found] = checks.database_is_migrated(None, databases=["default"])
         assert found.id == f"config.{number}"
-
-
-def test_this_machine_needs_no_encryption(settings: Any) -> None:
-    settings.AUTH_URL, settings.BASE_URL = "http://localhost:8000", "http://[::1]:8000"
-    assert not {"config.E001", "config.E002"} & {each.id for each in checks.deployment_is_safe(None)}
 
 
 def test_every_check_is_in_the_operations_guide() -> None:

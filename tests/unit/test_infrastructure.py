@@ -91,12 +91,9 @@ def test_the_description_and_a_page_join_the_two_sentences_as_their_language_doe
     assert SiteFault.CSRF.translate() == "表单已过期。请重新打开页面。"
 
 
-def test_no_exception_shows_a_value_of_the_request():
+def test_an_exception_shows_no_value_keeps_private_details_apart_and_what_is_known_first():
     refused = UnverifiedRequest(OAuthFault.MALFORMED, name="value-of-a-stranger")
     assert "value-of-a-stranger" not in repr(refused) + str(refused)
-
-
-def test_private_details_stay_apart_from_the_public_ones_and_what_is_known_first_stays():
     error = RequestError(OAuthFault.MISSING, name="code")
     assert error.about(age=1).cause == "missing", "the code, unless a finer cause is known"
     assert error.about(cause="code_missing", age=2, shape="empty").about(cause="other").cause == "code_missing"
