@@ -92,6 +92,8 @@ def test_the_description_and_a_page_join_the_two_sentences_as_their_language_doe
 
 
 def test_an_exception_shows_no_value_keeps_private_details_apart_and_what_is_known_first():
+    said = RequestError(OAuthFault.REPEATED, name='st"ate\\\n\x00é').description
+    assert (bool(ALLOWED.fullmatch(said)), "st?ate" in said) == (True, True)
     refused = UnverifiedRequest(OAuthFault.MALFORMED, name="value-of-a-stranger")
     assert "value-of-a-stranger" not in repr(refused) + str(refused)
     error = RequestError(OAuthFault.MISSING, name="code")
