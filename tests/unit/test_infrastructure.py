@@ -83,6 +83,7 @@ def test_each_fault_has_two_sentences_of_its_own_in_allowed_characters():
 
 
 def test_the_description_and_a_page_join_the_two_sentences_as_their_language_does(monkeypatch):
+    assert OAuthFault.REFUSED.describe() == "The person refused the authorization."
     assert SiteFault.CSRF.translate() == SiteFault.CSRF.describe()
     with translation.override("de"):
         assert not SiteFault.CSRF.translate().endswith(" ")
