@@ -56,7 +56,7 @@ def test_all_codes_and_tokens_end_with_a_leaked_secret(made: Made, clock: time_m
     assert secret_rotation.states(application)[1].state is State.LEAKED
 
 
-def test_an_older_secret_is_still_used_until_a_newer_one_is_used(made: Made, clock: time_machine.Coordinates) -> None:
+def test_an_older_secret_is_still_used_until_a_newer_one_is(made: Made, clock: time_machine.Coordinates) -> None:
     """For an hour, because a part of the application may use the old one."""
     application, _ = made
     clock.move_to(START + MINUTE)
@@ -192,10 +192,12 @@ def test_the_page_tells_of_each_secret_what_is_known(admin_client, made, clock):
 
 
 @pytest.mark.parametrize("name", ["end", "leaked"])
-def test_one_secret_is_ended_where_it_is_listed(admin_client, made, name):
+def test_one_secret_is_ended_where_it_is_listed_and_the_last_one_with_a_warning(admin_client, made, name):
     application, _ = made
+    act, warning = admin_page(application, "secret_act", 1, name), "No other secret works"
+    assert warning in text_of(admin_client.get(act))
     new = secret_rotation.rotate(application, timedelta(hours=24)).secret
-    act = admin_page(application, "secret_act", 1, name)
+    assert warning not in text_of(admin_client.get(act))
     assert f'href="{act}"' in html_of(admin_client.get(admin_page(application)))
     is_leaked = name == "leaked"
     assert ("with all access of the application" in text_of(admin_client.get(act))) is is_leaked
@@ -208,15 +210,9 @@ def test_one_secret_is_ended_where_it_is_listed(admin_client, made, name):
     assert admin_client.post(admin_page(application, "secret_act", 7, name)).status_code == 404
 
 
-def test_before_the_last_secret_ends_the_page_says_so(admin_client, made):
+def test_without_a_secret_that_works_the_form_offers_no_overlap(admin_client, made):
     application, _ = made
-    last = "No other secret works"
-    for name in ("end", "leaked"):
-        assert last in text_of(admin_client.get(admin_page(application, "secret_act", 1, name)))
-    secret_rotation.rotate(application, timedelta(hours=24))
-    assert last not in text_of(admin_client.get(admin_page(application, "secret_act", 1, "leaked")))
-    for number in (1, 2):
-        secret_rotation.revoke(application, number)
+    secret_rotation.revoke(application, 1)
     page = admin_page(application, "act", "new-secret")
     html = html_of(admin_client.get(page))
     assert [each for each in ("go on working", 'name="overlap"', 'name="confirmed"') if each in html] == []
