@@ -28,6 +28,7 @@ from django.utils import timezone
 from accounts.pictures import reencoder_runner
 from config.infrastructure import rate_limits
 from oauth_bridge.activity import counts
+from oauth_bridge.models import SigningKey
 from tests import factories, pages
 from tests.contract import openapi_responses
 from tests.databases import Cluster, OwnRedis, in_use, migrate, postgresql_programs
@@ -96,9 +97,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if report.skipped and not hasattr(report, "wasxfail") and os.environ.get("CI") and not is_repeated:
         report.outcome = "failed"
         report.longrepr = f"skipped, but CI is set: {report.longrepr}"
-
-
-# The database ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -235,9 +233,6 @@ def rewind() -> Callable[..., None]:
     return factories.rewind
 
 
-# The service ----------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="session")
 def provider(
     django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
@@ -344,11 +339,16 @@ def application(committed: None) -> Registered:
 
 
 @pytest.fixture
+def only_keys_of_the_service(committed: None) -> Iterator[None]:
+    """Delete the signing keys of the test: another process, with another SECRET_KEY, can't open them."""
+    before = set(SigningKey.objects.values_list("pk", flat=True))
+    yield
+    SigningKey.objects.exclude(pk__in=before).filter(private__isnull=False).delete()
+
+
+@pytest.fixture
 def signed_in(driver: OAuthDriver, alice: Any) -> OAuthDriver:
     return driver.signed_in(alice.email, PASSWORD)
-
-
-# Programs that may be missing -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -144,8 +144,6 @@ class Cluster:
         subprocess.run(line, check=True, stdout=subprocess.DEVNULL, **self.account)
 
 
-# PgBouncer in transaction mode, in front of the database that this process uses ---------------------------------------
-
 SETTINGS = """
 [databases]
 * = host={HOST} port={PORT}
@@ -175,9 +173,6 @@ def pooler() -> Iterator[str]:
         place = f"postgres://{database['USER']}@127.0.0.1:{port}/{database['NAME']}"
         with started(command, lambda: answers(place), Path(folder, "log"), user=user):
             yield place
-
-
-# A Redis server for one test ------------------------------------------------------------------------------------------
 
 
 class OwnRedis:

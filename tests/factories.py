@@ -168,9 +168,6 @@ def rewind(row: models.Model, seconds: float) -> None:
     row.refresh_from_db()
 
 
-# Pictures as people upload them ---------------------------------------------------------------------------------------
-
-
 def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
     output = io.BytesIO()
     image.save(output, kind, **options)
@@ -197,9 +194,6 @@ def opened(png: bytes) -> Image.Image:
     image = Image.open(io.BytesIO(png))
     image.load()
     return image
-
-
-# The whole database as text, to search for values that must not be in it ----------------------------------------------
 
 
 def database_text() -> str:

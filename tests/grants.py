@@ -102,8 +102,6 @@ class Attempt:
         return self.post("/oauth/authorize", self.form(**fields))
 
 
-# The requests that attacker and victim send to reach a limit, each from a separate address ----------------------------
-
 HERS = "192.0.2.1"
 ANOTHER = "198.51.100.1"
 VERIFIER = "v" * 43
@@ -164,8 +162,6 @@ def choose_password_by_mail(person: User, browser: Client, address: str = ANOTHE
 def statuses(answers: list[Any]) -> list[int]:
     return [answer if isinstance(answer, int) else answer.status_code for answer in answers]
 
-
-# A path of the site for each of its URL patterns ----------------------------------------------------------------------
 
 _VALUES = {"sub": "00000000-0000-0000-0000-000000000000", "pk": "1", "object_id": "1", "content_type_id": "1"}
 # Of routes that are regular expressions, by their beginning: the names of apps in one have no fixed order.

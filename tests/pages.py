@@ -41,9 +41,6 @@ NEW = {"email": "New@Example.org", "nickname": "Nia", "password1": "a long enoug
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 
-# Signing in -----------------------------------------------------------------------------------------------------------
-
-
 def sign_in(
     browser: Client, email: str, password: str = PASSWORD, *, query: str = "", address: str = LOOPBACK, **fields: str
 ) -> Any:
@@ -103,9 +100,6 @@ def is_signed_in(browser: Client) -> bool:
     return bool(browser.get("/accounts/profile").status_code == 200)
 
 
-# Pages ----------------------------------------------------------------------------------------------------------------
-
-
 def html_of(answer: Any) -> str:
     return str(answer.content.decode())
 
@@ -125,9 +119,6 @@ def admin_page(row: Application, name: str = "", *more: Any) -> str:
     """The path of a page about the application: its own, or that of a name such as `act`."""
     prefix = "oauth_bridge_application_" if name in ("change", "delete", "history") else "application_"
     return reverse(f"admin:{prefix}{name}" if name else "admin:application", args=[row.pk, *more])
-
-
-# E-mails --------------------------------------------------------------------------------------------------------------
 
 
 def deliver_all() -> int:
@@ -164,8 +155,6 @@ def choose(browser: Client, path: str, password: str = NEW_PASSWORD, *, address:
     return browser.post(page.context["action_url"] if page.context else path, form, REMOTE_ADDR=address)
 
 
-# Forms as browsers post them: urlencoded, and multipart only with a file ----------------------------------------------
-
 post_multipart = RequestFactory.post
 
 
@@ -177,8 +166,6 @@ def post(
         data, content_type = urlencode(data or {}, doseq=True), "application/x-www-form-urlencoded"
     return post_multipart(client, path, data, content_type, **more)
 
-
-# Second factors -------------------------------------------------------------------------------------------------------
 
 APP = "/accounts/security/authenticator"
 CODES = "/accounts/security/recovery-codes"

@@ -19,8 +19,6 @@ from typing import Any, cast
 from tests import documented
 from tests.server import free_port, is_open, program, started
 
-# nginx with the configuration of docs/operations.md, in front of a server under test ----------------------------------
-
 PAGES, OPERATIONS = "127.0.0.1:8000", "127.0.0.1:8001"  # the documented addresses of the two units of a server
 UPSTREAMS = re.compile(r"(?:^upstream \w+ .*\n)+", re.MULTILINE)
 # The directives that Debian's nginx.conf has around the documented block, with folders of the test.
@@ -99,8 +97,6 @@ def nginx(folder: Path, port: int, upstream: Upstream, certificate: Path | None 
     with started(command, lambda: is_open(port), log):
         yield
 
-
-# An SMTP server that takes e-mails, late or at once, refuses them, hangs, breaks off, or is away ----------------------
 
 TAKES, BUSY, REFUSES, REFUSES_GREETING = "takes", "busy", "refuses", "refuses the greeting"
 HANGS, BREAKS = "hangs", "breaks"

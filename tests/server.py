@@ -262,9 +262,6 @@ def _is_up(server: Server, port: int) -> bool:
     return False
 
 
-# Requests that no client library would write --------------------------------------------------------------------------
-
-
 def request(line: bytes, headers: bytes = b"", body: bytes = b"") -> bytes:
     """The bytes of a request. `headers` may begin with another Host than localhost; each ends with CRLF."""
     host = b"" if headers.lower().startswith(b"host:") else b"Host: localhost\r\n"
@@ -287,9 +284,6 @@ def send(server: Server, data: bytes) -> bytes:
 def status_of(answer: bytes) -> int:
     """0 without an answer."""
     return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/") else 0
-
-
-# Reads the metrics of a server over HTTP ------------------------------------------------------------------------------
 
 
 def scrape(port: int) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:

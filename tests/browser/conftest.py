@@ -216,9 +216,6 @@ def add_device(page: Page) -> None:
     session.send("WebAuthn.addVirtualAuthenticator", {"options": options})
 
 
-# What people do in a page ---------------------------------------------------------------------------------------------
-
-
 def sign_in(page: Page, email: str, password: str = PASSWORD) -> None:
     """In any language."""
     not_you = page.locator("main .account button")
@@ -251,9 +248,6 @@ def mailed_code(server: Server, email: str) -> str:
     found = re.search(r"^\s*([A-Z0-9]{3,}(?:-[A-Z0-9]{3,})*)\s*$", server.mails(f"To: {email}")[-1], re.MULTILINE)
     assert found
     return found[1]
-
-
-# What is wrong with a page --------------------------------------------------------------------------------------------
 
 
 def violations(page: Page) -> list[str]:

@@ -79,9 +79,7 @@ def test_each_page_is_right_in_each_look(administrator: Page, driver: OAuthDrive
     assert wrong == []
 
 
-def test_the_board_ticks_each_step_as_it_happens(
-    administrator: Page, driver: OAuthDriver, application: Registered
-) -> None:
+def test_the_board_ticks_each_step_at_once(administrator: Page, driver: OAuthDriver, application: Registered) -> None:
     page = administrator
     page.goto(driver.auth_url + reverse("admin:application", args=[application.row.pk]))
     expect(page.get_by_role("heading", name="Waiting for")).to_be_visible()
@@ -90,11 +88,7 @@ def test_the_board_ticks_each_step_as_it_happens(
     expect(heading).to_contain_text("Waiting for")
     code = CodeFactory(application=application)
     expect(heading).to_contain_text("got the person back")
-    driver.exchange(application, code.raw, client_secret="wrong" * 8)
-    expect(page.get_by_text("The client secret is wrong").first).to_be_visible()
-    token = driver.exchange(application, code.raw).json()["access_token"]
-    expect(heading).to_contain_text("came as far as the access")
-    driver.userinfo(token)
+    driver.userinfo(driver.exchange(application, code.raw).json()["access_token"])
     expect(heading).to_contain_text("works: it signed somebody in")
 
 

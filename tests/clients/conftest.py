@@ -78,5 +78,4 @@ def outcome_of(command: list[Any], answer: Answer, **options: Any) -> dict[str, 
         callback = answer(json.loads(process.stdout.readline())["url"])
         output, _ = process.communicate(f"{callback.url}\n", timeout=PATIENCE_SECONDS)
     assert process.returncode == 0
-    outcome: dict[str, Any] = json.loads(output)
-    return outcome
+    return json.loads(output)

@@ -72,9 +72,7 @@ def test_openid_connect_with_all_checks(run: Run, provider: Server, alice: Any, 
 
 @pytest.mark.usefixtures("shifted_clock")
 @pytest.mark.parametrize(("document", "name", "kind", "path"), SNIPPETS, ids=[name for _, name, *_ in SNIPPETS])
-def test_the_code_of_the_documents(
-    programs: Path, run: Run, alice: Any, document: str, name: str, kind: str, path: str
-) -> None:
+def test_documented_code(programs: Path, run: Run, alice: Any, document: str, name: str, kind: str, path: str) -> None:
     application = ApplicationFactory(redirect_uris=f"https://client.example{path}")
     file = programs / f"{application.client_id}.mjs"
     code = documents.fill_for(documents.blocks(document, "js")[name], application.row).replace(WITHOUT_HTTPS, "")

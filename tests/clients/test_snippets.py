@@ -28,7 +28,7 @@ from tests.clients.conftest import PATIENCE_SECONDS, Answer, code_of, expected, 
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver
 from tests.factories import ApplicationFactory, Registered
-from tests.server import free_port, is_open, wait_until_up
+from tests.server import free_port, is_open, program, started
 
 pytestmark = pytest.mark.usefixtures("shifted_clock")
 
@@ -44,9 +44,7 @@ def run(code: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("client_type", ["confidential", "public"])
-def test_the_python_client_of_the_guide(
-    answer: Answer, alice: Any, monkeypatch: pytest.MonkeyPatch, client_type: str
-) -> None:
+def test_the_guides_python_code(answer: Answer, alice: Any, monkeypatch: pytest.MonkeyPatch, client_type: str) -> None:
     application = ApplicationFactory(client_type=client_type)
     monkeypatch.setenv("CLIENT_SECRET", application.secret)
     client = run(documents.fill_for(documents.blocks("guide", "python")["client"], application.row))
@@ -63,9 +61,7 @@ def test_the_python_client_of_the_guide(
         client["profile_of"](answer(url, "refuse").url, kept)
 
 
-def test_the_python_client_of_the_guide_runs_as_a_program(
-    answer: Answer, alice: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_python_client_runs_as_a_program(answer: Answer, alice: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     application = ApplicationFactory(redirect_uris=documents.EXAMPLE_CALLBACK)
     monkeypatch.setenv("CLIENT_SECRET", application.secret)
     blocks = documents.blocks("guide", "python")
@@ -214,8 +210,7 @@ Header set X-Email "expr=%{{reqenv:OIDC_CLAIM_email}}"
 @contextmanager
 def apache(port: int, documented: str) -> Iterator[Path]:
     """Apache on the loopback `port` with the page /protected/page.txt; it ends with the block. Gives its error log."""
-    found = shutil.which("apache2", path=f"{os.environ['PATH']}:/usr/sbin")
-    if found is None or not (MODULES / "mod_auth_openidc.so").exists():
+    if not (MODULES / "mod_auth_openidc.so").exists():
         pytest.skip("needs Apache with mod_auth_openidc")
     with tempfile.TemporaryDirectory() as name:
         folder, log = Path(name), Path(name, "error.log")
@@ -227,12 +222,9 @@ def apache(port: int, documented: str) -> Iterator[Path]:
         user = "User nobody\nGroup nogroup" if os.geteuid() == 0 else ""
         text = AROUND.format(folder=folder, port=port, modules=modules, user=user, documented=documented)
         (folder / "apache.conf").write_text(text, encoding="utf-8")
-        with subprocess.Popen([found, "-f", folder / "apache.conf", "-D", "FOREGROUND"]) as process:
-            try:
-                wait_until_up(process, lambda: is_open(port), log)
-                yield log
-            finally:
-                process.terminate()
+        command = [program("apache2"), "-f", folder / "apache.conf", "-D", "FOREGROUND"]
+        with started(command, lambda: is_open(port), log):
+            yield log
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "ES256"])

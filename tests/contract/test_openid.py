@@ -7,7 +7,6 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl, quote
 from uuid import uuid4
@@ -17,7 +16,7 @@ import pytest
 from django.contrib.auth.models import Group
 
 from oauth_bridge.consent import consents
-from oauth_bridge.models import AuthorizationCode, SigningKey
+from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.openid import signing_keys
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
@@ -36,16 +35,8 @@ def exchanged(driver: OAuthDriver, application: Registered, person: Any, **chang
     return dict(answer.json())
 
 
-@pytest.fixture
-def only_keys_of_the_service(committed: None) -> Iterator[None]:
-    """The service can't open a key that `remade` has made: it has another SECRET_KEY."""
-    before = set(SigningKey.objects.values_list("pk", flat=True))
-    yield
-    SigningKey.objects.exclude(pk__in=before).filter(private__isnull=False).delete()
-
-
 def remade(token: str, **changes: Any) -> str:
-    """The same ID token with other claims, signed by the service's own key."""
+    """The same ID token with other claims, signed by the service's own key. For tests with only_keys_of_the_service."""
     claims = jwt.decode(token, options={"verify_signature": False}) | changes
     signer = signing_keys.signer("RS256")
     return jwt.encode(claims, signer.key.as_pem(private=True), "RS256", {"kid": signer.kid})
@@ -80,9 +71,7 @@ def test_the_id_token_says_who_signed_in_and_how(driver: OAuthDriver, alice: Any
 
 
 @contract("D6.iss", "D7.claims")
-def test_the_callback_names_the_issuer_and_the_consent_page_what_is_sent(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_the_issuer_is_named_and_what_is_sent_shown(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     consent = driver.consent_page(application, alice.email, PASSWORD, scope="openid email")
     text = Page(consent).text
     assert ["E-mail address" in text, "User ID" in text, "Nickname" in text] == [True, True, False]
@@ -117,9 +106,7 @@ def test_user_info_and_id_token_answer_what_the_scopes_and_the_parameter_claims_
 
 
 @contract("D25", "I4.groups")
-def test_where_an_administrator_wants_it_the_id_token_has_what_user_info_has_and_no_more(
-    driver: OAuthDriver, alice: Any
-) -> None:
+def test_where_an_administrator_wants_it_the_id_token_has_what_user_info_has(driver: OAuthDriver, alice: Any) -> None:
     application = ApplicationFactory(profile_in_id_token=True)
     readers, others = (Group.objects.create(name=f"{name} {uuid4().hex[:8]}") for name in ("Readers", "Others"))
     alice.groups.set([readers, others])
@@ -154,9 +141,7 @@ def test_changing_it_ends_no_consent_and_no_name_that_is_not_unique_is_told(driv
 
 
 @contract("D7.claims")
-def test_a_remembered_consent_covers_what_was_agreed_to(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_a_remembered_consent_covers_what_was_agreed(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     driver.signed_in(alice.email, PASSWORD)
     driver.authorize(driver.authorization_url(application, scope="openid email"), "", "", remember=True)
     again = driver.open(driver.authorization_url(application, scope="openid email"))
@@ -253,9 +238,6 @@ def test_requests_of_the_plans_are_answered_in_both_response_modes(
     assert first["auth_time"] == again["auth_time"]
 
 
-# Revocation and introspection of access tokens, RFC 7009, RFC 7662 ----------------------------------------------------
-
-
 def send(driver: OAuthDriver, operation: str, application: Registered, token: str, **more: str) -> Any:
     form = {"client_id": application.client_id, "client_secret": application.client_secret, "token": token, **more}
     return driver.call("POST", f"/oauth/{operation}", data={name: value for name, value in form.items() if value})
@@ -282,9 +264,7 @@ def test_an_application_ends_its_own_token_and_no_other(driver: OAuthDriver, ali
 
 @pytest.mark.integration
 @contract("I8.introspect", "I8.others")
-def test_a_valid_token_is_told_as_active_and_every_other_alike(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_a_valid_token_is_active_and_all_others_alike(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     told = send(driver, "introspect", application, token_of(application, alice)).json()
     named = {"active": True, "sub": str(alice.pk), "client_id": application.client_id, "iss": driver.base_url}
     assert told.items() >= (named | {"exp": told["iat"] + 3600}).items()

@@ -16,12 +16,10 @@ from accounts.models import Session
 from accounts.sessions.store import SessionStore
 from oauth_bridge.consent import consents
 from oauth_bridge.openid import signing_keys
-from tests.contract.test_openid import exchanged, only_keys_of_the_service, remade
+from tests.contract.test_openid import exchanged, remade
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page, error_of
 from tests.factories import PASSWORD, ApplicationFactory, PersonFactory, Registered, TokenFactory
-
-__all__ = ["only_keys_of_the_service"]  # a fixture
 
 
 def ask(driver: OAuthDriver, application: Registered, **parameters: str | None) -> Any:
@@ -34,9 +32,7 @@ def error(driver: OAuthDriver, answer: Any) -> str:
 
 @pytest.mark.integration
 @contract("I7.silent")
-def test_a_silent_request_needs_a_consent_that_is_remembered_and_a_session(
-    signed_in: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_a_silent_request_needs_consent_and_login(signed_in: OAuthDriver, application: Registered, alice: Any) -> None:
     stranger, before = OAuthDriver(signed_in.base_url), Session.objects.count()
     answer = ask(stranger, application, prompt="none")
     told = (error(stranger, answer), Session.objects.count(), answer.headers.get("Set-Cookie"))
@@ -45,6 +41,17 @@ def test_a_silent_request_needs_a_consent_that_is_remembered_and_a_session(
     consents.remember(alice, application.row, ["sub"])
     assert "code" in signed_in.callback(ask(signed_in, application, prompt="none")).parameters
     assert error(signed_in, ask(signed_in, application, prompt="none", scope="openid email")) == "consent_required"
+    trusted = ApplicationFactory(is_trusted=True)
+    # The name under which a verified hint is kept says nothing in a link.
+    hint = f"{trusted.client_id} {PersonFactory().pk}"
+    assert "code" in signed_in.callback(ask(signed_in, trusted, prompt="none", hint=hint)).parameters
+    type(trusted.row).objects.filter(pk=trusted.row.pk).update(is_restricted=True)
+    assert error(signed_in, ask(signed_in, trusted, prompt="none")) == "interaction_required"
+    silent = ask(signed_in, trusted, prompt="none", max_age="0")
+    assert error(signed_in, silent) == "login_required", "whoever must sign in is told of nothing else"
+    trusted = ApplicationFactory(is_trusted=True)
+    type(alice).objects.filter(pk=alice.pk).update(email_verified_at=None)
+    assert error(signed_in, ask(signed_in, trusted, prompt="none")) == "interaction_required"
     Session.objects.filter(user=alice).update(expire_date=timezone.now())
     before = Session.objects.count()
     answer = ask(signed_in, application, prompt="none")
@@ -53,39 +60,16 @@ def test_a_silent_request_needs_a_consent_that_is_remembered_and_a_session(
     assert Session.objects.count() <= before
 
 
-@contract("I7.silent")
-def test_a_silent_request_of_a_trusted_application_answers_unless_a_page_is_needed(
-    signed_in: OAuthDriver, alice: Any
-) -> None:
-    """`hint`, the name under which a verified hint is kept, says nothing in a link."""
-    trusted = ApplicationFactory(is_trusted=True)
-    hint = f"{trusted.client_id} {PersonFactory().pk}"
-    assert "code" in signed_in.callback(ask(signed_in, trusted, prompt="none", hint=hint)).parameters
-    type(trusted.row).objects.filter(pk=trusted.row.pk).update(is_restricted=True)
-    assert error(signed_in, ask(signed_in, trusted, prompt="none")) == "interaction_required"
-    silent = ask(signed_in, trusted, prompt="none", max_age="0")
-    assert error(signed_in, silent) == "login_required", "whoever must sign in is told of nothing else"
-    type(alice).objects.filter(pk=alice.pk).update(email_verified_at=None)
-    assert (
-        error(signed_in, ask(signed_in, ApplicationFactory(is_trusted=True), prompt="none")) == "interaction_required"
-    )
-
-
-def older(driver: OAuthDriver, seconds: int) -> None:
-    """Makes the proof of the person's session so much older. The browser's key opens the session."""
-    session = SessionStore(driver.browser.cookies["delegated_session"])
-    session["account_authentication_methods"][-1]["at"] -= seconds
-    session.modified = True
-    session.save()
-
-
 @contract("I7.fresh", "I7.once")
 @pytest.mark.parametrize("parameters", [{"prompt": "login"}, {"max_age": "0"}, {"max_age": "3600"}], ids=str)
 def test_a_fresh_sign_in_is_asked_for_once(
     signed_in: OAuthDriver, application: Registered, alice: Any, parameters: dict[str, str]
 ) -> None:
     assert Page(ask(signed_in, application, max_age="3600")).consent, "it is young enough"
-    older(signed_in, 3601)
+    session = SessionStore(signed_in.browser.cookies["delegated_session"])
+    session["account_authentication_methods"][-1]["at"] -= 3601
+    session.modified = True
+    session.save()
     asked = ask(signed_in, application, **parameters)
     assert "/accounts/confirm" in asked.url
     [form] = [form for form in Page(asked).forms if form.of_type("password")]
@@ -110,9 +94,7 @@ def test_consent_is_asked_even_of_people_who_need_not_be(signed_in: OAuthDriver,
 
 
 @contract("I7.account")
-def test_a_hint_or_a_wanted_sub_gives_a_code_to_its_person_and_to_nobody_else(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_a_hint_or_wanted_sub_is_for_its_person_only(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     """OpenID Connect Core 1.0 §3.1.2.2: the `sub` that `claims` wants counts beside the hint of the right person."""
 
     def wanted(**asked: Any) -> dict[str, str | None]:
@@ -213,9 +195,7 @@ def test_user_info_takes_a_token_in_a_form_once_and_never_in_the_url(driver: OAu
 
 
 @contract("I6.form-post")
-def test_errors_are_posted_too_but_to_no_address_that_is_no_web_page(
-    driver: OAuthDriver, application: Registered, alice: Any
-) -> None:
+def test_errors_are_posted_too_but_to_web_pages_only(driver: OAuthDriver, application: Registered, alice: Any) -> None:
     silent = ask(driver, application, response_mode="form_post", prompt="none")
     faulty = ask(driver, application, response_mode="form_post", request="x")
     consent = driver.sign_in(ask(driver, application, response_mode="form_post"), alice.email, PASSWORD)

@@ -85,9 +85,7 @@ def test_old_and_new_secret_work_until_the_overlap_is_over_and_an_expired_one_is
 
 
 @contract("O.application.rotate-secret", "O.application.rotate-again")
-def test_the_overlap_is_as_long_as_it_was_asked_for_and_never_lengthens_the_life_of_an_older_secret(
-    manage: Manage, application: Registered
-) -> None:
+def test_the_overlap_is_as_asked_for_and_lengthens_no_older_life(manage: Manage, application: Registered) -> None:
     rotated(manage, application, "--overlap", "720h")
     assert overlap(manage, application) == timedelta(days=30)
     rotated(manage, application, "--overlap", "36h")
@@ -100,26 +98,33 @@ def test_the_overlap_is_as_long_as_it_was_asked_for_and_never_lengthens_the_life
 
 
 @contract("O.application.rotate-secret")
-def test_what_is_no_overlap_and_no_name_is_refused_in_one_sentence(manage: Manage, application: Registered) -> None:
+def test_what_can_not_be_is_refused_in_one_sentence(manage: Manage, application: Registered) -> None:
+    public, rotate = ApplicationFactory(client_type=Application.CLIENT_PUBLIC), "rotate-secret"
+    unit = "--overlap is a number and a unit, m, h or d"
     of_another_form = ("", "24", "h", "0h", "-1h", "1.5h", "24H", "24h ", "1w", "31d", "721h", "99999d", "٣h")
-    for options, told in (
-        *(([f"--overlap={each}"], "--overlap is a number and a unit, m, h or d") for each in of_another_form),
-        (["--name", "x" * 81], "CommandError: name: "),
-        (["--name", "two\nlines"], "CommandError: name: "),
-        (["--overlap", "1h", "--now"], "not allowed with"),
+    for registered, command, told in (
+        *((application, [rotate, f"--overlap={each}"], unit) for each in of_another_form),
+        (application, [rotate, "--name", "x" * 81], "CommandError: name: "),
+        (application, [rotate, "--name", "two\nlines"], "CommandError: name: "),
+        (application, [rotate, "--overlap", "1h", "--now"], "not allowed with"),
+        (application, ["revoke-secret", "2"], "The application has no secret No. 2."),
+        *((public, each, "public: it has no secret") for each in (["revoke-secret", "1"], [rotate], [rotate, "--now"])),
     ):
-        result = manage("application", "rotate-secret", application.client_id, *options)
-        assert result.returncode != 0, options
+        name, *more = command
+        result = manage("application", name, registered.client_id, *more)
+        assert result.returncode == (2 if told == "not allowed with" else 1), command
         assert told in result.stderr
-        assert len(result.stderr.strip().splitlines()) == 1 or "--now" in options
+        assert len(result.stderr.strip().splitlines()) == 1 or "--overlap" in command
         assert result.stdout == ""
     assert [secret["expires"] for secret in shown(manage, application)] == [None]
+    assert not public.row.secrets.exists()
+    result = manage("application", "revoke-secret", application.client_id, "1")
+    assert result.returncode == 0
+    assert "No secret of this application works now." in result.stderr
 
 
 @contract("O.application.rotate-secret", "O.application.rotate-now")
-def test_an_eleventh_working_secret_is_refused_and_now_ends_all_others_at_once(
-    manage: Manage, driver: OAuthDriver, application: Registered
-) -> None:
+def test_ten_secrets_work_and_now_ends_all(manage: Manage, driver: OAuthDriver, application: Registered) -> None:
     second, *_others = [rotated(manage, application)["client_secret"] for _ in range(9)]
     result = manage("application", "rotate-secret", application.client_id)
     assert result.returncode != 0
@@ -134,9 +139,7 @@ def test_an_eleventh_working_secret_is_refused_and_now_ends_all_others_at_once(
 
 
 @contract("O.application.secrets", "D15.digests")
-def test_each_secret_is_told_with_its_times_number_name_and_maker_and_never_shown_again(
-    manage: Manage, driver: OAuthDriver, application: Registered
-) -> None:
+def test_each_secret_is_told_of_and_never_shown(manage: Manage, driver: OAuthDriver, application: Registered) -> None:
     (secret,) = shown(manage, application)
     told = {"number", "name", "maker", "maker_sub", "prefix", "state", "warning"}
     assert set(secret) == {"id", "created", "last_used", "expires", "works"} | told
@@ -184,22 +187,3 @@ def test_one_secret_is_ended_and_its_tokens_if_it_has_leaked(
     application.row.refresh_from_db()
     assert exchange(driver, application, new).status_code == 200
     assert [driver.userinfo(token).status_code for token in tokens] == [401 if options else 200] * 2
-
-
-@contract("O.application.rotate-secret")
-def test_what_has_no_such_secret_is_told_so(manage: Manage, application: Registered) -> None:
-    public = ApplicationFactory(client_type=Application.CLIENT_PUBLIC)
-    for registered, command, told in (
-        (application, ("revoke-secret", "2"), "The application has no secret No. 2."),
-        (public, ("revoke-secret", "1"), "public: it has no secret"),
-        (public, ("rotate-secret",), "public: it has no secret"),
-        (public, ("rotate-secret", "--now"), "public: it has no secret"),
-    ):
-        name, *more = command
-        result = manage("application", name, registered.client_id, *more)
-        assert result.returncode == 1, command
-        assert told in result.stderr
-    assert not public.row.secrets.exists()
-    result = manage("application", "revoke-secret", application.client_id, "1")
-    assert result.returncode == 0
-    assert "No secret of this application works now." in result.stderr

@@ -18,13 +18,11 @@ from tests.factories import PASSWORD, ApplicationFactory, CodeFactory, Registere
 
 @pytest.fixture
 def group(committed: None) -> Group:
-    made: Group = Group.objects.create(name=f"readers {uuid4().hex[:8]}")
-    return made
+    return Group.objects.create(name=f"readers {uuid4().hex[:8]}")
 
 
 @pytest.fixture
 def restricted(application: Registered, group: Group) -> Registered:
-    """An application for the people in the group. Alice is not in it."""
     registry.set_groups(application.row, [group])
     return application
 
@@ -40,9 +38,7 @@ def turned_away(driver: OAuthDriver, response: requests.Response, application: R
 
 
 @contract("D23.members")
-def test_a_person_in_one_of_the_groups_signs_in(
-    driver: OAuthDriver, restricted: Registered, group: Group, alice: Any
-) -> None:
+def test_a_person_in_one_group_signs_in(driver: OAuthDriver, restricted: Registered, group: Group, alice: Any) -> None:
     """A group that is renamed stays chosen, and another one takes its name."""
     registry.set_groups(restricted.row, [group, Group.objects.create(name=uuid4().hex)])
     alice.groups.add(group, Group.objects.create(name=uuid4().hex))
@@ -56,9 +52,7 @@ def test_a_person_in_one_of_the_groups_signs_in(
 
 @pytest.mark.integration
 @contract("D23.page", "D23.everybody")
-def test_a_person_in_none_of_them_is_told_so_and_led_back(
-    driver: OAuthDriver, restricted: Registered, alice: Any
-) -> None:
+def test_a_person_in_no_group_is_told_so_and_led_back(driver: OAuthDriver, restricted: Registered, alice: Any) -> None:
     alice.groups.add(Group.objects.create(name=uuid4().hex))
     page = driver.open(driver.authorization_url(restricted, state="a b"))
     assert "certain people" not in page.text, "nobody who is not signed in learns it"
@@ -87,9 +81,7 @@ def test_the_page_leads_to_another_account(
 
 @contract("D23.always")
 @pytest.mark.parametrize("is_trusted", [True, False])
-def test_it_holds_where_nobody_is_asked(
-    driver: OAuthDriver, restricted: Registered, alice: Any, is_trusted: bool
-) -> None:
+def test_it_holds_if_nobody_is_asked(driver: OAuthDriver, restricted: Registered, alice: Any, is_trusted: bool) -> None:
     type(restricted.row).objects.filter(pk=restricted.row.pk).update(is_trusted=is_trusted)
     if not is_trusted:
         consents.remember(alice, restricted.row)

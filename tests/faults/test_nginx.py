@@ -30,7 +30,6 @@ LINE = re.compile(
 
 @pytest.fixture(scope="module")
 def server_behind_nginx(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The URLs of the server are those of nginx."""
     folder, port, origin_port = tmp_path_factory.mktemp("behind-nginx"), free_port(), free_port()
     address = f"http://localhost:{origin_port}"
     origin = {"BASE_URL": address, "AUTH_URL": address, "TRUSTED_PROXIES": "127.0.0.1"}

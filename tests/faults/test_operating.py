@@ -25,8 +25,6 @@ from tests.server import ROOT, free_port, stop
 
 deployment_checks = import_module("config.management.commands.check-deployment")
 
-# The commands of docs/operations.md ----------------------------------------------------------------------------------
-
 # What needs root or systemd does nothing else here: the programs run as this process does.
 AROUND = """
 systemctl() { :; }
@@ -49,7 +47,6 @@ def back_up_and_restore(kind: str, url: str, launch: Launch, folders: dict[str, 
     variables = {"DATABASE_URL": url, "SECRET_KEY": key, "BASE_URL": f"http://localhost:{port}"}
 
     def run(*headings: str) -> None:
-        """Run the commands of these sections of docs/operations.md."""
         folders["/etc/sign-in.env"].write_text("".join(f"{name}='{value}'\n" for name, value in variables.items()))
         commands = "\n".join(block for heading in headings for block in documented.commands(heading, "operations.md"))
         for path, own in (*folders.items(), (".venv/bin/python", sys.executable)):
@@ -75,9 +72,7 @@ def back_up_and_restore(kind: str, url: str, launch: Launch, folders: dict[str, 
     assert browser.userinfo(token).json()["nickname"] == "before"
 
 
-def test_postgresql_is_backed_up_and_restored(
-    own_postgresql: Cluster, launch: Launch, folders: dict[str, Path]
-) -> None:
+def test_postgresql_is_saved_and_restored(own_postgresql: Cluster, launch: Launch, folders: dict[str, Path]) -> None:
     own_postgresql.administer('CREATE ROLE "sign-in" LOGIN')
     own_postgresql.administer('CREATE DATABASE "sign-in" OWNER "sign-in"')
     url = own_postgresql.url_of("sign-in", "sign-in")
@@ -89,15 +84,12 @@ def test_postgresql_is_backed_up_and_restored(
     assert own_postgresql.administer("SELECT 1 FROM pg_database WHERE datname = 'sign-in-before'") == [(1,)]
 
 
-def test_sqlite_is_backed_up_and_restored(sqlite_template: Path, launch: Launch, folders: dict[str, Path]) -> None:
+def test_sqlite_is_saved_and_restored(sqlite_template: Path, launch: Launch, folders: dict[str, Path]) -> None:
     path = folders["/var/lib/sign-in"] / "db.sqlite3"
     path.write_bytes(sqlite_template.read_bytes())
     with in_use(f"sqlite:///{path}"):
         back_up_and_restore("SQLite", f"sqlite:///{path}", launch, folders)
     assert (path.parent / "before" / "db.sqlite3").exists()
-
-
-# What `manage.py check-deployment` finds in each state of PostgreSQL and of Redis -------------------------------------
 
 
 def statuses(check: Any) -> dict[str, str]:

@@ -1,27 +1,35 @@
-"""Workers, PostgreSQL or Redis fail or are replaced: codes, limits and metrics stay right. D13, D19, D21, L9."""
+"""Workers, PostgreSQL or Redis fail or a purge runs: codes, limits and metrics stay right. D13, D19, D21, L9."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from zlib import crc32
 
+import pytest
 import requests
+from django.utils import timezone
 from redis import Redis
 from urllib3.exceptions import HTTPError
 
+from oauth_bridge.management import purging
+from oauth_bridge.models import AuthorizationCode
 from oauth_bridge.models.activity import PurgeRun
 from tests.conftest import Launch
 from tests.contract_coverage import contract
 from tests.databases import Cluster, OwnRedis
 from tests.factories import ApplicationFactory, TokenFactory
-from tests.faults.load import Caller, Redemptions
-from tests.server import PATIENCE_SECONDS, Server, eventually, free_port, is_open, scrape, serve, value, wait_until
+from tests.faults.load import Caller, Redemptions, codes_for
+from tests.server import ROOT, Server, environment, eventually, free_port, is_open, scrape, serve, value, wait_until
 
 # The limits are counted, and reached by bad tokens only.
 MANY = "1000000/d"
@@ -64,9 +72,7 @@ SPENT = 480
 
 
 @contract("D21.userinfo", "D21.redis", "D21.blocks")
-def test_no_more_than_the_limit_is_admitted_and_a_killed_worker_loses_less_than_a_block(
-    launch: Launch, redis_server: OwnRedis
-) -> None:
+def test_the_limit_holds_and_a_killed_worker_loses_less_than_a_block(launch: Launch, redis_server: OwnRedis) -> None:
     rates = {"RATE_LIMITS": "on", "RATE_USERINFO": f"{LIMIT}/m"}
     server = launch(WEB_CONCURRENCY=str(WORKERS), REDIS_URL=redis_server.url, **rates)
     # Its window, which django-ratelimit places by a checksum of its key, lasts for another 50 seconds.
@@ -106,9 +112,7 @@ def test_no_more_than_the_limit_is_admitted_and_a_killed_worker_loses_less_than_
 ROUTE = "/oauth/userinfo"
 
 
-def test_the_counts_of_all_workers_outlive_a_death_and_end_with_the_service(
-    redis_server: OwnRedis, committed: None, tmp_path: Path
-) -> None:
+def test_counts_outlive_workers_but_not_the_service(redis_server: OwnRedis, committed: None, tmp_path: Path) -> None:
     PurgeRun.objects.all().delete()
     port = free_port()
     variables = {"REDIS_URL": redis_server.url, "METRICS_BIND": f"127.0.0.1:{port}", "TMPDIR": str(tmp_path)}
@@ -145,6 +149,40 @@ def test_the_counts_of_all_workers_outlive_a_death_and_end_with_the_service(
         eventually(2.0, lambda: (ask(server, 1, "/health/ready"), value(port, "delegated_redis_away_workers"))[1])
         assert requests.get(f"{server.base_url}/metrics", timeout=60).status_code == 404
         server.process.send_signal(signal.SIGTERM)
-        assert server.process.wait(PATIENCE_SECONDS) == 0
+        assert server.process.wait(60) == 0
     assert list(tmp_path.glob("sign-in-metrics-*")) == []
     assert not is_open(port)
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    command, pipes = [sys.executable, "manage.py", "purge"], {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, cwd=ROOT, env=environment(folder), text=True, **pipes)  # type: ignore[call-overload]
+
+
+def deleted(process: subprocess.Popen[str]) -> int:
+    output, log = process.communicate(timeout=600)
+    assert (output, process.returncode) == ("", 0)
+    lines = list(map(json.loads, log.splitlines()))
+    assert lines[-1]["message"] == "The purge is finished."
+    assert lines[-1]["total"] == sum(line["rows"] for line in lines if line["message"] == "A batch was deleted.")
+    return int(lines[-1]["total"])
+
+
+@pytest.mark.usefixtures("postgresql")
+@contract("O.purge")
+def test_two_purges_at_once_delete_each_row_once_and_disturb_nobody(launch: Launch, tmp_path: Path) -> None:
+    list(purging.batches(timezone.now()))  # what other tests left
+    finished_before = purging.last_finished()
+    old, server = ApplicationFactory(), launch()
+    number, long_ago = 10_000, timezone.now() - timedelta(days=2)  # more than a batch
+    codes_for(old, number, issued_at=long_ago, expires_at=long_ago)
+    redemptions = Redemptions(server, ApplicationFactory())
+
+    def purge() -> None:
+        both = [start(tmp_path), start(tmp_path)]
+        assert sum(map(deleted, both)) == number
+
+    redemptions.run_during(purge)
+    redemptions.check_that_none_failed()
+    assert not AuthorizationCode.objects.filter(application=old.row).exists()
+    assert purging.last_finished() != finished_before

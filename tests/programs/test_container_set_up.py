@@ -17,12 +17,11 @@ from tests.documented import file
 from tests.server import ROOT
 from tests.unit.test_config_environment import settings_with, use_settings
 
-CONTAINER = ROOT / "config" / "container"
 AUTH, API = "auth.example.org", "api.example.org"
 
 
 def set_up(folder: Path) -> None:
-    subprocess.run([CONTAINER / "set-up", folder, AUTH, API], check=True, timeout=30)
+    subprocess.run([ROOT / "config" / "container" / "set-up", folder, AUTH, API], check=True, timeout=30)
 
 
 @pytest.fixture(scope="module")
@@ -34,12 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def compose(folder: Path) -> dict[str, Any]:
     text = (folder / "compose.yaml").read_text(encoding="utf-8")
-    document: dict[str, Any] = yaml.safe_load(re.sub(r"(?<!\$)\$\{\w+:-([^}]+)\}", r"\1", text))
-    return document
-
-
-def pairs(path: Path) -> dict[str, str]:
-    return dict(line.split("=", 1) for line in path.read_text(encoding="utf-8").splitlines())
+    return yaml.safe_load(re.sub(r"(?<!\$)\$\{\w+:-([^}]+)\}", r"\1", text))
 
 
 def test_secrets_are_random_private_and_stay(folder: Path, tmp_path: Path) -> None:
@@ -81,7 +75,8 @@ def test_the_compose_file_finds_its_files_and_trusts_its_proxy_alone(folder: Pat
 
 @pytest.mark.filterwarnings("ignore:Overriding setting DATABASES")  # the checks read the setting, no connection
 def test_the_service_accepts_the_settings(folder: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
-    given = compose(folder)["services"]["pages"]["environment"] | pairs(folder / "settings.env")
+    lines = (folder / "settings.env").read_text(encoding="utf-8").splitlines()
+    given = compose(folder)["services"]["pages"]["environment"] | dict(line.split("=", 1) for line in lines)
     given = {name: str(value).replace("/run/secrets", str(folder / "secrets")) for name, value in given.items()}
     with pytest.raises(ImproperlyConfigured, match="EMAIL_URL_FILE must be the path of a file"):
         settings_with(monkeypatch, **given)  # set-up can't know the mail server

@@ -155,9 +155,7 @@ def test_the_whole_log_is_json_and_holds_no_query(provider: Server) -> None:
 
 
 @contract("O.environment", "O.serve")
-def test_the_environment_reaches_the_service_and_a_request_under_way_outlives_its_stop(
-    launch: Launch, alice: Any, tmp_path: Path
-) -> None:
+def test_the_environment_arrives_and_a_request_outlives_the_stop(launch: Launch, alice: Any, tmp_path: Path) -> None:
     server = launch(
         AUDIT_LOG=f"file://{tmp_path}/audit.log",
         SERVICE_NAME="Ærlig Sign-In",

@@ -21,7 +21,7 @@ from django.core.management import CommandError, call_command
 from oauth_bridge.management.commands import quickstart as quickstart_command
 from tests.contract_coverage import contract
 from tests.driver import OAuthDriver, Page
-from tests.server import ROOT, children_of, free_port, is_open, wait_until
+from tests.server import ROOT, children_of, free_port, is_open, wait_until_up
 
 needs_demo = pytest.mark.skipif(
     not all(map(find_spec, ("authlib", "flask"))), reason="needs config/requirements/quickstart.txt"
@@ -42,12 +42,7 @@ class Quickstart:
         env |= {"DATABASE_URL": self.database, "EMAIL_URL": f"filemail://{self.folder}/mail"}
         with self.output.open("w") as output:
             self.process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=output)
-
-        def is_up() -> bool:
-            assert self.process.poll() is None, self.output.read_text()
-            return "Ctrl-C" in self.output.read_text()
-
-        wait_until(is_up, seconds=180)
+        wait_until_up(self.process, lambda: "Ctrl-C" in self.output.read_text(), self.output)
         return self.output.read_text()
 
     def stop(self) -> int:
@@ -75,9 +70,7 @@ def sign_in_to_demo(quickstart: Quickstart, email: str, password: str) -> str:
 
 @needs_demo
 @contract("O.quickstart")
-def test_it_serves_a_demo_from_nothing_and_runs_again_with_the_same_passwords(
-    quickstart: Quickstart, manage: Any
-) -> None:
+def test_it_serves_a_demo_from_nothing_and_runs_again_with_its_passwords(quickstart: Quickstart, manage: Any) -> None:
     first = quickstart.start()
     assert f"http://127.0.0.1:{quickstart.demo_port}\n" in first
     assert f"{quickstart.folder}/mail\n" in first
@@ -110,9 +103,7 @@ def test_it_serves_a_demo_from_nothing_and_runs_again_with_the_same_passwords(
 
 
 @needs_demo
-def test_a_port_that_cannot_be_used_and_another_machine_are_refused(
-    monkeypatch: pytest.MonkeyPatch, settings: Any
-) -> None:
+def test_an_unusable_port_and_another_machine_are_refused(monkeypatch: pytest.MonkeyPatch, settings: Any) -> None:
     settings.AUTH_URL = settings.BASE_URL = "http://localhost:8000"
     monkeypatch.setattr(quickstart_command, "prepare", lambda *_: pytest.fail("it goes on"))
     port, another = free_port(), free_port()

@@ -59,15 +59,12 @@ def test_a_port_for_metrics_that_is_taken_is_named(tmp_path: Path, monkeypatch: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_older_python_is_told_which_one_is_needed() -> None:
+def test_an_older_python_or_one_without_django_is_told_which_one_is_needed() -> None:
     ended = start("-c", "import sys; sys.version_info = (3, 10, 13, 'final', 0); import manage")
     assert ended.returncode == 1
     assert ended.stderr.startswith("Python 3.11 or newer is needed, and this is 3.10.")
     lines = re.findall(r"^python3 (-c 'import manage' && )?", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)
     assert (len(lines), all(lines)) == (2, True)
-
-
-def test_a_python_without_django_is_told_where_it_is() -> None:
     ended = start("-S", "manage.py", "check")
     assert ended.returncode == 1
     assert ended.stderr.startswith("Django is not installed for this Python: run .venv/bin/python manage.py")

@@ -60,7 +60,6 @@ def alice() -> User:
 
 @pytest.fixture
 def other(alice: User) -> Registered:
-    """Another's application, with a secret that ends, a refused link, a sign-in, and a code that nobody exchanged."""
     return tried(ApplicationFactory(name="Sunflower"), alice)
 
 
@@ -120,7 +119,9 @@ def test_ownership_ends_with_the_right_it_was_given_under(hers: Registered, mall
         assert ("Owner of Hers" in text_of(grace.get(reverse("admin:person", args=[mallory.pk])))) is is_kept
 
 
-def test_she_sees_the_activity_and_the_records_of_her_own(browser: Client, hers: Registered, alice: User) -> None:
+def test_she_sees_the_records_of_her_own_and_adds_the_refused_address_and_learns_of_no_other(
+    browser: Client, hers: Registered, alice: User
+) -> None:
     tried(hers, alice)
     record = record_of(hers)
     said = text_of(browser.get("/admin/activity/"))
@@ -129,13 +130,7 @@ def test_she_sees_the_activity_and_the_records_of_her_own(browser: Client, hers:
     assert browser.get("/admin/find/", {"q": record.reference})["Location"].endswith(f"/{record.pk}/")
     assert browser.get("/admin/find/", {"q": hers.client_id})["Location"] == admin_page(hers.row)
     assert "1 application turns people away" in text_of(browser.get("/admin/"))
-
-
-def test_she_adds_a_refused_address_to_her_own_and_learns_nothing_of_others(
-    browser: Client, hers: Registered, alice: User
-) -> None:
     ApplicationFactory(redirect_uris=WRONG)
-    record = record_of(tried(hers, alice))
     add = reverse("admin:add_address", args=[record.pk])
     for address in (add, reverse("admin:record", args=[record.pk])):
         said = text_of(browser.get(address))
@@ -161,6 +156,27 @@ def test_another_application_seems_not_to_exist(browser: Client, hers: Registere
         assert browser.post(address, form).status_code == 404
     assert Application.objects.filter(pk=other.row.pk).values().get() == before
     assert list(other.row.secrets.values()) == secrets
+    record = record_of(other)
+    client_id = other.row.client_id
+    for address in (
+        "/admin/",
+        "/admin/oauth_bridge/application/",
+        "/admin/oauth_bridge/application/?q=Another",
+        "/admin/activity/?days=30",
+        f"/admin/activity/?days=30&reference={record.reference}",
+        f"/admin/activity/?days=30&who={record.address}",
+        f"/admin/find/?q={record.reference}",
+        f"/admin/find/?q={client_id}",
+    ):
+        answer = browser.get(address)
+        assert answer.status_code == 200, address
+        said = html_of(answer).replace(f'value="{client_id}"', "")
+        for hidden in ("Sunflower", admin_page(other.row), "isn’t registered", "redirect_uri_mismatch"):
+            assert hidden not in said, (address, hidden)
+    assert browser.get(f"/admin/activity/?client_id={client_id}").status_code == 404
+    for name in ("record", "add_address"):
+        address = reverse(f"admin:{name}", args=[record.pk])
+        assert {browser.get(address).status_code, browser.post(address).status_code} == {404}
 
 
 def test_she_neither_registers_nor_deletes_nor_switches_nor_acts_on_an_application_as_a_whole(
@@ -186,9 +202,7 @@ def test_she_neither_registers_nor_deletes_nor_switches_nor_acts_on_an_applicati
     assert not other.row.owners.exists()
 
 
-def test_she_changes_her_own_but_no_right_and_makes_and_ends_its_secrets(
-    browser: Client, hers: Registered, mallory: User
-) -> None:
+def test_she_changes_her_own_and_its_secrets_but_no_right(browser: Client, hers: Registered, mallory: User) -> None:
     group = Group.objects.create(name="Readers")
     change = admin_page(hers.row, "change")
     for name in ("is_trusted", "is_restricted", "groups", "owners", "is_enabled"):
@@ -203,33 +217,7 @@ def test_she_changes_her_own_but_no_right_and_makes_and_ends_its_secrets(
     assert not hers.row.secrets.get(number=1).works
 
 
-def test_no_list_and_no_search_has_another_application(browser: Client, hers: Registered, other: Registered) -> None:
-    record = record_of(other)
-    client_id = other.row.client_id
-    for address in (
-        "/admin/",
-        "/admin/oauth_bridge/application/",
-        "/admin/oauth_bridge/application/?q=Another",
-        "/admin/activity/?days=30",
-        f"/admin/activity/?days=30&reference={record.reference}",
-        f"/admin/activity/?days=30&who={record.address}",
-        f"/admin/find/?q={record.reference}",
-        f"/admin/find/?q={client_id}",
-    ):
-        answer = browser.get(address)
-        assert answer.status_code == 200, address
-        said = html_of(answer).replace(f'value="{client_id}"', "")
-        for hidden in ("Sunflower", admin_page(other.row), "isn’t registered", "redirect_uri_mismatch"):
-            assert hidden not in said, (address, hidden)
-    assert browser.get(f"/admin/activity/?client_id={client_id}").status_code == 404
-    for name in ("record", "add_address"):
-        address = reverse(f"admin:{name}", args=[record.pk])
-        assert {browser.get(address).status_code, browser.post(address).status_code} == {404}
-
-
-def test_the_attempt_of_a_code_that_another_sent_shows_only_her_own(
-    browser: Client, hers: Registered, other: Registered, alice: User
-) -> None:
+def test_an_attempt_shows_her_own_events(browser: Client, hers: Registered, other: Registered, alice: User) -> None:
     """Her application sent another's code: the record is hers, the rest of the attempt is not."""
     attempt = uuid4()
     CodeFactory(application=other, user=alice, attempt=attempt, redirect_uri="https://secret.example/callback")
@@ -248,9 +236,7 @@ def test_the_attempt_of_a_code_that_another_sent_shows_only_her_own(
         assert [each for each in hidden if each in text_of(answer)] == []
 
 
-def test_a_deleted_or_a_trusted_application_is_named_to_those_who_may_see_it(
-    hers: Registered, mallory: User, other: Registered
-) -> None:
+def test_a_deleted_or_trusted_application_is_named_by_right(hers: Registered, mallory: User, other: Registered) -> None:
     """Pages and refused forms name it, and who deleted it, by the same rights."""
     grace = PersonFactory(nickname="Grace Hopper", is_staff=True, is_superuser=True)
     ApplicationFactory(name="Trusty", is_trusted=True)
@@ -290,7 +276,7 @@ def test_a_deleted_or_a_trusted_application_is_named_to_those_who_may_see_it(
     assert "Trusty" not in said
 
 
-def test_she_learns_nothing_of_a_person(browser: Client, hers: Registered, alice: User, mallory: User) -> None:
+def test_she_learns_nothing_of_people(browser: Client, hers: Registered, alice: User, mallory: User) -> None:
     tried(hers, alice)
     grace = PersonFactory(nickname="Grace Hopper", is_staff=True)
     registry.set_owners(hers.row, [mallory, grace])
@@ -311,10 +297,6 @@ def test_she_learns_nothing_of_a_person(browser: Client, hers: Registered, alice
         for hidden in ("Alice", "liddell", str(alice.pk), "Grace", grace.email):
             assert hidden not in said.replace(f"who={alice.email}", ""), (address, hidden)
     assert reasons
-
-
-def test_she_finds_no_person(browser: Client, hers: Registered, alice: User) -> None:
-    tried(hers, alice)
     assert "Location" not in browser.get("/admin/find/", {"q": alice.email})
     filtered, unfiltered = (
         [each["at"] for each in browser.get("/admin/activity/", {"days": "30", "who": who}).context["attempts"]]

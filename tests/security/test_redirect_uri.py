@@ -95,8 +95,7 @@ def with_port(registered: str, port: object) -> str:
 
 
 def public(**fields: Any) -> Registered:
-    application: Registered = ApplicationFactory(client_type=Application.CLIENT_PUBLIC, **fields)
-    return application
+    return ApplicationFactory(client_type=Application.CLIENT_PUBLIC, **fields)
 
 
 @contract("D3.loopback", "D10.equal")

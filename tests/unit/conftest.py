@@ -5,13 +5,17 @@ from __future__ import annotations
 import io
 import logging
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
+import time_machine
 from django.test import Client
 
 from config.logs import JsonFormatter
 from tests.grants import Log
 from tests.pages import admin_browser, proven
+
+START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -24,6 +28,13 @@ def admin_client(admin_client: Client) -> Client:
 def grace(db: None) -> Client:
     """The browser of a new administrator, who has just typed the password."""
     return admin_browser()
+
+
+@pytest.fixture
+def clock() -> Iterator[time_machine.Coordinates]:
+    """A clock that stands still at START until it is moved."""
+    with time_machine.travel(START, tick=False) as clock:
+        yield clock
 
 
 @pytest.fixture

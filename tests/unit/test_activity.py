@@ -32,7 +32,6 @@ class Tried(Attempt):
     """The steps of a sign-in. A method that sends a request returns the answer."""
 
     def callback(self) -> str:
-        """Allow, and return the code."""
         location: str = self.answer(decision="allow")["Location"]
         return location.partition("code=")[2].partition("&")[0]
 
@@ -47,7 +46,6 @@ class Tried(Attempt):
         return self
 
     def signed_in(self, **changes: Any) -> Tried:
-        """Sign the person in, after these changes of the account."""
         User.objects.filter(pk=self.person.pk).update(**changes)
         self.browser.force_login(self.person)
         return self
@@ -146,7 +144,7 @@ def listing(*arguments: str) -> Any:
     return described("activity", *arguments)
 
 
-def test_the_command_lists_the_newest_first_and_filters_and_names_what_is_wrong() -> None:
+def test_the_command_lists_the_newest_first_and_filters_and_names_what_is_wrong(grace: Client) -> None:
     tried, other = Tried(), Tried()
     tried.get(redirect_uri="http://client.example/callback?state=hidden")
     other.exchange(client_secret="wrong")
@@ -165,9 +163,6 @@ def test_the_command_lists_the_newest_first_and_filters_and_names_what_is_wrong(
     for wrong, *arguments in (("client_id", "feed"), ("--since", "--since", "soon"), ("--limit", "--limit=-1")):
         with pytest.raises(CommandError, match=wrong):
             listing(*arguments)
-
-
-def test_a_reference_without_a_record_is_answered_with_where_it_is(grace: Client) -> None:
     _nothing, told = run("activity", "--reference", "7K3M9QXT")
     for text in (told, text_of(grace.get("/admin/find/", {"q": "7K3M9QXT"}))):
         assert "every reference" in text
@@ -187,9 +182,7 @@ def test_who_fails_forty_times_in_an_hour_finds_each_of_the_forty() -> None:
 
 @pytest.mark.integration
 @pytest.mark.parametrize("without", ["nothing", "limits", "redis"])
-def test_a_flood_is_bounded_and_takes_no_record_from_others(
-    settings: Any, without: str, request: pytest.FixtureRequest
-) -> None:
+def test_a_flood_takes_no_record_from_others(settings: Any, without: str, request: pytest.FixtureRequest) -> None:
     """Many addresses may hide records of strangers, one address hides nobody's."""
     settings.RATES_OF_RECORDS = {"records_of_caller": "6/h", "records_of_kind": "10/h"}
     if without == "limits":

@@ -18,30 +18,22 @@ from django.utils import timezone
 from accounts import admin_site
 from accounts.models import AuditEntry, User
 from oauth_bridge.activity import counts
-from oauth_bridge.activity.causes import CAUSES, fix_of, title_of
+from oauth_bridge.activity.causes import CAUSES, fix_of, title_of, words_of
 from oauth_bridge.administration import overview
 from oauth_bridge.errors import OAuthFault
 from oauth_bridge.models import Application, Consent
 from oauth_bridge.models.activity import ActivityRecord, Outcome, Step
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory
-from tests.grants import HTML, Attempt
-from tests.pages import (
-    admin_browser,
-    admin_page,
-    deliver_all,
-    html_of,
-    is_signed_in,
-    sign_in,
-    staff,
-    text_of,
-    with_session,
-)
+from tests.grants import HTML, Attempt, try_password
+from tests.pages import admin_browser, admin_page, deliver_all, html_of, is_signed_in, staff, text_of, with_session
 
 pytestmark = pytest.mark.django_db
 
 WWW = "https://www.client.example/callback"
 ACTIVITY, VIEW, PEOPLE = "view_activityrecord", "view_application", "view_user"
 USERS = "/admin/accounts/user/"
+# What only developers know.
+TERMS = re.compile("(?i)PKCE|verifier|challenge|grant type|scope|response type|OpenID|token|callback address")
 
 
 @pytest.fixture
@@ -57,7 +49,7 @@ def record_page() -> str:
     return reverse("admin:record", args=[ActivityRecord.objects.get().pk])
 
 
-def test_the_record_shows_what_differs_what_to_change_and_what_was_asked(tried: Attempt, grace: Client) -> None:
+def test_the_record_shows_what_differs_what_was_asked_and_what_mends_it(tried: Attempt, grace: Client) -> None:
     page = grace.get(record_page())
     said, html = text_of(page), html_of(page)
     assert "add-address" not in html_of(staff(ACTIVITY, VIEW).get(record_page()))
@@ -66,9 +58,6 @@ def test_the_record_shows_what_differs_what_to_change_and_what_was_asked(tried: 
     told = "One has www. and the other has not.", "Not yet mended. Fix:", "state masked, 11 characters"
     assert [each for each in told if each not in said] == []
     assert "secretstate" not in html
-
-
-def test_a_record_is_mended_once_the_address_is_added(tried: Attempt, grace: Client) -> None:
     record = record_page()
     add = f"{record}add-address/"
     stale = with_session(User.objects.get(is_superuser=True))
@@ -145,9 +134,11 @@ def test_what_is_not_found_is_said_and_leads_on(grace: Client) -> None:
     assert "Nothing is found" in text_of(page)
     assert "You can look through these: Overview Applications People Activity Audit trail" in text_of(page)
     assert grace.get(reverse("admin:record", args=[1])).status_code == 404
-    sign_in(Client(), "stranger@example.org")
+    try_password("stranger@example.org")
     page = grace.get("/admin/find/", {"q": "stranger@example.org"}, follow=True)
     assert "No account has this address" in text_of(page), "it leads to the records of the address"
+    kind, key = ContentType.objects.get_for_model(User).pk, User.objects.values_list("pk", flat=True)[0]
+    assert grace.get(f"/admin/r/{kind}/{key}/").status_code == 404, "Django's link to a person"
 
 
 def test_an_administrator_gets_from_the_error_page_to_the_record(tried: Attempt) -> None:
@@ -156,11 +147,6 @@ def test_an_administrator_gets_from_the_error_page_to_the_record(tried: Attempt)
     (url,) = re.findall(r'href="(/admin/find/[^"]+)"', html_of(page))
     assert browser.get(url)["Location"] == reverse("admin:record", args=[ActivityRecord.objects.latest("id").pk])
     assert "/admin/" not in html_of(tried.browser.get(tried.link(redirect_uri=WWW), **HTML))
-
-
-def test_an_address_of_django_that_leads_nowhere_is_a_404(grace: Client) -> None:
-    kind, key = ContentType.objects.get_for_model(User).pk, User.objects.values_list("pk", flat=True)[0]
-    assert grace.get(f"/admin/r/{kind}/{key}/").status_code == 404
 
 
 def test_each_act_on_a_person_does_what_its_page_says(grace: Client) -> None:
@@ -256,23 +242,21 @@ def test_names_are_shown_as_text_and_a_credential_in_the_link_nowhere(grace: Cli
         assert (script in page, secret in page) == (False, False), url
 
 
-def test_each_cause_has_a_title_and_a_fix() -> None:
+def test_each_cause_has_a_title_and_a_fix_and_each_fault_of_an_operation_is_one_or_has_finer_ones() -> None:
     for cause in CAUSES:
         assert not title_of(cause).endswith(".")
         assert fix_of(cause)
         assert not re.search(r"[{}]|%\(", title_of(cause) + fix_of(cause)), cause
-
-
-def test_each_fault_of_an_operation_is_a_cause_or_has_finer_ones() -> None:
+        assert words_of(cause) or not TERMS.search(title_of(cause)), cause
+    assert words_of("verifier_wrong")[0].startswith("PKCE: a proof that")
+    assert words_of("password_wrong") == words_of("a_cause_of_a_later_release") == []
     # The functions that raise these name the cause.
     finer = "CHALLENGE_METHOD LOGOUT_HINT CLIENT_SECRET_MISSING CLIENT_SWITCHED_OFF CLIENT_SECRET_EXPIRED"
     finer += " CODE_PERSON_AWAY CODE_REVOKED REQUEST_DAMAGED"
     assert {name for name in OAuthFault.__members__ if name.lower() not in CAUSES} == {"SPECULATIVE", *finer.split()}
 
 
-def test_the_overview_has_failures_and_what_somebody_must_look_at(
-    grace: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_overview_has_failures_and_what_to_look_at(grace: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     said = text_of(grace.get("/admin/"))
     assert "No application turns people away" in said
     assert "No application is registered yet" in said

@@ -136,16 +136,13 @@ def check(client_id: str) -> tuple[int, list[tuple[str, bool]]]:
     return status, [(each["code"], each["would_fail"]) for each in found["findings"]]
 
 
-def test_without_a_secret_that_works_it_would_fail(application: Registered) -> None:
+def test_without_a_secret_that_works_or_a_person_it_would_fail(application: Registered) -> None:
     for change in ({"expires_at": timezone.now() - timedelta(minutes=1)}, {"expires_at": None, "is_revoked": True}):
         ApplicationSecret.objects.update(**change)
         assert check(application.client_id) == (1, [("no_secret", True)])
     secret_rotation.rotate(application.row)
     for client_id in (application.client_id, ApplicationFactory(client_type="public").client_id):
         assert check(client_id) == (0, [])
-
-
-def test_for_groups_without_anybody_who_can_sign_in_it_would_fail(application: Registered) -> None:
     group = Group.objects.create(name="readers")
     registry.set_groups(application.row, [group])
     PersonFactory(is_active=False).groups.add(group)
@@ -171,18 +168,15 @@ def test_an_end_of_a_secret_and_three_months_without_a_sign_in_are_told(applicat
     assert check(application.client_id) == (0, [("old_secret_used", False)])
 
 
-@pytest.mark.parametrize(
-    ("address", "is_trusted", "codes"),
-    [
+def test_addresses_are_looked_at(application: Registered) -> None:
+    for address, is_trusted, codes in (
         ("http://app.example/cb", False, ["address_refused_today"]),
         ("http://127.0.0.1:9000/cb", True, ["trusted_without_https"]),
         ("http://127.0.0.1/cb", False, ["address_hint"]),
         ("https://intranet:443/", False, ["address_hint"] * 3),
-    ],
-)
-def test_addresses_are_looked_at(application: Registered, address: str, is_trusted: bool, codes: list[str]) -> None:
-    Application.objects.update(redirect_uris=address, is_trusted=is_trusted)
-    assert check(application.client_id) == (0, [(code, False) for code in codes])
+    ):
+        Application.objects.update(redirect_uris=address, is_trusted=is_trusted)
+        assert check(application.client_id) == (0, [(code, False) for code in codes]), address
 
 
 def test_failures_of_the_last_day_are_told_with_cause_and_fix_to_who_may_see_the_activity() -> None:

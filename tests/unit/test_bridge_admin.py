@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import re
 
 import pytest
-from django.core.files.uploadedfile import SimpleUploadedFile
 from django.utils import timezone
-from PIL import Image
 
 from accounts.models import StoredPicture
 from config.infrastructure.errors import RequestError
@@ -19,7 +16,7 @@ from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.models import Application, ApplicationSecret, Consent
 from oauth_bridge.models.activity import Outcome, Step
 from tests.contract_coverage import contract
-from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, TokenFactory
+from tests.factories import ApplicationFactory, ConsentFactory, PersonFactory, TokenFactory, opened, picture, upload
 from tests.pages import admin_browser, admin_page, html_of, secret_on, staff, text_of
 
 pytestmark = pytest.mark.django_db
@@ -64,27 +61,24 @@ def test_every_bad_address_is_named_and_what_was_typed_stays_from_left_to_right(
     assert not Application.objects.exists()
 
 
-def logo(color="teal"):
-    picture = io.BytesIO()
-    Image.new("RGB", (300, 200), color).save(picture, "JPEG")
-    return SimpleUploadedFile("logo.jpg", picture.getvalue())
+def logo(height=200):
+    return upload(picture("JPEG", (300, height)), "logo.jpg")
 
 
 def test_a_logo_is_stored_as_png_until_it_is_replaced_removed_or_deleted_with_its_application(registered):
     browser, _, application = registered
-    drawing = SimpleUploadedFile("logo.png", b"<svg onload=alert(1)>")
-    for wrong in ({"redirect_uris": "x", "new_logo": logo()}, {"new_logo": drawing}):
+    for wrong in ({"redirect_uris": "x", "new_logo": logo()}, {"new_logo": upload(b"<svg onload=alert(1)>")}):
         assert browser.post(admin_page(application, "change"), {**FORM, **wrong}).status_code == 200
     assert not StoredPicture.objects.exists()
     addresses = []
-    for change in ({"new_logo": logo()}, {"new_logo": logo("red")}, {"remove_logo": "on"}, {"new_logo": logo()}):
+    for change in ({"new_logo": logo()}, {"new_logo": logo(201)}, {"remove_logo": "on"}, {"new_logo": logo()}):
         browser.post(admin_page(application, "change"), {**FORM, **change})
         addresses.append(Application.objects.get().logo_url)
     assert (len(set(addresses)), addresses[2]) == (4, "")
     *replaced, answer = [browser.get(address) for address in addresses if address]
     assert [each.status_code for each in replaced] == [404, 404]
     assert (answer["Content-Type"], "immutable" in answer["Cache-Control"]) == ("image/png", True)
-    assert Image.open(io.BytesIO(answer.content)).size[0] == 256
+    assert opened(answer.content).size[0] == 256
     registry.delete(Application.objects.get())
     assert browser.get(addresses[-1])["Cache-Control"] == "no-store"
     assert not StoredPicture.objects.exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -17,7 +16,6 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts import audit_trail
-from oauth_bridge.activity.causes import CAUSES, words_of
 from oauth_bridge.applications import registry
 from oauth_bridge.consent import consents
 from oauth_bridge.credentials import code_redemption, tokens
@@ -53,9 +51,6 @@ def check(answer: Any, step: str, cause: str, client_id: str, person: object = N
 
 def says(answer: Any, fault: Fault) -> bool:
     return bool(answer.json()["error_description"].startswith(fault.problem.partition("{")[0]))
-
-
-# Steps of each kind ---------------------------------------------------------------------------------------------------
 
 
 def sent_as_json(tried: Tried) -> Any:
@@ -137,8 +132,6 @@ def test_a_json_body_that_names_no_application_is_recorded_without_one(sent: str
     check(Client().post("/oauth/token", sent, "application/json"), "exchange", "media_type", "")
 
 
-# Clients --------------------------------------------------------------------------------------------------------------
-
 CLIENTS: list[tuple[str, Fault, str | None, dict[str, Any], dict[str, str]]] = [
     # the cause, the fault, the secret that is sent, columns of the application or its secret, what else is sent
     ("client_unknown", Fault.CLIENT_NOT_AUTHENTICATED, WRONG, {}, {"client_id": "feed" * 8}),
@@ -177,9 +170,6 @@ def test_a_failed_authentication_has_its_cause_and_reads_the_same_for_all(
         assert ["LEFT JOIN (" in query["sql"] for query in captured][:2] == [False, True]
     if cause == "secret_of_another":
         assert detail["secret_of"] == another.row.pk
-
-
-# Codes ----------------------------------------------------------------------------------------------------------------
 
 
 def change(row: Any, **changes: Any) -> None:
@@ -235,8 +225,6 @@ def test_a_code_for_whose_refusal_no_reason_is_left_has_a_cause_too(monkeypatch:
     assert says(answer, Fault.CODE_RACED)
 
 
-# Tokens ---------------------------------------------------------------------------------------------------------------
-
 TOKENS: dict[str, tuple[Fault, Callable[[Issued], object]]] = {
     "token_expired": (Fault.TOKEN_EXPIRED, lambda it: change(it.row, expires_at=ago(seconds=1))),
     "token_revoked": (Fault.TOKEN_REVOKED, lambda it: change(it.row, revoked_at=ago(seconds=1))),
@@ -276,12 +264,3 @@ def test_a_refused_sign_out_has_its_cause_and_its_client(cause: str, is_named: b
     check(
         Client().get("/oauth/logout", ({"client_id": client_id} if is_named else {}) | sent), "logout", cause, client_id
     )
-
-
-def test_each_term_that_only_developers_know_is_explained() -> None:
-    term = re.compile(
-        "PKCE|verifier|challenge|grant type|scope|response type|OpenID|token|callback address", re.IGNORECASE
-    )
-    assert [name for name, cause in CAUSES.items() if term.search(cause.title) and not words_of(name)] == []
-    assert words_of("verifier_wrong")[0].startswith("PKCE: a proof that")
-    assert words_of("password_wrong") == words_of("a_cause_of_a_later_release") == []

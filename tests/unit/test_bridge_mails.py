@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -22,21 +22,19 @@ from oauth_bridge.models import Application, ApplicationSecret, Consent
 from tests.factories import ApplicationFactory, CodeFactory, PersonFactory, Registered, registered
 from tests.grants import PAGE, answer, consent_page, link_of, redeem
 from tests.pages import deliver_all, html_of, with_session
+from tests.unit.conftest import START
 
 Rewind = Callable[..., None]
-START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
 def delivered() -> list[tuple[str, str]]:
-    """Send all e-mails. Return the address and the subject of each."""
     mail.outbox.clear()
     deliver_all()
     return [(message.to[0], message.subject) for message in mail.outbox]
 
 
 def said() -> str:
-    """The newest e-mail, with single spaces between its words."""
     return " ".join(str(mail.outbox[-1].body).split())
 
 
@@ -94,14 +92,7 @@ def test_a_replayed_code_is_told_once_for_each_application(alice: User, rewind: 
 
 
 @pytest.fixture
-def clock() -> Iterator[time_machine.Coordinates]:
-    with time_machine.travel(START, tick=False) as clock:
-        yield clock
-
-
-@pytest.fixture
 def made(db: None, clock: time_machine.Coordinates) -> Application:
-    """An application whose only reader of mails is Ada."""
     PersonFactory(email="ada@example.com", is_superuser=True, is_staff=True)
     return registered()[0]
 
@@ -138,9 +129,7 @@ def test_the_mail_names_application_number_end_last_use_and_page(made: Applicati
     assert [each for each in (*named, new) if each not in said()] == [new]
 
 
-def test_nobody_is_told_of_a_secret_that_is_of_no_use_or_that_another_purge_tells_of(
-    made: Application, clock: time_machine.Coordinates
-) -> None:
+def test_nobody_is_told_of_a_useless_secret_or_twice_of_one(made: Application, clock: time_machine.Coordinates) -> None:
     secret_rotation.rotate(made, DAY)
     for change in ({"is_enabled": False}, {"is_enabled": True}):
         Application.objects.filter(pk=made.pk).update(**change)

@@ -19,14 +19,7 @@ from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.credentials.random_values import digest_of
 from oauth_bridge.models import Application, ApplicationSecret
 from tests.contract_coverage import contract
-from tests.factories import (
-    ApplicationFactory,
-    CodeFactory,
-    ConsentFactory,
-    PersonFactory,
-    Registered,
-    TokenFactory,
-)
+from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory, Registered, TokenFactory
 from tests.grants import Log, read, redeem
 from tests.pages import browser_of
 
@@ -39,7 +32,6 @@ GOOD = {"client_id": NEW, "name": "New", "redirect_uris": [URI]}
 
 
 def run(*arguments: str) -> tuple[str, str]:
-    """Return standard output and standard error."""
     out, errors = io.StringIO(), io.StringIO()
     call_command("application", *arguments, stdout=out, stderr=errors)
     return out.getvalue(), errors.getvalue()
@@ -131,9 +123,6 @@ def test_after_a_restore_all_credentials_end_and_what_else_is_back_is_listed(ali
         assert text in out.getvalue()
 
 
-# The values of `create` and `set` -------------------------------------------------------------------------------------
-
-
 def test_each_field_is_set_or_emptied_and_the_rest_stays() -> None:
     row = ApplicationFactory(name="Photo Printer").row
     before = described("show", row.client_id)
@@ -184,9 +173,6 @@ def test_what_is_wrong_names_the_option_and_changes_nothing() -> None:
         assert str(error.value).isprintable(), arguments
     assert described("list") == before
     assert not Group.objects.exists()
-
-
-# `export` and `apply` -------------------------------------------------------------------------------------------------
 
 
 def test_export_has_each_field_and_nothing_else(registered: Registered) -> None:
@@ -270,16 +256,13 @@ WRONG: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("entry", "sentence"), WRONG)
-def test_what_is_wrong_names_application_and_field(entry: Any, sentence: str) -> None:
-    if entry:
-        entry = {"client_id": OTHER, "name": "Other", "redirect_uris": [URI]} | entry
-        entry = {name: value for name, value in entry.items() if value is not ...}
-    nothing, said = refused([GOOD, entry]).splitlines()
-    assert (nothing, sentence in said, "hunter2" in said) == ("Nothing was changed.", True, False)
-
-
-def test_all_problems_are_named_and_the_client_type_is_fixed() -> None:
+def test_everything_that_is_wrong_names_application_and_field() -> None:
+    for entry, sentence in WRONG:
+        if entry:
+            entry = {"client_id": OTHER, "name": "Other", "redirect_uris": [URI]} | entry
+            entry = {name: value for name, value in entry.items() if value is not ...}
+        nothing, said = refused([GOOD, entry]).splitlines()
+        assert (nothing, sentence in said, "hunter2" in said) == ("Nothing was changed.", True, False), entry
     row = ApplicationFactory().row
     said = refused([{"client_id": row.client_id, "client_type": "public"}, GOOD | {"name": ""}])
     assert "client_type: it is fixed" in said
@@ -298,9 +281,7 @@ def test_no_name_looks_like_a_trusted_one_in_the_file_or_outside() -> None:
     assert "People could take “Reading”" in apply([GOOD | {"name": "reading"}])[1], "a warning"
 
 
-def test_a_file_that_is_no_list_of_applications_is_a_sentence_and_standard_input_is_a_file(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_file_without_a_list_is_a_sentence_and_standard_input_is_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     for content in (b"", b"{}", b"[{]", b"\xff[]"):
         assert re.fullmatch("FILE: .*", refused(content))
     for path in ("/nowhere/applications.json", "/"):

@@ -173,16 +173,13 @@ def groups_of(application: Registered, **of: str) -> tuple[bool, list[str]]:
 
 
 def saved(browser: Client, application: Registered, **fields: Any) -> Any:
-    """The errors of the form, if any."""
     row = application.row
     form = {"name": row.name, "homepage": row.homepage, "redirect_uris": row.redirect_uris, **ALG}
     page = browser.post(admin_page(row, "change"), {**form, **fields})
     return [] if page.status_code == 302 else list(page.context["adminform"].form.errors)
 
 
-def test_the_form_chooses_the_groups_and_half_a_change_is_refused(
-    admin_client: Client, application: Registered, readers: Group
-) -> None:
+def test_the_form_takes_no_half_choice_of_groups(admin_client: Client, application: Registered, readers: Group) -> None:
     pk = readers.pk
     assert "Choose at least one group" in text_of(admin_client.post(ADD, NEW | {"is_restricted": "on"}))
     admin_client.post(ADD, NEW | {"is_restricted": "on", "groups": [pk]})
@@ -219,9 +216,7 @@ def test_a_new_group_is_made_on_the_form_by_those_who_may_add_groups(application
     assert groups_of(application, name="Both") == (True, ["Readers", "Writers"])
 
 
-def test_the_page_of_a_group_lists_the_applications_that_it_opens(
-    admin_client: Client, application: Registered, readers: Group
-) -> None:
+def test_a_group_lists_the_applications_it_opens(admin_client: Client, application: Registered, readers: Group) -> None:
     path, name, pages = f"/admin/auth/group/{readers.pk}/", application.row.name, []
     for groups, browser in (([], admin_client), ([readers], admin_client), ([readers], staff("view_group"))):
         registry.set_groups(application.row, groups)
@@ -231,7 +226,7 @@ def test_the_page_of_a_group_lists_the_applications_that_it_opens(
         assert f'href="{path}"' in html_of(admin_client.get(page))
 
 
-def test_a_person_in_two_of_the_groups_learns_them_and_gets_one_profile(
+def test_who_is_in_two_groups_learns_them_and_who_is_in_none_confirms_no_address_first(
     alice: User, application: Registered, readers: Group
 ) -> None:
     chosen = [readers, Group.objects.create(name="writers")]
@@ -242,9 +237,5 @@ def test_a_person_in_two_of_the_groups_learns_them_and_gets_one_profile(
     page = browser.get(f"{link_of(application)}&scope=openid+groups", headers=PAGE, follow=True)
     assert "readers, writers" in text_of(page)
     assert browser.post("/accounts/export").json()["groups"] == ["readers", "writers"]
-
-
-def test_who_may_not_use_it_need_not_confirm_an_address_first(application: Registered, readers: Group) -> None:
-    registry.set_groups(application.row, [readers])
     browser = with_session(PersonFactory(email_verified_at=None))
     assert "is for certain people only" in html_of(browser.get(link_of(application), headers=PAGE))

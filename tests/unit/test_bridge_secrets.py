@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 import time_machine
@@ -18,41 +17,24 @@ from oauth_bridge.models.secrets import State
 from oauth_bridge.oauth import exchange
 from tests.factories import CodeFactory, Registered, TokenFactory, registered
 from tests.grants import read, redeem
-from tests.pages import admin_page, html_of, proven, secret_on, text_of
+from tests.pages import admin_page, html_of, secret_on, text_of
+from tests.unit.conftest import START
 
-pytestmark = [pytest.mark.django_db, pytest.mark.integration]
+pytestmark = [pytest.mark.django_db, pytest.mark.integration, pytest.mark.usefixtures("clock")]
 
-START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 Made = tuple[Application, str]
 
 
 @pytest.fixture
-def clock() -> Iterator[time_machine.Coordinates]:
-    with time_machine.travel(START, tick=False) as clock:
-        yield clock
-
-
-@pytest.fixture
-def made(clock: time_machine.Coordinates) -> Made:
+def made() -> Made:
     return registered()
 
 
 def exchanged(application: Application, secret: str) -> str:
     code = CodeFactory(application=application, application_version=application.credentials_version)
     return str(redeem(Registered(application, secret), code).json()["access_token"])
-
-
-def test_a_number_is_never_given_again(made: Made, clock: time_machine.Coordinates) -> None:
-    application, _ = made
-    secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
-    secret_rotation.revoke(application, 2)
-    clock.move_to(START + 91 * DAY)
-    list(purging.batches(START + 91 * DAY))
-    assert not application.secrets.exists()
-    secret_rotation.rotate(application)
-    assert application.secrets.get().number == 3
 
 
 def test_all_codes_and_tokens_end_with_a_leaked_secret(made: Made, clock: time_machine.Coordinates) -> None:
@@ -116,7 +98,7 @@ def test_a_secret_ends_when_its_overlap_does_and_one_ended_at_once_stays_so_when
     assert [secret.works for secret in application.secrets.all()] == [True, False, False]
 
 
-def test_an_expired_secret_is_kept_for_90_days_and_ten_of_an_application(made, clock):
+def test_an_expired_secret_is_kept_for_90_days_and_ten_of_an_application_and_no_number_comes_again(made, clock):
     application, first = made
     secret_rotation.rotate(application, HOUR)
     list(purging.batches(START + HOUR + 90 * DAY - timedelta(microseconds=1)))
@@ -129,11 +111,18 @@ def test_an_expired_secret_is_kept_for_90_days_and_ten_of_an_application(made, c
         secret_rotation.rotate(application, secret_rotation.REVOKE_NOW)
     assert application.secrets.filter(is_revoked=True).count() == secret_rotation.MOST_EXPIRED
     assert application.secrets.filter(is_revoked=True).earliest("expires_at").expires_at == START + 2 * MINUTE
+    secret_rotation.revoke(application, 14)
+    clock.move_to(START + 91 * DAY)
+    list(purging.batches(START + 91 * DAY))
+    secret_rotation.rotate(application)
+    assert application.secrets.get().number == 15
 
 
 def test_the_use_of_the_secret_that_was_sent_and_let_in_is_noted_once_a_minute(made, clock):
     application, old = made
-    new = secret_rotation.rotate(application, HOUR).secret
+    rotation = secret_rotation.rotate(application, HOUR)
+    new = rotation.secret
+    assert new not in repr(rotation)
     fault_of(application, "wrong")
     assert not ApplicationSecret.objects.exclude(last_used_at=None).exists()
     for after, noted in ((0, 0), (1, 0), (59.999999, 0), (60, 60), (119, 60), (121, 121), (50, 121)):
@@ -143,16 +132,6 @@ def test_the_use_of_the_secret_that_was_sent_and_let_in_is_noted_once_a_minute(m
     clock.move_to(START + HOUR)
     assert fault_of(application, old) is OAuthFault.CLIENT_SECRET_EXPIRED
     assert application.secrets.last().last_used_at is None
-
-
-def test_what_holds_a_secret_does_not_show_it(made):
-    rotation = secret_rotation.rotate(made[0])
-    assert rotation.secret not in repr(rotation)
-
-
-@pytest.fixture
-def admin_client(clock, admin_client):
-    return proven(admin_client)
 
 
 def working(application):

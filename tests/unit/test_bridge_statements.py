@@ -1,16 +1,25 @@
-"""How many statements each operation costs. A new one is a decision, never an accident."""
+"""How many statements each operation costs. The signal of the toolkit is sent, and its commands are refused."""
 
+from __future__ import annotations
+
+import sys
 from functools import partial
+from pathlib import Path
+from typing import Any
 
+import oauth2_provider
 import pytest
+from django.core.management import find_commands
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from oauth2_provider.signals import app_authorized
 
+import manage
 from oauth_bridge.activity import counts
 from oauth_bridge.consent import consents
 from oauth_bridge.credentials.random_values import new_credential
 from oauth_bridge.models import AccessToken, Application, AuthorizationCode
-from tests.factories import ApplicationFactory
+from tests.factories import ApplicationFactory, Registered, digest_of
 from tests.grants import exchange, link_of, userinfo
 
 INDEXES = {
@@ -63,3 +72,26 @@ def test_a_code_or_token_is_found_by_its_digest_whatever_the_planner_knows(db, m
         found = connection.introspection.get_constraints(cursor, model._meta.db_table).values()
     columns = {tuple(each["columns"]) for each in found if each["index"] or each["unique"] or each["primary_key"]}
     assert columns == INDEXES[model]
+
+
+def test_the_signal_of_the_toolkit_has_the_row_of_the_token(application: Registered) -> None:
+    """A receiver that fails costs no token."""
+    tokens: list[Any] = []
+
+    def receiver(token: AccessToken, **_kwargs: Any) -> None:
+        tokens.append(token)
+        raise RuntimeError
+
+    app_authorized.connect(receiver)
+    assert exchange(application, code="another").status_code == 400
+    answer = exchange(application).json()
+    app_authorized.disconnect(receiver)
+    assert [bytes(token.digest) for token in tokens] == [digest_of(answer["access_token"])]
+
+
+def test_the_command_line_refuses_every_command_of_the_toolkit_and_names_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    theirs = find_commands(str(Path(oauth2_provider.__file__).parent / "management"))
+    for command in ("changepassword", *theirs):
+        monkeypatch.setattr(sys, "argv", ["manage.py", command])
+        with pytest.raises(SystemExit, match=r"Use manage\.py"):
+            manage.main()

@@ -91,9 +91,7 @@ READ_VARIABLES = {
 
 
 @pytest.mark.parametrize("name", sorted(MALFORMED.keys() | {each for each in READ_VARIABLES if each[:5] != "RATE_"}))
-def test_a_malformed_value_is_refused_by_a_sentence_naming_its_variable(
-    monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_malformed_value_is_refused_by_a_sentence_with_its_name(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     values = MALFORMED[name]  # each variable has an entry
     for value in values.split() if isinstance(values, str) else values:
         with monkeypatch.context() as patch, pytest.raises(ImproperlyConfigured) as refusal:
@@ -152,9 +150,7 @@ def test_a_variable_becomes_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
             assert settings_with(patch, **{name: value}).items() >= expected.items()
 
 
-def test_a_database_is_found_as_libpq_finds_it_and_sqlite_waits_for_its_turn_to_write(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_database_is_found_as_libpq_finds_it_and_sqlite_waits_for_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     def entry(url: str) -> Any:
         monkeypatch.setenv("DATABASE_URL", url)
         return env.database("DATABASE_URL", "")
@@ -219,9 +215,7 @@ def test_a_secret_is_read_from_a_file_unless_it_is_set_too(monkeypatch: pytest.M
         settings_with(monkeypatch, SECRET_KEY="hidden", SECRET_KEY_FILE=str(tmp_path / "empty"))
 
 
-def test_a_name_that_is_almost_one_of_ours_stops_the_start_unless_ours_is_set(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_name_like_ours_and_no_other_stops_the_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("DATABASE_URI", "TRUSTED_PROXYS", "SIGNUP", "SECRET_KEYS"):
         with monkeypatch.context() as patch, pytest.raises(ImproperlyConfigured) as refusal:
             settings_with(patch, **{name: "hidden", "DATABASE_URL": ""})
@@ -229,11 +223,6 @@ def test_a_name_that_is_almost_one_of_ours_stops_the_start_unless_ours_is_set(
         assert "hidden" not in str(refusal.value)
     (tmp_path / "url").write_text("sqlite:///:memory:")
     settings_with(monkeypatch, DATABASE_URI="x", DATABASE_URL_FILE=str(tmp_path / "url"))
-
-
-def test_other_names_are_left_alone_and_no_variable_of_ours_is_taken_for_another(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
     others = "REDIS_TLS_URL WEB_SERVICE_HOST SERVICE_PORT PGHOST HOSTNAME PICTURES MEDIA_ROOT AWS_SECRET_ACCESS_KEY "
     others += "RATE_LIMIT_SERVICE_HOST RATE_LIMIT_SERVICE_PORT_HTTP RATE_LIMIT_PORT_80_TCP_ADDR"  # of Kubernetes
     settings_with(monkeypatch, **dict.fromkeys(others.split(), "x"))
@@ -241,32 +230,30 @@ def test_other_names_are_left_alone_and_no_variable_of_ours_is_taken_for_another
         assert not difflib.get_close_matches(name, READ_VARIABLES - {name}, 1, env.ALIKE)
 
 
-SVG = (
-    b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 1"><script>alert(1)</script></svg>'
-)
 PNG = b"\x89PNG\r\n\x1a\n rest"
-WEBP = b"RIFF\x10\n\x00\x00WEBPVP8 "
+LOGOS = {
+    "image/svg+xml": b'<?xml version="1.0"?>\n<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>',
+    "image/png": PNG,
+    "image/webp": b"RIFF\x10\n\x00\x00WEBPVP8 ",
+}
 
 
-@pytest.mark.parametrize(
-    ("content", "content_type"), [(SVG, "image/svg+xml"), (PNG, "image/png"), (WEBP, "image/webp")]
-)
-def test_the_logo_is_in_place_of_the_mark_and_served_by_the_service(
-    client: Client, db: None, settings: Any, monkeypatch: Any, tmp_path: Path, content: bytes, content_type: str
-) -> None:
+@pytest.mark.django_db
+def test_the_logo_is_in_place_of_the_mark(client: Client, settings: Any, monkeypatch: Any, tmp_path: Path) -> None:
     assert client.get("/accounts/sign-in").text.count("/static/img/mark.svg") == 2
-    (tmp_path / "logo").write_bytes(content)
     monkeypatch.setenv("SERVICE_LOGO", str(tmp_path / "logo"))
-    settings.SERVICE_LOGO = branding.logo("SERVICE_LOGO")
-    page = client.get("/accounts/sign-in").text
-    [url] = set(re.findall(r'"(/brand/[^"]+)"', page))
-    assert f'<link rel="icon" href="{url}" type="{content_type}">' in page
-    assert f'<img class="own" src="{url}" alt="" height="24">' in page
-    assert "mark.svg" not in page
-    answer = client.get(url, HTTP_COOKIE="a=" + "x" * 9000)
-    assert (answer.content, answer["Content-Type"]) == (content, content_type)
-    assert "immutable" in answer["Cache-Control"]
-    assert "Cookie" not in answer.get("Vary", "")
+    for content_type, content in LOGOS.items():
+        (tmp_path / "logo").write_bytes(content)
+        settings.SERVICE_LOGO = branding.logo("SERVICE_LOGO")
+        page = client.get("/accounts/sign-in").text
+        [url] = set(re.findall(r'"(/brand/[^"]+)"', page))
+        assert f'<link rel="icon" href="{url}" type="{content_type}">' in page
+        assert f'<img class="own" src="{url}" alt="" height="24">' in page
+        assert "mark.svg" not in page
+        answer = client.get(url, HTTP_COOKIE="a=" + "x" * 9000)
+        assert (answer.content, answer["Content-Type"]) == (content, content_type)
+        assert "immutable" in answer["Cache-Control"]
+        assert "Cookie" not in answer.get("Vary", "")
     # A drawing that is opened by itself runs no script.
     assert re.fullmatch(r"default-src 'none'; (?!.*script).*; sandbox", answer["Content-Security-Policy"])
     assert client.get(f"/brand/{'0' * 32}.svg").status_code == 404

@@ -40,9 +40,7 @@ def state_of(client: Client) -> tuple[int, str]:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_database_that_lacks_a_migration_or_can_not_be_written_is_not_ready(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_migrations_or_writes_a_database_is_not_ready(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(health, "_migrations", lambda: frozenset({("accounts", "9999_next")}))
         assert state_of(client) == (503, "migrations pending")

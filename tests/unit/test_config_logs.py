@@ -27,8 +27,7 @@ def formatted(**attributes: Any) -> dict[str, Any]:
     record = logging.makeLogRecord({"name": "oauth_bridge", "levelname": "ERROR", "msg": "it broke", **attributes})
     text = logs.JsonFormatter().format(record)
     assert "\n" not in text
-    line: dict[str, Any] = json.loads(text)
-    return line
+    return json.loads(text)
 
 
 def test_a_line_names_its_request() -> None:
@@ -74,9 +73,7 @@ TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
 
 
 @pytest.mark.django_db
-def test_the_line_of_the_request_has_the_well_formed_ids_of_a_trusted_proxy(
-    client: Client, rf: RequestFactory, settings: Any, caplog: Any
-) -> None:
+def test_a_line_has_well_formed_ids_of_a_proxy(client: Client, rf: RequestFactory, settings: Any, caplog: Any) -> None:
     caplog.set_level(logging.INFO, "config.access")
     settings.TRUSTED_PROXIES = [ip_network("127.0.0.1")]
     ids = {"HTTP_X_REQUEST_ID": "a1-B2", "HTTP_TRACEPARENT": TRACEPARENT}
@@ -125,7 +122,9 @@ def is_event(received: bytes, priority: int) -> None:
     assert (int(found[1]), json.loads(found[2])["event"]) == (priority, "x")
 
 
-def test_the_syslog_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_output: io.StringIO) -> None:
+def test_the_syslog_here_and_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log_output: io.StringIO
+) -> None:
     place = str(tmp_path / "log")
     monkeypatch.setattr(logs, "LOCAL_SYSLOG", place)
     emit(AuditHandler(), "nobody listens")
@@ -137,9 +136,6 @@ def test_the_syslog_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         for _ in range(2000):
             emit(AuditHandler(), "x" * 1000)
     assert log_output.getvalue().count("AUDIT_LOG can't be written") > 1, "a full one keeps nobody waiting"
-
-
-def test_the_syslog_of_another_host() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.settimeout(20)

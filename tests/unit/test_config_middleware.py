@@ -20,6 +20,7 @@ from tests.contract_coverage import contract
 from tests.factories import PersonFactory
 from tests.pages import admin_browser, browser_of, html_of
 
+pytestmark = pytest.mark.django_db
 API, PAGES = "https://api.example.com", "https://auth.example.com"
 
 
@@ -34,13 +35,7 @@ def two_origins(settings: Any) -> None:
     settings.ORIGINS_ARE_SET = True
 
 
-def test_a_page_takes_pictures_of_the_api_host_too(rf: RequestFactory, two_origins: None) -> None:
-    assert f"img-src 'self' {API}; " in ResponseHeadersMiddleware(page)(rf.get("/"))["Content-Security-Policy"]
-
-
-def test_a_strange_address_survives_the_move_to_the_pages_and_does_not_leave_the_service(
-    rf: RequestFactory, two_origins: None
-) -> None:
+def test_a_strange_address_survives_the_move_and_stays_with_us(rf: RequestFactory, two_origins: None) -> None:
     for path, query, location in (
         ("/oauth/authorize", "state=é ".encode().decode("latin-1"), "/oauth/authorize?state=%C3%A9%20"),
         ("/oauth/authorize", "state=" + "%00" * 8192, "/oauth/authorize?state=" + "%00" * 8192),
@@ -50,9 +45,10 @@ def test_a_strange_address_survives_the_move_to_the_pages_and_does_not_leave_the
         assert OriginMiddleware(page)(request)["Location"] == PAGES + location
 
 
-def test_machines_are_served_without_cookies_at_the_api_and_operations_everywhere(
-    rf: RequestFactory, two_origins: None
-) -> None:
+def test_machines_get_no_cookies_at_the_api_and_operations_nowhere(rf: RequestFactory, two_origins: None) -> None:
+    """A page may show pictures of the API's host."""
+    assert f"img-src 'self' {API}; " in ResponseHeadersMiddleware(page)(rf.get("/"))["Content-Security-Policy"]
+
     def view(request: HttpRequest) -> HttpResponse:
         response = HttpResponse(f"{request.COOKIES}")
         response.set_cookie("session", "x")
@@ -82,7 +78,7 @@ def test_other_spellings_of_the_page_address_and_other_ports_lead_to_it(rf: Requ
 
 
 @contract("D1.hosts")
-def test_the_health_paths_and_nothing_else_answer_at_any_host(client: Client, db: None, two_origins: None) -> None:
+def test_the_health_paths_and_nothing_else_answer_at_any_host(client: Client, two_origins: None) -> None:
     hosts = ("10.0.0.7:8000", "[fd00::1]", "evil.example", "a b", "", "auth.example.com")
     asked = [*({"HTTP_HOST": host} for host in hosts), {"SERVER_NAME": "10.0.0.7", "SERVER_PROTOCOL": "HTTP/1.0"}]
     for headers, path, ask in itertools.product(asked, ("live", "ready"), (client.get, client.head)):
@@ -94,32 +90,27 @@ def test_the_health_paths_and_nothing_else_answer_at_any_host(client: Client, db
 
 
 @contract("D1.hosts")
-@pytest.mark.parametrize(
-    ("auth_url", "sent", "headers"),
-    [
+def test_where_a_proxy_changes_the_host_no_page_is_redirected_to_itself(rf: RequestFactory, settings: Any) -> None:
+    settings.ALLOWED_HOSTS, settings.ORIGINS_ARE_SET = ["auth.example.com", "[::1]", "10.0.0.7"], True
+    sent_to = (
         ("https://auth.example.com:8443", "auth.example.com", {}),
         ("https://auth.example.com", "auth.example.com:99999", {}),
         ("http://[::1]:9000", "[::1]", {}),
         ("https://auth.example.com", "10.0.0.7:8000", {"X-Forwarded-Host": "auth.example.com"}),
-    ],
-)
-def test_where_a_proxy_changes_the_host_no_page_is_redirected_to_itself(
-    rf: RequestFactory, settings: Any, auth_url: str, sent: str, headers: Any
-) -> None:
-    settings.BASE_URL, settings.AUTH_URL, settings.ORIGINS_ARE_SET = auth_url, auth_url, True
-    settings.ALLOWED_HOSTS = ["auth.example.com", "[::1]", "10.0.0.7"]
-    for ask, path in itertools.product((rf.get, rf.post), ("/oauth/authorize?client_id=x", "/admin/")):
+    )
+    asked = itertools.product(sent_to, (rf.get, rf.post), ("/oauth/authorize?client_id=x", "/admin/"))
+    for (auth_url, sent, headers), ask, path in asked:
+        settings.BASE_URL = settings.AUTH_URL = auth_url
         answer = OriginMiddleware(page)(ask(path, headers={"Host": sent, "Accept": "application/json", **headers}))
         assert answer.status_code == 400
         said = json.loads(answer.content)["error_description"]
         assert f"arrived for the host {sent}, but AUTH_URL is {auth_url}. The proxy must pass the Host header" in said
         answer = OriginMiddleware(page)(ask(path, headers={"Host": sent, "Accept": "text/html", **headers}))
         assert "<h1>The service is not set up for this address</h1>" in answer.content.decode()
-    assert OriginMiddleware(page)(rf.post("/oauth/token", headers={"Host": sent})).status_code == 200
+        assert OriginMiddleware(page)(rf.post("/oauth/token", headers={"Host": sent})).status_code == 200
 
 
 @contract("D19/discovery", "D19/not_found", "7/404")
-@pytest.mark.django_db
 def test_a_near_miss_of_a_path_is_told_what_to_use_and_who_registers_applications(two_origins: None) -> None:
     token, authorize = f"{API}/oauth/token", f"{PAGES}/oauth/authorize"
     discovery = ("/.well-known/oauth-authorization-server/oauth", "/.well-known/jwks.json", "/oauth/keys")
@@ -158,7 +149,6 @@ def test_a_header_above_its_limit_and_no_other_is_refused_by_name(client: Client
 
 
 @contract("D2.pages", "D2.post")
-@pytest.mark.django_db
 def test_a_page_is_found_with_the_wrong_slash(client: Client) -> None:
     for path, led_to in (
         ("/admin?q=%C3%A9", "/admin/?q=%C3%A9"),
@@ -176,14 +166,11 @@ def test_a_page_is_found_with_the_wrong_slash(client: Client) -> None:
         assert browser.get(path).status_code == 404
 
 
-@pytest.mark.django_db
 def test_a_password_manager_finds_the_page_that_changes_the_password() -> None:
     shown = browser_of(PersonFactory()).get("/.well-known/change-password", follow=True)
     assert shown.request["PATH_INFO"] == "/accounts/password/change"
     assert 'autocomplete="new-password"' in html_of(shown)
 
-
-pytestmark = pytest.mark.django_db
 
 CONTENT_TYPE = "multipart/form-data; boundary=b"
 DESCRIPTION = "The body is multipart/form-data. Send the parameters as application/x-www-form-urlencoded."

@@ -50,15 +50,12 @@ def test_everything_is_said_at_once_and_a_failure_ends_with_1(settings: Any, cap
         assert bool(each["fix"]) == (each["status"] in ("warning", "failed"))
 
 
-def test_clocks_and_proxies(settings: Any) -> None:
+def test_clocks_proxies_and_the_audit_log_in_which_nothing_is_written(tmp_path: Path, settings: Any) -> None:
     for seconds, status in {0: "ok", -0.9: "ok", 5: "warning", -60: "failed"}.items():
         assert deployment_checks.clock("clock_redis", "Redis", seconds).status == status
     for trusted, status in {"10.0.0.0/8": "ok", "0.0.0.0/0": "failed", "::/0": "failed"}.items():
         settings.TRUSTED_PROXIES = [ip_network(trusted)]
         assert deployment_checks.proxies().status == status
-
-
-def test_the_check_of_the_audit_log_writes_nothing(tmp_path: Path, settings: Any) -> None:
     for status, options in (
         ("ok", {}),
         ("ok", {"path": str(tmp_path / "audit.log")}),
@@ -82,34 +79,23 @@ def test_purges() -> None:
         assert deployment_checks.purge().status == status
 
 
-@pytest.mark.parametrize(
-    ("url", "mode", "status", "said"),
-    [
-        ("smtp://127.0.0.1:{port}", "takes", "ok", "needs no login"),
-        ("smtp://user:hidden@127.0.0.1:{port}", "takes", "failed", "no login"),
-        ("smtp+tls://127.0.0.1:{port}", "takes", "failed", "no TLS"),
-        ("smtp://127.0.0.1:{port}", HANGS, "failed", "does not answer"),
+def test_mail_servers(mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deployment_checks, "WAIT_SECONDS", 1)
+    settings.IS_HTTPS, own = True, f"127.0.0.1:{mail_server.port}"
+    for url, mode, status, said in (
+        (f"smtp://user:hidden@{own}", "takes", "failed", "no login"),
+        (f"smtp+tls://{own}", "takes", "failed", "no TLS"),
+        (f"smtp://{own}", HANGS, "failed", "does not answer"),
         ("smtp://127.0.0.1:1", "takes", "failed", "Connection refused"),
         ("filemail:///var/mail", "takes", "failed", "written"),
-    ],
-)
-def test_mail_servers(
-    url: str, mode: str, status: str, said: str, mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("EMAIL_URL", url.format(port=mail_server.port))
-    monkeypatch.setattr(deployment_checks, "WAIT_SECONDS", 1)
-    for name, value in env.email("EMAIL_URL", "").items():
-        setattr(settings, name, value)
-    settings.IS_HTTPS, mail_server.mode = True, mode
-    found = deployment_checks.mail()
-    assert (found.status, said in found.message, "hidden" in found.message) == (status, True, False), found
-
-
-def test_a_refused_greeting_is_told_from_a_refused_sender(
-    mail_server: MailServer, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings.EMAIL_BACKEND = "accounts.mail.smtp.EmailBackend"
-    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", mail_server.port
+        (f"smtp://{own}", "takes", "ok", "needs no login"),
+    ):
+        monkeypatch.setenv("EMAIL_URL", url)
+        for name, value in env.email("EMAIL_URL", "").items():
+            setattr(settings, name, value)
+        mail_server.mode = mode
+        found = deployment_checks.mail()
+        assert (found.status, said in found.message, "hidden" in found.message) == (status, True, False), found
     for refused, code, said in (("rcpt", 504, "greets it (504)"), ("mail", 550, "sender (550)")):
         monkeypatch.setattr(f"smtplib.SMTP.{refused}", lambda *_given, code=code: (code, b""))
         assert said in deployment_checks.mail().message
@@ -142,9 +128,8 @@ PRODUCTION = {
 
 @contract("O.deploy")
 @pytest.mark.filterwarnings("ignore:Overriding setting DATABASES")  # the checks read the setting, no connection
-@pytest.mark.parametrize(
-    ("changes", "number"),
-    [
+def test_a_bad_deployment_is_refused_by_number(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for changes, number in (
         ({"AUTH_URL": "http://auth.example.com"}, "config.E001"),
         ({"BASE_URL": "http://api.example.com"}, "config.E002"),
         ({"SECRET_KEY": ""}, "config.E003"),
@@ -156,15 +141,13 @@ PRODUCTION = {
         ({"AUTH_URL": "https://192.0.2.1"}, "config.W002"),
         ({"DATABASE_URL": ""}, "config.W003"),
         ({"SERVICE_COLOR": "#777777"}, "config.E008"),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_a_bad_deployment_is_refused_by_number(
-    changes: dict[str, str], number: str, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    use_settings(settings, settings_with(monkeypatch, **{**PRODUCTION, **changes}))
-    with pytest.raises(SystemCheckError, match=number):
-        call_command("check", deploy=True, fail_level="WARNING")
+    ):
+        use_settings(settings, settings_with(monkeypatch, **{**PRODUCTION, **changes}))
+        with pytest.raises(SystemCheckError, match=number):
+            call_command("check", deploy=True, fail_level="WARNING")
+    settings.AUTH_URL, settings.BASE_URL = "http://localhost:8000", "http://[::1]:8000"
+    found = {each.id for each in checks.deployment_is_safe(None)}
+    assert not {"config.E001", "config.E002"} & found, "this machine needs no encryption"
 
 
 def test_an_empty_database_is_refused_and_one_that_does_not_answer_is_a_warning(committed: None) -> None:
@@ -172,11 +155,6 @@ def test_an_empty_database_is_refused_and_one_that_does_not_answer_is_a_warning(
         with in_use(url):
             [found] = checks.database_is_migrated(None, databases=["default"])
         assert found.id == f"config.{number}"
-
-
-def test_this_machine_needs_no_encryption(settings: Any) -> None:
-    settings.AUTH_URL, settings.BASE_URL = "http://localhost:8000", "http://[::1]:8000"
-    assert not {"config.E001", "config.E002"} & {each.id for each in checks.deployment_is_safe(None)}
 
 
 def test_every_check_is_in_the_operations_guide() -> None:

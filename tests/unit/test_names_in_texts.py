@@ -18,6 +18,7 @@ from oauth_bridge.activity import counts
 from oauth_bridge.administration import application_acts
 from oauth_bridge.administration.person import ACTS as ACTS_ON_PEOPLE
 from oauth_bridge.applications import registry
+from oauth_bridge.consent import consents
 from oauth_bridge.credentials import secret_rotation
 from oauth_bridge.models import ActivityRecord, Application
 from tests.factories import ApplicationFactory, CodeFactory, ConsentFactory, PersonFactory
@@ -48,7 +49,7 @@ def named() -> tuple[Application, User, Group]:
     application = attempt.application.row
     registry.set_groups(application, [group])
     registry.set_owners(application, [person])
-    ApplicationFactory(name=APPLICATION)
+    consents.remember(person, ApplicationFactory(name=APPLICATION).row)
     ConsentFactory(application=application, user=person, fingerprint="x")
     CodeFactory(application=application, user=person, redirect_uri=CALLBACK, redeemed_at=timezone.now())
     secret_rotation.rotate(application, maker=person)
@@ -79,6 +80,10 @@ def test_a_name_is_never_a_template(named: tuple[Application, User, Group]) -> N
         answer = browser.get(address, follow=True, **HTML)
         assert answer.status_code == 200, address
         is_whole(answer.text)
+    twin = Application.objects.exclude(pk=application.pk).get()
+    for button, said in (("ask_again", "will ask again."), ("disconnect", "is disconnected.")):
+        answer = own.post("/accounts/applications", {button: twin.client_id}, follow=True)
+        assert f"{APPLICATION} {said}" in unescape(answer.text)
     posts: list[tuple[str, dict[str, Any]]] = [(address, {"owners": [str(person.pk)]}) for address in [end, *acts]]
     for row, typed in ((group, ""), (person, EMAIL), (application, APPLICATION)):
         address = reverse(f"admin:{row._meta.db_table}_delete", args=[row.pk])

@@ -1,4 +1,4 @@
-"""Which callback addresses may be registered, and how one that is not is compared with those that are."""
+"""Names and callback addresses: which are refused, could deceive, or differ from those that are registered. D7."""
 
 from __future__ import annotations
 
@@ -6,12 +6,146 @@ import re
 
 import pytest
 from django.core.exceptions import ValidationError
+from django.core.management import CommandError
+from django.test import Client
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from oauth_bridge.applications.look_alikes import skeleton
 from oauth_bridge.callback_addresses.difference import REASONS, compare, reason
 from oauth_bridge.callback_addresses.masking import masked
-from oauth_bridge.callback_addresses.registration import hints, registration_problem, split_lines, validate_lines
+from oauth_bridge.callback_addresses.registration import (
+    hints,
+    registration_problem,
+    shown_host,
+    split_lines,
+    validate_lines,
+)
+from oauth_bridge.models import Application
+from tests.factories import ApplicationFactory, PersonFactory
+from tests.grants import PAGE, link_of
+from tests.pages import admin_page, html_of, with_session
+from tests.unit.test_bridge_operator import run
+
+pytestmark = pytest.mark.django_db
+
+ALIKE = [
+    " Photo-Printer! ",
+    "PHOTO PRlNTER",
+    "Ph0to Pr1nter",
+    "Phóto Printer™",
+    "Photo\u200bPrinter",
+    "Ｐｈｏｔｏ Ｐｒｉｎｔｅｒ",
+    "Рhоtо Рrіntеr",  # Cyrillic
+    "ΡΗΟΤΟ ΡRΙΝΤΕR",  # Greek
+    "Phоtο Prınter",
+    "❤ Photo Printer",
+]
+OTHER = ["Photo Painter", "Photo", "Printer Photo", "Photo Printer 2", "Фото", "❤"]
+ADD = "/admin/oauth_bridge/application/add/"
+CALLBACK = "https://mallory.example/callback"
+CYRILLIC = "https://\u0440\u0430\u0443\u0440\u0430l.example/"  # "раураl": Cyrillic, but for the last letter
+WHOLLY_CYRILLIC = "https://\u0430\u0440\u0440\u04cf\u0435.example/"  # reads "apple", not one letter of it is Latin
+
+
+def test_only_names_that_look_alike_have_one_skeleton() -> None:
+    assert [name for name in ALIKE if skeleton(name) != skeleton("Photo Printer")] == []
+    assert skeleton("rnodern vvire") == skeleton("modern wire")
+    assert [name for name in OTHER if skeleton(name) == skeleton("Photo Printer")] == []
+    without_a_letter_or_with_a_vowel_sign = ("❤", "★", "हिन्दी", "हिन्द", "...", "写真", "写直")
+    assert len({skeleton(name) for name in without_a_letter_or_with_a_vowel_sign}) == 7
+
+
+def create(name: str) -> str:
+    return run("create", name, "--redirect-uri", CALLBACK)[1]
+
+
+def posted(browser: Client, application: Application | None = None, **fields: str) -> str:
+    path = admin_page(application, "change") if application else ADD
+    form = {"redirect_uris": CALLBACK, "client_type": "confidential", "id_token_alg": "RS256"}
+    return html_of(browser.post(path, {**form, **fields}, follow=True))
+
+
+def test_no_name_is_near_that_of_a_trusted_application_but_an_older_one_stays(admin_client: Client) -> None:
+    mallorys, refused = ApplicationFactory(name="Photo PrInter", is_enabled=False).row, "and one of the two is trusted"
+    ours = ApplicationFactory(name="Photo Printer").row
+    trust = admin_page(ours, "act", "trust")
+    assert refused in html_of(admin_client.post(trust, follow=True))
+    Application.objects.filter(pk=mallorys.pk).update(name="Holiday")
+    assert refused not in html_of(admin_client.post(trust, follow=True))
+    with pytest.raises(CommandError, match="People could take “Photo Printer” for this one"):
+        create("Рhоtо Рrіntеr")
+    for application in (None, mallorys):
+        assert refused in posted(admin_client, application, name="Рhоtо Рrіntеr")
+    assert sorted(Application.objects.values_list("name", "is_trusted")) == [
+        ("Holiday", False),
+        ("Photo Printer", True),
+    ]
+    assert refused not in posted(admin_client, ours, name="Photo printer", is_trusted="on")
+    Application.objects.filter(pk=mallorys.pk).update(name="Photo PrInter")
+    assert refused not in posted(admin_client, mallorys, name="Photo PrInter", operator="Mallory Ltd")
+    admin_client.post(admin_page(ours, "act", "distrust"))
+    assert not Application.objects.filter(is_trusted=True).exists()
+
+
+def test_another_duplicate_is_registered_and_warned_of(admin_client: Client) -> None:
+    first = ApplicationFactory(name="Photo Printer").row
+    assert create("Photo Printer") == f"People could take “Photo Printer” ({first.client_id}) for “Photo Printer”.\n"
+    assert create("Holiday") == ""
+    page = posted(admin_client, name="photo-printer", client_type="public")
+    assert page.count("People could take “Photo Printer” for this one.") == 1
+    assert "People could take" not in posted(admin_client, first, name=first.name, operator="Ltd")
+
+
+HOSTS = {
+    "https://READING.example:8443/a": "reading.example:8443",
+    "http://[::1]:3000/": "[::1]:3000",
+    CYRILLIC: "xn--l-7sba6dbr.example",
+    WHOLLY_CYRILLIC: "xn--80ak6aa92e.example",
+    "https://fa\u00df.example/": "xn--fa-hia.example",  # as browsers do; IDNA 2003 would lead to fass.example
+    "https://\uff52eading.example/": "reading.example",  # a wide letter is the same name to a browser
+    "https://bank.example@evil.example/": "evil.example",
+    **dict.fromkeys(("https://evil.example\u2044bank.example/", "https://a\u202eb.example/"), ""),
+    **dict.fromkeys(("https://reading.example:x/", ""), ""),
+}
+
+
+def test_a_host_is_shown_as_browsers_send_it() -> None:
+    assert {address: shown_host(address) for address in HOSTS} == HOSTS
+
+
+@pytest.mark.parametrize("address", [CYRILLIC, WHOLLY_CYRILLIC])
+def test_letters_of_another_alphabet_deceive_nobody_on_any_page(client: Client, address: str) -> None:
+    application = ApplicationFactory(homepage=address, policy_uri=f"{address}privacy")
+    wrong = link_of(application, redirect_uri=f"{application.redirect_uri}x")
+    person = with_session(PersonFactory())
+    asked = [(client, link_of(application), True), (client, wrong, False), (person, link_of(application), True)]
+    for browser, link, is_shown in asked:
+        page = html_of(browser.get(link, headers=PAGE, follow=True))
+        assert not re.search("[\u0400-\u04ff]", re.sub(r"<[^>]+>", " ", page))
+        assert (shown_host(address) in page) is is_shown
+
+
+PAGES = ("homepage", "policy_uri", "tos_uri", "initiate_login_uri")
+NO_PAGES = """javascript:alert(1)|ftp://reading.example/|/privacy|https://|https://bank.example@evil.example/
+https://user:password@reading.example/|https://reading.example:99999/|https://reading.example/a b
+https://xn--a.example\u2044b.example/|https://reading.example/\u202e""".replace("\n", "|").split("|")
+STARTS = ["https://a.example/start?via=oauth", "http://localhost:3000/", "http://127.0.0.1/a", "http://[::1]/"]
+NO_STARTS = ["http://reading.example/start", "http://localhost.example/", "http://127.0.0.2/"]
+
+
+def test_a_page_is_https_or_http_and_a_sign_in_starts_at_https_or_on_this_machine() -> None:
+    def refused(address: str, *fields: str) -> set[str]:
+        try:
+            Application(name="A", redirect_uris=CALLBACK, **dict.fromkeys(fields, address)).clean_fields()
+        except ValidationError as error:
+            return {*error.message_dict}
+        return set()
+
+    assert [each for each in NO_PAGES if refused(each, *PAGES) != {*PAGES}] == []
+    assert not refused("http://intranet.example/a?b=c#d", "homepage") | refused(WHOLLY_CYRILLIC, "tos_uri")
+    assert [each for each in STARTS + NO_STARTS if refused(each, "initiate_login_uri")] == NO_STARTS
+
 
 GOOD = [
     "https://app.example/callback",
@@ -69,11 +203,8 @@ HINTS = {
 }
 
 
-def test_an_address_that_browsers_can_return_to_is_registered():
+def test_an_address_that_browsers_can_return_to_is_registered_and_any_other_refused_with_its_reason():
     assert {uri: registration_problem(uri) for uri in GOOD} == dict.fromkeys(GOOD)
-
-
-def test_any_other_address_is_refused_with_a_reason_of_its_own():
     assert [uri for uri, part in BAD.items() if part not in (registration_problem(uri) or "")] == []
 
 
@@ -93,8 +224,6 @@ def test_lines_are_read_without_what_surrounds_them_and_every_bad_one_gets_its_o
     with pytest.raises(ValidationError, match="at least one"):
         validate_lines(" ")
 
-
-# A sent address that is not registered, for administrators ------------------------------------------------------------
 
 APP = "https://app.example.org/oauth/callback"
 LOCAL = "http://localhost:3000/cb"
@@ -145,14 +274,11 @@ def test_a_port_that_a_public_application_may_choose_is_no_difference() -> None:
     assert compare("http://localhost:3001/cb", [LOCAL], is_public=True)[1] == ["loopback_port"]
 
 
-def test_the_nearest_of_several_is_meant() -> None:
+def test_the_nearest_of_several_is_meant_and_each_difference_has_its_advice() -> None:
     both = [APP, "https://app.example.org/oauth/callback/google", "https://staging.example.org/oauth/callback"]
     assert compare("https://app.example.org/oauth/callback/gogle", both)[0] == both[1]
     assert compare("https://staging.example.org/oauth/callback/", both)[0] == both[2]
     assert compare("anything", []) == ("", ["another_host"])
-
-
-def test_each_difference_that_must_be_mended_has_its_advice() -> None:
     assert {name for *_, classes in PAIRS for name in classes.split()} == REASONS.keys()
     assert reason(["port", "slash"]) == f"{REASONS['port']} {REASONS['slash']}"
 
@@ -164,6 +290,7 @@ def test_what_may_be_a_credential_is_masked() -> None:
     assert [masked(address) for address in unmasked] == unmasked
     assert masked("/p\x00\ud800") == "/p??"
     assert len(masked("https://h.example/" + "a" * 100_000)) == 500
+    assert [sent for sent in WRITTEN_WRONG if re.search("SEC|RET", masked(sent))] == []
 
 
 WRITTEN_WRONG = [
@@ -186,10 +313,6 @@ WRITTEN_WRONG = [
     "https://h.example/cb;token=SECRET",
     "https://h.example/cb&code=SECRET",
 ]
-
-
-def test_a_credential_is_masked_in_an_address_that_is_written_wrong() -> None:
-    assert [sent for sent in WRITTEN_WRONG if re.search("SEC|RET", masked(sent))] == []
 
 
 @given(st.text(st.characters(), max_size=200))

@@ -1,16 +1,28 @@
-"""Consent forms that are posted by another person or with changed fields."""
+"""Consent forms that another person posts or that are changed; hints and tokens of others, or of nobody."""
 
 from __future__ import annotations
 
+import itertools
+import json
+import secrets
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from joserfc import jws
 
 from oauth_bridge.models import AuthorizationCode
+from oauth_bridge.oauth import revocation_introspection
+from oauth_bridge.openid import id_token, signing_keys
+from tests.contract.test_openid import exchanged
+from tests.contract.test_openid_prompts import ask, error
 from tests.contract_coverage import contract
 from tests.driver import Form, OAuthDriver, Page
-from tests.factories import PASSWORD, ApplicationFactory, Registered
+from tests.factories import PASSWORD, ApplicationFactory, Registered, TokenFactory
+from tests.pages import encoded
 
 ALLOW = ("decision", "allow")
 
@@ -98,9 +110,7 @@ def test_a_page_of_another_browser_is_worth_nothing_in_that_of_alice(
 
 @contract("D5.pending", "D19/forbidden", "D5.repeated", "D12.repeated")
 @pytest.mark.parametrize("decision", ["allow", "refuse"])
-def test_a_form_that_is_not_as_the_page_posts_it_is_refused_and_nothing_is_redirected(
-    signed_in: OAuthDriver, application: Registered, decision: str
-) -> None:
+def test_a_form_of_another_shape_is_refused(signed_in: OAuthDriver, application: Registered, decision: str) -> None:
     form = consent_form(signed_in, application)
     fields = {**form.fields, "decision": decision, "remember": "on"}
     token = {"X-CSRFToken": fields["csrfmiddlewaretoken"]}
@@ -128,3 +138,61 @@ def test_a_form_that_is_not_as_the_page_posts_it_is_refused_and_nothing_is_redir
 def post(driver: OAuthDriver, form: Form, data: Any, *, headers: dict[str, str] | None = None, **options: Any) -> Any:
     sent = {"Origin": driver.auth_url, **(headers or {})}
     return driver.browser.post(form.action, data=data, headers=sent, allow_redirects=False, timeout=10, **options)
+
+
+def content_of(part: Any) -> bytes:
+    return part if isinstance(part, bytes) else json.dumps(part).encode()
+
+
+HEADERS = [
+    [],
+    None,
+    "x",
+    {"alg": "none"},
+    {"alg": 1, "kid": "x"},
+    {"alg": "RS256", "kid": "\x00"},
+    {"alg": "RS256", "kid": "\ud800"},
+    {"alg": "RS256", "kid": ["x"]},
+    {"alg": "RS256", "kid": "x", "crit": ["b64"], "b64": False},
+    {"alg": "RS256", "kid": "k" * 32_000},
+    b"[" * 1500,
+    b"\xff\xfe",
+    b'{"kid": NaN}',
+    b'{"alg": "RS256", "kid": ' + b"9" * 5000 + b"}",
+]
+
+
+@pytest.mark.django_db
+def test_no_header_and_no_signed_content_of_a_hint_makes_an_error_of_the_service() -> None:
+    for header, body in itertools.product(HEADERS, ({"sub": "x"}, [], b"[" * 1500)):
+        for signature in ("", "AAAA", "!"):
+            hint = f"{encoded(content_of(header))}.{encoded(content_of(body))}.{signature}"
+            assert id_token.hinted(hint) == "", header
+    signer = signing_keys.signer("ES256")
+    for body in ([], None, 1, b"", b"[" * 4000, {"iss": 1}, b'{"exp": NaN}'):
+        token = jws.serialize_compact({"alg": "ES256", "kid": signer.kid}, content_of(body), signer.key, ["ES256"])
+        assert id_token.hinted(token) == "", body
+
+
+def test_the_longest_id_token_is_a_hint(driver: OAuthDriver, application: Registered, alice: Any) -> None:
+    asked = json.dumps({"id_token": dict.fromkeys(["name", "nickname", "picture", "avatar", "email"])})
+    token = exchanged(driver, application, alice, nonce="\u00e9" * 512, claims=asked)["id_token"]
+    assert len(token) > 2000
+    assert Page(ask(driver, application, id_token_hint=token)).consent
+    assert error(driver, ask(driver, application, id_token_hint=token + "x" * 8000)) == "invalid_request"
+
+
+@contract("I8.others")
+@pytest.mark.django_db
+@pytest.mark.parametrize("operation", [revocation_introspection.introspect, revocation_introspection.revoke])
+def test_a_token_of_another_application_runs_the_statements_of_an_unknown_one(operation: Callable[..., Any]) -> None:
+    application = ApplicationFactory()
+
+    def ran(token: str) -> list[str]:
+        form = {"client_id": application.client_id, "client_secret": application.client_secret, "token": token}
+        with CaptureQueriesContext(connection) as captured:
+            assert operation(form, "192.0.2.1") in (None, {"active": False})
+        return [query["sql"].split()[0] for query in captured]
+
+    ran("first")  # notes the use of the secret
+    assert ran(secrets.token_urlsafe(32)) == ran(TokenFactory().raw) != []
