@@ -60,18 +60,14 @@ def ending_of(event: ActivityRecord) -> Ending:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt to sign in, or a single record without an attempt (`key` is None).
-
-    `events` are in order of time. An event from the row of a code has no primary key. `looked_for`: the primary keys of
-    the records that a search found, or of the record that `of` was given; otherwise empty.
-    """
+    """An attempt to sign in, or a single record without an attempt (`key` is None). `events` are ordered by time."""
 
     key: UUID | None
     events: list[ActivityRecord]
     client_id: str
     person_id: UUID | None
     callback: str = ""  # the callback address of the code
-    looked_for: Collection[int] = ()
+    looked_for: Collection[int] = ()  # primary keys: what a search found, or the record given to `of`
 
     @property
     def latest_at(self) -> datetime:
@@ -79,10 +75,7 @@ class Attempt:
 
     @property
     def chosen(self) -> ActivityRecord | None:
-        """The latest record in `looked_for` that is not a success, or None.
-
-        Records for which `is_over` is true do not count.
-        """
+        """The latest record in `looked_for` that is neither a success nor over (`is_over`)."""
         own = (event for event in reversed(self.events) if event.pk in self.looked_for)
         failures = (event for event in own if event.outcome != Outcome.SUCCEEDED and not self.is_over(event))
         return next(failures, None)
@@ -94,10 +87,7 @@ class Attempt:
         return None if last.outcome == Outcome.SUCCEEDED else last
 
     def matters(self, event: ActivityRecord) -> bool:
-        """Return whether the event may change the ending.
-
-        After the successful exchange, another exchange does not change the ending, unless it is a replay (SPENT).
-        """
+        """Whether the event may change the ending. Of exchanges after the successful one, only a replay may."""
         if event.step != Step.EXCHANGE or event.cause == SPENT:  # a replay revokes the token
             return True
         done = (each for each in self.events if each.step == Step.EXCHANGE and each.outcome == Outcome.SUCCEEDED)
@@ -105,7 +95,7 @@ class Attempt:
         return event is exchanged or event.at < exchanged.at
 
     def is_over(self, event: ActivityRecord) -> bool:
-        """Return whether the event waited for the person (UNFINISHED) and is not the last event."""
+        """Return whether the event waited for the person and another event followed."""
         return event.outcome == Outcome.UNFINISHED and event is not self.events[-1]
 
     @property
@@ -126,20 +116,13 @@ class Attempt:
 
     @property
     def missing(self) -> list[Step]:
-        """The steps without an event, except sign-in, second factor and sign-out.
-
-        Many attempts do not have these three steps.
-        """
+        """The steps without an event, except the three steps that many attempts do not have."""
         met = {event.step for event in self.events} | {Step.SIGN_IN, Step.SECOND_FACTOR, Step.LOGOUT}
         return [step for step in STEPS if step not in met]
 
 
 def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 20) -> list[Attempt]:
-    """Return at most `limit` attempts, the latest first.
-
-    Each attempt has a record or code that fits the filters and is earlier than `before`. If two people opened the same
-    link, each person has an attempt. A search for a cause, a step, a reference or failures finds only records.
-    """
+    """Return attempts, latest first, with a record or code that fits the filters and is earlier than `before`."""
     before = before or timezone.now()
     newest = records(filters).filter(at__lt=before).values("pk")[:LOOKED_THROUGH]
     found = ActivityRecord.objects.filter(pk__in=newest).annotate(place=PLACE)
@@ -156,7 +139,6 @@ def attempts(filters: Filters, *, before: datetime | None = None, limit: int = 2
 
 
 def of(record: ActivityRecord, client_ids: Collection[str] | None = None) -> Attempt:
-    """Return the attempt of the record. `client_ids`: as in `Filters`."""
     return _combined([record], [], client_ids, {record.pk})[0]
 
 
@@ -166,10 +148,9 @@ def _combined(
     client_ids: Collection[str] | None,
     looked_for: Collection[int],
 ) -> list[Attempt]:
-    """Return the attempts of the found records and codes, the latest first.
+    """Return the attempts of the records and codes, each with its newest other records, the latest first.
 
-    An attempt also gets its code and its newest other records. `client_ids` excludes records and codes of other
-    applications, such as the record of an application that sent a stolen code.
+    `client_ids` excludes records and codes of other applications, such as an application that sent a stolen code.
     """
     keys = {record.attempt for record in found if record.attempt} | {code.attempt for code in codes}
     siblings = records(Filters(client_ids=client_ids)).filter(attempt__in=keys).annotate(place=PLACE)
@@ -199,7 +180,6 @@ def _combined(
 
 
 def _events_of(code: AuthorizationCode) -> list[ActivityRecord]:
-    """Return the events that the row of the code proves, as unsaved records."""
     times = {Step.CONSENT: code.issued_at, Step.EXCHANGE: code.redeemed_at, Step.PROFILE: code.profile_read_at}
     common = {"attempt": code.attempt, "person_id": code.user_id, "client_id": code.client_id}
     return [ActivityRecord(at=at, step=step, outcome=Outcome.SUCCEEDED, **common) for step, at in times.items() if at]

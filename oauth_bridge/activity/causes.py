@@ -1,8 +1,4 @@
-"""The causes of failures in the activity log: a title and advice for each, and who can remove the cause.
-
-Administrators read the titles and the advice. If `fix` is empty, the advice is the public text of the fault of the same
-name.
-"""
+"""The causes of failures in the activity log: a title and advice for each, and who can remove the cause."""
 
 from __future__ import annotations
 
@@ -26,10 +22,7 @@ FACTOR_AWAITED = "second_factor_awaited"
 
 
 class Mender(Enum):
-    """Who can remove a cause.
-
-    DEVELOPER: the record's page may offer a text for the developers. PERSON: `needs_mending` is false.
-    """
+    """Who can remove a cause."""
 
     DEVELOPER = auto()
     ADMINISTRATOR = auto()
@@ -37,10 +30,7 @@ class Mender(Enum):
 
 
 class Cause(NamedTuple):
-    """The title and the advice, in English, and who can remove the cause.
-
-    `fix` is empty if the fault of the same name has the advice.
-    """
+    """An English title and advice. If `fix` is empty, the fault of the same name has the advice."""
 
     title: str
     fix: str
@@ -374,7 +364,7 @@ WORDS = {
 
 
 def words_of(cause: str) -> list[str]:
-    """Return explanations of the terms in the title and advice, in the active language; empty for an unknown cause."""
+    """Return explanations of the terms in the title and advice, in the active language."""
     if not (row := CAUSES.get(cause)):
         return []
     text = f"{row.title} {row.fix or _FAULTS[cause].problem}"
@@ -382,15 +372,11 @@ def words_of(cause: str) -> list[str]:
 
 
 def title_of(cause: str) -> str:
-    """Return the title in the active language; for an unknown cause, the cause itself."""
     return gettext(CAUSES[cause].title) if cause in CAUSES else cause
 
 
 def fix_of(cause: str, facts: Mapping[str, object] | None = None) -> str:
-    """Return the advice in the active language; empty for an unknown cause.
-
-    `facts`: the details of a record. A sentence of a fault is left out if it needs a missing detail.
-    """
+    """Return the advice in the active language. A fault's sentence is left out if `facts` lacks its detail."""
     facts = facts or {}
     if cause == "client_deleted" and "deleted_name" in facts:
         return gettext(_DELETED_BY if "deleted_by" in facts else _DELETED) % facts
@@ -410,10 +396,7 @@ def name_of(step: str) -> str:
 
 
 def needs_mending(step: str, cause: str) -> bool:
-    """Return whether the failure counts as one that somebody other than the person must mend.
-
-    Failures at sign-in and second factor never count. At other steps, unknown causes count.
-    """
+    """Return whether the failure counts as one that somebody other than the person must mend."""
     if step in (Step.SIGN_IN, Step.SECOND_FACTOR):
         return False
     return cause not in CAUSES or CAUSES[cause].mender is not Mender.PERSON

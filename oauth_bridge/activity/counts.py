@@ -1,11 +1,7 @@
 """Count the steps of sign-ins in the activity log, and limit the number of records.
 
-A flood of refused requests must neither fill the table nor hide the records of other callers. So two hourly limits
-bound the records of refusals and failures at each application: one for each caller, and one for all callers of the same
-kind. All unknown client_ids count as one application. Requests beyond a limit are counted, but not recorded.
-
-A thread of each worker writes counts, first profile reads and the records of `add_later` about once a second. A crash
-or an unreachable database loses the entries that wait. The same thread records codes that were never exchanged.
+A flood of refused requests must neither fill the table nor hide the records of other callers. So hourly limits bound
+the records of each caller, and of each kind of caller, at an application. Beyond a limit, requests are only counted.
 """
 
 from __future__ import annotations
@@ -57,7 +53,7 @@ Kind = Literal["stranger", "person", "proven"]
 def has_room(client_id: str, kind: Kind, caller: str) -> bool:
     """Return whether the hourly limits allow one more record, which is then counted.
 
-    `caller`: a network address, or the primary key of a person. An IPv6 /48 network counts as one caller.
+    An IPv6 /48 network counts as one caller. All unknown client_ids count as one application.
     """
     of_all = rate_limits.Counter("records_of_kind", f"{client_id} {kind}")
     own = rate_limits.Counter("records_of_caller", f"{client_id} {kind} {site_of(caller) or caller}")
@@ -87,10 +83,7 @@ def count(at: datetime, client_id: str, step: Step, outcome: Outcome, cause: str
 
 
 def add_later(record: ActivityRecord) -> None:
-    """Keep the record for the thread, which writes it within about a second. A success is also counted.
-
-    The record is lost if MOST_WAITING records wait.
-    """
+    """Keep the record for the thread, which writes about once a second. Beyond MOST_WAITING, the record is lost."""
     if record.outcome == Outcome.SUCCEEDED:
         count(record.at, record.client_id, Step(record.step), Outcome.SUCCEEDED)
     with _lock:
@@ -129,11 +122,7 @@ def _hour_of(at: datetime) -> datetime:
 
 
 def record_never_exchanged(since: datetime) -> bool:
-    """Count and record codes that were issued after `since` and expired unredeemed. Return whether more may remain.
-
-    Codes with a record of an unsuccessful exchange are left out. Beyond the limits of `has_room`, a code is only
-    counted.
-    """
+    """Count and record the codes issued after `since` that expired unredeemed. Return whether more may remain."""
     failed: dict[str, Any] = {"step": Step.EXCHANGE, "outcome": Outcome.FAILED, "cause": NEVER_EXCHANGED}
     with transaction.atomic():
         claimed, codes = code_history.claim_never_exchanged(since, MOST_CLAIMED)
@@ -174,7 +163,7 @@ def _work() -> bool:
 
 
 def start() -> None:
-    """Start the thread. Each worker of the web server calls this."""
+    """Start the thread that writes the waiting entries about once a second. A crash loses the waiting entries."""
     global _worker
     _worker = Worker("activity", _work, FLUSH_SECONDS)
     _worker.start()

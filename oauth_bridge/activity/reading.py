@@ -22,24 +22,19 @@ _MARK_BYTES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
-    """Filters for records. A filter that is "" or None accepts all records.
-
-    `client_ids`: only records of these applications, so an empty collection accepts none. `who`: a network address or
-    an e-mail address. `is_failure`: leave out successes, and steps that wait for the person. Only `entries` uses
-    `limit`.
-    """
+    """Filters for records. A filter that is "" or None accepts all records."""
 
     client_id: str = ""
-    client_ids: Collection[str] | None = None
+    client_ids: Collection[str] | None = None  # only records of these applications; an empty collection accepts none
     cause: str = ""
     step: str = ""
-    who: str = ""
+    who: str = ""  # a network address or an e-mail address
     reference: str = ""
     since: datetime | None = None
     person_id: UUID | None = None
     after_id: int = 0
-    is_failure: bool = False
-    limit: int = 100
+    is_failure: bool = False  # leaves out successes, and steps that wait for the person
+    limit: int = 100  # only `entries` uses the limit
 
 
 def fix(entry: ActivityRecord, hidden: Collection[str] = ()) -> str:
@@ -49,10 +44,7 @@ def fix(entry: ActivityRecord, hidden: Collection[str] = ()) -> str:
 
 
 def described(entry: ActivityRecord) -> dict[str, Any]:
-    """Return the record as values for JSON.
-
-    Only a record of an unregistered callback address has `sent`, `nearest` and `differs`.
-    """
+    """Return the record as values for JSON."""
     detail = dict(entry.detail)
     of_the_address = {name: detail.pop(name) for name in ("sent", "nearest", "differs") if name in detail}
     return {
@@ -73,7 +65,6 @@ def described(entry: ActivityRecord) -> dict[str, Any]:
 
 
 def entries(filters: Filters) -> list[ActivityRecord]:
-    """Return the records that the filters accept, the newest first: at most `filters.limit`, and at most MOST."""
     return list(records(filters)[: min(filters.limit, MOST)])
 
 
@@ -107,10 +98,9 @@ def records(filters: Filters) -> QuerySet[ActivityRecord]:
 
 
 def login_marks(address: str) -> list[bytes]:
-    """Return 8-byte HMACs of an e-mail address: first under SECRET_KEY, then under each of SECRET_KEY_FALLBACKS.
+    """Return HMACs of an e-mail address: first under SECRET_KEY, then under each of SECRET_KEY_FALLBACKS.
 
-    If a typed address has no account, the record has the first HMAC instead of the address. An older record may have
-    the HMAC under a fallback.
+    If a typed address has no account, the record has the first HMAC instead of the address.
     """
     return [bytes.fromhex(each)[:_MARK_BYTES] for each in sealing.digests("oauth_bridge.activity.login", address)]
 

@@ -1,8 +1,4 @@
-"""Record the errors and events of a request in the activity log. Specification 7.
-
-`config.http.middleware` calls `record` for each request with errors or events, after the answer is made. An error gets
-a record only if it belongs to a step of a sign-in or sign-out, and its cause or fault is in CAUSES.
-"""
+"""Record the errors and events of a request in the activity log, after its answer is made. Specification 7."""
 
 from __future__ import annotations
 
@@ -80,10 +76,7 @@ def record(request: HttpRequest, written: Sequence[tuple[Event, dict[str, Member
 
 
 def note_account_page(request: HttpRequest) -> None:
-    """For a page of STEPS_OF_ROUTES, note the step in `subject()`. Never raises.
-
-    If the return path leads to an application, also note the application and the attempt.
-    """
+    """For a page of a sign-in, note in `subject()` the step, and any application and attempt. Never raises."""
     match = request.resolver_match
     try:
         if match and (step := STEPS_OF_ROUTES.get(match.url_name or "")):
@@ -156,7 +149,6 @@ def _pending(request: HttpRequest) -> PendingRequest | None:
 
 
 def _caller(request: HttpRequest, step: Step) -> tuple[Kind, str]:
-    """Return the kind of the caller, and the network address or user ID, for `counts.has_room`."""
     if subject().is_proven:
         return "proven", client_address(request)
     # Programs request an exchange or a profile without a cookie, so nobody is signed in.
@@ -194,11 +186,7 @@ def _parameters(sent: Parameters) -> dict[str, str]:
 
 
 def _parameter(name: str, value: str) -> str:
-    """Return the text to record for the value of a parameter.
-
-    `redirect_uri` is masked. A value of SHOWN_PARAMETERS is kept if it matches SHOWN_VALUE. Of other values, only the
-    length is recorded.
-    """
+    """Return what to record of a parameter: a masked address, a value that cannot be a credential, or the length."""
     if name == "redirect_uri":
         return masked(value)
     return value if name in SHOWN_PARAMETERS and SHOWN_VALUE.fullmatch(value) else str(len(value))

@@ -1,7 +1,4 @@
-"""Count the steps of sign-ins by outcome and cause, for the pages of the administration.
-
-`people` reads records. The other functions read ActivityCount, which also counts steps without a record.
-"""
+"""Count the steps of sign-ins, mostly from ActivityCount, which also counts steps without a record."""
 
 from __future__ import annotations
 
@@ -22,10 +19,7 @@ MOST_RECORDS = 20_000
 
 
 class Failing(NamedTuple):
-    """A cause of failures at a step.
-
-    `client_id` is empty for unknown applications, and for a sum over several applications.
-    """
+    """A cause of failures at a step. `client_id` is empty for unknown applications and sums over applications."""
 
     client_id: str
     step: str
@@ -33,11 +27,7 @@ class Failing(NamedTuple):
 
 
 def start_of(days: int) -> datetime:
-    """Return the start of a period of `days` days that ends now.
-
-    One day: 24 hours ago, rounded down to the hour. Several days: midnight (UTC) of the first day; today is the last
-    day.
-    """
+    """Return the start of a period up to now: for one day, a full hour; for several days, midnight (UTC)."""
     now = timezone.now()
     if days == 1:
         return (now - DAY).replace(minute=0, second=0, microsecond=0)
@@ -47,38 +37,26 @@ def start_of(days: int) -> datetime:
 def failures(
     since: datetime, until: datetime | None = None, client_ids: Collection[str] | None = None
 ) -> Counter[Failing]:
-    """Count refusals and failures by application, step and cause. `client_ids`: None for all applications.
-
-    From the hour of `since` up to the hour before `until` (None: up to now).
-    """
+    """Count refusals and failures, from the hour of `since` up to the hour before `until`."""
     counts = _counts(since, until, client_ids).exclude(outcome=Outcome.SUCCEEDED)
     rows = counts.values_list("client_id", "step", "cause").annotate(total=Sum("number"))
     return Counter({Failing(client_id, step, cause): total for client_id, step, cause, total in rows})
 
 
 def sign_ins(since: datetime, client_ids: Collection[str] | None = None) -> Counter[str]:
-    """Count the successful exchanges by client_id, from the hour of `since` on.
-
-    `client_ids`: None for all applications.
-    """
+    """Count the successful exchanges by client_id, from the hour of `since` on."""
     done = _counts(since, None, client_ids).filter(step=Step.EXCHANGE, outcome=Outcome.SUCCEEDED)
     return Counter(dict(done.values_list("client_id").annotate(Sum("number"))))
 
 
 def last_hours(client_ids: Collection[str]) -> dict[str, datetime]:
-    """Return the hour of each application's last successful exchange, by client_id.
-
-    Applications without one are left out.
-    """
+    """Return the hour of each application's last successful exchange, by client_id."""
     done = ActivityCount.objects.filter(client_id__in=client_ids, step=Step.EXCHANGE, outcome=Outcome.SUCCEEDED)
     return dict(done.values_list("client_id").annotate(Max("hour")))
 
 
 def people(since: datetime, failing: Failing) -> int:
-    """Count the known people who met this failure at or after `since`.
-
-    Only the newest MOST_RECORDS records of the application are searched.
-    """
+    """Count the known people who met this failure, in the newest MOST_RECORDS records of the application."""
     newest = records(Filters(client_ids=[failing.client_id])).values("pk")[:MOST_RECORDS]
     found = ActivityRecord.objects.filter(pk__in=newest, at__gte=since, step=failing.step, cause=failing.cause)
     return found.aggregate(number=Count("person", distinct=True))["number"]  # type: ignore[no-any-return]

@@ -32,11 +32,7 @@ MOST_CAUSES = 6  # causes that are links above the list
 
 
 class Query:
-    """The query parameters of the activity page. An unknown step, period or `show` is replaced by the default.
-
-    `who` is the typed e-mail address or IP address; "": everybody. An e-mail address is ignored if the administrator
-    may see neither people nor all activity.
-    """
+    """The query parameters of the page. Only those who may see people or all activity may give an e-mail address."""
 
     def __init__(self, request: HttpRequest) -> None:
         get = request.GET.get
@@ -75,18 +71,15 @@ class Query:
 
     @property
     def is_of_some(self) -> bool:
-        """Whether the page lists only the attempts of one address or reference. The counts ignore both filters."""
+        """Whether an address or a reference filters the list. The counts on the page ignore both filters."""
         return bool(self.who or self.reference)
 
 
 def activity(request: HttpRequest) -> TemplateResponse:
-    """Show the activity that the administrator may see, for all applications or for `client_id` in the query.
+    """Show the activity that the administrator may see, of all applications or of `client_id` in the query.
 
-    Without other filters, the page of one application has a board (`shown_attempts.board`). `live` in the query is the
-    time when the administrator began to wait for a sign-in: then the page with the board has no counts.
-
-    Raises PermissionDenied: the administrator may see no activity at all. Raises Http404: the administrator may not see
-    the activity of this application.
+    `live` in the query is the time when the administrator began to wait for a sign-in. Raises PermissionDenied: the
+    administrator may see no activity. Raises Http404: the administrator may not see this application's activity.
     """
     if not rights.may(request, ACTIVITY):
         raise PermissionDenied
@@ -157,7 +150,7 @@ def _counts(query: Query) -> dict[str, Any]:
 
 
 def time_of(text: str) -> datetime | None:
-    """Parse a time in ISO 8601 format; without a time zone, as UTC. Return None for another text."""
+    """Parse a time in ISO 8601 format; without a time zone, as UTC."""
     try:
         given = datetime.fromisoformat(text)
     except ValueError:

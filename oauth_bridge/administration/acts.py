@@ -49,7 +49,7 @@ class Act(Generic[T]):
 
 
 def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> list[dict[str, Any]]:
-    """The template's variables for those acts that would change something. `url` returns the URL for an act's name."""
+    """The template's variables for those acts that would change something."""
     return [  # `ends` may run SQL statements: the template calls it only where it shows the text
         {"name": name, "label": act.label, "ends": partial(act.what_ends, found), "url": url(name)}
         for name, act in acts.items()
@@ -60,9 +60,7 @@ def offered(acts: dict[str, Act[T]], found: T, url: Callable[[str], str]) -> lis
 def confirm(request: HttpRequest, act: Act[T], found: T, *, name: str, of: Named, section: Named) -> HttpResponseBase:
     """Return a page that asks about the act. On POST with a valid form, perform the act on `found`.
 
-    An act that would change nothing is not performed. If `is_proven` is set, a proof of identity comes first. After the
-    act, redirect to `of`, unless the act returns a response. `name` is the name in the question. `section` is the page
-    above `of`, such as a list.
+    If `is_proven` is set, a proof of identity comes first. The page `of` follows the act, and `section` is above `of`.
     """
     if act.is_proven and (question := proof_first(request)):
         return question

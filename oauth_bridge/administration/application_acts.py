@@ -57,13 +57,7 @@ class OwnersForm(forms.Form):
 
 
 def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpResponseBase:
-    """Ask whether to perform an act on an application or a secret, or perform the act, as `acts.confirm`.
-
-    `name` is a key of ACTS or, if `number` is the number of a secret, of SECRET_ACTS.
-
-    Raises PermissionDenied, Http404: as `rights.find_application`. Raises PermissionDenied: the act is "owners", and a
-    permission in NAME_OWNERS is missing. Raises Http404: no act has this name, or no secret has this number.
-    """
+    """Ask about an act or perform the act, as `acts.confirm`. With a secret's `number`, `name` is in SECRET_ACTS."""
     acts_on: dict[str, Act[Any]] = SECRET_ACTS if number else ACTS
     chosen = acts_on.get(name)
     if chosen is None:
@@ -78,11 +72,7 @@ def act(request: HttpRequest, pk: int, name: str, number: int = 0) -> HttpRespon
 
 
 def find_record(request: HttpRequest, pk: int) -> tuple[ActivityRecord, Application | None]:
-    """The activity record with this primary key, and its application.
-
-    The application is None if it does not exist, or if the record names none. Raises PermissionDenied: the
-    administrator may see no activity at all. Raises Http404: the administrator may see no record with this primary key.
-    """
+    """The record and its application. Raises PermissionDenied, Http404: the administrator may not see the record."""
     if not rights.may(request, rights.ACTIVITY):
         raise PermissionDenied
     entry = get_object_or_404(reading.records(Filters(client_ids=rights.client_ids(request))), pk=pk)
@@ -129,11 +119,7 @@ def why_not_added(sent: str) -> str:
 
 
 def warnings_of(request: HttpRequest, sent: str, application: Application) -> tuple[str, ...]:
-    """Warnings about a new callback address: another application has registered it, or its host is new.
-
-    Only administrators who may view all applications get the warning about another application. A host is new if no
-    callback address of `application` has this host and port.
-    """
+    """Warnings about a new callback address. A warning about another application needs the right to view all."""
     warnings, host = [], shown_host(sent)
     others = Application.objects.exclude(pk=application.pk).filter(redirect_uris__contains=sent)
     if request.user.has_perm(rights.VIEW) and any(sent in other.callback_addresses for other in others[:100]):
@@ -151,11 +137,7 @@ def may_add_address(request: HttpRequest, application: Application) -> bool:
 
 
 def add_address(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Ask whether to register the callback address in the record `pk`, or register the address, as `acts.confirm`.
-
-    Raises PermissionDenied, Http404: as `find_record`. Raises PermissionDenied: the administrator may not change the
-    addresses. Raises Http404: the application does not exist, or the record has no address that can be registered.
-    """
+    """Ask whether to register the callback address of the record, or register the address, as `acts.confirm`."""
     entry, found = find_record(request, pk)
     sent = entry.detail.get("sent", "")
     if found is None or not sent or why_not_added(sent):

@@ -40,10 +40,7 @@ NOT_AT_FIRST = [*NEEDED, "remove_logo", "remove_used", "client_id", "created", "
 
 @admin.register(Application)
 class ApplicationAdmin(ModelAdmin):
-    """The list and the forms of applications. Owners may view and change their own applications (`rights`).
-
-    The answer for an application that the administrator may not see is the same as for one that does not exist.
-    """
+    """The list and forms of applications. The answers for a hidden and for a missing application are the same."""
 
     list_display = ("named", "state", "kind", "failed", "secret_ends", "last_sign_in")
     list_display_links = None
@@ -75,10 +72,6 @@ class ApplicationAdmin(ModelAdmin):
         return rights.applications(request, rights.VIEW, rights.CHANGE)
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Application:
-        """Return the application. Raises PermissionDenied: the administrator may see no application at all.
-
-        Raises Http404: the administrator may see no application with this id.
-        """
         if not self.has_view_permission(request):
             raise PermissionDenied
         found: Application | None = super().get_object(request, object_id, from_field)
@@ -96,7 +89,6 @@ class ApplicationAdmin(ModelAdmin):
         return rights.may(request, rights.SWITCH)
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
-        """Return Django's list, and set `summary` and `shown_name` on its applications, for the columns."""
         page = super().get_changelist_instance(request)
         page.result_list = list(page.result_list)
         found, names = checks.summaries(page.result_list), shown.told_apart(page.result_list)
@@ -187,7 +179,6 @@ class ApplicationAdmin(ModelAdmin):
                 self.message_user(request, text, messages.WARNING)
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
-        """Save the groups if they have changed. Write a new application to the audit trail."""
         # Without this condition, a form without fields for groups would open the application to everybody.
         if GROUPS & set(form.changed_data):
             typed = form.cleaned_data.get("new_group")
@@ -233,7 +224,7 @@ class ApplicationAdmin(ModelAdmin):
         return self.act_on_many(request, chosen, changing, change, label=act.label, ends=ends, done=done, form=act.form)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Return counts for the page that asks about the deletion. Django would list each row, up to millions."""
+        """Return counts only. Django would list each row, up to millions."""
         (application,) = objs
         counts = {
             gettext_lazy("people who have allowed it"): Consent.objects.filter(application=application).count(),

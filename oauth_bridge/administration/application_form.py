@@ -102,10 +102,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
         return str(self.cleaned_data["id_token_alg"] or self.instance.id_token_alg)
 
     def clean(self) -> dict[str, Any]:
-        """Check the name, the removed callback addresses and the groups, but each only if it has changed.
-
-        So an old value that would be refused today does not prevent a change of another field.
-        """
+        """Check only what has changed: an old value that would be refused today does not prevent another change."""
         if "name" in self.cleaned_data and "name" in self.changed_data:
             self.check_name()
         if self.instance.pk and "redirect_uris" in self.cleaned_data and "redirect_uris" in self.changed_data:
@@ -140,10 +137,7 @@ class ApplicationForm(forms.ModelForm):  # type: ignore[type-arg]
                 self.add_error("redirect_uris", text % {"count": used[address], "address": address})
 
     def check_groups(self) -> None:
-        """Add an error for `is_restricted` without groups, or for groups without `is_restricted`.
-
-        A new group is enough: it makes the application restricted.
-        """
+        """Refuse `is_restricted` without groups, and groups without `is_restricted`. A new group is enough."""
         is_restricted, groups = self.cleaned_data.get("is_restricted"), self.cleaned_data.get("groups")
         if is_restricted and groups is not None and not (groups or self.cleaned_data.get("new_group")):
             self.add_error("groups", _("Choose at least one group, or let everybody use it."))

@@ -35,8 +35,6 @@ KINDS = {"confidential": gettext_lazy("with a secret"), "public": gettext_lazy("
 
 
 class State(NamedTuple):
-    """The badge of a state: the CSS class and the word."""
-
     badge: str
     word: Any
 
@@ -50,18 +48,14 @@ OFF = State("", pgettext_lazy("application", "Off"))
 
 
 class Summary(NamedTuple):
-    """The state and figures of an application: `day`, the sign-ins, and `failed`, the failures to mend, of 24 hours.
-
-    `last_at` is the time of the last sign-in, which may be rounded down to the hour. `secrets`: the latest first.
-    `admits_nobody`: only people in its groups may use the application, and these groups have no active member.
-    """
+    """The state and figures of an application."""
 
     state: State
-    day: int
-    failed: int
-    last_at: datetime | None
-    secrets: list[ApplicationSecret]
-    admits_nobody: bool
+    day: int  # sign-ins of 24 hours
+    failed: int  # failures to mend of 24 hours
+    last_at: datetime | None  # the last sign-in; may be rounded down to the hour
+    secrets: list[ApplicationSecret]  # the latest first
+    admits_nobody: bool  # restricted to groups that have no active member
 
     @property
     def has_secret(self) -> bool:
@@ -120,15 +114,11 @@ def _state(each: Application, is_failing: bool, last_at: datetime | None) -> Sta
 
 
 def to_mend(failures: Counter[Failing]) -> Counter[Failing]:
-    """Those of the failures that somebody other than the person must mend (`causes.needs_mending`)."""
     return Counter({each: number for each, number in failures.items() if needs_mending(each.step, each.cause)})
 
 
 def failing(failures: Counter[Failing], finished: Counter[str]) -> set[str]:
-    """The client_ids of failing applications: of their sign-ins, more than FAILING_SHARE failed.
-
-    `finished`: the number of finished sign-ins by client_id. The causes in OF_SWITCHING_OFF do not count as failures.
-    """
+    """The client_ids of applications where more than FAILING_SHARE of the sign-ins failed."""
     failed: Counter[str] = Counter()
     for each, number in failures.items():
         if each.cause not in OF_SWITCHING_OFF:
@@ -137,23 +127,17 @@ def failing(failures: Counter[Failing], finished: Counter[str]) -> set[str]:
 
 
 def is_risky(each: Application) -> bool:
-    """Return whether the application is trusted and has an http callback address.
-
-    A trusted application gets codes without a consent page.
-    """
+    """Return whether the application is trusted, so needs no consent, and has an http callback address."""
     return each.is_trusted and any(address.startswith("http://") for address in each.callback_addresses)
 
 
 class Finding(NamedTuple):
-    """A problem or a risk of an application. `would_fail`: it makes sign-ins fail.
+    """A problem or a risk of an application."""
 
-    `code` is the name of the finding for programs. `fix` is the advice; it may be empty.
-    """
-
-    code: str
-    would_fail: bool
+    code: str  # the name of the finding for programs
+    would_fail: bool  # whether the finding makes sign-ins fail
     problem: str
-    fix: str = ""
+    fix: str = ""  # the advice
 
 
 def of_application(application: Application) -> list[Finding]:
@@ -169,7 +153,6 @@ def of_application(application: Application) -> list[Finding]:
 
 
 def of_registration(application: Application, summary: Summary) -> list[Finding]:
-    """The findings about the registration. Problems that make sign-ins fail come first, then risks."""
     found = []
     if not application.is_enabled:
         text = _("It is switched off: nobody can sign in to it, and it has no access any more.")
@@ -219,12 +202,11 @@ def _of_secrets(application: Application, summary: Summary) -> list[Finding]:
 
 
 def _days(end: datetime, now: datetime) -> int | None:
-    """The whole days from `now` until `end`, plus one; None if `end` is more than 30 days (ENDS_SOON) away."""
     return (end - now).days + 1 if end - now <= ENDS_SOON else None
 
 
 def _of_failures(application: Application) -> list[Finding]:
-    """Findings on the most frequent failures of the last day. They are risks, because anybody can cause failures."""
+    """The most frequent failures of the last day, as risks, because anybody can cause failures."""
     failures = to_mend(statistics.failures(statistics.start_of(1), None, [application.client_id]))
     found = []
     for each, number in failures.most_common(MOST_CAUSES):

@@ -21,10 +21,7 @@ MOST_LISTED = 20
 
 
 def find(request: HttpRequest) -> HttpResponse:
-    """Redirect to the page for the typed text (`_url_of`). If there is none, list people and applications that match.
-
-    Raises PermissionDenied: the administrator may see neither activity nor applications nor people.
-    """
+    """Redirect to the page for the typed text or, without such a page, list matching people and applications."""
     if not may_find(request):
         raise PermissionDenied
     typed = request.GET.get("q", "").strip()
@@ -53,10 +50,7 @@ def may_find(request: HttpRequest) -> bool:
 
 
 def _url_of(request: HttpRequest, typed: str) -> str:
-    """The URL of the page for a typed e-mail address, client ID or reference; "" if the administrator may see none.
-
-    For an e-mail address, this is the page of the person or else the activity with this address.
-    """
+    """The URL of the page for a typed e-mail address, client ID or reference that the administrator may see."""
     has = request.user.has_perm
     if address := looked_up_email(typed):
         if has(PEOPLE) and (owner := reading.person_with(address)):

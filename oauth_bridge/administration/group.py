@@ -39,10 +39,7 @@ class AddressesForm(forms.Form):
     )
 
     def clean_addresses(self) -> list[str]:
-        """Return each typed address once; of `Ada Lovelace <ada@example.org>`, only the part in brackets.
-
-        Raises ValidationError: there are more than MOST_AT_ONCE addresses.
-        """
+        """Return each address once; of `Ada Lovelace <ada@example.org>`, only the part in brackets."""
         found = []
         for line in self.cleaned_data["addresses"].translate({ord(each): "," for each in ";\n\r"}).split(","):
             _name, bracket, rest = line.partition("<")
@@ -57,9 +54,6 @@ def group(request: HttpRequest, pk: int) -> HttpResponseBase:
     """Show the page of a group. POST adds people by their addresses or, once confirmed, removes the ticked people.
 
     If the group gives permissions, administrators who may change its members must prove their identity first.
-
-    Raises PermissionDenied: the administrator may not view groups or, on POST, not change the members. Raises Http404:
-    the group does not exist. Raises BadRequest: as `_remove`.
     """
     if not admin.site.get_model_admin(Group).has_view_permission(request):
         raise PermissionDenied
@@ -128,10 +122,7 @@ def _members(request: HttpRequest, found: Group, number: int) -> dict[str, Any]:
 
 
 def _add(request: HttpRequest, found: Group, typed: list[str]) -> AddressesForm:
-    """Add the people with these addresses to the group, and show a message.
-
-    Returns a form with the addresses that were not added, and the reasons as errors. Without errors, the form is empty.
-    """
+    """Add the people with these addresses. Return a form with the addresses that were not added, and the reasons."""
     addresses = {each: looked_up_email(each) for each in typed}
     people = {each.email: each for each in User.objects.filter(email__in=filter(None, addresses.values()))}
     manageable = {email: each for email, each in people.items() if person.may_change(request, each)}
@@ -157,10 +148,7 @@ def _named(addresses: list[str]) -> str:
 
 
 def _remove(request: HttpRequest, found: Group) -> HttpResponseBase | None:
-    """Return a page that asks whether to remove the ticked people; None if they are removed, or nobody can be removed.
-
-    Raises BadRequest: a user ID is malformed.
-    """
+    """Ask whether to remove the ticked people or, once confirmed, remove these people and return None."""
     try:
         chosen = found.user_set.filter(pk__in=request.POST.getlist(ACTION_CHECKBOX_NAME))
     except ValidationError as error:

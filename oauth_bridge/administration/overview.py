@@ -25,7 +25,6 @@ MOST_SUMMARISED, MOST_LISTED = 500, 12
 
 
 def overview(request: HttpRequest) -> TemplateResponse:
-    """Show the overview, with the parts of the page that the administrator may see."""
     context: dict[str, Any] = {
         **admin.site.each_context(request),
         "since": statistics.start_of(1),
@@ -41,11 +40,7 @@ def overview(request: HttpRequest) -> TemplateResponse:
 
 
 def _connection(request: HttpRequest) -> dict[str, Any]:
-    """The template's variables to check TRUSTED_PROXIES by this request.
-
-    `peer` is the IP address of the connection, `address` that of the person. `is_ignored`: X-Forwarded-For was sent,
-    but the peer is no trusted proxy.
-    """
+    """The template's variables to check TRUSTED_PROXIES by this request."""
     peer = request.META.get("REMOTE_ADDR", "")
     is_ignored = "X-Forwarded-For" in request.headers and not network.is_proxy(peer)
     return {"peer": peer, "address": network.client_address(request), "is_ignored": is_ignored}
@@ -78,8 +73,8 @@ def _failures(request: HttpRequest) -> dict[str, Any]:
 def _needed(enabled: QuerySet[Application]) -> list[tuple[Named, State, Finding]]:
     """Name, state and first finding of at most MOST_LISTED applications that have findings.
 
-    Applications where sign-ins would fail come first, unused applications last. At most MOST_SUMMARISED applications
-    are checked: first those that need a secret and have none, then those whose last secret ends soonest.
+    At most MOST_SUMMARISED applications are checked: first those without a needed secret, then those whose last secret
+    ends soonest.
     """
     never = Value(datetime(9999, 1, 1, tzinfo=UTC))
     last = Max(Coalesce("secrets__expires_at", never), filter=Q(secrets__is_revoked=False))

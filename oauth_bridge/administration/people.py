@@ -53,7 +53,6 @@ class PersonAdmin(UserAdmin):
     search_help_text = gettext_lazy("Name, e-mail or user ID")
 
     def get_changelist_instance(self, request: HttpRequest) -> ChangeList:
-        """Return Django's list, and set `shown_state` and `invitation` on its people, for the columns."""
         found = super().get_changelist_instance(request)
         rows = found.result_list = list(found.result_list)
         locked_until, invitations = record_facts.locked_until([row.pk for row in rows]), page.invitations(rows)
@@ -66,7 +65,6 @@ class PersonAdmin(UserAdmin):
         return queryset.filter(page.matching(search_term)), False
 
     def response_add(self, request: HttpRequest, obj: User, post_url_continue: str | None = None) -> HttpResponse:
-        """Redirect to the list of invited people; without permission to see people, to the overview."""
         invited = shown.page("accounts_user_changelist", state="invited")
         return redirect(invited if self.has_view_permission(request) else "admin:index")
 

@@ -46,11 +46,7 @@ ATTEMPTS, MOST_BROWSERS = 6, 10
 
 
 def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
-    """Show the page of a person. With `act` in the query, ask about the act or perform it, as `acts.confirm`.
-
-    Raises PermissionDenied: the administrator may not see people, or may not perform the act. Raises Http404: the
-    person or the act does not exist.
-    """
+    """Show the page of a person. With `act` in the query, ask about the act or perform the act."""
     if not request.user.has_perm(PEOPLE):
         raise PermissionDenied
     found = User.objects.filter(pk=pk).first()
@@ -92,10 +88,7 @@ def person(request: HttpRequest, pk: UUID) -> HttpResponseBase:
 
 
 def matching(typed: str) -> Q:
-    """A filter for the person with the typed user ID or, for other text, for people who match each typed word.
-
-    A word matches if it is in the e-mail address or in the nickname. An empty text matches everybody.
-    """
+    """A filter for the person with this user ID, or for people whose address or nickname has each typed word."""
     with suppress(ValueError):
         return Q(pk=UUID(typed))
     found, address = Q(), looked_up_email(typed)
@@ -117,10 +110,7 @@ def state(found: User, locked_until: datetime | None) -> State:
 
 
 def invitations(people: Sequence[User]) -> dict[UUID, str]:
-    """A sentence for each invited person, by user ID: who sent the last invitation, when, and until when it works.
-
-    The audit trail tells who and when. People without an entry in the audit trail are left out.
-    """
+    """A sentence for each invited person, by user ID: who sent the last invitation, when, and its end."""
     ends_at = {str(each.pk): end for each in people if (end := each.invitation_ends_at)}
     sent = AuditEntry.objects.filter(kind="person", key__in=ends_at, action="account_invited").order_by("pk")
     entries = {entry.key: entry for entry in sent}  # the last one of each person

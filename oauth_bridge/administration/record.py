@@ -72,11 +72,7 @@ def record(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _received(value: str) -> str:
-    """The recorded text of a parameter, or a sentence instead of a recorded length.
-
-    A record has only the length of a value that may be a secret. A text of digits is a length, unless the text looks
-    like a mistyped client_id (MISTYPED_CLIENT_ID).
-    """
+    """The text of a parameter, or a sentence for the length that is recorded instead of a possible secret."""
     if not value.isdigit() or re.fullmatch(MISTYPED_CLIENT_ID, value):
         return value
     number = int(value)
@@ -84,7 +80,7 @@ def _received(value: str) -> str:
 
 
 def _acts(request: HttpRequest, entry: ActivityRecord, application: Application | None) -> list[dict[str, Any]]:
-    """The permitted acts that remove the cause of the record; for "not_admitted", a link to the person's groups."""
+    """The permitted acts that remove the cause of the record."""
     may_see = request.user.has_perm(rights.PEOPLE)
     of = User.objects.filter(pk=entry.person_id).first() if entry.person_id and may_see else None
     if entry.cause == "not_admitted" and application and of and person.may_change(request, of):

@@ -1,7 +1,6 @@
 """The rights of administrators to applications and activity, by Django's permissions or as owners.
 
-A permission is for all applications. An owner who may open the administration needs no permission: owners have the
-rights in OF_OWNERS for the applications that they own.
+A permission is for all applications. Owners have the rights in OF_OWNERS for the applications that they own.
 """
 
 from __future__ import annotations
@@ -41,10 +40,7 @@ def applications(request: HttpRequest, *permissions: str) -> QuerySet[Applicatio
 
 
 def may(request: HttpRequest, permission: str, application: Application | None = None) -> bool:
-    """Whether the signed-in administrator has the permission, or has this right as an owner.
-
-    Owners have the rights in OF_OWNERS. `application`: the owned application; None: any owned application is enough.
-    """
+    """Whether the administrator has this right, by permission or as an owner (None: of any application)."""
     if request.user.has_perm(permission):
         return True
     found = applications(request, permission)
@@ -52,10 +48,10 @@ def may(request: HttpRequest, permission: str, application: Application | None =
 
 
 def find_application(request: HttpRequest, pk: int, permission: str = VIEW) -> Application:
-    """The application, if it exists and the administrator has both rights for it: VIEW and `permission`.
+    """The application, for which the administrator needs both rights, VIEW and `permission`.
 
-    Raises PermissionDenied: the administrator has VIEW for no application, or `permission` for none. Raises Http404:
-    otherwise.
+    Raises PermissionDenied: the administrator has one of these rights for no application at all. Raises Http404: a
+    right for this application is missing, or the application does not exist.
     """
     if not (may(request, VIEW) and may(request, permission)):
         raise PermissionDenied
@@ -63,10 +59,7 @@ def find_application(request: HttpRequest, pk: int, permission: str = VIEW) -> A
 
 
 def client_ids(request: HttpRequest) -> list[str] | None:
-    """The client_ids of the applications whose activity the administrator may see.
-
-    None: the administrator may see all activity, including records without an application.
-    """
+    """The client_ids whose activity may be seen. None: all activity, including records without an application."""
     if request.user.has_perm(ACTIVITY):
         return None
     return list(applications(request, ACTIVITY).values_list("client_id", flat=True))

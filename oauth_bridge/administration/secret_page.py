@@ -72,10 +72,9 @@ def rotate(
     overlap: timedelta = secret_rotation.DEFAULT_OVERLAP,
     name: str = "",
 ) -> HttpResponseBase:
-    """Make a client secret, and redirect to the page that shows it (`new_secret`).
+    """Make a client secret, and redirect to the page that shows it (`new_secret`). Raises TooManySecrets.
 
-    The database has only the digest of the secret, so a signed cookie carries the secret to that page. `overlap` and
-    `name`: as for `secret_rotation.rotate`. Raises TooManySecrets: as that function.
+    A signed cookie carries the secret to that page, because the database has only the digest of the secret.
     """
     secret = secret_rotation.rotate(application, overlap, name=name, maker=cast(User, request.user)).secret
     url = shown.page("application_secret", application.pk)
@@ -94,11 +93,7 @@ def rotate(
 
 
 def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
-    """Show the secret in the cookie, and delete the cookie. Without a valid cookie, redirect to the application's page.
-
-    Raises PermissionDenied, Http404: as `rights.find_application`, but only without a valid cookie. Raises Http404: the
-    cookie is valid, and the application does not exist any more.
-    """
+    """Show the secret in the cookie, and delete the cookie. Without a valid cookie, redirect to the application."""
     try:
         secret = request.get_signed_cookie(COOKIE, salt=_salt(request, pk), max_age=COOKIE_SECONDS)
     except (KeyError, signing.BadSignature):
@@ -118,15 +113,12 @@ def new_secret(request: HttpRequest, pk: int) -> HttpResponseBase:
 
 
 def _salt(request: HttpRequest, pk: int) -> str:
-    """The salt of the cookie's signature. It has the user ID, so that no other user of the browser sees the secret."""
+    """The salt has the user ID, so that no other user of the browser sees the secret."""
     return f"oauth_bridge.admin.secret.{pk}.{request.user.pk}"
 
 
 def product_settings(found: Application) -> list[tuple[str, list[tuple[str, str]]]]:
-    """The settings that a ready-made product needs besides client ID and secret.
-
-    Returns two groups, first for OpenID Connect discovery, then without. A group is a heading and (label, value) pairs.
-    """
+    """The settings of a ready-made product besides client ID and secret: for each heading, (label, value) pairs."""
     discovered = [
         (_("Issuer"), settings.BASE_URL),
         (_("Discovery address"), f"{settings.BASE_URL}{paths.OPENID_CONFIGURATION}"),

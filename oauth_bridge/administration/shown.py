@@ -26,15 +26,12 @@ from oauth_bridge.models.activity import ActivityRecord
 
 
 class Named(NamedTuple):
-    """What a template shows of an application, person, group or page. If `url` is empty, the name is no link.
-
-    `detail` is the host of an application or the e-mail address of a person. `picture` is the URL of a logo.
-    """
+    """What a template shows of an application, person, group or page. Without `url`, the name is no link."""
 
     name: str
     url: str
-    detail: str = ""
-    picture: str = ""
+    detail: str = ""  # the host of an application, or the e-mail address of a person
+    picture: str = ""  # the URL of a logo
 
     @property
     def initial(self) -> str:
@@ -45,7 +42,7 @@ NOBODY = Named("", "")
 
 
 def name_of_person(person: User) -> str:
-    """The nickname, or the e-mail address if the nickname is empty. Show it only to those who may see people."""
+    """The nickname or else the e-mail address. Show it only to those who may see people."""
     return person.nickname.strip() or person.email
 
 
@@ -78,7 +75,6 @@ class Names:
         return self.applications.get(client_id) or (Named(client_id, "") if client_id else NOBODY)
 
     def fix_of(self, entry: ActivityRecord) -> str:
-        """The advice for a record. For the cause `client_disabled`, `off_since` of a visible application is added."""
         why = self.why_off.get(entry.client_id, "") if entry.cause == "client_disabled" else ""
         return f"{reading.fix(entry, self.hidden_details)} {why}".strip()
 
@@ -87,7 +83,6 @@ class Names:
 
 
 def page(route: str, *args: object, **query: Any) -> str:
-    """The URL of a page of the administration. Empty values in `query` are left out."""
     found = urlencode({name: value for name, value in query.items() if value})
     return reverse(f"admin:{route}", args=args) + (f"?{found}" if found else "")
 
@@ -102,10 +97,7 @@ def groups(request: HttpRequest, rows: Iterable[Group]) -> list[Named]:
 
 
 def off_since(request: HttpRequest, application: Application) -> str:
-    """Sentences that say when and why the application was switched off; empty if it is on, or the time is unknown.
-
-    Only administrators who may see people get the name of the person who switched it off.
-    """
+    """When and why the application was switched off. Only those who may see people learn by whom."""
     if application.is_enabled or application.disabled_at is None:
         return ""
     since = f"{application.disabled_at:{audit_trail.TIME_FORMAT}}"
@@ -137,10 +129,7 @@ def causes(
     names: Names | None = None,
     before: Collection[Failing] | None = None,
 ) -> list[dict[str, Any]]:
-    """The template's variables for each of `failures`: first those that need mending, then the others, by frequency.
-
-    `url` returns the link of a failure. `is_new`: the failure is not in `before`; always false without `before`.
-    """
+    """The template's variables for each failure. `is_new`: the failure is not in `before`."""
     rows = [
         {
             "application": names.application(each.client_id) if names else NOBODY,

@@ -40,11 +40,7 @@ DONE = {
 
 
 def attempt(each: Attempt, names: Names) -> dict[str, Any]:
-    """The template's variables for an attempt. `word` and `badge` are about its ending.
-
-    `title`, `fix`, `words`, `mark`, `reference` and `record_url` are about one event: `each.chosen`, else
-    `each.failure`, else the last event that does not change the ending. Without such an event, they are empty.
-    """
+    """The template's variables for an attempt: its ending, its steps, and one event, such as the failure."""
     harmless = next((event for event in reversed(each.events) if not each.matters(event)), None)
     failure = each.chosen or each.failure or harmless
     word, badge, _mark_of_it = ENDINGS[each.ending]
@@ -68,10 +64,7 @@ def attempt(each: Attempt, names: Names) -> dict[str, Any]:
 
 
 def _runs(each: Attempt) -> list[tuple[ActivityRecord, int]]:
-    """For each run of successive events with the same step and cause: its last event, and the number of its events.
-
-    Events that are over (`Attempt.is_over`) are left out.
-    """
+    """For each run of successive events with the same step and cause: its last event, and the number of events."""
     events = [event for event in each.events if not each.is_over(event)]
     runs = [list(run) for _, run in groupby(events, key=lambda event: (event.step, event.cause))]
     return [(run[-1], len(run)) for run in runs]
@@ -106,10 +99,7 @@ def _story(each: Attempt) -> list[tuple[str, str]]:
 
 
 def _steps(each: Attempt) -> list[dict[str, Any]]:
-    """The template's variables for each step in the order of the events, with the missing steps at their places.
-
-    For a record without an attempt, earlier steps are left out, because nothing is known about these steps.
-    """
+    """The template's variables for each step in the order of the events, with the missing steps at their places."""
     first, found = each.events[0], []
     for event, number in _runs(each):
         mark = _mark(each, event)
@@ -121,7 +111,7 @@ def _steps(each: Attempt) -> list[dict[str, Any]]:
         found.append(_step(Step(event.step), mark, note) | {"at": event.at, "since": since})
     for step in each.missing:
         if each.key is None and step not in each.reached and STEPS.index(step) < STEPS.index(Step(first.step)):
-            continue
+            continue  # nothing is known about the steps before a single record
         mark, note = ("", "") if step in each.reached else ("open", _("Not reached"))
         later = (place for place, shown in enumerate(found) if STEPS.index(shown["step"]) > STEPS.index(step))
         found.insert(next(later, len(found)), _step(step, mark, note))
@@ -157,10 +147,7 @@ PART_OF = {Step.SIGN_IN: Step.AUTHORIZE, Step.SECOND_FACTOR: Step.AUTHORIZE}
 
 
 def board(application: Application, attempts: Sequence[Attempt], names: Names) -> dict[str, Any]:
-    """The template's variables for the board: the latest attempt, and the last event of each step in BOARD.
-
-    Sign-outs do not count as attempts, nor do attempts without an event in the last 15 minutes (LASTS).
-    """
+    """The template's variables for the board: the latest attempt, and the last event of each step in BOARD."""
     signing_in = (each for each in attempts if {event.step for event in each.events} != {Step.LOGOUT})
     found = next((each for each in signing_in if timezone.now() - each.latest_at < LASTS), None)
     latest = attempt(found, names) if found else None

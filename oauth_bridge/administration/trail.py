@@ -80,11 +80,7 @@ VALUES = {"now": gettext_lazy("at once"), **checks.KINDS}
 
 
 def trail(request: HttpRequest) -> HttpResponse:
-    """Show the audit trail, latest entry first. `kind` and `key` in the query select the entries of one object.
-
-    Raises PermissionDenied: the administrator may see neither the whole audit trail nor the entries of the selected
-    object.
-    """
+    """Show the audit trail, latest entry first. `kind` and `key` in the query select the entries of one object."""
     kind, key, typed = (request.GET.get(name, "").strip() for name in ("kind", "key", "q"))
     chosen = {"kind": kind, "key": key} if kind in OF_ONE and key else {}
     may_see_all = request.user.has_perm(TRAIL)
@@ -111,11 +107,7 @@ def trail(request: HttpRequest) -> HttpResponse:
 
 
 def _matching(request: HttpRequest, typed: str) -> Q:
-    """A filter for entries whose action, object or actor matches the typed text. An empty text matches every entry.
-
-    Actors are searched only if the page shows their names (`_sees_actors`). People who were changed are searched by
-    nickname and address only if the administrator may see people.
-    """
+    """A filter for the typed text, which searches only names and addresses that the administrator may see."""
     if not typed:
         return Q()
     actions = [action for action, title in ACTIONS.items() if typed.casefold() in str(title).casefold()]
@@ -170,10 +162,7 @@ def _with_names(name: str, pair: list[Any], named: dict[tuple[str, str], Named])
 
 
 def _subjects(request: HttpRequest, wanted: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Named]:
-    """The present names and links of the objects, by kind and key.
-
-    Deleted objects are left out, and objects of a kind that the administrator may not see (OF_ONE).
-    """
+    """The present names and links, by kind and key, of the objects that exist and the administrator may see."""
     keys: defaultdict[str, set[str]] = defaultdict(set)
     for kind, key in wanted:
         if kind in OF_ONE and request.user.has_perm(OF_ONE[kind]):
@@ -199,7 +188,6 @@ def _is_uuid(text: str) -> bool:
 
 
 def _words(value: Any) -> list[str]:
-    """The words for an old or a new value. An empty value has none; a list is returned unchanged."""
     if isinstance(value, list):
         return value
     if isinstance(value, bool):

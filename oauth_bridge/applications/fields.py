@@ -1,7 +1,6 @@
 """The registered values of an application, for the form, the commands and the audit trail.
 
-A new field needs a column of `models.Application` and an entry of FIELDS. In the form, it also needs a place in
-SECTIONS.
+A new field needs a column of `models.Application`, an entry of FIELDS and, to be in the form, a place in SECTIONS.
 """
 
 from __future__ import annotations
@@ -16,15 +15,12 @@ from oauth_bridge.models import Application
 
 
 class Field(NamedTuple):
-    """A registered value, with its texts for the command line and the form.
-
-    `stored_as`: the column, if its name is not `name`.
-    """
+    """A registered value, with its texts for the command line and the form."""
 
     name: str
     help: str = ""
     page_help: Any = ""
-    stored_as: str = ""
+    stored_as: str = ""  # the column, if its name is not `name`
 
     @property
     def column(self) -> str:
@@ -38,10 +34,7 @@ class Field(NamedTuple):
 
     @property
     def option(self) -> str:
-        """The command-line option, such as `--policy-uri`; empty if `help` is empty.
-
-        The option of a list is in the singular, such as `--redirect-uri` for `redirect_uris`.
-        """
+        """The command-line option, such as `--policy-uri`; of a list, in the singular, such as `--redirect-uri`."""
         singular = self.name.removesuffix("s") if self.type is list else self.name
         return "--" + singular.replace("_", "-") if self.help else ""
 

@@ -22,11 +22,7 @@ _DROPPED = ("C", "P", "S", "Z")  # control and format characters, punctuation, s
 
 
 def skeleton(name: str) -> str:
-    """Return a normal form of the name. Names with the same normal form count as alike.
-
-    Case, spaces, punctuation, symbols and accents are removed. Letters and digits that look alike become the same
-    character. A name that would become empty keeps its punctuation and symbols.
-    """
+    """Return a form that is the same for similar names. A name of nothing but symbols keeps the symbols."""
     letters = unicodedata.normalize("NFKC", name.translate(_LIKE)).translate(_LIKE).casefold()
     letters = unicodedata.normalize("NFKD", letters).translate(_LIKE)
     seen = "".join(
@@ -39,10 +35,7 @@ def skeleton(name: str) -> str:
 
 
 def find(name: str, besides: int = 0) -> list[Application]:
-    """Return the applications whose names look like this name.
-
-    `besides`: the primary key of an application to leave out.
-    """
+    """Return the applications, except `besides`, whose names look like this name."""
     seen = skeleton(name)
     return [each for each in Application.objects.exclude(pk=besides) if skeleton(each.name) == seen]
 
@@ -50,9 +43,8 @@ def find(name: str, besides: int = 0) -> list[Application]:
 def refuse(alike: Iterable[Application], *, is_trusted: bool, seen: QuerySet[Application] | None) -> None:
     """Refuse a name that looks like the names of `alike`, if one of the applications is trusted.
 
-    A trusted application signs people in without asking. `is_trusted`: the application with the refused name is
-    trusted. Raises ValidationError, which names an application of `alike` only if `seen` contains this application
-    (None: always).
+    A trusted application signs people in without asking. Raises ValidationError, which names an application of `alike`
+    only if `seen` contains this application (None: always).
     """
     for other in alike:
         if is_trusted or other.is_trusted:

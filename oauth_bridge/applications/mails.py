@@ -31,8 +31,7 @@ def consent_given(
 ) -> None:
     """Tell the person that the application may read the facts, unless a consent is already stored.
 
-    Call this before you store the consent. `attempt` identifies the consent page: a second post of the same page sends
-    no e-mail.
+    Call this before you store the consent. A second post of the same consent page (`attempt`) sends no e-mail.
     """
     once = f"application_allowed {person.pk} {attempt}"
     if Consent.objects.filter(user=person, application=application).exists() or not outbox.unknown([once]):
@@ -42,11 +41,7 @@ def consent_given(
 
 
 def code_replayed(person_id: UUID, application_id: int) -> None:
-    """Tell the person and the owners of the application that a code was used again.
-
-    For an application, a recipient gets each of these e-mails at most once in `outbox.NOTICE_LIFETIME`. Inactive people
-    and people without a confirmed e-mail address get none.
-    """
+    """Tell the person and the owners that a code was used again, at most once in `outbox.NOTICE_LIFETIME`."""
     application = Application.objects.filter(pk=application_id).first()
     if application is None:
         return
@@ -58,10 +53,7 @@ def code_replayed(person_id: UUID, application_id: int) -> None:
 
 
 def tell_of_ending_secrets(now: datetime) -> int:
-    """Write to the owners of enabled applications about secrets that end soon (TOLD_BEFORE).
-
-    Return the number of secrets that this call marked as told.
-    """
+    """Write to the owners about secrets that end soon (TOLD_BEFORE). Return how many secrets were marked as told."""
     told = 0
     for days in TOLD_BEFORE:
         ends = Q(is_revoked=False, expires_at__gt=now, expires_at__lte=now + timedelta(days=days))
@@ -77,11 +69,7 @@ def tell_of_ending_secrets(now: datetime) -> int:
 
 
 def owners_of(application: Application) -> list[User]:
-    """Return at most MOST_OWNERS people who get the e-mails to the owners of the application.
-
-    These are the owners who are active administrators with a confirmed e-mail address. Without any such owner, these
-    are active superusers with a confirmed e-mail address.
-    """
+    """Return owners who are active administrators with a confirmed address or, without any, superusers."""
     reachable = User.objects.filter(is_active=True, email_verified_at__isnull=False)
     named = application.owners.values("pk")
     people = reachable.filter(pk__in=named, is_staff=True).order_by("created_at", "pk")[:MOST_OWNERS]
@@ -89,11 +77,7 @@ def owners_of(application: Application) -> list[User]:
 
 
 def _tell_owners(kind: str, application: Application, once: str, **context: Any) -> None:
-    """Send an e-mail to each of `owners_of`.
-
-    `once` names an event, as in `outbox.add_notice`: each owner gets only the first e-mail about this event. If `once`
-    is empty, every e-mail is sent.
-    """
+    """Send an e-mail to each of `owners_of`. If `once` is set, each owner gets only one e-mail about this event."""
     people = {f"{once} {person.pk}": person for person in owners_of(application)}
     address = reverse("admin:application", args=[application.pk])
     facts = {"application": application.name, "secrets_address": f"{settings.AUTH_URL}{address}", **context}

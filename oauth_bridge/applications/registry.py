@@ -55,10 +55,7 @@ FIND_DELETION = f"""
 
 
 def find(client_id: str) -> Application | None:
-    """Return the application with this client_id, switched on or off; None if there is none.
-
-    Runs at most one SQL statement.
-    """
+    """Return the application with this client_id, switched on or off."""
     if not client_id.isprintable():  # PostgreSQL rejects a text with NUL
         return None
     row = fetch_one(FIND_APPLICATION, client_id=client_id)
@@ -93,10 +90,7 @@ def save(application: Application, columns: Collection[str], groups: Collection[
 
 @transaction.atomic
 def set_enabled(application: Application, is_enabled: bool, *, reason: str = "") -> None:
-    """Switch the application on or off.
-
-    A change in either direction ends the application's codes and tokens. `reason`: why it is switched off.
-    """
+    """Switch the application on or off. A change in either direction ends the application's codes and tokens."""
     now = timezone.now()
     changed = Application.objects.filter(pk=application.pk).exclude(is_enabled=is_enabled)
     if changed.update(
@@ -117,10 +111,7 @@ def set_enabled(application: Application, is_enabled: bool, *, reason: str = "")
 
 @transaction.atomic
 def set_trusted(application: Application, is_trusted: bool, seen: QuerySet[Application]) -> None:
-    """Set whether people sign in without a consent page.
-
-    Raises ValidationError: as `look_alikes.refuse`, which gets `seen`.
-    """
+    """Set whether people sign in without a consent page. Raises ValidationError: as `look_alikes.refuse`."""
     if is_trusted:
         look_alikes.refuse(look_alikes.find(application.name, application.pk), is_trusted=True, seen=seen)
     application.is_trusted = is_trusted
@@ -129,7 +120,6 @@ def set_trusted(application: Application, is_trusted: bool, seen: QuerySet[Appli
 
 @transaction.atomic
 def set_owners(application: Application, owners: Collection[User]) -> None:
-    """Replace the owners of the application. Raises ValidationError: an owner may not open the administration."""
     # The lock keeps these people from being demoted until the transaction ends.
     people = User.objects.filter(pk__in=[person.pk for person in owners]).order_by("pk").select_for_update(no_key=True)
     if not all(person.is_staff and person.is_active for person in people):
@@ -173,7 +163,7 @@ def subject(application: Application) -> Subject:
 
 
 def audited(application: Application) -> AbstractContextManager[None]:
-    """Return a context manager that writes the application's changes during its block to the audit trail."""
+    """Write the application's changes during the block to the audit trail."""
     return audit_trail.changes("application_changed", subject(application), lambda: _stored(application))
 
 

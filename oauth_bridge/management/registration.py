@@ -1,7 +1,4 @@
-"""Register and change applications: `application create`, `set` and `apply`.
-
-A form, based on the administration's form, validates the values. A command stores all its changes or none.
-"""
+"""Register and change applications: `application create`, `set` and `apply`. Each stores all changes or none."""
 
 from __future__ import annotations
 
@@ -33,10 +30,7 @@ TYPES = {str: "a text", list: "a list of texts", bool: "true or false"}
 
 
 class CommandForm(ApplicationForm):
-    """The administration's form for the fields in `given`, which may include `is_trusted` and `is_enabled`.
-
-    A new application needs `name` and `redirect_uris`, too. Callback addresses that are in use may be removed.
-    """
+    """The administration's form for the fields in `given`. Callback addresses that are in use may be removed."""
 
     groups = forms.Field(required=False)  # names of groups, which need not exist
 
@@ -59,10 +53,7 @@ class CommandForm(ApplicationForm):
         """Do nothing: `compare_names` compares the names later, when all applications of the command are stored."""
 
     def check_groups(self) -> None:
-        """Add an error for groups without `is_restricted`.
-
-        Unlike the page, accept `is_restricted` without groups, because groups may have been deleted.
-        """
+        """Refuse groups without `is_restricted`. Accept `is_restricted` alone: groups may have been deleted."""
         if self.cleaned_data.get("groups") and not self.cleaned_data.get("is_restricted"):
             problem = "it is false, but there are groups. Leave it out, or set groups to an empty list."
             self.add_error("is_restricted", problem)
@@ -70,11 +61,7 @@ class CommandForm(ApplicationForm):
 
 @dataclass
 class Change:
-    """The result of `store`. `before` and `after` have the values that differ, by name of the field.
-
-    For a new application, `before` is empty, and `after` leaves out empty and false values. `notes` are sentences for
-    the operator. `problems` are errors by name of the field; the caller rolls back if there are problems.
-    """
+    """The result of `store`: the values that differ, by field. The caller rolls back if there are `problems`."""
 
     application: Application
     is_new: bool
@@ -92,8 +79,7 @@ class Change:
 def store(application: Application, values: dict[str, Any]) -> Change:
     """Validate the values that differ from the stored values, and store them. With problems, nothing is stored.
 
-    An equal value may stay, even if it could not be registered today. Of a new application, all values are validated.
-    Missing groups are made. Call this in a transaction.
+    An equal value may stay, even if it could not be registered today. Call this in a transaction.
     """
     change = Change(application, is_new=not application.pk)
     before = application_fields.registered(application)
@@ -136,19 +122,13 @@ def _comparable(value: Any) -> Any:
 
 
 def locked(client_ids: Collection[str]) -> dict[str, Application]:
-    """Lock these applications until the transaction ends. Return those that exist, by client_id.
-
-    Rows are locked in the order of the client_id, so that two transactions do not deadlock.
-    """
+    """Lock these applications until the transaction ends, in the order of client_id, to prevent deadlocks."""
     rows = Application.objects.select_for_update(no_key=True).filter(client_id__in=client_ids)
     return {row.client_id: row for row in rows.order_by("client_id").prefetch_related("groups")}
 
 
 def compare_names(changes: Iterable[Change]) -> None:
-    """Compare the names of these applications with all other names, if `name` or `trusted` has changed.
-
-    Add a note for each similar name. If one of the two applications is trusted, add a problem.
-    """
+    """Add a note for each similar name, and a problem if one of the two applications is trusted."""
     for change in changes:
         if {"name", "trusted"} & change.after.keys():
             application = change.application
@@ -183,10 +163,7 @@ def add_arguments(parser: ArgumentParser, *, is_new: bool) -> None:
 
 @transaction.atomic
 def create(options: dict[str, Any], warnings: OutputWrapper) -> tuple[Application, str]:
-    """Register an application. Return the application, and its secret or, if it is public, "".
-
-    Raises CommandError: a value is wrong.
-    """
+    """Register an application, and return the application and its secret. Raises CommandError: a value is wrong."""
     kind = Application.CLIENT_PUBLIC if options["public"] else Application.CLIENT_CONFIDENTIAL
     application = Application()
     _store_one(application, _given(options) | {"client_type": kind}, warnings)
@@ -195,10 +172,7 @@ def create(options: dict[str, Any], warnings: OutputWrapper) -> tuple[Applicatio
 
 @transaction.atomic
 def change(client_id: str, options: dict[str, Any], warnings: OutputWrapper) -> Application:
-    """Change the given values of a stored application, and return the application.
-
-    Raises CommandError: no value is given, or a value is wrong. Raises KeyError: the application does not exist.
-    """
+    """Change the given values. Raises CommandError: a value is wrong. Raises KeyError: no such application."""
     given = _given(options)
     if not given:
         raise CommandError("Nothing to change was given. See `application set --help`.")
@@ -221,11 +195,7 @@ def _store_one(application: Application, values: dict[str, Any], warnings: Outpu
 
 
 def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Change]:
-    """Store those values of the file that differ from the stored values. Return the new and changed applications.
-
-    `is_dry_run`: store nothing. Raises CommandError: the file or a value is wrong, or another program registered one of
-    the applications at the same time. After an error, nothing is stored.
-    """
+    """Store the values of the file that differ, all or none. Raises CommandError: the file or a value is wrong."""
     entries = _entries(_read(path))
     try:
         with transaction.atomic():
@@ -250,10 +220,6 @@ def apply(path: str, *, is_dry_run: bool, warnings: OutputWrapper) -> list[Chang
 
 
 def _read(path: str) -> list[Any]:
-    """Return the JSON list in the file. The path `-` means standard input.
-
-    Raises CommandError: the file cannot be read, or does not contain a JSON list in UTF-8.
-    """
     try:
         content = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
         found = json.loads(content.decode("utf-8-sig"))
@@ -267,11 +233,7 @@ def _read(path: str) -> list[Any]:
 
 
 def _entries(contents: list[Any]) -> dict[str, tuple[str, dict[str, Any]]]:
-    """Return a label for messages, and the values, of each application in the file, by client_id.
-
-    Raises CommandError: a client_id is missing, malformed or repeated, a field is unknown, or a value has another type
-    than the field.
-    """
+    """Return, by client_id, a label for messages and the values. Raises CommandError: an entry is malformed."""
     entries: dict[str, tuple[str, dict[str, Any]]] = {}
     problems = []
     for number, content in enumerate(contents, 1):

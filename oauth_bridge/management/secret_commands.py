@@ -19,7 +19,7 @@ DURATION = re.compile("([0-9]{1,5})([mhd])")
 
 
 def duration(text: str) -> timedelta | None:
-    """Parse a duration such as 30m, 24h or 7d. Return None for another text."""
+    """Parse a duration such as 30m, 24h or 7d."""
     given = DURATION.fullmatch(text)
     return timedelta(**{UNITS[given[2]]: int(given[1])}) if given else None
 
@@ -36,10 +36,7 @@ def add_arguments(parser: ArgumentParser, action: str) -> None:
 
 
 def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
-    """Make a new secret. Return the application, the new secret and the older secrets, for JSON.
-
-    Raises CommandError: the application is public, an option is wrong, or too many secrets work.
-    """
+    """Make a new secret. Return the application, the new secret and the older secrets, for JSON."""
     _refuse_public(application)
     overlap = secret_rotation.REVOKE_NOW if options["now"] else duration(options["overlap"])
     if overlap is None or (not overlap and not options["now"]) or overlap > secret_rotation.LONGEST_OVERLAP:
@@ -62,10 +59,7 @@ def rotate(application: Application, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def revoke(application: Application, options: dict[str, Any], warnings: OutputWrapper) -> dict[str, Any]:
-    """End one secret, and return it as `described`. Write a warning if no secret works then.
-
-    Raises CommandError: the application is public, or no secret has this number.
-    """
+    """End one secret, and return it as `described`. Write a warning if no secret works then."""
     _refuse_public(application)
     number = options["number"]
     try:
@@ -83,7 +77,7 @@ def _refuse_public(application: Application) -> None:
 
 
 def with_secret(application: Application, secret: str) -> dict[str, Any]:
-    """Describe an application and its new secret for JSON. Without a secret, `client_secret` is null."""
+    """Describe an application and its new secret for JSON."""
     return {
         "client_id": application.client_id,
         "client_secret": secret or None,

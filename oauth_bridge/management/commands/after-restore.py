@@ -81,11 +81,7 @@ class Command(BaseCommand):
 
 
 def found(now: datetime) -> dict[str, Any]:
-    """Return facts about the restored database, and what the operator must check (TO_DO).
-
-    Only secrets and consents that are valid at the time `now` are counted. Call this before rows are deleted, because
-    `newest` has the times of the last rows.
-    """
+    """Return facts about the restored database. Call this before rows are deleted: `newest` reads these rows."""
     works = Q(secrets__is_revoked=False) & (Q(secrets__expires_at=None) | Q(secrets__expires_at__gt=now))
     applications = Application.objects.order_by("name", "pk").values(
         "client_id",

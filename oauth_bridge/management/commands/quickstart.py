@@ -101,7 +101,6 @@ class Command(BaseCommand):
 
 
 def check_prerequisites() -> None:
-    """Raises CommandError: the settings are for another machine, or the demo application lacks packages."""
     for origin in (settings.AUTH_URL, settings.BASE_URL):
         if urlsplit(origin).hostname not in LOOPBACK_HOSTS:
             raise CommandError(f"quickstart is for this machine only, but the service is set up as {origin}.")
@@ -112,7 +111,7 @@ def check_prerequisites() -> None:
 
 
 def check_ports(ports: dict[str, int]) -> None:
-    """Raises CommandError: a port cannot be used, or two ports are equal. `ports`: the port of each option."""
+    """Raises CommandError: a port cannot be used, or two ports are equal."""
     with ExitStack() as opened:
         for option, port in ports.items():
             try:
@@ -127,8 +126,7 @@ def check_ports(ports: dict[str, int]) -> None:
 def prepare(demo_url: str) -> dict[str, Any]:
     """Migrate, create or update the accounts and the application, and return values for the text WELCOME.
 
-    The file quickstart.json keeps the passwords and the `client_secret`. It is beside the SQLite database; with another
-    database, in `VAR_DIR`.
+    The file quickstart.json, beside the SQLite database or in VAR_DIR, keeps the passwords and the `client_secret`.
     """
     database = settings.DATABASES["default"]
     is_file = database["ENGINE"] == "django.db.backends.sqlite3"
@@ -154,11 +152,7 @@ def prepare(demo_url: str) -> dict[str, Any]:
 
 
 def demo_account(email: str, nickname: str, kept: dict[str, str], **fields: bool) -> str:
-    """Create or update the account, and return a text with its e-mail address and password.
-
-    A new password is added to `kept`. If the account has another password than `kept`, the text says so. `fields` are
-    stored in the account.
-    """
+    """Create or update the account, and return a text for WELCOME. Add a new password to `kept`."""
     person = User.objects.filter(email=email).first()
     if person is None:
         kept[email] = secrets.token_urlsafe(12)
@@ -198,7 +192,7 @@ def start(arguments: list[str], port: int, variables: dict[str, str], output: An
 
 
 def wait_for(port: int, processes: Processes, log: Path) -> None:
-    """Wait until the port answers an HTTP request. Raises CommandError: as `check_alive`."""
+    """Wait until the port answers an HTTP request. Raises CommandError: a process has ended."""
     while True:
         check_alive(processes, log)
         with suppress(OSError, HTTPException), closing(HTTPConnection(HOST, port, timeout=2)) as connection:
@@ -209,7 +203,6 @@ def wait_for(port: int, processes: Processes, log: Path) -> None:
 
 
 def check_alive(processes: Processes, log: Path) -> None:
-    """Raises CommandError: a process has ended. The message names the log file."""
     for name, child in processes.items():
         if child.poll() is not None:
             raise CommandError(f"The {name} ended by itself (exit code {child.returncode}); the reason is in {log}.")
