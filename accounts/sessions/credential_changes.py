@@ -29,7 +29,8 @@ def end_credentials(user: User, *, except_session: str | None = None) -> None:
     A credential stores the person's `credentials_version` at its issue. After a change of the version, it is invalid.
     `except_session` is the key of a session that stays valid.
     """
-    _next_version(user)
+    User.objects.filter(pk=user.pk).update(credentials_version=F("credentials_version") + 1)
+    user.refresh_from_db(fields=["credentials_version"])
     sessions = user.sessions.all()
     if except_session:
         sessions = sessions.exclude(session_key=digest(except_session))
@@ -57,21 +58,20 @@ def set_password(user: User, password: str, *, except_session: str | None = None
 def set_active(user: User, is_active: bool) -> None:
     """Deactivate or activate the account, and end its credentials. Raises LastAdministrator: nothing was changed."""
     if not is_active:
-        keep_one([user.pk])
-    if User.objects.filter(pk=user.pk).exclude(is_active=is_active).update(is_active=is_active):
-        if is_active:
-            end_credentials(user)
-        else:  # the sign-in page finds out from the row of an invalid session that the account is deactivated
-            _next_version(user)
-        events.write(Event.ACCOUNT_ACTIVATED if is_active else Event.ACCOUNT_DEACTIVATED, person=user.pk)
-        action = "account_activated" if is_active else "account_deactivated"
-        audit_trail.write(action, audit_trail.of_person(user))
+        deactivate_all(User.objects.filter(pk=user.pk))
+    elif User.objects.filter(pk=user.pk, is_active=False).update(is_active=True):
+        end_credentials(user)
+        events.write(Event.ACCOUNT_ACTIVATED, person=user.pk)
+        audit_trail.write("account_activated", audit_trail.of_person(user))
     user.is_active = is_active
 
 
 @transaction.atomic
 def deactivate_all(people: QuerySet[User]) -> int:
-    """Deactivate the active accounts of the queryset, and return their number. Raises LastAdministrator: no change."""
+    """Deactivate the active accounts of the queryset, and return their number. Raises LastAdministrator: no change.
+
+    Invalid sessions stay: from such a row, the sign-in page learns that the account is deactivated.
+    """
     keep_one(people)
     active = User.objects.filter(pk__in=people, is_active=True)
     keys = list(active.order_by("pk").values_list("pk", flat=True))
@@ -80,11 +80,6 @@ def deactivate_all(people: QuerySet[User]) -> int:
         events.write(Event.ACCOUNT_DEACTIVATED, person=key)
     audit_trail.write_all("account_deactivated", [audit_trail.Subject("person", str(key), "") for key in keys])
     return len(keys)
-
-
-def _next_version(user: User) -> None:
-    User.objects.filter(pk=user.pk).update(credentials_version=F("credentials_version") + 1)
-    user.refresh_from_db(fields=["credentials_version"])
 
 
 # The state of an unfinished sign-in: the next step compares it with the account ---------------------------------------
