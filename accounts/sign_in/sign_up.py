@@ -14,7 +14,6 @@ from django.contrib import messages
 from django.core import signing
 from django.db import IntegrityError, transaction
 from django.http import HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils import timezone
@@ -217,10 +216,5 @@ class SignUpView(return_path.StepMixin, NewPasswordMixin, library.SignupView):
 
 
 class PasskeySignUpView(SignUpView):
-    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if not authenticators.passkeys_are_possible():
-            return redirect("account_signup")
-        return super().dispatch(request, *args, **kwargs)
-
     def get_form_kwargs(self) -> Any:
         return super().get_form_kwargs() | {"by_passkey": True}

@@ -109,7 +109,6 @@ def test_where_passkeys_are_not_possible_none_is_offered(client: Client, monkeyp
     assert "formaction" in html_of(client.get("/accounts/sign-up"))
     monkeypatch.setattr(authenticators, "passkey_host", lambda: "192.0.2.1")
     assert "formaction" not in html_of(client.get("/accounts/sign-up"))
-    assert client.get(SIGN_UP)["Location"] == "/accounts/sign-up"
 
 
 @pytest.mark.parametrize(
