@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.auth.models import Group, Permission
+from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -63,6 +64,15 @@ class PersonForm(forms.ModelForm):  # type: ignore[type-arg]
         """Keep the groups that this administrator may not choose."""
         offered = self.fields["groups"].queryset  # type: ignore[attr-defined]
         return [*self.cleaned_data["groups"], *self.instance.groups.exclude(pk__in=offered)]
+
+    def clean(self) -> dict[str, Any] | None:
+        """Refuse to demote the last administrator, in the transaction that saves the person."""
+        if False in (self.cleaned_data.get("is_staff"), self.cleaned_data.get("is_superuser")):
+            try:
+                rights.keep_one([self.instance.pk])
+            except rights.LastAdministrator:
+                raise ValidationError(rights.ADVICE, code="last_administrator") from None
+        return super().clean()
 
 
 class PermissionField(forms.ModelMultipleChoiceField):  # type: ignore[type-arg]
@@ -206,8 +216,6 @@ class UserAdmin(ModelAdmin):
             self.message_user(request, composing.invitation(request, obj, sign_up.invite(obj)), messages.SUCCESS)
             return
         rights_before = {name: form.initial[name] for name in ("is_staff", "is_superuser") if name in form.changed_data}
-        if any(rights_before.values()):
-            rights.keep_one([obj.pk])
         super().save_model(request, obj, form, change)
         if "is_staff" in rights_before or rights_before.get("is_superuser"):
             rights.end_ownerships(obj)

@@ -227,7 +227,7 @@ def test_the_last_administrator_stays_and_the_page_says_what_to_do(
     page = admin_client.post(path, form, follow=True)
     assert (SENTENCE if way != "left" else "You are the only administrator") in page.content.decode()
     assert (User.objects.count(), AuditEntry.objects.count()) == (len(everybody), logged)
-    with pytest.raises(CommandError, match="Make another administrator first: make-administrator"):
+    with pytest.raises(CommandError, match="Make another administrator with every right first: make-administrator"):
         call_command("account", "deactivate", admin_user.email)
     left = User.objects.filter(pk=admin_user.pk, **MARKS)
     assert left.exists()
