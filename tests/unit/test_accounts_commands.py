@@ -59,7 +59,7 @@ def test_create_says_in_a_sentence_what_is_wrong(type_password: Any) -> None:
         ("TAKEN@example.com", "New", PASSWORD, "Somebody already uses this address."),
         ("new@example.com", "a\x1bb", PASSWORD, "characters that can't be used"),
         ("new@example.com", "New", "new@example.com", "too similar"),
-        ("new@example.com", "New", "", "at least"),
+        ("new@example.com", "New", "", "The password on standard input is empty."),
     ):
         with pytest.raises(CommandError, match=sentence):
             type_password("create", email, "--nickname", nickname, stdin=stdin)
