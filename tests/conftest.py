@@ -302,7 +302,6 @@ def alice(committed: None) -> Any:
 
 @pytest.fixture
 def browser(alice: Any) -> Client:
-    """Django's test client, in which Alice has just signed in."""
     return pages.browser_of(alice)
 
 
@@ -313,7 +312,6 @@ def account(alice: Any) -> Account:
 
 @pytest.fixture
 def admin_user(committed: None) -> Any:
-    """The person of pytest-django's `admin_client`."""
     return PersonFactory(nickname="Root", is_staff=True, is_superuser=True)
 
 

@@ -161,7 +161,6 @@ ignore_startup_parameters = options
 
 @contextmanager
 def pooler() -> Iterator[str]:
-    """The DATABASE_URL of the database through PgBouncer."""
     database, port = connection.settings_dict, free_port()
     with tempfile.TemporaryDirectory(prefix="pgbouncer-") as folder:
         settings = Path(folder, "settings")

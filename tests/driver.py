@@ -211,7 +211,6 @@ class OAuthDriver:
         return str(answer.json()["access_token"])
 
     def callback(self, response: requests.Response) -> Callback:
-        """The callback address to which the response redirects or refreshes."""
         location = response.headers.get("Location") or Page(response).refresh
         assert location, f"{response.status_code} at {response.url} leads nowhere: {Page(response).text[:300]}"
         assert not self._is_ours(location), f"{location} is not a callback"

@@ -153,7 +153,6 @@ def digest_of(credential: str) -> bytes:
 
 
 def issue(person: User, application: Application, attempt: uuid.UUID | None = None, at: datetime | None = None) -> str:
-    """The new code of an attempt, as authorize issues it."""
     redirect_uri = application.callback_addresses[0]
     attempt = attempt or uuid.uuid4()
     return codes.issue(person, application, attempt=attempt, redirect_uri=redirect_uri, scope="profile", received_at=at)

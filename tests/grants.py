@@ -143,7 +143,6 @@ def try_password(
 
 
 def add_second_factor(person: User) -> Authenticator:
-    """An authenticator app, so that a sign-in waits for its code."""
     secret = FactorAdapter().encrypt("A" * 32)
     return Authenticator.objects.create(user=person, type=Authenticator.Type.TOTP, data={"secret": secret})
 

@@ -72,7 +72,6 @@ def proven(browser: Client) -> Client:
 
 
 def admin_browser() -> Client:
-    """The browser of a new administrator, who has just typed the password."""
     return proven(with_session(PersonFactory(is_staff=True, is_superuser=True)))
 
 
@@ -122,7 +121,6 @@ def admin_page(row: Application, name: str = "", *more: Any) -> str:
 
 
 def deliver_all() -> int:
-    """Send the e-mails that wait, and return their number."""
     return sum(1 for _ in iter(outbox.deliver_next, False))
 
 

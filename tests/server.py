@@ -163,13 +163,11 @@ def free_port() -> int:
 
 
 def is_open(port: int) -> bool:
-    """Whether something listens there, on loopback."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def children_of(pid: int) -> set[int]:
-    """The process ids; none for a process that has ended."""
     if not Path("/proc/self/task").exists():
         pytest.skip("needs Linux's /proc to see the processes")
     with suppress(FileNotFoundError, ProcessLookupError):
@@ -178,7 +176,6 @@ def children_of(pid: int) -> set[int]:
 
 
 def database_url() -> str:
-    """DATABASE_URL of the test database."""
     name = str(connection.settings_dict["NAME"])
     if connection.vendor == "sqlite":
         return f"sqlite:///{quote(name)}"

@@ -162,7 +162,6 @@ def instructions() -> bool:
 def _counted(
     target: Target, given: Stack, operation: Callable[[Caller, Any], Any], values: Sequence[Any], warm: int = WARM
 ) -> tuple[float, list[Any]]:
-    """The instructions of one call, and the results of all."""
     caller = Caller(target)
     for number in range(warm):
         operation(caller, number)

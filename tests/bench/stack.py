@@ -65,7 +65,6 @@ class Target:
         self.userinfo(caller, f"floor-token-{1 + number % FLOOR_TOKENS}")
 
     def authorize(self, caller: Caller, number: int, scope: str = "") -> str:
-        """Return the code in the callback address of a person who is signed in."""
         state, client_id = secrets.token_hex(12), self.application.client_id
         query = {"response_type": "code", "client_id": client_id, "redirect_uri": CALLBACK, "state": state}
         query |= {"scope": scope} if scope else {}
@@ -103,7 +102,6 @@ class Stack:
         return Target(base_url, roots, self.application, self.cookies)
 
     def serve(self, name: str, **changes: Any) -> AbstractContextManager[Server]:
-        """The service with its default settings on the database of `connection`."""
         folder = self.folder / f"served-{name}"
         folder.mkdir()
         variables = {"RATE_LIMITS": "on", "SECRET_KEY": os.environ["SECRET_KEY"], "REDIS_URL": self.redis.url}

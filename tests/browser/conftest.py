@@ -114,7 +114,6 @@ class Request:
         return self.driver.authorization_url(self.application, **changes)
 
     def redeem(self, **changes: Any) -> dict[str, Any]:
-        """What the application gets for the code that came last."""
         answer = self.driver.exchange(self.application, self.client.last["code"], **changes)
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
@@ -217,7 +216,6 @@ def add_device(page: Page) -> None:
 
 
 def sign_in(page: Page, email: str, password: str = PASSWORD) -> None:
-    """In any language."""
     not_you = page.locator("main .account button")
     if not_you.count():
         press(page, not_you)

@@ -26,7 +26,6 @@ from tests.grants import HTML, link_of
 
 @pytest.fixture
 def pages(driver: OAuthDriver, application: Registered) -> list[str]:
-    """The addresses of all pages, each with something to show."""
     person = PersonFactory(nickname="Ada Lovelace")
     Application.objects.filter(pk=application.row.pk).update(name="Wirtschaftsprüfung Nord-West Mandantenportal")
     Client().get(link_of(application, redirect_uri="https://www.client.example/callback"), **HTML)

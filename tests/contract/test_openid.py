@@ -27,7 +27,6 @@ CLAIMS_OF_THE_SIGN_IN = {"iss", "sub", "aud", "azp", "exp", "iat", "auth_time", 
 
 
 def exchanged(driver: OAuthDriver, application: Registered, person: Any, **changes: str | None) -> dict[str, Any]:
-    """The answer of the token operation to a request with `openid`."""
     url = driver.authorization_url(application, **{"scope": SCOPE, "nonce": "n-0S6_WzA2Mj", **changes})
     callback = driver.authorize(url, person.email, PASSWORD)
     answer = driver.exchange(application, callback.parameters["code"])

@@ -35,7 +35,6 @@ install() { command install "${@:3}"; }
 
 @pytest.fixture
 def folders(tmp_path: Path) -> dict[str, Path]:
-    """A folder of this test for each documented path."""
     found = {path: tmp_path / path.rpartition("/")[2] for path in ("/var/lib/sign-in", "/var/backups")}
     for folder in found.values():
         folder.mkdir()

@@ -21,7 +21,6 @@ SECRET_KEY = "key-of-the-service-that-nobody-may-keep-or-print-8e1c"
 
 
 def reset_password(driver: OAuthDriver, server: Any, email: str) -> str:
-    """Reset the password by mail, and return the key of the link."""
     driver.submit(Page(driver.open("/accounts/password/reset")).forms[0], email=email)
     link = server.reset_link()
     page = driver.open(link)

@@ -20,13 +20,11 @@ START = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 @pytest.fixture
 def admin_client(admin_client: Client) -> Client:
-    """The browser of an administrator, who has just typed the password."""
     return proven(admin_client)
 
 
 @pytest.fixture
 def grace(db: None) -> Client:
-    """The browser of a new administrator, who has just typed the password."""
     return admin_browser()
 
 
@@ -48,7 +46,6 @@ def event_log() -> Iterator[Log]:
 
 @pytest.fixture
 def log_output() -> Iterator[io.StringIO]:
-    """What the log writes to standard error."""
     [handler] = [each for each in logging.getLogger().handlers if isinstance(each.formatter, JsonFormatter)]
     assert isinstance(handler, logging.StreamHandler)
     before = handler.setStream(output := io.StringIO())

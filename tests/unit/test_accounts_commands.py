@@ -21,7 +21,6 @@ pytestmark = pytest.mark.django_db
 
 
 def run(*arguments: str) -> tuple[str, str]:
-    """Standard output and standard error."""
     out, errors = io.StringIO(), io.StringIO()
     call_command("account", *arguments, stdout=out, stderr=errors)
     return out.getvalue(), errors.getvalue()

@@ -38,7 +38,6 @@ MALLORY, ALICE = "192.0.2.1", "192.0.2.2"
 
 @pytest.fixture
 def mail_server(mail_server: MailServer, settings: Any) -> MailServer:
-    """Django sends through it."""
     settings.EMAIL_BACKEND = "accounts.mail.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT, settings.EMAIL_TIMEOUT = "127.0.0.1", mail_server.port, 20
     settings.EMAIL_USE_TLS = settings.EMAIL_USE_SSL = False

@@ -36,7 +36,6 @@ def bob() -> Any:
 
 
 def assert_is_confirmed(person: User) -> None:
-    """Both tables say so."""
     person.refresh_from_db()
     assert person.email_verified_at is not None
     rows = EmailAddress.objects.filter(user=person).values_list("email", "primary", "verified")

@@ -129,7 +129,6 @@ def test_successes_count_nothing_and_known_browsers_are_limited_as_well(alice: U
 
 
 def offered(browser: Client, query: str = "") -> str:
-    """The address that the sign-in page offers, or ""."""
     context = browser.get("/accounts/sign-in" + query).context
     return str(context["offered"]["email"]) if "offered" in context else ""
 

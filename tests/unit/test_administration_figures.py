@@ -34,7 +34,6 @@ MISMATCH = "The callback address isn’t registered"
 
 
 def count(client_id: str, hour: datetime, cause: str = "", number: int = 1) -> None:
-    """Failures of a cause at the exchange, or finished sign-ins."""
     outcome = Outcome.REFUSED if cause else Outcome.SUCCEEDED
     at = hour.replace(minute=0, second=0, microsecond=0)
     ActivityCount.objects.create(
