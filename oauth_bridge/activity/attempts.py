@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from operator import attrgetter
 from uuid import UUID
 
 from django.db.models import F, Q, Window
@@ -176,7 +175,7 @@ def _combined(
         events[key] += _events_of(code)
     wanted = {key_of(record) for record in found} | {(code.attempt, code.user_id) for code in codes}
     each = [_attempt(events[key], code_of.get(key), looked_for) for key in wanted]
-    return sorted(each, key=attrgetter("latest_at"), reverse=True)
+    return sorted(each, key=lambda attempt: (attempt.latest_at, str(attempt.key)), reverse=True)
 
 
 def _events_of(code: AuthorizationCode) -> list[ActivityRecord]:

@@ -47,7 +47,6 @@ _SWITCHED_OFF = (
     _("The account is switched off. Switch it on under People if the person may sign in."),
 )
 _NO_CHANGE = _("Nothing to change: the person's password changed, or they signed out everywhere.")
-_NEWEST_SECRET = _("The secret has ended. Put the newest one into the application.")
 _METHOD = _("Set the PKCE method to S256 in the application.")
 _SILENT = _(
     "The application asked with prompt=none, and the person must see a page. It must then ask without prompt=none."
@@ -133,8 +132,10 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
         "secret_wrong": (_("The client secret is wrong"),
             _("No secret of this application matches the one that was sent. Put the newest one into the application. "
               "If it is lost, a new one must be made on the application's page here.")),
-        "secret_expired": (_("The client secret has ended"), _NEWEST_SECRET),
-        "secret_revoked": (_("The client secret was ended here"), _NEWEST_SECRET),
+        "secret_expired": (_("The client secret has ended"),
+            _("The secret has ended. Put the newest one into the application.")),
+        "secret_revoked": (_("The client secret was ended here"),
+            _("The secret was ended here. Put the newest one into the application.")),
         "code_misshapen": (_("The code was cut or changed"),
             _("The code was cut or changed on the way. Send it exactly as it came to the callback address.")),
         "code_unknown": (_("The code is not known"),
@@ -176,10 +177,12 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
             _("The key was revoked or forgotten, or the token is of another installation. The person signs in again.")),
         "logout_hint_invalid": (_("Sign-out: the hint isn’t an ID token of this service"),
             _("Send the ID token of the latest sign-in as id_token_hint, unchanged, or leave it out.")),
-        "logout_hint_of_another": (_("Sign-out: the ID token is another application’s"), ""),
+        "logout_hint_of_another": (_("Sign-out: the ID token is another application’s"),
+            _("Two applications share a setting or a session. Send the application's own ID token.")),
         "logout_client_id_missing": (_("Sign-out: an address without an application"),
             _("Send id_token_hint or client_id beside post_logout_redirect_uri.")),
-        "logout_address": (_("Sign-out: the address isn’t registered"), ""),
+        "logout_address": (_("Sign-out: the address isn’t registered"),
+            _("Compare the application's setting with the addresses after a sign-out that are registered.")),
         "verifier_malformed": (_("PKCE: the verifier is malformed"), ""),
         "padded": (_("A value begins or ends with a space"), ""),
         "in_url": (_("The parameters were in the URL"), ""),
@@ -267,8 +270,12 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
         "busy": (_("The service was busy"), _BUSY),
     },
     Mender.PERSON: {
-        "login_required": (_("A silent sign-in found nobody signed in"), _SILENT),
-        "consent_required": (_("A silent sign-in found no consent"), _SILENT),
+        "login_required": (_("A silent sign-in found nobody signed in"),
+            _("The application asked with prompt=none, and nobody was signed in. It must then ask without "
+              "prompt=none.")),
+        "consent_required": (_("A silent sign-in found no consent"),
+            _("The application asked with prompt=none, and the person must agree first. It must then ask without "
+              "prompt=none.")),
         "interaction_required": (_("A silent sign-in needs a page"), _SILENT),
         "csrf": (_("A page was out of date"),
             _("Nothing to change: the page was open for long or in two windows, and the person was asked again.")),
@@ -287,7 +294,8 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
         FACTOR_AWAITED: (_("The sign-in waits for the second factor"),
             _("The password was right. The person types the code of the app, or uses the passkey or a recovery code. "
               "If all are lost, remove the second factors on the person's page.")),
-        "sign_in_ended": (_("The account changed during the sign-in"), ""),
+        "sign_in_ended": (_("The account changed during the sign-in"),
+            _("Nothing to change: the account's password, address or second factor changed meanwhile.")),
         "address_taken_at_sign_up": (_("Sign-up with an address that has an account"),
             _("The person has an account with this address already, and was told so by mail.")),
         "mail_code_wrong": (_("Wrong code from a mail"), _("The person types the code of the newest mail.")),

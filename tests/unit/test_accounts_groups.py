@@ -226,6 +226,7 @@ def test_the_last_administrator_stays_and_the_page_says_what_to_do(
     path, logged = path.format(sub=admin_user.pk), AuditEntry.objects.count()
     page = admin_client.post(path, form, follow=True)
     assert (SENTENCE if way != "left" else "You are the only administrator") in page.content.decode()
+    assert ("Nothing is saved yet" in page.content.decode()) is path.endswith("/change/"), "what was typed stays"
     assert (User.objects.count(), AuditEntry.objects.count()) == (len(everybody), logged)
     with pytest.raises(CommandError, match="Make another administrator with every right first: make-administrator"):
         call_command("account", "deactivate", admin_user.email)
