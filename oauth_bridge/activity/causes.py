@@ -48,9 +48,6 @@ _SWITCHED_OFF = (
 )
 _NO_CHANGE = _("Nothing to change: the person's password changed, or they signed out everywhere.")
 _METHOD = _("Set the PKCE method to S256 in the application.")
-_SILENT = _(
-    "The application asked with prompt=none, and the person must see a page. It must then ask without prompt=none."
-)
 _SEND_ONCE = _("Send the parameter once, with a value, as the guide for developers shows.")
 _CLOCK = _("The person types the code that the app shows now. If it stays wrong, the clock of the phone is off.")
 _BUSY = _("Many passwords are checked at once. If it lasts, give the service more processors, or look for an attack.")
@@ -276,7 +273,9 @@ _TABLE: dict[Mender, dict[str, tuple[str, str]]] = {
         "consent_required": (_("A silent sign-in found no consent"),
             _("The application asked with prompt=none, and the person must agree first. It must then ask without "
               "prompt=none.")),
-        "interaction_required": (_("A silent sign-in needs a page"), _SILENT),
+        "interaction_required": (_("A silent sign-in needs a page"),
+            _("The application asked with prompt=none, and the person must see a page. It must then ask without "
+              "prompt=none.")),
         "csrf": (_("A page was out of date"),
             _("Nothing to change: the page was open for long or in two windows, and the person was asked again.")),
         "csrf_no_cookie": (_("The browser sent no cookie"),
