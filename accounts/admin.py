@@ -158,13 +158,13 @@ class GroupAdmin(ModelAdmin):
         super().delete_model(request, obj)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Show the number of the group's members instead of their names: a group may contain every person."""
+        """Count the members of the groups instead of naming them: a group may contain every person."""
         people = User.objects.filter(groups__in=objs).distinct().count()
         return [str(group) for group in objs], {_("groups"): len(objs), _("people"): people}, set(), []
 
 
 class UserAdmin(ModelAdmin):
-    """The forms of a person, and actions on several people. `oauth_bridge.administration.people` adds the list page."""
+    """Forms and actions for people. `oauth_bridge.administration.people` adds the list page."""
 
     add_form_template = "admin/accounts/user/invite.html"
     is_deletion_proven = True
@@ -181,7 +181,6 @@ class UserAdmin(ModelAdmin):
         return reverse("admin:person", args=[obj.pk])
 
     def may_manage(self, request: HttpRequest, obj: User) -> bool:
-        """Only a superuser may change, deactivate or delete the account of an administrator."""
         return request.user.is_superuser or not (obj.is_staff or obj.is_superuser)
 
     def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> Any:
@@ -202,7 +201,6 @@ class UserAdmin(ModelAdmin):
         return super().get_form(request, obj, change, **kwargs)
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Offer only permissions of `rights.offered_permissions`, and only groups that the administrator may choose."""
         if db_field.name == "groups":
             kwargs["queryset"] = self.offered_groups(request)
             kwargs["help_text"] = _("Groups say who may use an application.")
@@ -240,7 +238,7 @@ class UserAdmin(ModelAdmin):
         return obj.email if obj.last_login else ""
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """Show the numbers of accounts and of signed-in browsers, instead of the rows of each table as Django does."""
+        """Count accounts and signed-in browsers, instead of the rows of each table as Django does."""
         found, _counts, lacking, protected = super().get_deleted_objects(objs, request)
         browsers = Session.unexpired().filter(user__in=objs).count()
         return found, {_("accounts"): len(objs), _("signed-in browsers"): browsers}, lacking, protected
@@ -253,7 +251,6 @@ class UserAdmin(ModelAdmin):
 
     @admin.action(description=_("Switch off …"), permissions=["change"])
     def deactivate(self, request: HttpRequest, queryset: QuerySet[User]) -> HttpResponse | None:
-        """Raises LastAdministrator: nothing was changed."""
         people = queryset if request.user.is_superuser else queryset.filter(is_staff=False, is_superuser=False)
         return self.act_on_many(
             request,

@@ -1,4 +1,4 @@
-"""The admin site and the base class of its model pages. Administrators use the service's sign-in page."""
+"""The admin site, and the base class of its model pages."""
 
 from __future__ import annotations
 
@@ -42,8 +42,6 @@ NOT_TYPED = gettext_lazy("What you typed is something else. Nothing is deleted."
 
 
 class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Allows filters only by the fields of `list_filter`, and saves only the changed fields of a form."""
-
     view_on_site: Any = False
     list_per_page = list_max_show_all = 30  # DATA_UPLOAD_MAX_NUMBER_FIELDS limits the rows that one action may select
 
@@ -54,7 +52,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     saved_with_form: ClassVar[frozenset[str]] = frozenset()
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
-        """Save only changed columns and those in `saved_with_form`: another request may have changed other columns."""
+        """Update only changed columns and `saved_with_form`, because another request may have changed other columns."""
         if not change:
             super().save_model(request, obj, form, change)
             return
@@ -62,7 +60,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         obj.save(update_fields=columns & {*form.changed_data, *self.saved_with_form})
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        """Return the form field without the links that Django shows beside a select box: they open new windows."""
+        """Leave out the links that Django shows beside a select box: they open new windows."""
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field and isinstance(field.widget, RelatedFieldWidgetWrapper):
             field.widget = field.widget.widget
@@ -92,7 +90,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().has_delete_permission(request, obj) and (obj is None or self.may_manage(request, obj))
 
     def needs_proof(self, request: HttpRequest, object_id: str | None) -> bool:
-        """Whether the page requires a recent proof of identity. `object_id` is None on the page for a new object."""
+        """Whether the page requires a recent proof of identity. On the page for a new object, `object_id` is None."""
         return False
 
     def changeform_view(  # type: ignore[override]
@@ -127,11 +125,9 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         form: type[forms.Form] = forms.Form,
         permitted: QuerySet[Any] | None = None,
     ) -> HttpResponse | None:
-        """Return a page that asks for confirmation. After it, call `change`, report the number of objects, return None.
+        """Return a page that asks for confirmation, or None: the change is confirmed, or no object is to be changed.
 
-        `chosen` are the selected objects; `permitted` those that the administrator may change, by default all of them;
-        `changing` those that are to be changed. The page shows `label`, `ends` and `form`. `change` gets the cleaned
-        data. `done` is the final message, with %(count)d.
+        Of the `chosen` objects, `changing` are to be changed, and the administrator may change `permitted` (None: all).
         """
         count = changing.count()
         asked = request.POST.get("post", "")  # the page sends the number that it asked about
@@ -165,7 +161,7 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return None
 
     def typed_to_delete(self, obj: Any) -> str:
-        """The text that an administrator must type to delete the object; "" if nobody has used the object."""
+        """The text that an administrator must type to delete the object; "" if no text is required."""
         return ""
 
     def delete_view(  # type: ignore[override]
@@ -184,7 +180,6 @@ class ModelAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
         return super().delete_view(request, object_id, context)
 
     def history_view(self, request: HttpRequest, object_id: str, *more: Any) -> HttpResponse:
-        """Redirect to the audit trail. Raises PermissionDenied: the administrator may not see the object."""
         obj = self.get_object(request, object_id)
         if not self.has_view_permission(request, obj):
             raise PermissionDenied
@@ -224,7 +219,7 @@ def delete_selected(model_admin: ModelAdmin, request: HttpRequest, queryset: Que
 
 
 def not_allowed(request: HttpRequest) -> HttpResponse:
-    """Answer with status 403: the signed-in person may not open the page. Link to pages that the person may open."""
+    """Answer with status 403 to a signed-in person who may not open the page."""
     person = cast(User, request.user)
     is_login = request.path == reverse("admin:login")
     return_to = return_path.requested(request) if is_login else request.get_full_path()
@@ -242,10 +237,7 @@ class AdminSite(admin.AdminSite):
     site_header = site_title = settings.SERVICE_NAME
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        """Redirect to the sign-in page, to the page that asks for (or adds) a second factor, or to the requested page.
-
-        Raises PermissionDenied: the signed-in person is not an administrator.
-        """
+        """Redirect to sign-in, second factor or the requested page. Raises PermissionDenied: not an administrator."""
         return_to = return_path.requested(request) or reverse("admin:index")
         if self.has_permission(request):
             return redirect(return_to)
@@ -261,21 +253,17 @@ class AdminSite(admin.AdminSite):
         return redirect("security")
 
     def has_permission(self, request: HttpRequest) -> bool:
-        """Return whether the person is an administrator. If STAFF_SECOND_FACTOR is set, require a second factor too."""
         if not super().has_permission(request):
             return False
         return not settings.STAFF_SECOND_FACTOR or factors.has_confirmed(request)
 
     def admin_view(self, view: Any, cacheable: bool = False) -> Any:
-        """Wrap a view of the admin site: only administrators may open it, and the audit trail names them as the actors.
-
-        The wrapped view raises BadRequest: a search or filter is longer than QUERY_MAX_LENGTH, or a filter contains a
-        NUL character. A longer query would take seconds. PostgreSQL refuses NUL characters.
-        """
+        """Wrap a view: limit its query and the number of changes, and name the administrator in the audit trail."""
         inner = super().admin_view(view, cacheable)
 
         @wraps(inner)
         def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+            # A longer search or filter would take seconds. PostgreSQL refuses NUL characters.
             for name, values in request.GET.lists():
                 for text in (name, *values):
                     if len(text) > QUERY_MAX_LENGTH or ("\x00" in text and name != SEARCH_VAR):
@@ -306,7 +294,7 @@ class AdminSite(admin.AdminSite):
         return response
 
     def get_urls(self) -> list[URLResolver | URLPattern]:
-        """Return Django's URLs without `view_on_site`, a redirect to objects' public pages, because none exist."""
+        """Leave out `view_on_site`, a redirect to public pages of objects: no object has one."""
         return [each for each in super().get_urls() if getattr(each, "name", "") != "view_on_site"]
 
     def logout(self, request: HttpRequest, *more: Any) -> HttpResponse:  # type: ignore[override]

@@ -1,8 +1,6 @@
-"""The audit trail records each change by an administrator or operator, in the transaction of the change.
+"""Record each change by an administrator or operator, in the transaction of the change.
 
-Changes by people to their own accounts are not recorded here. Entries are never deleted, so no entry contains a secret,
-a password, a digest, or the name or address of the person whose account was changed. Each entry is also logged as a
-security event, which names the changed fields without their values.
+Entries are never deleted, so they contain no secret, password or digest, and of people's names only the actor's.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ Changes = Mapping[str, tuple[object, object]]
 
 @dataclass
 class Actor:
-    """Who makes the changes: a person or, if `pk` is None, a command. `counted` is the number of changes so far."""
+    """Who makes the changes: a person or, if `pk` is None, a command."""
 
     pk: UUID | None
     name: str
@@ -59,12 +57,12 @@ class Actor:
 
 
 def seconds_to_wait(person: UUID, *, is_act: bool) -> int:
-    """Return the seconds until the administrator may make changes again, or 0. The limit of urgent acts is wider."""
+    """Return the seconds until the administrator may make changes again, or 0. Urgent acts have a wider limit."""
     return rate_limits.exceeded(Counter("act" if is_act else "administration", str(person)))
 
 
 class Subject(NamedTuple):
-    """The changed object, with the fields of `AuditEntry`."""
+    """The changed object, as `AuditEntry` stores it."""
 
     kind: str
     key: str
@@ -84,7 +82,7 @@ def _by(actor: Actor | None) -> Iterator[None]:
 
 
 def by_request(request: HttpRequest) -> AbstractContextManager[None]:
-    """Name the signed-in administrator as the actor of all changes within this context."""
+    """Record the signed-in person as the actor of all changes in this context."""
     person = request.user
     return _by(Actor(person.pk, person.display_name, client_address(request)) if isinstance(person, User) else None)
 
@@ -103,10 +101,7 @@ def actor_name() -> str:
 
 
 def write(action: str, subject: Subject, changes: Changes | None = None) -> None:
-    """Write an entry if there is an actor. `changes` maps each field to its values before and after.
-
-    Fields whose two values are equal are left out. If `changes` has fields and none changed, nothing is written.
-    """
+    """Write an entry if there is an actor. If `changes` has fields and no value changed, write nothing."""
     write_all(action, [subject], changes)
 
 
@@ -173,7 +168,6 @@ def described(entry: AuditEntry) -> dict[str, Any]:
 
 
 def _difference(before: object, after: object) -> list[object]:
-    """Return [before, after] as values for JSON. Of two lists, return [removed items, added items]."""
     if isinstance(before, _LISTS) or isinstance(after, _LISTS):
         old, new = ({str(each) for each in values or ()} for values in (before, after))  # type: ignore[attr-defined]
         return [_cut(sorted(old - new)), _cut(sorted(new - old))]
@@ -181,15 +175,14 @@ def _difference(before: object, after: object) -> list[object]:
 
 
 def _shown(value: object) -> object:
-    """Return the value for JSON. Line ends are unified, so texts that differ only in line ends are equal."""
     if value is None or isinstance(value, bool | int):
         return value
+    # Texts that differ only in line ends are equal.
     text = "\n".join(str(value).splitlines())
     return text[:VALUE_LENGTH]
 
 
 def _cut(texts: list[str]) -> list[str]:
-    """Return the first MOST_LISTED texts, shortened to VALUE_LENGTH in total, and the number of the others."""
     kept = texts[:MOST_LISTED]
     longest = VALUE_LENGTH // max(len(kept), 1)
     kept = [text if len(text) <= longest else f"{text[: longest - 1]}…" for text in kept]

@@ -1,4 +1,4 @@
-"""The models of this package: people, browser sessions, outgoing e-mails, pictures and the audit trail."""
+"""The models of people, sessions, failed factors, outgoing e-mails, pictures and the audit trail."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ NICKNAME_MAX_LENGTH = 60
 
 
 class EmailField(models.EmailField):  # type: ignore[type-arg]
-    """An address. `clean`, which forms and createsuperuser call, brings it into its one form (`normalise_email`)."""
-
     def clean(self, value: Any, model_instance: models.Model | None) -> str:
         return str(super().clean(normalise_email(value) if value else value, model_instance))
 
@@ -41,14 +39,13 @@ class UserManager(BaseUserManager["User"]):
         return self.get(email=looked_up_email(username or ""))
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
-        """Store an account, by default without a usable password. Raises ValidationError: `email` is no address."""
+        """Store an account, by default without a usable password. Raises ValidationError: `email` is not an address."""
         user = self.model(email=normalise_email(email), **fields)
         user.set_password(password)
         user.save()
         return user
 
     def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> User:
-        """Store a superuser for the operator. The address counts as verified, without a confirmation by e-mail."""
         fields = {"is_staff": True, "is_superuser": True, "email_verified_at": timezone.now(), **fields}
         return self.create_user(email, password, **fields)
 
@@ -102,7 +99,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     @property
     def display_name(self) -> str:
-        """The nickname, or a neutral name if the nickname is empty. The e-mail address is never used."""
+        """The nickname, or a neutral name if the nickname is empty; never the e-mail address."""
         return self.nickname.strip() or f"Member {self.id.hex[:6]}"
 
     @property
@@ -117,10 +114,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         self.save(update_fields=[*values, "profile_changed_at"])
 
     def check_password(self, raw_password: str) -> bool:
-        """Return whether the password is right. Raises HashingBusy: the password was not checked.
-
-        Unlike Django's method, this one upgrades a hash without ending sessions or overwriting a newer password.
-        """
+        """Unlike Django, upgrade a hash without ending sessions or overwriting a newer password. Raises HashingBusy."""
         stored = self.password
 
         def upgrade(password: str) -> None:
@@ -159,7 +153,6 @@ class Session(AbstractBaseSession):
 
     @staticmethod
     def unexpired() -> models.QuerySet[Session]:
-        """Return the sessions that have not expired, without their data."""
         return Session.objects.filter(expire_date__gt=timezone.now()).defer("session_data")
 
 
@@ -176,10 +169,7 @@ class FailedFactor(models.Model):
 
 
 class OutgoingMail(models.Model):
-    """An e-mail to send. When it is sent, its row is deleted.
-
-    A row with `once` stays until it expires, with `sealed` empty.
-    """
+    """An e-mail to send. A row with `once` stays after sending until it expires, with `sealed` empty."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=60)
@@ -198,7 +188,7 @@ class OutgoingMail(models.Model):
 
 
 class StoredPicture(models.Model):
-    """A picture of a person or the logo of an application, with a name such as `avatars/….png`."""
+    """A picture of a person or the logo of an application."""
 
     name = models.CharField(max_length=100, primary_key=True)
     content = models.BinaryField()

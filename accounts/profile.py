@@ -1,7 +1,4 @@
-"""The account pages: profile, security, browsers, language, and the download and deletion of a person's own data.
-
-`oauth_bridge` adds its data to the downloaded file.
-"""
+"""The account pages: profile, security, browsers, language, and the download and deletion of a person's own data."""
 
 from __future__ import annotations
 
@@ -53,7 +50,6 @@ LANGUAGE_AGE_SECONDS = 365 * 24 * 3600
 
 
 def _slider(label: Any, initial: int, least: int, most: int, attrs: dict[str, Any]) -> forms.IntegerField:
-    """A number in percent. Without a script, the slider is neither visible nor sent."""
     widget = forms.NumberInput({"type": "range", "autocomplete": "off", "data-initial": initial, **attrs})
     return forms.IntegerField(
         label=label, required=False, initial=initial, min_value=least, max_value=most, widget=widget
@@ -135,7 +131,6 @@ class ProfileView(RetryLaterMixin, AccountPageMixin, UpdateView):  # type: ignor
 
 
 def shown_claims(person: User) -> list[dict[str, str]]:
-    """Return name, label and value of each claim of user info, and a note about a missing or unconfirmed value."""
     no_name = "" if person.nickname.strip() else _("You have no nickname, so this name is sent.")
     not_confirmed = "" if person.email_verified_at else _("Not confirmed, so applications receive nothing yet.")
     rows = (
@@ -200,7 +195,7 @@ class BrowsersView(AccountPageMixin, TemplateView):
 @csrf_exempt
 @require_http_methods(["GET", "HEAD", "POST"])
 def choose_language(request: HttpRequest) -> HttpResponse:
-    """Store the posted language in the person's row and in a cookie that config.http.languages reads."""
+    """Store the language in a cookie and, if the person is signed in, in the person's row."""
     if request.method != "POST":  # somebody opened the address of the form
         return redirect("profile")
     there = request.POST.get(REDIRECT_FIELD_NAME, "")
@@ -262,7 +257,7 @@ class ExportView(AccountPageMixin, TemplateView):
 
 @transaction.atomic
 def delete_accounts(request: HttpRequest, *people: User) -> None:
-    """Delete the people and all their data, and tell them by e-mail. Raises LastAdministrator: nothing was deleted."""
+    """Delete the accounts, and e-mail the people with a confirmed address. Raises LastAdministrator."""
     keep_one([person.pk for person in people])
     stored = User.objects.filter(pk__in=[person.pk for person in people])  # another tab may have deleted the account
     for person in stored:
@@ -274,7 +269,7 @@ def delete_accounts(request: HttpRequest, *people: User) -> None:
 
 
 def delete_never_confirmed(people: Iterable[UUID]) -> int:
-    """Delete those of `people` who signed up but still have not confirmed an address. Return their number."""
+    """Delete those of `people` who signed up but have not confirmed an address. Return their number."""
     found = User.objects.filter(pk__in=people, email_verified_at=None, emailaddress__verified=False)
     return found.delete()[1].get(User._meta.label, 0)
 

@@ -1,9 +1,4 @@
-"""Administrators, their permissions, and groups.
-
-Every function that deletes, deactivates or demotes an administrator calls `keep_one`. A group decides who may use
-an application, and may also give permissions. Only a superuser may give permissions to a group, or add or remove
-members of a group that has permissions.
-"""
+"""Administrators, permissions, and groups. A group decides who may use an application, and may give permissions."""
 
 from __future__ import annotations
 
@@ -36,12 +31,9 @@ class LastAdministrator(Exception):
 
 
 def keep_one(leaving: Iterable[UUID] | QuerySet[User]) -> None:
-    """Check that an administrator remains if the people in `leaving` are deleted, deactivated or demoted.
-
-    If one of them is an administrator, lock the rows of all administrators until the transaction ends, so that two
-    transactions at once cannot remove the last two. A fixed order avoids deadlocks. Raises LastAdministrator.
-    """
+    """Refuse to delete, deactivate or demote the last administrators. Raises LastAdministrator."""
     if _administrators.filter(pk__in=leaving).exists():
+        # Without the lock, two transactions at once could remove the last two. The fixed order avoids deadlocks.
         list(_administrators.select_for_update(no_key=True))
         if not _administrators.exclude(pk__in=leaving).exists():
             raise LastAdministrator
@@ -77,11 +69,7 @@ def make(person: User, permissions: Collection[Permission]) -> int:
 
 
 def end_ownerships(person: User) -> int:
-    """End the person's ownership of all applications. Return their number.
-
-    Call this when `is_staff` changes, `is_superuser` is taken away, or all permissions are replaced. No later right may
-    restore the ownership.
-    """
+    """End the person's ownerships of applications, and return their number. No later right may restore an ownership."""
     owned = list(person.owned_applications.values_list("client_id", "name"))
     person.owned_applications.clear()
     for client_id, name in owned:
@@ -111,10 +99,7 @@ def change_members(group: Group, people: Collection[User], *, are_added: bool) -
 
 
 def validated_groups(names: Collection[str]) -> list[str]:
-    """Return the names in alphabetical order, without repetitions. A single empty name means no group.
-
-    Raises ValidationError for the field "group": a name is empty, too long, or contains a control character.
-    """
+    """Return the names in order, without repetitions; [] for one empty name. Raises ValidationError for "group"."""
     cleaned = sorted({name.strip() for name in names})
     if cleaned == [""]:
         return []
@@ -128,10 +113,7 @@ def validated_groups(names: Collection[str]) -> list[str]:
 
 
 def named_groups(names: Collection[str]) -> tuple[list[Group], list[str]]:
-    """Return the groups with these names, and the names of the groups that this call made, without permissions.
-
-    Call this in a transaction. Raises the ValidationError of `validated_groups`.
-    """
+    """Return the groups, and the names of the new groups. Call this in a transaction. Raises ValidationError."""
     found, made = [], []
     for name in validated_groups(names):
         group, is_new = Group.objects.get_or_create(name=name)

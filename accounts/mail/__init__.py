@@ -1,1 +1,1 @@
-"""The texts of e-mails, and the outbox that sends the e-mails."""
+"""Compose e-mails, store them in the outbox and send them by SMTP."""

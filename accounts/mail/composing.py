@@ -1,4 +1,4 @@
-"""Make e-mails. The plain text comes from `account/email/NAME_message.txt`, and the HTML from the plain text."""
+"""Compose e-mails from the templates `account/email/NAME_subject.txt` and `account/email/NAME_message.txt`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ _SIGNATURE = "-- "  # RFC 3676 §4.3
 
 
 def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> Email:
-    """Return the e-mail of the template `name` in `language`, or by default in the active language."""
     common = {
         "email": to,
         "service_name": settings.SERVICE_NAME,
@@ -45,9 +44,9 @@ def compose(name: str, to: str, context: dict[str, Any], language: str = "") -> 
 
 
 def paragraphs(text: str) -> Iterator[tuple[str, str]]:
-    """Yield kind and text of each paragraph: "code" (indented), "link" (only a URL of this service), "signature" or "".
+    """Yield kind and text of each paragraph.
 
-    No other URL becomes a link, because nicknames and names of applications may contain URLs.
+    Only URLs of this service have the kind "link", because nicknames and names of applications may contain URLs.
     """
     own_url = re.compile(re.escape(settings.AUTH_URL) + r"(/\S*)?")
     body, _separator, signature = text.partition(f"\n{_SIGNATURE}\n")
@@ -86,7 +85,7 @@ def address_corrected(person: User) -> None:
 
 
 def invitation(request: HttpRequest, person: User, url: str) -> str:
-    """E-mail the URL to the person. Attempts to send the e-mail end after an hour. Return a text for the next page."""
+    """E-mail the URL to the person. Return a text for the next page."""
     context = {"invitation_url": url, "expires_at": person.invitation_ends_at}
     until = timezone.now() + timedelta(seconds=settings.PASSWORD_RESET_TIMEOUT)
     mail = compose("invitation", person.email, context, person.language)
@@ -102,7 +101,6 @@ def tell(request: HttpRequest, person: User, kind: str, once: str = "", **facts:
 
 
 def report(request: HttpRequest, expires_at: datetime, outcome: outbox.Outcome) -> None:
-    """Unless the e-mail is sent, show its `outcome` on the next page. Attempts to send it end at `expires_at`."""
     if outcome is outbox.Outcome.LATER:
         text = _("The mail could not be sent yet. We keep trying until %(time)s.")
         messages.warning(request, text % {"time": f"{expires_at:{audit_trail.TIME_FORMAT}}"})

@@ -1,10 +1,6 @@
-"""Store each e-mail as a row until the mail server has accepted it, so a restart or an outage loses no e-mail.
+"""Store e-mails in the database and send them from there, so that a restart or a short outage loses none.
 
-The transaction that causes an e-mail also writes its row. The content may be a credential, so it is encrypted under a
-key derived from SECRET_KEY, and deleted when the e-mail is sent or expires.
-
-One thread of each worker sends the due e-mail with the lowest `turn` first. The more unsent e-mails a requester (a
-network address or a recipient) already has, the higher the next one's `turn`, so nobody delays others' e-mails much.
+The content is encrypted, because it may contain a credential. The due e-mail with the lowest `turn` is sent first.
 """
 
 from __future__ import annotations
@@ -63,10 +59,9 @@ class Outcome(enum.Enum):
 
 
 def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_limited: bool = True) -> None:
-    """Send the e-mail after the transaction is committed.
+    """Store an e-mail to be sent after the transaction, unless a rate limit is reached.
 
-    `once` names an event: only its first e-mail within NOTICE_LIFETIME is sent. If `is_limited`, one limit counts the
-    e-mails of a kind to a mailbox, and a narrower limit those `about` the same application.
+    `once` names an event: at most one e-mail about it is sent within NOTICE_LIFETIME.
     """
     if once and not unknown([once]):
         return
@@ -81,7 +76,7 @@ def add_notice(kind: str, mail: Email, *, once: str = "", about: str = "", is_li
 
 
 def unknown(names: list[str]) -> list[str]:
-    """Return those names of events (see `add_notice`) for which no notice was stored within NOTICE_LIFETIME."""
+    """Return the names of those events (`once` of `add_notice`) for which no row is stored."""
     digests = {_digest(name): name for name in names}
     stored = OutgoingMail.objects.filter(once__in=list(digests)).values_list("once", flat=True)
     known = {bytes(digest) for digest in stored if digest}
@@ -89,10 +84,7 @@ def unknown(names: list[str]) -> list[str]:
 
 
 def send_now(kind: str, mail: Email, expires_at: datetime, address: str, report: Callable[[Outcome], None]) -> None:
-    """After the transaction, send an e-mail for which a person waits, and call `report` with the outcome.
-
-    Attempts end at `expires_at`. `address` is the network address of the browser whose request causes the e-mail.
-    """
+    """After the transaction, send the e-mail and call `report` with the outcome. `address` is the browser's IP."""
     row = _row(kind, mail, expires_at, site_of(address) or address, holds_credential=True)
     is_here = _thread is None  # as in development
     if is_here:
@@ -113,7 +105,7 @@ def deliver_next() -> bool:
 
 
 def claim() -> OutgoingMail | None:
-    """Return the due row with the lowest `turn`, if any. For LEASE, no other process gets this row."""
+    """Return the due row with the lowest `turn`, if any. No other thread or process gets this row during LEASE."""
     now = timezone.now()
     due = OutgoingMail.objects.filter(due_at__lte=now).order_by("turn", "due_at")
     if not due.exists():  # on SQLite, the transaction below takes the write lock
@@ -155,7 +147,6 @@ def _wake() -> None:
 
 
 def _wait_for(key: uuid.UUID) -> Outcome:
-    """Wait up to PAGE_SECONDS for the outcome of the row `key`. If another page waits, do not wait."""
     global _awaited
     if not _one_page.acquire(blocking=False):
         _wake()
@@ -222,13 +213,13 @@ def _message(row: OutgoingMail, mail: Email) -> EmailMultiAlternatives:
 def _row(
     kind: str, mail: Email, expires_at: datetime, requester: str, *, once: str = "", holds_credential: bool = False
 ) -> OutgoingMail:
-    """Return a new row. `turn` is the number of the requester's unsent e-mails, plus 1 if nobody waits for this one."""
     now, key = timezone.now(), uuid.uuid4()
     mark = salted_hmac(PURPOSE, requester, algorithm="sha256").digest()
     return OutgoingMail(
         id=key,
         kind=kind,
         requester=mark,
+        # The more unsent e-mails a requester has, the later the next is sent, so nobody delays others' e-mails much.
         turn=OutgoingMail.objects.filter(requester=mark).exclude(sealed=b"").count() + (not holds_credential),
         sealed=sealing.seal(PURPOSE, json.dumps(mail).encode(), key.bytes),
         holds_credential=holds_credential,

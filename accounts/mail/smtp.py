@@ -1,4 +1,4 @@
-"""Send e-mails with Django's SMTP backend. EMAIL_TIMEOUT limits the whole conversation, not each step."""
+"""Send e-mails with Django's SMTP backend. The timeout limits the whole conversation, not each step."""
 
 from __future__ import annotations
 
@@ -24,20 +24,17 @@ def greeting() -> str:
 
 
 def code_of(error: Exception) -> int | None:
-    """Return the SMTP code of the server's refusal, such as 504 for the greeting, 550 for a recipient; else None."""
+    """Return the SMTP code of the server's refusal, or None if the error has none."""
     if isinstance(error, smtplib.SMTPRecipientsRefused):
         return next(iter(error.recipients.values()))[0]
     return getattr(error, "smtp_code", None)
 
 
 def begin_mail(connection: smtplib.SMTP) -> None:
-    """Greet the server, and name sender and recipient: most servers judge the greeting only then. Send no e-mail.
-
-    Raises SMTPSenderRefused; SMTPHeloError: the server refuses the greeting (504). A refusal of the recipient, which is
-    DEFAULT_FROM_EMAIL too, is no error.
-    """
+    """Check that the server accepts greeting and sender, without sending an e-mail. Raises SMTPException."""
     sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
     connection.ehlo_or_helo_if_needed()
+    # Most servers judge the greeting only when they get sender and recipient. A refusal of the recipient is no error.
     code, _text = connection.mail(sender)
     if code != 504 and code >= 400:
         raise smtplib.SMTPSenderRefused(code, b"", sender)
@@ -58,7 +55,6 @@ class _Bounded(smtplib.SMTP):
         return super().getreply()
 
     def _limit_step(self) -> None:
-        """Limit the next step to the time left for the conversation. Raises SMTPServerDisconnected: none is left."""
         self._end = self._end or time.monotonic() + self.timeout
         left = self._end - time.monotonic()
         if left <= 0:

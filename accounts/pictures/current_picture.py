@@ -1,7 +1,4 @@
-"""The picture of a person: an upload that `reencoder_runner` has re-encoded, or a drawing if the person uploaded none.
-
-Specification 2.4. Every picture is a square PNG that this service made; uploaded bytes are never served.
-"""
+"""Pictures of people. This service makes each PNG, and never serves uploaded bytes. Specification 2.4."""
 
 from __future__ import annotations
 
@@ -39,24 +36,21 @@ def current_version(user: User) -> str:
 
 @require_safe
 def avatar(request: HttpRequest, sub: uuid.UUID, version: str) -> HttpResponse:
-    """Serve the picture of the `avatar` claim. Specification 2.4.
-
-    The URL of an old version returns the current picture, which caches keep only briefly. If the uploaded picture is
-    missing, no cache keeps the drawing that replaces it.
-    """
+    """Serve the current picture, whatever `version` the URL has. Specification 2.4."""
     person = User.objects.only("avatar", "nickname").filter(pk=sub, is_active=True).first()
     if person is None:
         raise Http404
     picture = png(person)
     age = AVATAR_AGE_SECONDS if version == current_version(person) else OLD_AVATAR_AGE_SECONDS
     response = HttpResponse(picture or drawn(person), content_type="image/png")
+    # No cache keeps a drawing that replaces a missing upload.
     response["Cache-Control"] = f"public, max-age={age}" if picture else "no-store"
     response["Cross-Origin-Resource-Policy"] = "cross-origin"
     return response
 
 
 def png(user: User) -> bytes | None:
-    """Return the uploaded picture, or a drawing if the person uploaded none; None if the upload's row is missing."""
+    """Return the uploaded picture, or a drawing if there is none. Return None if the row of the upload is missing."""
     return StoredPicture.read(user.avatar) if user.avatar else drawn(user)
 
 
@@ -66,7 +60,6 @@ def drawn(user: User) -> bytes:
 
 @transaction.atomic
 def set_picture(user: User, picture: bytes | None) -> None:
-    """Replace the person's picture. None removes the picture."""
     name = f"avatars/{uuid.uuid4().hex}.png" if picture else ""
     # With the lock, each of simultaneous uploads deletes the picture that it replaces.
     before = User.objects.select_for_update().values_list("avatar", flat=True).get(pk=user.pk)
@@ -78,7 +71,7 @@ def set_picture(user: User, picture: bytes | None) -> None:
 
 
 def initials(nickname: str) -> str:
-    """Return one or two initials, in capitals; "" if the nickname is empty or the built-in font lacks an initial."""
+    """Return one or two initials; "" if an initial is missing or not in ASCII, because the font may lack it."""
     words = nickname.split()
     ends = words[:1] + words[1:][-1:]
     letters = [_first_letter(word) for word in ends]

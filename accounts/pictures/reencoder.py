@@ -1,9 +1,6 @@
-"""The program that decodes one uploaded picture: `python -m accounts.pictures.reencoder SIZE ZOOM X Y <upload >result`.
+"""Decode an uploaded picture: `python -m accounts.pictures.reencoder SIZE ZOOM X Y <upload >result`.
 
-Decoders of pictures have security bugs, and need up to 16 bytes for each pixel. So a separate process, with low
-priority and limits, decodes each picture. The process imports neither Django nor the service's settings.
-
-The program writes a square, upright PNG in sRGB without metadata, and exits with DONE or the status of an error.
+Decoders have security bugs and need much memory, so each picture gets a process with limits and without SECRET_KEY.
 """
 
 from __future__ import annotations
@@ -57,7 +54,6 @@ def main(size: int, zoom: float, x: float, y: float) -> int:
 
 
 def bound(limit: int, value: int) -> None:
-    """Set `limit`, a resource limit of this process such as RLIMIT_CPU, to `value`, unless a lower value applies."""
     _soft, hard = resource.getrlimit(limit)
     highest = value + 1  # above `value`: at the hard limit of CPU time, SIGKILL replaces SIGXCPU
     hard = highest if hard == resource.RLIM_INFINITY else min(highest, hard)
@@ -65,11 +61,7 @@ def bound(limit: int, value: int) -> None:
 
 
 def square(picture: ImageFile, size: int, zoom: float, x: float, y: float) -> bytes:
-    """Return the chosen square part of a picture as a PNG, `size` pixels wide.
-
-    The side of the part is the shorter side of the picture divided by `zoom` (1 or more). `x` and `y` give the position
-    of the part in the upright picture: 0 at the left or top, 1 at the right or bottom.
-    """
+    """Return a square part of the upright picture as a PNG. `x` and `y` go from 0 (left, top) to 1 (right, bottom)."""
     from PIL import Image, ImageOps
 
     least = 2 * size * zoom  # pixels of the shorter side; a larger picture is reduced first, to save memory
@@ -101,7 +93,7 @@ def resizable(picture: Image) -> Image:
 
 
 def in_srgb(picture: Image, profile: bytes | None) -> Image:
-    """Convert the colours of the picture to sRGB. Ignore a colour profile that does not fit, as browsers do."""
+    """Return the picture in sRGB. Ignore a colour profile that does not fit, as browsers do."""
     from PIL import ImageCms
 
     alpha = picture.getchannel("A") if picture.mode in ("LA", "RGBA") else None

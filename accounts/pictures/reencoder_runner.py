@@ -58,12 +58,7 @@ MIDDLE: Part = (1, 0.5, 0.5)
 
 
 def reencode(upload: File[Any], person: User, part: Part = MIDDLE) -> bytes:
-    """Return a part of an upload as a square PNG of SIZE_PIXELS: upright, in sRGB and without metadata.
-
-    `person` is the uploader, whose pictures are counted. One upload of a person is read at a time.
-
-    Raises FormError: the upload is refused. If the person may try again later, the error has the parameter `seconds`.
-    """
+    """Return a part of an upload as an upright, square PNG in sRGB, without metadata. Raises FormError."""
     if upload.size > settings.PICTURE_MAX_BYTES:
         raise FormError(AccountFault.PICTURE_TOO_LARGE, count=settings.PICTURE_MAX_BYTES // 1024**2)
     counters = [Counter(name, str(person.pk)) for name in ("picture", "picture_hour")]
@@ -83,10 +78,7 @@ def reencode(upload: File[Any], person: User, part: Part = MIDDLE) -> bytes:
 
 @contextmanager
 def _turn(person: User) -> Iterator[None]:
-    """Let this process read no other upload during the `with` block.
-
-    Raises FormError: two uploads wait, or the person has another.
-    """
+    """Let this process read one upload at a time. Raises FormError: two uploads wait, or the person has another."""
     mark = f"picture:{person.pk}"
     is_only_one = cache.add(mark, True, 3 * RUN_SECONDS)
     is_free = is_only_one and _places.acquire(blocking=False)
@@ -103,7 +95,6 @@ def _turn(person: User) -> Iterator[None]:
 
 
 def _run(upload: File[Any], part: Part) -> tuple[int, bytes]:
-    """Return the program's exit status (timeout: -SIGXCPU; OSError: 1000 + errno) and the new picture."""
     command = [sys.executable, "-m", "accounts.pictures.reencoder", *map(str, (SIZE_PIXELS, *part))]
     folder = settings.FILE_UPLOAD_TEMP_DIR
     try:
@@ -150,10 +141,7 @@ class CheckedParts:
 
 
 class BoundedUploadHandler(FileUploadHandler):
-    """Writes about the first PICTURE_MAX_BYTES of a file to disk, but reports the size of the whole file.
-
-    So the form can refuse the file by its size. The system deletes the nameless temporary file when the process ends.
-    """
+    """Stores little more than PICTURE_MAX_BYTES, but reports the full size, so that the form can refuse the file."""
 
     def handle_raw_input(self, input_data: Any, META: Any, content_length: int, boundary: Any, *rest: Any) -> None:
         input_data.read = CheckedParts(input_data.read, boundary).read

@@ -1,4 +1,4 @@
-"""Show the errors of a form: a single wrong field gets the focus; several errors are listed above the form."""
+"""Template filters for the fields of forms and their errors."""
 
 from __future__ import annotations
 
@@ -20,19 +20,18 @@ register = template.Library()
 
 @register.filter
 def needs_summary(form: BaseForm) -> bool:
-    """Return whether the form has several errors, or an error that belongs to no visible field."""
+    """Return whether several fields are wrong, or an error belongs to no visible field."""
     return bool(form.errors) and _only_wrong_field(form) is None
 
 
 @register.filter
 def control(field: BoundField) -> SafeString:
-    """Render the control of a field. The control gets the focus if only this field has an error."""
     return field.as_widget(attrs={"autofocus": True} if _only_wrong_field(field.form) == field.name else None)
 
 
 @register.filter
 def contents(field: AdminReadonlyField) -> str:
-    """Return the text of a read-only field, in the active language: Django admin shows some types in English."""
+    """Return the text of a read-only field in the active language: Django shows some types in English."""
     value = getattr(field.form.instance, field.field["name"], None)
     if isinstance(value, datetime):
         return moment(value)

@@ -23,19 +23,18 @@ _STORED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 
 @register.simple_tag
 def comma() -> str:
-    """Return the comma between two parts of a list, with the space that the language puts after it."""
     return pgettext("between two parts of a list", ", ")
 
 
 @register.filter
 def moment(at: datetime) -> SafeString:
-    """Return an element with date and time, such as 22 November 2026, 17:05 UTC. Its `title` has the seconds, too."""
+    """Return an element with date and time, such as 22 November 2026, 17:05 UTC."""
     return _element(at, f"{_text(at, 'H:i')} UTC")
 
 
 @register.filter
 def ago(at: datetime) -> SafeString:
-    """Return the time since `at`, such as 3 hours ago. If at least a day has passed, return the result of `moment`."""
+    """Return the time since `at`, such as 3 hours ago. After a day, return the result of `moment`."""
     since = timezone.now() - at
     if since >= DAY:
         return moment(at)

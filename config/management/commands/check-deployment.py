@@ -1,4 +1,4 @@
-"""`manage.py check-deployment`: print the problems of everything that this installation uses, and their fixes."""
+"""`manage.py check-deployment`: check what this installation uses, and print problems and fixes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py migrate`: wait for locked tables."""
+"""`manage.py migrate`: try again if PostgreSQL has rolled a migration back because it did not get a lock."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ LOCKED = ("55P03", "40P01")
 
 
 class Command(migrate.Command):
-    """Runs `migrate` again if PostgreSQL has rolled a migration back because it did not get a lock."""
-
     def handle(self, *args: Any, **options: Any) -> None:
         for _ in range(ATTEMPTS):
             try:

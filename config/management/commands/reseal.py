@@ -65,7 +65,7 @@ class Command(BaseCommand):
 
 @transaction.atomic
 def _reseal(column: SealedColumn, row_id: Any) -> str:
-    """Seal the value anew if a former key sealed it. Return "old" (then), "current", "unreadable" or "empty"."""
+    """Seal the value anew if a former key sealed it. Return "old" if so, else "current", "unreadable" or "empty"."""
     row: Any = apps.get_model(column.model)._default_manager.select_for_update().filter(pk=row_id).first()
     stored: Any = getattr(row, column.column, None)  # None: the row was deleted meanwhile
     value = stored.get(column.member) if stored and column.member else stored
